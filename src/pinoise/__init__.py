@@ -1,0 +1,1 @@
+"""Learned data augmentation for contrastive learning: π-noise (PiNDA) on any data."""

@@ -1,0 +1,72 @@
+"""What every reader returns: samples, optional labels and a split, still in the units of the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+Samples = np.ndarray | sp.csr_array
+"""Samples as rows: an array of shape (n, *shape) or a sparse matrix of shape (n, d)."""
+
+Labels = npt.NDArray[np.int64]
+"""Class numbers from 0, one per row."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The rows of one side of a split."""
+
+    x: Samples
+    y: Labels | None = None
+    groups: npt.NDArray[np.int64] | None = None  # query of a ranking set, subject of a recording
+
+    def __len__(self) -> int:
+        return int(self.x.shape[0])
+
+    def take(self, rows: npt.NDArray[np.int64]) -> Part:
+        """Return the given rows, in the given order."""
+        return Part(
+            x=self.x[rows],
+            y=None if self.y is None else self.y[rows],
+            groups=None if self.groups is None else self.groups[rows],
+        )
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A named set of samples with its split; ``test`` is None where the source has no split of its own.
+
+    >>> import numpy as np
+    >>> data = Dataset("toy", train=Part(np.zeros((4, 3)), y=np.array([0, 1, 0, 1])))
+    >>> len(data.train), data.shape, data.n_classes
+    (4, (3,), 2)
+    """
+
+    name: str
+    train: Part
+    test: Part | None = None
+    feature_names: tuple[str, ...] | None = None
+    class_names: tuple[str, ...] | None = None
+    notes: tuple[str, ...] = field(default=())  # what was done to the source: encoding, imputation, dropped columns
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one sample."""
+        return tuple(int(size) for size in self.train.x.shape[1:])
+
+    @property
+    def n_classes(self) -> int:
+        """The number of classes, 0 without labels."""
+        parts = [part.y for part in (self.train, self.test) if part is not None and part.y is not None]
+        return int(max((int(y.max()) + 1 for y in parts if len(y)), default=0))
+
+    def head(self, rows: int) -> Dataset:
+        """Return the set limited to ``rows`` training rows, chosen evenly and always the same."""
+        n = len(self.train)
+        if rows >= n:
+            return self
+        chosen = np.sort(np.random.default_rng(0).permutation(n)[:rows])
+        return replace(self, train=self.train.take(chosen))

@@ -1,0 +1,25 @@
+"""The one kind of error that a user's mistake raises."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UserError(ValueError):
+    """A mistake in what the user gave: its message is one sentence that says what was found and what is allowed.
+
+    The command prints the sentence and exits with code 2; in Python it is an ordinary ``ValueError``.
+    """
+
+
+def unknown_choice(kind: str, got: object, allowed: Iterable[str]) -> UserError:
+    """Return the error for a name that is not among the allowed ones, with the nearest valid name.
+
+    >>> str(unknown_choice("method", "simcrl", ["simclr", "simcl"]))
+    "unknown method 'simcrl': did you mean 'simclr'? Allowed: simclr, simcl."
+    """
+    names = list(allowed)
+    near = difflib.get_close_matches(str(got), names, n=1, cutoff=0.5)
+    hint = f": did you mean {near[0]!r}?" if near else "."
+    return UserError(f"unknown {kind} {got!r}{hint} Allowed: {', '.join(names)}.")
