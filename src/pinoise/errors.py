@@ -16,8 +16,8 @@ class UserError(ValueError):
 def unknown_choice(kind: str, got: object, allowed: Iterable[str]) -> UserError:
     """Return the error for a name that is not among the allowed ones, with the nearest valid name.
 
-    >>> str(unknown_choice("method", "simcrl", ["simclr", "simcl"]))
-    "unknown method 'simcrl': did you mean 'simclr'? Allowed: simclr, simcl."
+    >>> str(unknown_choice("method", "simlcr", ["simclr", "moco"]))
+    "unknown method 'simlcr': did you mean 'simclr'? Allowed: simclr, moco."
     """
     names = list(allowed)
     near = difflib.get_close_matches(str(got), names, n=1, cutoff=0.5)

@@ -1,1 +1,10 @@
-""""""
+"""ℓ(x; θ): one file per contrastive method, its equation a pure per-sample function. Views do not belong here."""
+
+from pinoise.methods.base import Method
+from pinoise.methods.clae import CLAE
+from pinoise.methods.simcl import SimCL
+from pinoise.methods.simclr import SimCLR, nt_xent
+
+METHODS = ("simclr", "simcl", "clae")
+
+__all__ = ["CLAE", "METHODS", "Method", "SimCL", "SimCLR", "nt_xent"]

@@ -1,0 +1,33 @@
+"""The contract of a contrastive method: views in, one loss per sample out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+
+from pinoise.views import Batch
+
+
+class Method(nn.Module):
+    """ℓ(x; θ): an encoder, whatever else the method trains, and the loss of every sample.
+
+    Args:
+        encoder: f_θ, a module with the integer attribute ``out_features``.
+    """
+
+    def __init__(self, encoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, views: Sequence[Batch]) -> Tensor:
+        """Return the loss of every sample, shape (m,)."""
+        raise NotImplementedError
+
+    def embed(self, x: Tensor) -> Tensor:
+        """Return the representation of samples as they are, shape (m, out_features)."""
+        representation: Tensor = self.encoder(x)
+        return representation
+
+    def after_step(self) -> None:
+        """Update what follows the optimiser rather than the gradient, such as a momentum encoder."""

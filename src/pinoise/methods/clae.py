@@ -1,0 +1,75 @@
+"""CLAE (Ho and Vasconcelos, 2020): the adversarial example of a view is a further positive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from pinoise.methods.simclr import SimCLR, nt_xent, two_views
+from pinoise.views import Batch
+
+
+def adversarial_step(x: Tensor, gradient: Tensor, *, strength: float, feature_scale: Tensor) -> Tensor:
+    """x + e s ⊙ sign ∇ₓℓ with s the standard deviation of each feature.
+
+    >>> scale = torch.tensor([1.0, 4.0])
+    >>> adversarial_step(torch.zeros(2), torch.tensor([0.3, -2.0]), strength=0.5, feature_scale=scale)
+    tensor([ 0.5000, -2.0000])
+    """
+    return x + strength * feature_scale * gradient.sign()
+
+
+class CLAE(SimCLR):
+    """NTX(z, z⁺) + α · NTX(z, z_adv), where x_adv raises NTX(z, z⁺) of the first view the most.
+
+    Both views pass the encoder with gradient, so π-noise in either learns; the adversarial step itself is a constant.
+    Given one view of x, it is its own partner z⁺, so that the adversarial example is the only augmentation.
+
+    Args:
+        encoder: f_θ.
+        head: the projection head.
+        feature_scale: the standard deviation of each feature, 0 for dead ones.
+        strength: e, in standard deviations.
+        weight: α.
+        temperature: τ.
+    """
+
+    feature_scale: Tensor
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        head: nn.Module,
+        *,
+        feature_scale: Tensor,
+        strength: float = 0.1,
+        weight: float = 1.0,
+        temperature: float = 0.1,
+    ) -> None:
+        super().__init__(encoder, head, temperature=temperature)
+        self.strength = strength
+        self.weight = weight
+        self.register_buffer("feature_scale", feature_scale)
+
+    def forward(self, views: Sequence[Batch]) -> Tensor:
+        """Return the loss of every sample, shape (m,)."""
+        first, second = (views[0].x,) * 2 if len(views) == 1 else [v.x for v in two_views(views, method="clae")]
+        adversarial = self._adversary(first.detach(), second.detach())
+        z, partner, z_adversarial = self._project(torch.cat([first, second, adversarial])).chunk(3)
+        return nt_xent(z, partner, temperature=self.temperature) + self.weight * nt_xent(
+            z, z_adversarial, temperature=self.temperature
+        )
+
+    def _project(self, x: Tensor) -> Tensor:
+        z: Tensor = self.head(self.encoder(x))
+        return z
+
+    def _adversary(self, first: Tensor, second: Tensor) -> Tensor:
+        """Return the adversarial example of the first view, without gradient."""
+        with torch.enable_grad():  # also where the loss is only measured, under no_grad
+            x = first.clone().requires_grad_()
+            loss = nt_xent(*self._project(torch.cat([x, second])).chunk(2), temperature=self.temperature).sum()
+            (gradient,) = torch.autograd.grad(loss, x)
+        return adversarial_step(first, gradient, strength=self.strength, feature_scale=self.feature_scale)

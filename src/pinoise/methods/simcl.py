@@ -1,0 +1,47 @@
+"""SimCL: normalised noise in representation space makes the views."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pinoise.methods.simclr import SimCLR, nt_xent
+from pinoise.views import Batch
+
+
+def perturb(representation: Tensor, draw: Tensor, *, strength: float) -> Tensor:
+    """f(x) + c · n / ‖n‖.
+
+    >>> perturb(torch.zeros(1, 2), torch.tensor([[3.0, 4.0]]), strength=5.0)
+    tensor([[3., 4.]])
+    """
+    return representation + strength * F.normalize(draw, dim=1)
+
+
+class SimCL(SimCLR):
+    """z = head(f(x) + c · n / ‖n‖) for both views, then NT-Xent.
+
+    Given one view of x, both perturbed representations start from it; given two, each from its own, so that π-noise in
+    the input learns through both.
+
+    Args:
+        encoder: f_θ.
+        head: the projection head.
+        strength: c, the length of the perturbation.
+        temperature: τ.
+    """
+
+    def __init__(self, encoder: nn.Module, head: nn.Module, *, strength: float = 1.0, temperature: float = 0.1) -> None:
+        super().__init__(encoder, head, temperature=temperature)
+        self.strength = strength
+
+    def forward(self, views: Sequence[Batch]) -> Tensor:
+        """Return NT-Xent of every sample, shape (m,)."""
+        h = self.encoder(torch.cat([view.x for view in views]))
+        if len(views) == 1:
+            h = torch.cat([h, h])
+        z = self.head(perturb(h, torch.randn_like(h), strength=self.strength))
+        return nt_xent(*z.chunk(2), temperature=self.temperature)

@@ -1,0 +1,70 @@
+"""SimCLR (Chen et al., 2020): NT-Xent between two views of every sample."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pinoise.errors import UserError
+from pinoise.methods.base import Method
+from pinoise.views import Batch
+
+
+def nt_xent(first: Tensor, second: Tensor, *, temperature: float = 0.1) -> Tensor:
+    """ℓ(x) of Eqs. 3 and 5: cross entropy of a view's partner among all 2(m − 1) other views and the partner itself.
+
+    Similarity is the cosine of the projections. Both directions are averaged.
+
+    Args:
+        first: projections of one view, shape (m, dim).
+        second: projections of the other view, shape (m, dim).
+        temperature: τ.
+
+    Returns:
+        The loss of every sample, shape (m,).
+
+    >>> nt_xent(torch.eye(2), torch.eye(2), temperature=1.0)  # −log(e / (e + 2))
+    tensor([0.5514, 0.5514])
+    """
+    m = len(first)
+    z = F.normalize(torch.cat([first, second]), dim=1)  # (2m, dim)
+    similarity = z @ z.T / temperature  # (2m, 2m)
+    itself = torch.eye(2 * m, dtype=torch.bool, device=z.device)
+    normaliser = similarity.masked_fill(itself, -torch.inf).logsumexp(dim=1)  # (2m,)
+    positive = similarity.diagonal(m)  # (m,): view i of `first` against view i of `second`
+    return (normaliser[:m] + normaliser[m:]) / 2 - positive
+
+
+class SimCLR(Method):
+    """NT-Xent on the projections of two views, through one concatenated forward pass.
+
+    Both views pass the same encoder with gradient, so π-noise in either of them learns.
+
+    Args:
+        encoder: f_θ.
+        head: the projection head.
+        temperature: τ.
+    """
+
+    def __init__(self, encoder: nn.Module, head: nn.Module, *, temperature: float = 0.1) -> None:
+        super().__init__(encoder)
+        if not temperature > 0:
+            raise UserError(f"temperature is {temperature}: it must be positive.")
+        self.head = head
+        self.temperature = temperature
+
+    def forward(self, views: Sequence[Batch]) -> Tensor:
+        """Return NT-Xent of every sample, shape (m,)."""
+        first, second = two_views(views, method="simclr")
+        z = self.head(self.encoder(torch.cat([first.x, second.x])))  # (2m, dim)
+        return nt_xent(*z.chunk(2), temperature=self.temperature)
+
+
+def two_views(views: Sequence[Batch], *, method: str) -> tuple[Batch, Batch]:
+    """Return the two views, or say that the method needs them."""
+    if len(views) != 2:
+        raise UserError(f"method {method!r} compares two views and was given {len(views)}: choose another pairing.")
+    return views[0], views[1]

@@ -1,0 +1,105 @@
+"""Networks that turn x into the raw parameters of p_ψ(ε|x).
+
+A generator is any module from (m, *shape) to (m, outputs, *shape), or to that many numbers in any arrangement:
+output 0 becomes the scale, output 1, if there is one, the mean.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+
+from pinoise.errors import UserError, unknown_choice
+
+GENERATORS = ("mlp", "shared", "constant")
+
+
+class MLPGenerator(nn.Module):
+    """The paper's DNN3: a trunk d→h→h, then for each output a head h→h→d.
+
+    With the mean learned (two outputs) one sample costs 3dh + 3h² multiply-accumulates, as in the paper's cost table.
+
+    >>> MLPGenerator((5,), outputs=2, hidden=8)(torch.zeros(3, 5)).shape
+    torch.Size([3, 2, 5])
+    """
+
+    def __init__(self, shape: tuple[int, ...], *, outputs: int, hidden: int = 1024) -> None:
+        super().__init__()
+        dim = math.prod(shape)
+        self.shape = shape
+        self.trunk = nn.Sequential(
+            nn.Flatten(), nn.Linear(dim, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()
+        )
+        self.heads = nn.ModuleList(
+            nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, dim)) for _ in range(outputs)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return raw parameters (m, outputs, *shape)."""
+        h = self.trunk(x)  # (m, hidden)
+        return torch.stack([head(h) for head in self.heads], dim=1).reshape(len(x), -1, *self.shape)
+
+
+class SharedGenerator(nn.Module):
+    """A linear head on the encoder's own features of x, which makes the noise nearly free.
+
+    The encoder runs without gradient: ψ is the head alone, and θ learns from the contrastive loss alone. The encoder is
+    referred to, not owned, so it appears neither in ``parameters()`` nor in ``state_dict()`` of the generator.
+
+    >>> encoder = nn.Linear(5, 4)
+    >>> generator = SharedGenerator((5,), outputs=1, encoder=encoder, features=4)
+    >>> generator(torch.zeros(3, 5)).shape, sum(p.numel() for p in generator.parameters())
+    (torch.Size([3, 1, 5]), 25)
+    """
+
+    def __init__(self, shape: tuple[int, ...], *, outputs: int, encoder: nn.Module, features: int) -> None:
+        super().__init__()
+        self.shape = shape
+        self.outputs = outputs
+        self._encoder = (encoder,)  # a tuple hides it from nn.Module's registration
+        self.head = nn.Linear(features, outputs * math.prod(shape))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return raw parameters (m, outputs, *shape)."""
+        with torch.no_grad():
+            features = self._encoder[0](x)  # (m, features)
+        raw: Tensor = self.head(features)
+        return raw.reshape(len(x), self.outputs, *self.shape)
+
+
+class ConstantGenerator(nn.Module):
+    """No parameters: σ keeps its initial value and μ is 0 (the Random Noise baseline)."""
+
+    def __init__(self, *, outputs: int) -> None:
+        super().__init__()
+        self.outputs = outputs
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return zeros (m, outputs, *shape)."""
+        return torch.zeros_like(x).unsqueeze(1).expand(-1, self.outputs, *x.shape[1:])
+
+
+def build_generator(
+    name: str,
+    shape: tuple[int, ...],
+    *,
+    outputs: int,
+    hidden: int = 1024,
+    encoder: nn.Module | None = None,
+) -> nn.Module:
+    """Return the generator of that name; ``shared`` needs the encoder that it shares."""
+    if name == "mlp":
+        return MLPGenerator(shape, outputs=outputs, hidden=hidden)
+    if name == "constant":
+        return ConstantGenerator(outputs=outputs)
+    if name == "shared":
+        features = getattr(encoder, "out_features", None)
+        if encoder is None or not isinstance(features, int):
+            raise UserError(
+                "generator 'shared' reads the encoder's features: "
+                "pass encoder=, a module that states its output size as the integer attribute out_features."
+            )
+        return SharedGenerator(shape, outputs=outputs, encoder=encoder, features=features)
+    raise unknown_choice("generator", name, GENERATORS)

@@ -1,0 +1,109 @@
+"""How the views of a sample are paired: Algorithms 1 and 2 of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from pinoise.errors import UserError, unknown_choice
+from pinoise.views.base import Batch, Identity, View, per_sample
+
+PairingName = Literal["identity-noise", "noise-noise", "sampled", "compose", "identity"]
+PAIRINGS: tuple[str, ...] = get_args(PairingName)
+
+
+def choose(views: Sequence[Batch], choice: Tensor) -> Batch:
+    """Take, for every sample, the view that it drew: sample i gets ``views[choice[i]]``.
+
+    Gradient flows only into the view that a sample drew, so ψ learns only from the samples that drew the noise.
+
+    Args:
+        views: the same batch through each augmentation.
+        choice: the number of the augmentation drawn, shape (m,).
+
+    >>> a, b = (Batch(torch.full((2, 1), v), torch.arange(2)) for v in (1.0, 2.0))
+    >>> choose([a, b], torch.tensor([1, 0])).x.flatten()
+    tensor([2., 1.])
+    """
+    x = views[0].x
+    noise: Tensor | None = None
+    drew: Tensor | None = None
+    for number, view in enumerate(views):
+        here = choice == number
+        if number:
+            x = torch.where(per_sample(here, x), view.x, x)
+        if view.noise is not None:
+            has_noise = here if view.drew is None else here & view.drew
+            kept = torch.where(per_sample(has_noise, x), view.noise, 0)
+            noise = kept if noise is None else noise + kept
+            drew = has_noise if drew is None else drew | has_noise
+    return Batch(x, views[0].rows, noise, drew)
+
+
+class Pairing(nn.Module):
+    """Make the views that a contrastive method compares.
+
+    ===================  =============================================================================================
+    ``identity-noise``   x against ν(x): Algorithm 1 with the original as the other view
+    ``noise-noise``      two independent draws ν(x), ν'(x)
+    ``sampled``          Algorithm 2: both views drawn per sample from 𝒜 ∪ {ν}, with identity as 𝒜 if it is empty
+    ``compose``          ν(a(x)) against ν'(a'(x)) with a, a' drawn per sample from 𝒜
+    ``identity``         x alone, for methods that make their own views
+    ===================  =============================================================================================
+
+    Args:
+        name: one of the above.
+        noise: ν, usually a ``PiNoiseView``; None for predefined augmentations alone.
+        augmentations: 𝒜.
+
+    >>> from pinoise.noise import PiNoise
+    >>> from pinoise.views import PiNoiseView
+    >>> pairing = Pairing("identity-noise", noise=PiNoiseView(PiNoise(3, hidden=4)))
+    >>> first, second = pairing(Batch(torch.zeros(2, 3), torch.arange(2)))
+    >>> bool((first.x == 0).all()), bool((second.x == 0).any())
+    (True, False)
+    """
+
+    def __init__(self, name: PairingName, *, noise: View | None = None, augmentations: Sequence[View] = ()) -> None:
+        super().__init__()
+        if name not in PAIRINGS:
+            raise unknown_choice("pairing", name, PAIRINGS)
+        if name in ("identity-noise", "noise-noise"):
+            if noise is None:
+                raise UserError(f"pairing {name!r} needs a noise: give one, or choose 'sampled' or 'compose'.")
+            if augmentations:
+                raise UserError(
+                    f"pairing {name!r} takes no other augmentations: choose 'sampled' or 'compose' for them."
+                )
+        if name == "compose" and not augmentations:
+            raise UserError("pairing 'compose' adds noise on top of augmentations: give at least one of them.")
+        if name == "sampled" and noise is None and not augmentations:
+            raise UserError("pairing 'sampled' has nothing to draw from: give a noise or augmentations.")
+        self.name = name
+        self.noise = noise
+        self.augmentations = nn.ModuleList(augmentations)
+
+    def forward(self, batch: Batch) -> tuple[Batch, ...]:
+        """Return the views: two of them, or one for ``identity``."""
+        if self.name == "identity":
+            return (batch,)
+        if self.name == "compose":
+            first, second = self._drawn_per_sample(list(self.augmentations), batch)
+            return (first, second) if self.noise is None else (self.noise(first), self.noise(second))
+        if self.name == "sampled":
+            augmentations = list(self.augmentations) or [Identity()]
+            return self._drawn_per_sample([*augmentations, *([] if self.noise is None else [self.noise])], batch)
+        assert self.noise is not None  # the constructor saw to it
+        if self.name == "noise-noise":
+            return self.noise.draw(batch, 2)
+        return batch, self.noise(batch)
+
+    def _drawn_per_sample(self, views: list[nn.Module], batch: Batch) -> tuple[Batch, ...]:
+        """Draw a, a' ~ 𝒜 uniformly for every sample and apply them."""
+        # Every view sees the whole batch: some mix samples, and shapes that do not depend on draws need no host sync.
+        draws = [view.draw(batch, 2) for view in views if isinstance(view, View)]
+        choices = torch.randint(len(views), (2, len(batch.x)), device=batch.x.device)
+        return tuple(choose([draw[side] for draw in draws], choices[side]) for side in range(2))

@@ -1,0 +1,77 @@
+"""Views that replace entries of a sample by other values of the same feature."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from pinoise.views.base import Batch, View
+
+
+def swap_entries(x: Tensor, other: Tensor, mask: Tensor) -> Tensor:
+    """Take ``other`` where the mask is set and x elsewhere.
+
+    >>> swap_entries(torch.tensor([1.0, 2.0]), torch.tensor([8.0, 9.0]), torch.tensor([True, False]))
+    tensor([8., 2.])
+    """
+    return torch.where(mask, other, x)
+
+
+def draw_marginals(bank: Tensor, like: Tensor) -> Tensor:
+    """Draw every entry on its own from the empirical marginal of its feature, given as the rows of a bank.
+
+    >>> bank = torch.tensor([[1.0, 10.0], [2.0, 20.0]])
+    >>> draw = draw_marginals(bank, torch.zeros(50, 2))
+    >>> sorted(draw[:, 0].unique().tolist()), sorted(draw[:, 1].unique().tolist())
+    ([1.0, 2.0], [10.0, 20.0])
+    """
+    flat = bank.flatten(1)  # (n, d)
+    rows = torch.randint(len(flat), (len(like), flat.shape[1]), device=like.device)
+    return flat.gather(0, rows).reshape(like.shape)
+
+
+def draw_columns(x: Tensor) -> Tensor:
+    """Shuffle every feature on its own among the samples of the batch.
+
+    >>> draw_columns(torch.arange(6.0).reshape(3, 2)).sort(0).values
+    tensor([[0., 1.],
+            [2., 3.],
+            [4., 5.]])
+    """
+    flat = x.flatten(1)
+    order = torch.rand_like(flat).argsort(dim=0)  # an independent permutation per column
+    return flat.gather(0, order).reshape(x.shape)
+
+
+class ScarfSwap(View):
+    """SCARF (Bahri et al., 2022): an entry is replaced with probability ``rate`` by a draw from its empirical marginal.
+
+    Args:
+        bank: training rows (n, *shape) that stand for the marginals.
+        rate: the probability of a replacement.
+    """
+
+    bank: Tensor
+
+    def __init__(self, bank: Tensor, *, rate: float = 0.6) -> None:
+        super().__init__()
+        self.rate = rate
+        self.register_buffer("bank", bank, persistent=False)
+
+    def forward(self, batch: Batch) -> Batch:
+        """Return the corrupted batch."""
+        mask = torch.rand_like(batch.x) < self.rate
+        return batch._replace(x=swap_entries(batch.x, draw_marginals(self.bank, batch.x), mask))
+
+
+class VimeSwap(View):
+    """VIME (Yoon et al., 2020): an entry is replaced with probability ``rate`` from its column, shuffled in the batch."""
+
+    def __init__(self, *, rate: float = 0.3) -> None:
+        super().__init__()
+        self.rate = rate
+
+    def forward(self, batch: Batch) -> Batch:
+        """Return the corrupted batch."""
+        mask = torch.rand_like(batch.x) < self.rate
+        return batch._replace(x=swap_entries(batch.x, draw_columns(batch.x), mask))
