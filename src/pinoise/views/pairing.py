@@ -76,12 +76,19 @@ class Pairing(nn.Module):
                 raise UserError(f"pairing {name!r} needs a noise: give one, or choose 'sampled' or 'compose'.")
             if augmentations:
                 raise UserError(
-                    f"pairing {name!r} takes no other augmentations: choose 'sampled' or 'compose' for them."
+                    f"pairing {name!r} takes no other augmentations and was given {len(augmentations)}: "
+                    "choose 'sampled' or 'compose' for them."
                 )
         if name == "compose" and not augmentations:
             raise UserError("pairing 'compose' adds noise on top of augmentations: give at least one of them.")
         if name == "sampled" and noise is None and not augmentations:
             raise UserError("pairing 'sampled' has nothing to draw from: give a noise or augmentations.")
+        for view in (noise, *augmentations):
+            if view is not None and not isinstance(view, View):
+                raise UserError(
+                    f"a pairing is made of views and was given {type(view).__name__}: "
+                    "wrap a PiNoise in PiNoiseView, derive any other module from View."
+                )
         self.name = name
         self.noise = noise
         self.augmentations = nn.ModuleList(augmentations)

@@ -65,7 +65,7 @@ class ScarfSwap(View):
 
 
 class VimeSwap(View):
-    """VIME (Yoon et al., 2020): an entry is replaced with probability ``rate`` from its column, shuffled in the batch."""
+    """VIME (Yoon et al., 2020): an entry is replaced with probability ``rate`` from its column, shuffled."""
 
     def __init__(self, *, rate: float = 0.3) -> None:
         super().__init__()

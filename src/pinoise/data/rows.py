@@ -1,0 +1,77 @@
+"""Batches: whole-batch gathers of standardised rows as tensors, from memory, a mapped file or a sparse matrix."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+from torch import Tensor
+
+from pinoise.data.dataset import Samples
+from pinoise.data.standardizer import Standardizer
+
+_CHUNK_BYTES = 1 << 26
+
+
+class Rows(Protocol):
+    """Standardised samples that can be gathered by row number."""
+
+    def __len__(self) -> int:
+        """The number of samples."""
+        ...
+
+    def __getitem__(self, rows: Tensor) -> Tensor:
+        """Return the samples (m, *shape) of these rows, on the CPU."""
+        ...
+
+
+class LazyRows:
+    """Samples of a mapped file or a sparse matrix, made dense and standardised batch by batch."""
+
+    def __init__(self, x: Samples, standardizer: Standardizer, *, dtype: torch.dtype) -> None:
+        self._x = x
+        self._dtype = dtype
+        self._mean = torch.from_numpy(standardizer.mean)
+        self._inverse_scale = torch.from_numpy(1 / np.where(standardizer.live, standardizer.scale, np.inf))
+
+    def __len__(self) -> int:
+        return int(self._x.shape[0])
+
+    def __getitem__(self, rows: Tensor) -> Tensor:
+        return self._standard(self._x[rows.numpy()])
+
+    def _standard(self, x: Any) -> Tensor:
+        dense: npt.NDArray[Any] = x.toarray() if isinstance(x, sp.csr_array) else np.asarray(x)
+        # In double precision, so that features with large offsets lose nothing and sparse equals dense to the bit.
+        standard = torch.from_numpy(dense.astype(np.float64)).sub_(self._mean).mul_(self._inverse_scale)
+        return standard.to(self._dtype)
+
+
+class DenseRows(LazyRows):
+    """Samples standardised once and kept in memory."""
+
+    def __init__(self, x: npt.NDArray[Any], standardizer: Standardizer, *, dtype: torch.dtype) -> None:
+        super().__init__(x, standardizer, dtype=dtype)
+        self._memory = torch.empty(x.shape, dtype=dtype)
+        step = max(1, _CHUNK_BYTES // max(1, 8 * int(np.prod(x.shape[1:]))))
+        for start in range(0, len(x), step):
+            self._memory[start : start + step] = self._standard(x[start : start + step])
+
+    def __getitem__(self, rows: Tensor) -> Tensor:
+        return self._memory.index_select(0, rows)
+
+
+def make_rows(x: Samples, standardizer: Standardizer, *, dtype: torch.dtype = torch.float32) -> Rows:
+    """Return the samples as a source of standardised batches.
+
+    >>> x = np.array([[0.0], [2.0], [4.0]])
+    >>> rows = make_rows(x, Standardizer.fit(x))
+    >>> len(rows), rows[torch.tensor([2, 0])].flatten()
+    (3, tensor([ 1.2247, -1.2247]))
+    """
+    if sp.issparse(x) or isinstance(x, np.memmap):
+        return LazyRows(x, standardizer, dtype=dtype)
+    return DenseRows(np.asarray(x), standardizer, dtype=dtype)

@@ -1,0 +1,182 @@
+"""The training loop: one readable function on Lightning Fabric."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from pinoise.data.rows import Rows
+from pinoise.errors import UserError
+from pinoise.information import NoiseSummary, summarise_noise
+from pinoise.training.model import ContrastiveModel
+from pinoise.training.settings import TrainingSettings
+from pinoise.training.state import Progress, Record, load_state, save_state, seed_of
+from pinoise.views import Batch
+
+_PROBE_ROWS = 256
+_CHECK_EVERY = 50  # steps between looks at the loss, each of which waits for the device
+_TRAINING = 1  # the purpose of these random numbers, see seed_of
+
+
+class Reporter(Protocol):
+    """Who is told how training goes."""
+
+    def start(self, *, total_steps: int, done_steps: int) -> None:
+        """Training begins, or goes on after ``done_steps``."""
+
+    def step(self, step: int) -> None:
+        """A step is done."""
+
+    def epoch(self, record: Record) -> None:
+        """An epoch is done."""
+
+
+class Interrupted(Exception):  # noqa: N818
+    """Training stopped on request at a step boundary, with everything saved."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(f"stopped after step {step}")
+        self.step = step
+
+
+class DivergedError(UserError):
+    """The loss is no longer a number."""
+
+
+def train(
+    model: ContrastiveModel,
+    rows: Rows,
+    settings: TrainingSettings,
+    *,
+    fabric: Fabric,
+    reporter: Reporter,
+    checkpoints: Path | None = None,
+    resume_from: Path | None = None,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> list[Record]:
+    """Minimise the objective over θ and ψ; the model is trained in place and the history returned.
+
+    A run that is stopped anywhere and resumed from a checkpoint ends in the same weights to the bit.
+
+    Args:
+        model: what is trained.
+        rows: standardised samples.
+        settings: how long and how.
+        fabric: device, precision and processes.
+        reporter: who is told how it goes.
+        checkpoints: the folder to save the state in, every ``settings.checkpoint_every`` steps and at the end.
+        resume_from: a checkpoint to go on from.
+        should_stop: asked after every step; when true the state is saved and ``Interrupted`` raised.
+    """
+    per_epoch, batch_size = plan_epoch(len(rows), settings.batch_size, fabric.world_size)
+    last_step = per_epoch * settings.epochs
+    wrapped, optimizer = fabric.setup(model, make_optimizer(model, settings, fabric.device))
+    torch.manual_seed(seed_of(settings.seed, _TRAINING, fabric.global_rank))
+    progress = Progress() if resume_from is None else load_state(fabric, resume_from, wrapped, optimizer)
+    loss_sum = progress.loss_sum.to(fabric.device)
+    reporter.start(total_steps=last_step, done_steps=progress.step)
+    probe = fabric.to_device(rows[torch.arange(min(_PROBE_ROWS, len(rows)))])
+    began = time.perf_counter() - progress.seconds
+    order = torch.empty(0, dtype=torch.int64)
+
+    for step in range(progress.step, last_step):
+        epoch, position = divmod(step, per_epoch)
+        if position == 0 or not len(order):
+            order = shuffled_rows(len(rows), seed=settings.seed, epoch=epoch)
+        first = (position * fabric.world_size + fabric.global_rank) * batch_size
+        chosen = order[first : first + batch_size]
+        batch = Batch(fabric.to_device(rows[chosen]), fabric.to_device(chosen))
+
+        loss = wrapped(batch).loss
+        optimizer.zero_grad()
+        fabric.backward(loss)
+        optimizer.step()
+        model.after_step()
+
+        done = step + 1
+        loss_sum = loss.detach() + (loss_sum if position else 0)
+        ends_epoch, stops = position + 1 == per_epoch, should_stop() and done < last_step
+        saves = checkpoints is not None and (done % settings.checkpoint_every == 0 or done == last_step or stops)
+        if ends_epoch or saves or done % _CHECK_EVERY == 0:
+            _check_finite(model, loss_sum, done, settings)
+        progress.step, progress.seconds = done, time.perf_counter() - began
+        if ends_epoch:
+            noise = noise_summary(model, probe)
+            progress.history.append(
+                Record(epoch + 1, done, float(loss_sum) / per_epoch, *noise, round(progress.seconds, 3))
+            )
+            reporter.epoch(progress.history[-1])
+        reporter.step(done)
+        if saves and checkpoints is not None:
+            progress.loss_sum = loss_sum
+            save_state(fabric, checkpoints, wrapped, optimizer, progress)
+        if stops:
+            raise Interrupted(done)
+    return progress.history
+
+
+def plan_epoch(n_rows: int, batch_size: int, world_size: int = 1) -> tuple[int, int]:
+    """Return the steps of an epoch and the batch of a process; rows left over wait for the next shuffle.
+
+    >>> plan_epoch(1000, 256)
+    (3, 256)
+    """
+    share = n_rows // world_size
+    if share < 2:
+        raise UserError(f"{n_rows} rows for {world_size} process(es): contrast needs at least 2 rows in each.")
+    if share < batch_size:
+        warnings.warn(
+            f"batch_size is {batch_size} but a process has only {share} rows: using batches of {share}.", stacklevel=3
+        )
+    batch = min(batch_size, share)
+    return share // batch, batch
+
+
+def shuffled_rows(n_rows: int, *, seed: int, epoch: int) -> Tensor:
+    """Return the order of an epoch, a function of seed and epoch alone, so that a resumed run finds it again.
+
+    >>> shuffled_rows(5, seed=0, epoch=3).sort().values
+    tensor([0, 1, 2, 3, 4])
+    """
+    return torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(n_rows))
+
+
+def make_optimizer(model: ContrastiveModel, settings: TrainingSettings, device: torch.device) -> torch.optim.Adam:
+    """Return fused Adam over θ and, with a learning rate of its own if asked, ψ."""
+    psi = [] if model.noise is None else [p for p in model.noise.parameters() if p.requires_grad]
+    of_psi = {id(p) for p in psi}
+    groups: list[dict[str, Any]] = [{"params": [p for p in model.parameters() if id(p) not in of_psi]}]
+    if psi:
+        groups.append({"params": psi, "lr": settings.noise_learning_rate or settings.learning_rate})
+    return torch.optim.Adam(groups, lr=settings.learning_rate, fused=device.type in ("cpu", "cuda"))
+
+
+@torch.no_grad()
+def noise_summary(model: ContrastiveModel, x: Tensor) -> NoiseSummary:
+    """Measure the learned noise on some samples; nan where there is none."""
+    noise = model.noise
+    if noise is None:
+        return NoiseSummary(math.nan, math.nan)
+    return summarise_noise(noise.relative_scale(x), noise.feature_scale > 0)
+
+
+def _check_finite(model: ContrastiveModel, loss_sum: Tensor, step: int, settings: TrainingSettings) -> None:
+    if math.isfinite(float(loss_sum)):
+        return
+    bad = [name for name, p in model.named_parameters() if not bool(torch.isfinite(p).all())]
+    noise_broke = bad and all(name.startswith("pairing.") for name in bad)
+    raise DivergedError(
+        f"the loss is no longer a finite number by step {step}"
+        f"{'; the noise generator broke first' if noise_broke else ''}: "
+        f"lower the learning rate (now {settings.learning_rate:g}) or raise the temperature; "
+        "checkpoints from before this step are kept."
+    )

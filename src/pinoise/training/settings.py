@@ -1,0 +1,224 @@
+"""The configuration of a run, parsed once at the edge into typed objects."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+
+from pinoise.noise.distributions import Distribution
+from pinoise.noise.module import Mean
+from pinoise.noise.positive import Positive
+from pinoise.views.pairing import PairingName
+
+Size = Annotated[int, Field(ge=1, le=65_536)]
+Positive_ = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+NonNegative = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Share = Annotated[float, Field(ge=0, le=1)]
+
+
+class Section(BaseModel):
+    """A part of the configuration: immutable, and strict about its keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+def _named(default: str | None = None) -> BeforeValidator:
+    """A section given as a plain name means that name with its defaults; one without a name means the default name."""
+
+    def complete(value: object) -> object:
+        if isinstance(value, str):
+            return {"name": value}
+        if isinstance(value, Mapping) and default is not None:
+            return {"name": default, **value}
+        return value
+
+    return BeforeValidator(complete)
+
+
+class MLPSettings(Section):
+    """The paper's encoder for vectors, d→hidden→hidden→out_features."""
+
+    name: Literal["mlp"] = "mlp"
+    hidden: Size = 1024
+    out_features: Size = 256
+
+
+class HeadSettings(Section):
+    """The projection head."""
+
+    hidden: Size = 256
+    out_features: Size = 128
+
+
+class SimCLRSettings(Section):
+    """SimCLR."""
+
+    name: Literal["simclr"] = "simclr"
+    temperature: Positive_ = 0.1
+
+
+class SimCLSettings(Section):
+    """SimCL; ``strength`` is c."""
+
+    name: Literal["simcl"] = "simcl"
+    temperature: Positive_ = 0.1
+    strength: Positive_ = 1.0
+
+
+class CLAESettings(Section):
+    """CLAE; ``strength`` is e in standard deviations, ``weight`` is α."""
+
+    name: Literal["clae"] = "clae"
+    temperature: Positive_ = 0.1
+    strength: Positive_ = 0.1
+    weight: NonNegative = 1.0
+
+
+class NoiseSettings(Section):
+    """p_ψ(ε|x)."""
+
+    generator: Literal["mlp", "shared"] = "mlp"
+    distribution: Distribution = "gaussian"
+    mean: Mean = "zero"
+    positive: Positive = "softplus"
+    initial_scale: Positive_ = 1.0
+    normalize: Positive_ | None = None
+    hidden: Size = 1024
+
+
+class PaperSettings(Section):
+    """The paper's objective; ``penalty`` is λ."""
+
+    name: Literal["paper"] = "paper"
+    penalty: NonNegative = 0.0
+
+
+class FixedSettings(Section):
+    """Noise that keeps its initial scale."""
+
+    name: Literal["fixed"] = "fixed"
+
+
+class GaussianSettings(Section):
+    """Gaussian noise; ``sigma`` in standard deviations."""
+
+    name: Literal["gaussian"] = "gaussian"
+    sigma: Positive_ = 1.0
+
+
+class ScarfSettings(Section):
+    """SCARF's replacement from empirical marginals."""
+
+    name: Literal["scarf"] = "scarf"
+    rate: Share = 0.6
+
+
+class VimeSettings(Section):
+    """VIME's column swap."""
+
+    name: Literal["vime"] = "vime"
+    rate: Share = 0.3
+
+
+class DACLSettings(Section):
+    """DACL's mixup, λ ~ U(alpha, 1)."""
+
+    name: Literal["dacl"] = "dacl"
+    alpha: Share = 0.9
+
+
+class ModalsSettings(Section):
+    """MODALS' four transforms and how far each goes."""
+
+    name: Literal["modals"] = "modals"
+    interpolation: NonNegative = 0.1
+    extrapolation: NonNegative = 0.1
+    gaussian: NonNegative = 0.1
+    difference: NonNegative = 0.1
+
+
+class IdentitySettings(Section):
+    """The sample itself."""
+
+    name: Literal["identity"] = "identity"
+
+
+class PiSettings(Section):
+    """The learned noise that the sections ``noise`` and ``objective`` describe."""
+
+    name: Literal["pi"] = "pi"
+
+
+class NoNoiseSettings(Section):
+    """No noise: predefined augmentations alone, or the method's own."""
+
+    name: Literal["none"] = "none"
+
+
+EncoderSettings = Annotated[MLPSettings, _named("mlp")]
+MethodSettings = Annotated[SimCLRSettings | SimCLSettings | CLAESettings, Field(discriminator="name"), _named("simclr")]
+ObjectiveSettings = Annotated[PaperSettings | FixedSettings, Field(discriminator="name"), _named("paper")]
+AugmentationSettings = Annotated[
+    IdentitySettings | GaussianSettings | ScarfSettings | VimeSettings | DACLSettings | ModalsSettings,
+    Field(discriminator="name"),
+    _named(),
+]
+NoiseViewSettings = Annotated[
+    PiSettings | NoNoiseSettings | GaussianSettings | ScarfSettings | VimeSettings | DACLSettings,
+    Field(discriminator="name"),
+    _named("pi"),
+]
+
+
+class ViewSettings(Section):
+    """Which views are compared.
+
+    Pairing ``auto`` is ``sampled`` with augmentations, ``identity-noise`` with noise alone, ``identity`` with neither.
+    """
+
+    pairing: PairingName | Literal["auto"] = "auto"
+    noise: NoiseViewSettings = PiSettings()
+    augmentations: tuple[AugmentationSettings, ...] = ()
+
+
+class DataSettings(Section):
+    """Where the samples come from."""
+
+    source: str = "digits"
+    label: str | None = None
+    rows: Annotated[int, Field(ge=2)] | None = None
+    missing: Literal["median", "mean", "zero", "error"] = "median"
+
+
+class TrainingSettings(Section):
+    """How long and on what to train."""
+
+    epochs: Annotated[int, Field(ge=1)] = 100
+    batch_size: Annotated[int, Field(ge=2)] = 256
+    learning_rate: Positive_ = 1e-3
+    noise_learning_rate: Positive_ | None = None  # ψ's own; θ's if None
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    device: str = "auto"
+    devices: Annotated[int, Field(ge=1)] = 1
+    nodes: Annotated[int, Field(ge=1)] = 1
+    precision: Literal["32-true", "16-mixed", "bf16-mixed"] = "32-true"
+    checkpoint_every: Annotated[int, Field(ge=1)] = 500  # steps
+
+
+class Settings(Section):
+    """The whole configuration of a run: what ``config.yaml`` holds and ``--set section.key=value`` reaches.
+
+    >>> Settings.model_validate({"method": "clae"}).method.weight
+    1.0
+    """
+
+    data: DataSettings = DataSettings()
+    encoder: EncoderSettings = MLPSettings()
+    head: HeadSettings = HeadSettings()
+    method: MethodSettings = SimCLRSettings()
+    noise: NoiseSettings = NoiseSettings()
+    objective: ObjectiveSettings = PaperSettings()
+    views: ViewSettings = ViewSettings()
+    training: TrainingSettings = TrainingSettings()
