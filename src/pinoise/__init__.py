@@ -1,1 +1,32 @@
-"""Learned data augmentation for contrastive learning: π-noise (PiNDA) on any data."""
+"""Learned data augmentation for contrastive learning: π-noise (PiNDA) on any data.
+
+Three doors: the scikit-learn transformer ``PiNDA``, the PyTorch module ``PiNoise`` and the command ``pinoise``.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pinoise.errors import UserError
+    from pinoise.estimator import HealthWarning, PiNDA
+    from pinoise.noise import PiNoise
+
+__version__ = version("pinoise")
+__all__ = ["HealthWarning", "PiNDA", "PiNoise", "UserError", "__version__"]
+
+_HOMES = {
+    "PiNDA": "pinoise.estimator",
+    "HealthWarning": "pinoise.estimator",
+    "PiNoise": "pinoise.noise",
+    "UserError": "pinoise.errors",
+}
+
+
+def __getattr__(name: str) -> object:
+    """Import torch and scikit-learn only when a name that needs them is asked for."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)

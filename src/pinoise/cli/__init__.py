@@ -1,1 +1,5 @@
-""""""
+"""The command ``pinoise``, one file per verb. Nothing here imports torch until a verb runs."""
+
+from pinoise.cli.app import app, main
+
+__all__ = ["app", "main"]

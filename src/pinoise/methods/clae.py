@@ -22,7 +22,7 @@ def adversarial_step(x: Tensor, gradient: Tensor, *, strength: float, feature_sc
 
 
 class CLAE(SimCLR):
-    """NTX(z, z⁺) + α · NTX(z, z_adv), where x_adv raises NTX(z, z⁺) of the first view the most.
+    """NTX(z, z⁺) + α · NTX(z, z_adv), where x_adv is the first view after the step that raises NTX(z, z⁺) the most.
 
     Both views pass the encoder with gradient, so π-noise in either learns; the adversarial step itself is a constant.
     Given one view of x, it is its own partner z⁺, so that the adversarial example is the only augmentation.

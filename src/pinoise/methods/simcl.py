@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinoise.methods.simclr import SimCLR, nt_xent
+from pinoise.methods.simclr import SimCLR, nt_xent, two_views
 from pinoise.views import Batch
 
 
@@ -40,8 +40,9 @@ class SimCL(SimCLR):
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return NT-Xent of every sample, shape (m,)."""
-        h = self.encoder(torch.cat([view.x for view in views]))
-        if len(views) == 1:
+        one = len(views) == 1
+        h = self.encoder(torch.cat([view.x for view in (views if one else two_views(views, method="simcl"))]))
+        if one:
             h = torch.cat([h, h])
         z = self.head(perturb(h, torch.randn_like(h), strength=self.strength))
         return nt_xent(*z.chunk(2), temperature=self.temperature)

@@ -1,6 +1,6 @@
 """Networks that turn x into the raw parameters of p_ψ(ε|x).
 
-A generator is any module from (m, *shape) to (m, outputs, *shape), or to that many numbers in any arrangement:
+A generator is any module from (m, *shape) to (m, outputs, *shape), or to the same numbers flattened in that order:
 output 0 becomes the scale, output 1, if there is one, the mean.
 """
 
@@ -97,8 +97,9 @@ def build_generator(
     if name == "shared":
         features = getattr(encoder, "out_features", None)
         if encoder is None or not isinstance(features, int):
+            found = "none" if encoder is None else f"{type(encoder).__name__}, whose out_features is {features!r}"
             raise UserError(
-                "generator 'shared' reads the encoder's features: "
+                f"generator 'shared' reads the features of an encoder and was given {found}: "
                 "pass encoder=, a module that states its output size as the integer attribute out_features."
             )
         return SharedGenerator(shape, outputs=outputs, encoder=encoder, features=features)

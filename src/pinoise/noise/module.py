@@ -146,7 +146,9 @@ def _unit_rms(noise: Tensor, live: Tensor) -> Tensor:
     """Rescale every sample's noise to root mean square 1 over its live features."""
     dims = tuple(range(-live.ndim, 0))
     norm = torch.linalg.vector_norm(noise, dim=dims, keepdim=True)
-    unit: Tensor = noise * live.sum().sqrt() / norm.clamp_min(torch.finfo(noise.dtype).tiny)
+    # Squares of smaller numbers underflow: their norm is 0, and dividing by less would make the noise explode.
+    floor = torch.finfo(noise.dtype).tiny ** 0.5
+    unit: Tensor = noise * live.sum().sqrt() / norm.clamp_min(floor)
     return unit
 
 
@@ -160,6 +162,10 @@ def _checked_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
 def _checked_feature_scale(feature_scale: Tensor, shape: tuple[int, ...]) -> Tensor:
     if feature_scale.shape != shape:
         raise UserError(f"feature_scale has shape {tuple(feature_scale.shape)}: it must be {shape}.")
-    if not bool(torch.isfinite(feature_scale).all()) or bool((feature_scale < 0).any()):
-        raise UserError("feature_scale has a negative or non-finite entry: it holds standard deviations, 0 for dead.")
+    wrong = feature_scale[~torch.isfinite(feature_scale) | (feature_scale < 0)]
+    if len(wrong):
+        raise UserError(
+            f"feature_scale has an entry {float(wrong[0])}: "
+            "it holds standard deviations, which are finite and at least 0 (0 for a dead feature)."
+        )
     return feature_scale.detach().to(torch.get_default_dtype()).clone()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, get_args
 
+import numpy as np
 import yaml
 from pydantic import BaseModel, ValidationError
 
@@ -13,8 +15,8 @@ from pinoise.errors import UserError
 from pinoise.training.settings import Settings
 
 
-def parse_settings(values: Mapping[str, Any]) -> Settings:
-    """Validate a nested mapping.
+def parse_settings(values: Mapping[str, Any], *, names: Mapping[str, str] | None = None) -> Settings:
+    """Validate a nested mapping; ``names`` says what the caller's user calls a setting, where that differs.
 
     >>> parse_settings({"training": {"epochs": 3}}).training.epochs
     3
@@ -24,9 +26,40 @@ def parse_settings(values: Mapping[str, Any]) -> Settings:
     pinoise.errors.UserError: unknown setting 'training.epoch': did you mean 'training.epochs'?
     """
     try:
-        return Settings.model_validate(values)
+        return Settings.model_validate(_plain(values))
     except ValidationError as error:
-        raise UserError(_sentence(error)) from None
+        raise UserError(_sentence(error, names)) from None
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a configuration file as nested values."""
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise UserError(f"{path} is not valid YAML.") from None
+    if not isinstance(values, dict):
+        raise UserError(f"{path} is not a configuration: it must hold sections such as training and method.")
+    return values
+
+
+def merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested values with changes laid over them, section by section; a new name replaces a section.
+
+    >>> merge({"method": {"name": "clae", "weight": 2}, "training": {"epochs": 5}}, {"training": {"seed": 1}})
+    {'method': {'name': 'clae', 'weight': 2}, 'training': {'epochs': 5, 'seed': 1}}
+    >>> merge({"method": "clae"}, {"method": {"weight": 2}})
+    {'method': {'name': 'clae', 'weight': 2}}
+    """
+    merged = dict(values)
+    for key, change in changes.items():
+        before = merged.get(key)
+        if isinstance(before, str) and isinstance(change, Mapping):
+            before = {"name": before}
+        mergeable = isinstance(before, Mapping) and isinstance(change, Mapping) and "name" not in change
+        merged[key] = merge(before, change) if mergeable and before is not None else change
+    return merged
 
 
 def override(values: dict[str, Any], assignments: Iterable[str]) -> dict[str, Any]:
@@ -57,11 +90,20 @@ def _assign(values: dict[str, Any], keys: list[str], value: Any) -> None:
     values[keys[-1]] = value
 
 
-def _sentence(error: ValidationError) -> str:
+def _plain(value: Any) -> Any:
+    """Turn numpy's numbers, which grids of parameters are made of, into Python's."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _sentence(error: ValidationError, names: Mapping[str, str] | None) -> str:
     """Say the first thing that is wrong, in the user's terms."""
     first = error.errors()[0]
     path, section = _locate(first["loc"])
     name = ".".join(path)
+    if names is not None:
+        name = names.get(name, path[-1])
     found = first["input"]
     match first["type"]:
         case "extra_forbidden":

@@ -83,7 +83,7 @@ class BatchGaussian(View):
 
 
 class Difference(View):
-    """MODALS: x + ratio (x' − x''), the difference of two other samples."""
+    """MODALS: x + ratio (x' − x''), the difference of two other samples, each drawn on its own."""
 
     def __init__(self, *, ratio: float = 0.1) -> None:
         super().__init__()

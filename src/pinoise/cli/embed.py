@@ -1,0 +1,52 @@
+"""``pinoise embed``: the embedding of new data by a finished run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pinoise.cli.console import print_json, say
+from pinoise.cli.options import DataOption, JsonOption
+
+
+def embed(
+    run: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a finished run.")],
+    data: DataOption,
+    out: Annotated[Path, typer.Option("--out", help="The file to write: .npy, .npz, .csv or .parquet.")],
+    part: Annotated[str, typer.Option(help="train or test, for data that has both; .npz takes both.")] = "train",
+    json: JsonOption = False,
+) -> None:
+    """Embed data with a finished run, row by row in the order of the data.
+
+    Example: `pinoise embed runs/digits --data digits --out digits.npz`
+    """
+    from pinoise.data.dataset import Part
+    from pinoise.errors import UserError, unknown_choice
+    from pinoise.evaluation import embed as embed_rows
+    from pinoise.evaluation.writing import check_target, write_embedding
+    from pinoise.training.finished import load_run
+
+    check_target(out)
+    finished = load_run(run)
+    source = finished.read(data, labelled=False)
+    for note in source.notes:
+        say(f"note: {note}")
+    parts: dict[str, Part | None] = {"train": source.train, "test": source.test}
+    if part not in parts:
+        raise unknown_choice("part", part, parts)
+    wanted = parts if out.suffix == ".npz" else {part: parts[part]}
+    if wanted.get(part) is None:
+        raise UserError(f"{data} has no {part} part: use --part train.")
+    embeddings = {
+        name: embed_rows(finished.encoder, finished.rows(rows.x, where=data))
+        for name, rows in wanted.items()
+        if rows is not None
+    }
+    write_embedding(out, embeddings)
+    shapes = {name: list(z.shape) for name, z in embeddings.items()}
+    if json:
+        print_json({"out": str(out), "shapes": shapes})
+    else:
+        print(f"{out}: " + ", ".join(f"{name} {rows} × {width}" for name, (rows, width) in shapes.items()))

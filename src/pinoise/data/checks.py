@@ -1,0 +1,109 @@
+"""Checks of samples that every reader shares: finite values, numeric types, and names in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, cast
+
+import numpy as np
+import scipy.sparse as sp
+
+from pinoise.data.dataset import Samples
+from pinoise.errors import UserError
+
+BLOCK = 1 << 22  # values looked at in one go, so that a memory-mapped file is never loaded whole
+
+
+def listed(names: Iterable[str], *, most: int = 8) -> str:
+    """Return names as one phrase, cut after ``most``.
+
+    >>> listed("abcde", most=3)
+    'a, b, c and 2 more'
+    """
+    names = list(names)
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def check_finite(x: Samples, feature_names: Sequence[str] | None = None, *, where: str = "the array") -> None:
+    """Raise an error that names the row and the feature of the first NaN or infinite value, if there is one.
+
+    Only the stored values of a sparse matrix are looked at, and dense values block by block.
+
+    >>> check_finite(np.array([[1.0, np.nan]]), ["age", "height"], where="people.npy")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: people.npy has nan in row 0 (counted from 0), feature 'height': fill or remove it.
+    """
+    if x.dtype.kind != "f":
+        return
+    if sp.issparse(x):
+        bad = np.flatnonzero(~np.isfinite(x.data))
+        if len(bad):
+            first = int(bad[0])
+            row = int(np.searchsorted(x.indptr, first, side="right")) - 1
+            raise _not_finite(x.data[first], row, (int(x.indices[first]),), feature_names, where)
+        return
+    dense = cast("np.ndarray[Any, Any]", x)
+    rows = max(1, BLOCK // max(1, int(np.prod(dense.shape[1:]))))
+    for start in range(0, len(dense), rows):
+        finite = np.isfinite(dense[start : start + rows])
+        if not finite.all():
+            row, *position = (int(i) for i in np.argwhere(~finite)[0])
+            raise _not_finite(dense[(start + row, *position)], start + row, tuple(position), feature_names, where)
+
+
+def _not_finite(
+    value: float, row: int, position: tuple[int, ...], names: Sequence[str] | None, where: str
+) -> UserError:
+    if len(position) == 1:
+        place = f"feature {names[position[0]]!r}" if names else f"feature {position[0]}"
+    else:
+        place = f"position {position}"
+    return UserError(f"{where} has {value} in row {row} (counted from 0), {place}: fill or remove it.")
+
+
+def numeric_samples(x: Samples, *, where: str) -> Samples:
+    """Return samples in a type that every later step can read; most arrays come back as they are.
+
+    Float16 becomes float32, truth values become 0 and 1, and a foreign byte order becomes this machine's.
+    Numbers in an array of Python objects become float64.
+    """
+    if x.ndim < 2:
+        raise UserError(f"{where} has shape {x.shape}: samples need at least two axes, rows first.")
+    if 0 in x.shape:
+        raise UserError(f"{where} has shape {x.shape}: there is nothing to learn from.")
+    if sp.issparse(x):
+        return _numeric_sparse(x, where)
+    dense = cast("np.ndarray[Any, Any]", x)
+    if dense.dtype.kind == "O":
+        try:
+            dense = dense.astype(np.float64)
+        except (TypeError, ValueError) as error:
+            raise _not_numeric(dense.dtype, where) from error
+    if dense.dtype.kind == "b":
+        return dense.view(np.uint8)
+    if dense.dtype.kind not in "fiu":
+        raise _not_numeric(dense.dtype, where)
+    if dense.dtype.kind == "f" and dense.dtype.itemsize not in (4, 8):
+        return dense.astype(np.float32 if dense.dtype.itemsize == 2 else np.float64)
+    return dense if dense.dtype.isnative else dense.astype(dense.dtype.newbyteorder("="))
+
+
+def _numeric_sparse(x: sp.csr_array, where: str) -> sp.csr_array:
+    matrix = sp.csr_array(x)
+    if matrix.dtype.kind not in "fiub":
+        raise _not_numeric(matrix.dtype, where)
+    if matrix.dtype not in (np.float32, np.float64):
+        matrix = matrix.astype(np.float32)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()  # the caller's matrix is not ours to sort
+        matrix.sum_duplicates()
+    return matrix
+
+
+def _not_numeric(dtype: np.dtype[Any], where: str) -> UserError:
+    return UserError(
+        f"{where} holds values of type {dtype}: samples must be numbers; give columns of text in a CSV or "
+        "Parquet file or a data frame, where they are encoded."
+    )

@@ -1,0 +1,124 @@
+"""From the name of a file to a data set, whatever the format."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from pinoise.data.array_preparation import ArrayPreparation, learn_arrays
+from pinoise.data.arrays import RawArrays, read_npy, read_npz
+from pinoise.data.dataset import Dataset
+from pinoise.data.files import existing_file, file_format
+from pinoise.data.learn_table import MAX_CATEGORIES
+from pinoise.data.memory import prepared_table, refuse_table_options, table_dataset, wrong_kind
+from pinoise.data.preparation import Preparation
+from pinoise.data.svmlight import read_svmlight
+from pinoise.data.table_preparation import MissingPolicy, TablePreparation
+from pinoise.data.tables import TableFile, read_csv, read_parquet
+from pinoise.errors import UserError
+
+
+def read_file(
+    path: str | Path,
+    *,
+    test: str | Path | None = None,
+    label: str | int | None = None,
+    categorical: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    missing: MissingPolicy = "median",
+    max_categories: int = MAX_CATEGORIES,
+) -> tuple[Dataset, Preparation]:
+    """Read a training file, and return it with the preparation that reads later files the same way.
+
+    CSV and Parquet: numbers are features, text and truth values become one feature ``column=value`` for each of
+    their values, and so do the columns in ``categorical``. The columns in ``drop`` are left out. Missing numbers
+    are filled as ``missing`` says; a missing category is a category of its own. A text column with more than
+    ``max_categories`` values keeps the frequent ones, or is dropped where nearly all its values differ. What was
+    done is told in the data set's notes. ``label`` is a column's name or number.
+
+    ``.npz`` holds ``X_train, y_train, X_test, y_test``, or ``X, y``, or one array, or a sparse matrix. ``.npy`` is
+    not read into memory. Text with ``index:value`` pairs is svmlight's format.
+
+    ``test`` is a second file, read as the first one, that becomes the test part.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "people.csv"
+    ...     _ = path.write_text("age,town,class\\n20,Rome,a\\n,Oslo,b\\n40,Rome,a\\n")
+    ...     data, preparation = read_file(path, label="class")
+    >>> data.feature_names, data.notes
+    (('age', 'town=Oslo', 'town=Rome'), ('filled 1 missing value in 1 column with its median: age',))
+    """
+    path = existing_file(path)
+    data: Dataset
+    preparation: Preparation
+    if _is_table(path):
+        file = _read_table(path, text=categorical)
+        data, preparation = table_dataset(
+            file.table,
+            None,
+            name=_stem(path),
+            where=str(path),
+            label=label,
+            categorical=categorical,
+            drop=drop,
+            missing=missing,
+            max_categories=max_categories,
+        )
+        data = replace(data, notes=(*file.notes, *data.notes))
+    else:
+        refuse_table_options(categorical, drop, where=str(path))
+        data, preparation = learn_arrays(_read_arrays(path), name=_stem(path), where=str(path), label=label)
+    if test is None:
+        return data, preparation
+    if data.test is not None:
+        raise UserError(f"{path} brings its own test part, so the test file {test} has no place: leave it out.")
+    held_out = read_prepared(test, preparation)
+    if preparation.labels is not None and held_out.train.y is None:
+        raise UserError(f"the test file {test} has no labels, but {path} has.")
+    told = tuple(f"{Path(test).name}: {note}" for note in held_out.notes)
+    return replace(data, test=held_out.train, notes=data.notes + told), preparation
+
+
+def read_prepared(path: str | Path, preparation: Preparation, *, labelled: bool = True) -> Dataset:
+    """Read a later file exactly as the training file was read.
+
+    Its labels may be absent; ``labelled=False`` leaves them unread, whatever they are.
+    """
+    path = existing_file(path)
+    if _is_table(path) != isinstance(preparation, TablePreparation):
+        raise wrong_kind(preparation, str(path))
+    if isinstance(preparation, ArrayPreparation):
+        raw = _read_arrays(path, preparation)
+        return preparation.apply(raw, name=_stem(path), labelled=labelled, where=str(path))
+    file = _read_table(path, text=preparation.text_columns)
+    return prepared_table(
+        file.table, preparation, name=_stem(path), where=str(path), labelled=labelled, notes=file.notes
+    )
+
+
+def _is_table(path: Path) -> bool:
+    return file_format(path) in ("csv", "parquet")
+
+
+def _read_table(path: Path, *, text: Sequence[str]) -> TableFile:
+    return read_parquet(path) if file_format(path) == "parquet" else read_csv(path, text=text)
+
+
+def _read_arrays(path: Path, preparation: ArrayPreparation | None = None) -> RawArrays:
+    match file_format(path):
+        case "npy":
+            return read_npy(path)
+        case "npz":
+            return read_npz(path)
+        case _:
+            if preparation is None:
+                return read_svmlight(path)
+            return read_svmlight(path, n_features=preparation.shape[0], first_index=preparation.first_index)
+
+
+def _stem(path: Path) -> str:
+    """Return a file's name without its extensions."""
+    inner = path.stem if path.suffix.lower() in (".gz", ".bz2") else path.name
+    return Path(inner).stem if Path(inner).suffix != ".t" else inner

@@ -1,0 +1,332 @@
+"""The scikit-learn door: ``PiNDA``, a transformer that learns an embedding with learned noise as its augmentation."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+import safetensors
+import scipy.sparse as sp
+import torch
+from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+from torch import Tensor, nn
+
+from pinoise.data.dataset import Samples
+from pinoise.data.rows import make_rows
+from pinoise.data.standardizer import Standardizer
+from pinoise.errors import UserError, unknown_choice
+from pinoise.evaluation import embed
+from pinoise.information import check_noise
+from pinoise.methods import METHODS
+from pinoise.noise import OBJECTIVES, PiNoise
+from pinoise.training.build import build_encoder, build_model, build_noise
+from pinoise.training.device import make_fabric
+from pinoise.training.files import read_tensors, standardizer_from, standardizer_tensors, write_tensors
+from pinoise.training.loop import noise_summary, train
+from pinoise.training.parse import parse_settings
+from pinoise.training.progress import Lines, Quiet
+from pinoise.training.settings import Settings
+from pinoise.training.state import seed_of
+
+_FORMAT = 1
+
+
+class HealthWarning(UserWarning):
+    """Training ended, but with a named sign of trouble."""
+
+
+# scikit-learn ships no types, so its classes are Any to the type checker.
+class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Learn an embedding by contrast, with noise p_ψ(ε|x) that is learned with it (π-noise driven data augmentation).
+
+    Samples are standardised inside, so raw tables can be given; sparse input is made dense batch by batch only.
+
+    Parameters
+    ----------
+    n_components : int, default=256
+        Width of the embedding.
+    hidden : int, default=1024
+        Width of the hidden layers of the encoder and of the noise generator.
+    method : {"simclr", "simcl", "clae"}, default="simclr"
+        The contrastive method.
+    objective : {"paper", "fixed"}, default="paper"
+        What the noise optimises. ``"paper"`` lets encoder and noise both minimise the contrastive loss; ``"fixed"``
+        keeps the noise at ``initial_scale``.
+    distribution : {"gaussian", "uniform"}, default="gaussian"
+        The family of the noise.
+    mean : {"zero", "learned"}, default="zero"
+        Whether the noise has a mean of its own.
+    generator : {"mlp", "shared"}, default="mlp"
+        The network behind the noise: the paper's, or a light head on the encoder's own features.
+    pairing : {"auto", "identity-noise", "noise-noise", "sampled", "compose"}, default="auto"
+        How two views of a sample are made.
+    augmentations : sequence of str or dict, default=()
+        Predefined augmentations beside the noise: "gaussian", "scarf", "vime", "dacl", "modals", "identity", or a
+        dict with such a name and its options, as in ``{"name": "scarf", "rate": 0.3}``.
+    penalty : float, default=0.0
+        λ of the paper's penalty λ / mean‖ε‖, for objective "paper".
+    initial_scale : float, default=1.0
+        The noise's standard deviation at the start, in standard deviations of each feature.
+    epochs : int, default=100
+    batch_size : int, default=256
+        With fewer rows than this, all rows make a batch, and a warning says so.
+    learning_rate : float, default=1e-3
+    noise_learning_rate : float or None, default=None
+        The generator's own learning rate; ``learning_rate`` if None.
+    temperature : float, default=0.1
+    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
+    random_state : int, RandomState instance or None, default=None
+        An int makes the result repeatable.
+    verbose : bool, default=False
+        Print a line for each epoch.
+
+    Attributes
+    ----------
+    encoder_ : torch.nn.Module
+        The trained encoder, for standardised samples.
+    noise_ : PiNoise
+        The trained noise, for standardised samples.
+    history_ : dict of lists
+        ``epoch``, ``loss``, ``sigma_mean``, ``sigma_median`` and ``seconds``, one entry per epoch.
+    mean_, scale_ : ndarray of shape (n_features_in_,)
+        Of every feature in training; the scale of a constant feature is 0.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, where the input had them
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from pinoise import PiNDA
+    >>> X = load_digits().data[:300]
+    >>> model = PiNDA(n_components=8, hidden=32, epochs=2, objective="fixed", random_state=0).fit(X)
+    >>> model.transform(X).shape
+    (300, 8)
+    """
+
+    def __init__(
+        self,
+        n_components: int = 256,
+        *,
+        hidden: int = 1024,
+        method: str = "simclr",
+        objective: str = "paper",
+        distribution: str = "gaussian",
+        mean: str = "zero",
+        generator: str = "mlp",
+        pairing: str = "auto",
+        augmentations: tuple[str | dict[str, Any], ...] = (),
+        penalty: float = 0.0,
+        initial_scale: float = 1.0,
+        epochs: int = 100,
+        batch_size: int = 256,
+        learning_rate: float = 1e-3,
+        noise_learning_rate: float | None = None,
+        temperature: float = 0.1,
+        device: str = "auto",
+        random_state: int | np.random.RandomState | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.n_components = n_components
+        self.hidden = hidden
+        self.method = method
+        self.objective = objective
+        self.distribution = distribution
+        self.mean = mean
+        self.generator = generator
+        self.pairing = pairing
+        self.augmentations = augmentations
+        self.penalty = penalty
+        self.initial_scale = initial_scale
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.learning_rate = learning_rate
+        self.noise_learning_rate = noise_learning_rate
+        self.temperature = temperature
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the encoder and the noise; labels are ignored."""
+        x: Samples = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        seed = int(check_random_state(self.random_state).randint(2**31))
+        settings = self._settings(seed)
+        fabric = make_fabric(settings.training)
+        standardizer = Standardizer.fit(_canonical(x))
+        rows = make_rows(_canonical(x), standardizer)
+        with torch.random.fork_rng(devices=[fabric.device] if fabric.device.type == "cuda" else []):
+            torch.manual_seed(seed_of(seed, 0))
+            model = build_model(settings, standardizer, rows)
+            history = train(
+                model, rows, settings.training, fabric=fabric, reporter=Lines(sys.stdout) if self.verbose else Quiet()
+            )
+            model.to("cpu").eval()
+            noise = model.noise
+            assert noise is not None  # _settings asks for it
+            if model.objective.learns_noise:
+                probe = rows[torch.arange(min(256, len(rows)))]
+                for flag in check_noise(noise_summary(model, probe)):
+                    warnings.warn(f"{flag.name}: {flag.meaning}.", HealthWarning, stacklevel=2)
+        self._adopt(model.method.encoder, noise, standardizer)
+        self.history_ = {
+            name: [getattr(record, name) for record in history]
+            for name in ("epoch", "loss", "sigma_mean", "sigma_median", "seconds")
+        }
+        return self
+
+    def transform(self, X: Any) -> npt.NDArray[Any]:
+        """Return the embedding of samples as they are, without noise, in the precision of X."""
+        check_is_fitted(self)
+        x = self._checked(X)
+        dtype = torch.float64 if x.dtype == np.float64 else torch.float32
+        # In the precision of X, so that a row's embedding does not depend on the rows beside it.
+        encoder = copy.deepcopy(self.encoder_).to(dtype)
+        return embed(encoder, make_rows(x, self._standardizer, dtype=dtype), dtype=dtype)
+
+    def augment(self, X: Any, *, random_state: int | np.random.RandomState | None = None) -> npt.NDArray[Any]:
+        """Return a noisy copy of samples, x + ε with ε drawn from the learned noise, in the units of X.
+
+        >>> from sklearn.datasets import load_digits
+        >>> X = load_digits().data[:100]
+        >>> model = PiNDA(4, hidden=8, epochs=1, batch_size=50, random_state=0).fit(X)
+        >>> model.augment(X).shape
+        (100, 64)
+        """
+        check_is_fitted(self)
+        x = self._checked(X)
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(int(check_random_state(random_state).randint(2**31)))
+            noisy = embed(self.noise_, make_rows(x, self._standardizer))
+        augmented: npt.NDArray[Any] = self._standardizer.undo(noisy).astype(x.dtype)
+        return augmented
+
+    def noise_scale(self, X: Any, *, relative: bool = True) -> npt.NDArray[Any]:
+        """Return σ(x) of every sample and feature, in standard deviations of the feature, or else in the units of X."""
+        check_is_fitted(self)
+        x = self._checked(X)
+        sigma = embed(self.noise_.relative_scale, make_rows(x, self._standardizer)).astype(x.dtype)
+        return sigma if relative else sigma * self.scale_.astype(x.dtype)
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted estimator to one safetensors file, its parameters in the file's JSON header; no pickle."""
+        check_is_fitted(self)
+        params = self.get_params(deep=False)
+        if isinstance(self.random_state, np.random.RandomState):
+            params["random_state"] = None  # a generator in mid-stream has no place in a file
+        header = {
+            "format": _FORMAT,
+            "params": params,
+            "history": self.history_,
+            "feature_names_in": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
+        }
+        tensors = {
+            **{f"encoder.{name}": tensor for name, tensor in self.encoder_.state_dict().items()},
+            **{f"noise.{name}": tensor for name, tensor in self.noise_.state_dict().items()},
+            **{f"standardizer.{name}": t for name, t in standardizer_tensors(self._standardizer).items()},
+        }
+        write_tensors(Path(path), tensors, metadata={"pinoise": json.dumps(header)})
+
+    @classmethod
+    def load(cls, path: str | Path) -> Self:
+        """Read an estimator that ``save`` wrote."""
+        tensors = read_tensors(Path(path))
+        with safetensors.safe_open(path, framework="pt") as file:
+            text = (file.metadata() or {}).get("pinoise")
+        if text is None:
+            raise UserError(f"{path} was not written by PiNDA.save: its header has no entry 'pinoise'.")
+        header = json.loads(text)
+        if header["format"] != _FORMAT:
+            raise UserError(f"{path} has format {header['format']}: this version of pinoise reads format {_FORMAT}.")
+        params = header["params"]
+        params["augmentations"] = tuple(params["augmentations"])
+        self = cls(**params)
+        standardizer = standardizer_from(_under("standardizer.", tensors))
+        settings = self._settings(seed=0)
+        encoder = build_encoder(settings, standardizer.shape)
+        encoder.load_state_dict(_under("encoder.", tensors))
+        noise = build_noise(settings, torch.from_numpy(standardizer.live).float(), encoder)
+        noise.load_state_dict(_under("noise.", tensors))
+        self._adopt(encoder.eval(), noise.eval(), standardizer)
+        self.history_ = header["history"]
+        self.n_features_in_ = standardizer.mean.size
+        if header["feature_names_in"]:
+            self.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
+        return self
+
+    @property
+    def _n_features_out(self) -> int:
+        """The width of the embedding, where scikit-learn looks for it."""
+        return int(self.n_components)
+
+    @property
+    def _standardizer(self) -> Standardizer:
+        return Standardizer(mean=self.mean_, scale=self.scale_)
+
+    def _adopt(self, encoder: nn.Module, noise: PiNoise, standardizer: Standardizer) -> None:
+        self.encoder_ = encoder
+        self.noise_ = noise
+        self.mean_ = standardizer.mean
+        self.scale_ = standardizer.scale
+
+    def _checked(self, X: Any) -> Samples:
+        return _canonical(validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]))
+
+    def _settings(self, seed: int) -> Settings:
+        """Validate the parameters, by the names that they have here."""
+        if self.objective not in OBJECTIVES:
+            raise unknown_choice("objective", self.objective, OBJECTIVES)
+        if self.method not in METHODS:
+            raise unknown_choice("method", self.method, METHODS)
+        objective: dict[str, Any] = {"name": self.objective}
+        if self.objective == "paper":
+            objective["penalty"] = self.penalty
+        elif self.penalty:
+            raise UserError(f"penalty is {self.penalty}: it belongs to objective 'paper', not {self.objective!r}.")
+        values = {
+            "encoder": {"hidden": self.hidden, "out_features": self.n_components},
+            "method": {"name": self.method, "temperature": self.temperature},
+            "noise": {
+                "generator": self.generator,
+                "distribution": self.distribution,
+                "mean": self.mean,
+                "hidden": self.hidden,
+                "initial_scale": self.initial_scale,
+            },
+            "objective": objective,
+            "views": {"pairing": self.pairing, "augmentations": self.augmentations},
+            "training": {
+                "epochs": self.epochs,
+                "batch_size": self.batch_size,
+                "learning_rate": self.learning_rate,
+                "noise_learning_rate": self.noise_learning_rate,
+                "device": self.device,
+                "seed": seed,
+            },
+        }
+        return parse_settings(values, names={"encoder.out_features": "n_components", "encoder.hidden": "hidden"})
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+
+def _canonical(x: Any) -> Samples:
+    """Give every sparse input one type."""
+    sparse = bool(sp.issparse(x))
+    samples: Samples = sp.csr_array(x) if sparse else x
+    return samples
+
+
+def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,107 @@
+"""From rows to an embedding, and what labelled embeddings must be like before anything is fitted on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Protocol
+
+import numpy as np
+import torch
+
+from pinoise.errors import UserError
+
+
+class RowSource(Protocol):
+    """Rows that can be gathered by number, standardised as the encoder expects them."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: torch.Tensor, /) -> torch.Tensor:
+        """Return the rows numbered ``rows`` (int64) as a float32 batch (m, *shape) on the CPU."""
+        ...
+
+
+def embed(
+    encode: Callable[[torch.Tensor], torch.Tensor],
+    rows: RowSource,
+    *,
+    batch_size: int = 4096,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype = torch.float32,
+) -> np.ndarray:
+    """Return the embedding (n, o) of every row, in order.
+
+    Batches reach ``encode`` on ``device`` in ``dtype``; the result is float64 if ``dtype`` is, and float32 otherwise.
+    A module passed as ``encode`` must already be in evaluation mode.
+
+    >>> embed(lambda x: 2 * x, torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), batch_size=2)
+    array([[ 2.,  4.],
+           [ 6.,  8.],
+           [10., 12.]], dtype=float32)
+    """
+    n = len(rows)
+    if n == 0:
+        raise UserError("there are no rows to embed: give at least one.")
+    if batch_size < 1:
+        raise UserError(f"batch_size is {batch_size}, but must be at least 1.")
+    kept = torch.float64 if dtype == torch.float64 else torch.float32
+    result = torch.empty(0)
+    with torch.no_grad():
+        for start in range(0, n, batch_size):
+            stop = min(start + batch_size, n)
+            z = encode(rows[torch.arange(start, stop)].to(device=device, dtype=dtype))
+            if z.ndim != 2 or len(z) != stop - start:
+                raise UserError(
+                    f"the encoder returned the shape {tuple(z.shape)} for {stop - start} rows: "
+                    "an embedding must have the shape (rows, features)."
+                )
+            if start == 0:
+                result = torch.empty((n, z.shape[1]), dtype=kept)
+            result[start:stop] = z
+    return result.numpy()
+
+
+def check_embeddings(train: np.ndarray, test: np.ndarray) -> None:
+    """Raise a ``UserError`` unless both embeddings are finite, not empty and equally wide.
+
+    >>> import numpy as np
+    >>> check_embeddings(np.eye(2), np.eye(3))
+    Traceback (most recent call last):
+    pinoise.errors.UserError: the training embedding has 2 features but the test embedding has 3: embed both alike.
+    """
+    for name, z in (("training", train), ("test", test)):
+        if z.ndim != 2 or 0 in z.shape:
+            raise UserError(
+                f"the {name} embedding has the shape {z.shape}, but must be (rows, features), both above 0."
+            )
+        finite = np.isfinite(z).all(axis=1)
+        if not finite.all():
+            raise UserError(
+                f"row {int(finite.argmin())} of the {name} embedding is not finite "
+                f"({int((~finite).sum())} such rows in all): look for NaN in the data or a diverged training."
+            )
+    if train.shape[1] != test.shape[1]:
+        raise UserError(
+            f"the training embedding has {train.shape[1]} features but the test embedding has {test.shape[1]}: "
+            "embed both alike."
+        )
+
+
+def check_labelled(train: np.ndarray, y_train: np.ndarray, test: np.ndarray, y_test: np.ndarray) -> None:
+    """Raise a ``UserError`` unless a classifier can be fitted on ``train`` and scored on ``test``.
+
+    A class of ``test`` that ``train`` lacks is allowed: nothing can predict it, so its rows count as wrong.
+
+    >>> import numpy as np
+    >>> check_labelled(np.eye(2), np.array([4, 4]), np.eye(2), np.array([4, 5]))
+    Traceback (most recent call last):
+    pinoise.errors.UserError: every training row has the label 4: a score needs at least two classes.
+    """
+    check_embeddings(train, test)
+    for name, z, y in (("training", train, y_train), ("test", test, y_test)):
+        if y.shape != (len(z),):
+            raise UserError(f"the {name} labels have the shape {y.shape}, but must be one per row: ({len(z)},).")
+    if len(train) < 2:
+        raise UserError("the training embedding has 1 row: a score needs at least 2.")
+    if (y_train == y_train[0]).all():
+        raise UserError(f"every training row has the label {y_train[0]}: a score needs at least two classes.")

@@ -1,0 +1,84 @@
+"""Softmax regression as the paper fits it: one linear layer, Adam, a fixed number of epochs."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+
+from pinoise.errors import UserError
+from pinoise.evaluation.embedding import check_labelled
+
+
+def fit_softmax(
+    x: torch.Tensor,
+    y: torch.Tensor,
+    *,
+    n_classes: int,
+    epochs: int = 50,
+    batch_size: int = 256,
+    learning_rate: float = 1e-3,
+    seed: int = 0,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the weight (classes, d) and bias (classes,) after the last epoch of Adam on the mean cross-entropy.
+
+    One generator seeded with ``seed`` draws the weight, then the bias, both from U(−1/√d, 1/√d), then the order of the
+    rows of each epoch; torch's global generator is left alone. The last batch of an epoch may be smaller.
+
+    >>> weight, bias = fit_softmax(torch.eye(2), torch.tensor([0, 1]), n_classes=2)
+    >>> weight.shape, bias.shape
+    (torch.Size([2, 2]), torch.Size([2]))
+    """
+    generator = torch.Generator().manual_seed(seed)
+    bound = 1 / math.sqrt(x.shape[1])
+    weight = torch.empty(n_classes, x.shape[1]).uniform_(-bound, bound, generator=generator)
+    bias = torch.empty(n_classes).uniform_(-bound, bound, generator=generator)
+    target = torch.nn.functional.one_hot(y, n_classes).to(x.dtype)
+    optimiser = torch.optim.Adam([weight, bias], lr=learning_rate, fused=True)
+    for _ in range(epochs):
+        for rows in torch.split(torch.randperm(len(x), generator=generator), batch_size):
+            batch = x[rows]
+            # The gradient in closed form: on so small a layer, autograd would cost more than the products.
+            error = (torch.addmm(bias, batch, weight.T).softmax(dim=1) - target[rows]) / len(rows)
+            weight.grad = error.T @ batch
+            bias.grad = error.sum(dim=0)
+            optimiser.step()
+    return weight, bias
+
+
+def softmax_regression(
+    train: np.ndarray,
+    y: np.ndarray,
+    test: np.ndarray,
+    y_test: np.ndarray,
+    *,
+    epochs: int = 50,
+    batch_size: int = 256,
+    learning_rate: float = 1e-3,
+    seed: int = 0,
+) -> float:
+    """Return the test accuracy of softmax regression after its last epoch, never the best one.
+
+    The embedding is taken as it is, without standardisation, as in the paper.
+
+    >>> import numpy as np
+    >>> x, y = np.repeat(np.eye(3), 20, axis=0), np.repeat([0, 1, 2], 20)
+    >>> softmax_regression(x, y, x, y, epochs=20, batch_size=4, learning_rate=0.1)
+    1.0
+    """
+    check_labelled(train, y, test, y_test)
+    if epochs < 1 or batch_size < 1:
+        raise UserError(f"epochs is {epochs} and batch_size is {batch_size}, but both must be at least 1.")
+    classes, label = np.unique(y, return_inverse=True)
+    weight, bias = fit_softmax(
+        torch.tensor(train, dtype=torch.float32),
+        torch.tensor(label, dtype=torch.int64),
+        n_classes=len(classes),
+        epochs=epochs,
+        batch_size=batch_size,
+        learning_rate=learning_rate,
+        seed=seed,
+    )
+    logits = torch.addmm(bias, torch.tensor(test, dtype=torch.float32), weight.T)
+    return float(np.mean(classes[logits.argmax(dim=1).numpy()] == y_test))

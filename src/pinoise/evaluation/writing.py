@@ -1,0 +1,47 @@
+"""Embeddings as files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from pinoise.errors import UserError
+
+FORMATS = (".npy", ".npz", ".csv", ".parquet")
+
+
+def check_target(path: Path) -> None:
+    """Say at once, before any work, that a file cannot be written."""
+    if path.suffix not in FORMATS:
+        raise UserError(f"{path} has extension {path.suffix!r}: an embedding is written as {', '.join(FORMATS)}.")
+    if path.is_dir() or not path.parent.is_dir():
+        raise UserError(f"{path} cannot be written: its folder does not exist or it is a folder itself.")
+
+
+def write_embedding(path: Path, embeddings: Mapping[str, np.ndarray]) -> None:
+    """Write the embedding of each part, in one move: ``.npz`` as X_train, X_test; other formats hold one part."""
+    check_target(path)
+    partial = path.with_name(path.stem + ".partial" + path.suffix)
+    if path.suffix == ".npz":
+        np.savez(partial, allow_pickle=False, **{f"X_{part}": z for part, z in embeddings.items()})
+    else:
+        (z,) = embeddings.values()
+        if path.suffix == ".npy":
+            np.save(partial, z)
+        else:
+            _write_columns(partial, z)
+    partial.replace(path)
+
+
+def _write_columns(path: Path, z: np.ndarray) -> None:
+    import pyarrow as pa
+    import pyarrow.csv
+    import pyarrow.parquet
+
+    table = pa.table({f"pinda{i}": z[:, i] for i in range(z.shape[1])})
+    if path.suffix == ".csv":
+        pyarrow.csv.write_csv(table, path)
+    else:
+        pyarrow.parquet.write_table(table, path)

@@ -1,0 +1,170 @@
+"""Every method on every data set under the same encoder, steps and evaluation; labels are used only to score."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from pinoise.data.dataset import Dataset
+from pinoise.data.rows import Rows, make_rows
+from pinoise.data.standardizer import Standardizer
+from pinoise.errors import UserError
+from pinoise.evaluation import Scores, embed, evaluate
+from pinoise.experiments.recipes import RECIPES
+from pinoise.information import check_noise
+from pinoise.training.build import build_encoder, build_model
+from pinoise.training.device import make_fabric
+from pinoise.training.finished import FinishedRun
+from pinoise.training.loop import Reporter, noise_summary, train
+from pinoise.training.parse import merge, parse_settings
+from pinoise.training.progress import Quiet
+from pinoise.training.settings import Settings
+from pinoise.training.state import seed_of
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one data set with one seed; accuracies from 0 to 1."""
+
+    data: str
+    method: str
+    seed: int
+    knn: float
+    sr: float
+    lr: float
+    few: float
+    seconds: float  # to fit the encoder, without evaluation
+    flags: tuple[str, ...] = ()  # what went wrong with the noise, by name
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {**asdict(self), "flags": list(self.flags)}
+
+
+def compare(
+    datasets: Sequence[Dataset],
+    methods: Sequence[str],
+    seeds: Sequence[int],
+    *,
+    settings: Mapping[str, Any],
+    reporter: Callable[[str], Reporter] = lambda _: Quiet(),
+) -> Iterator[Cell]:
+    """Yield the cells of the table as they are finished, data set by data set.
+
+    Args:
+        datasets: labelled sets with a test part.
+        methods: names of recipes.
+        seeds: one cell for each.
+        settings: what all methods share, as nested configuration.
+        reporter: makes the reporter of a fit from its title.
+    """
+    plans = {  # all of them before anything is trained, so that a mistake costs no time
+        (method, seed): parse_settings(
+            merge(merge(RECIPES[method].settings or {}, settings), {"training": {"seed": seed}})
+        )
+        for method in methods
+        for seed in seeds
+    }
+    for data in datasets:
+        if data.test is None or data.train.y is None or data.test.y is None:
+            raise UserError(f"{data.name} has no labels to score with: name their column with --label.")
+        standardizer = Standardizer.fit(data.train.x)
+        train_rows, test_rows = (make_rows(part.x, standardizer) for part in (data.train, data.test))
+        for (method, seed), plan in plans.items():
+            title = f"{data.name} · {RECIPES[method].title} · seed {seed}"
+            began = time.perf_counter()
+            encode, flags = fit_encoder(method, plan, standardizer, train_rows, reporter(title))
+            seconds = time.perf_counter() - began
+            scores = score(encode, data, train_rows, test_rows, seed=seed)
+            yield Cell(
+                data=data.name,
+                method=method,
+                seed=seed,
+                knn=scores.knn,
+                sr=scores.sr,
+                lr=scores.lr,
+                few=scores.few,
+                seconds=round(seconds, 3),
+                flags=flags,
+            )
+
+
+def fit_encoder(
+    method: str, settings: Settings, standardizer: Standardizer, rows: Rows, reporter: Reporter
+) -> tuple[nn.Module, tuple[str, ...]]:
+    """Return the trained encoder of a method, and the names of what went wrong with its noise."""
+    if method == "raw":
+        return nn.Flatten(), ()
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed_of(settings.training.seed, 0))
+        if method == "untrained":
+            return build_encoder(settings, standardizer.shape).eval(), ()
+        model = build_model(settings, standardizer, rows)
+        train(model, rows, settings.training, fabric=make_fabric(settings.training), reporter=reporter)
+        model.to("cpu").eval()
+        if model.noise is None or not model.objective.learns_noise:
+            return model.method.encoder, ()
+        flags = check_noise(noise_summary(model, rows[torch.arange(min(256, len(rows)))]))
+        return model.method.encoder, tuple(flag.name for flag in flags)
+
+
+def score(encode: nn.Module, data: Dataset, train_rows: Rows, test_rows: Rows, *, seed: int) -> Scores:
+    """Score an encoder on a labelled data set."""
+    assert data.test is not None  # the caller split it
+    return evaluate(embed(encode, train_rows), data.train.y, embed(encode, test_rows), data.test.y, seed=seed)
+
+
+def score_run(run: FinishedRun, data: Dataset, *, seed: int) -> dict[str, Scores]:
+    """Score a finished run's embedding beside raw features and the encoder that it started from."""
+    if data.test is None or data.train.y is None or data.test.y is None:
+        raise UserError(f"{data.name} has no labels to score with: name their column with --label.")
+    train_rows, test_rows = (run.rows(part.x, where=data.name) for part in (data.train, data.test))
+    encoders = {
+        name: fit_encoder(name, run.settings, run.standardizer, train_rows, Quiet())[0] for name in ("raw", "untrained")
+    }
+    encoders["learned"] = run.encoder
+    return {name: score(encode, data, train_rows, test_rows, seed=seed) for name, encode in encoders.items()}
+
+
+@dataclass(frozen=True)
+class Line:
+    """A method's scores on one data set over all seeds, in percent."""
+
+    data: str
+    method: str
+    means: dict[str, float]
+    stds: dict[str, float]
+    seconds: float
+    flags: tuple[str, ...]
+
+
+SCORES = ("knn", "sr", "lr", "few")
+
+
+def summarise(cells: Sequence[Cell]) -> list[Line]:
+    """Return mean and standard deviation over seeds for every data set and method, in the order they came.
+
+    >>> cell = Cell("toy", "raw", 0, 0.5, 0.5, 0.5, 0.5, 1.0)
+    >>> summarise([cell])[0].means["knn"]
+    50.0
+    """
+    groups: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.data, cell.method), []).append(cell)
+    return [
+        Line(
+            data=data,
+            method=method,
+            means={name: 100 * float(np.mean([getattr(cell, name) for cell in group])) for name in SCORES},
+            stds={name: 100 * float(np.std([getattr(cell, name) for cell in group])) for name in SCORES},
+            seconds=float(np.median([cell.seconds for cell in group])),
+            flags=tuple(dict.fromkeys(flag for cell in group for flag in cell.flags)),
+        )
+        for (data, method), group in groups.items()
+    ]

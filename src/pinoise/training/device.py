@@ -1,0 +1,39 @@
+"""The machine that trains: device, precision and processes, through Lightning Fabric."""
+
+from __future__ import annotations
+
+import logging
+
+import torch
+from lightning_fabric import Fabric
+
+from pinoise.errors import UserError, unknown_choice
+from pinoise.training.settings import TrainingSettings
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+def check_device(device: str) -> str:
+    """Return the device's name, or say why it cannot be used.
+
+    >>> check_device("cpu")
+    'cpu'
+    """
+    kind = device.partition(":")[0]
+    if kind not in DEVICES:
+        raise unknown_choice("device", device, DEVICES)
+    absent = {"cuda": not torch.cuda.is_available(), "mps": not torch.backends.mps.is_available()}
+    if absent.get(kind, False):
+        raise UserError(f"device {device!r} was asked for and this machine has none: use 'cpu' or 'auto'.")
+    return kind
+
+
+def make_fabric(settings: TrainingSettings) -> Fabric:
+    """Return the Fabric for these settings; under ``torchrun`` it joins the processes that are there."""
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
+    return Fabric(
+        accelerator=check_device(settings.device),
+        devices=settings.devices,
+        num_nodes=settings.nodes,
+        precision=settings.precision,
+    )

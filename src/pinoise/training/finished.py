@@ -1,0 +1,97 @@
+"""A finished run, read back from its folder: embed new samples and look at the noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import torch
+
+from pinoise.data.dataset import Dataset, Samples
+from pinoise.data.preparation import Preparation, preparation_from_json
+from pinoise.data.readers import read_file, read_prepared
+from pinoise.data.rows import Rows, make_rows
+from pinoise.data.source import is_name, open_source
+from pinoise.data.standardizer import Standardizer
+from pinoise.data.table_preparation import TablePreparation
+from pinoise.errors import UserError
+from pinoise.networks import MLPEncoder
+from pinoise.noise import PiNoise
+from pinoise.training.build import build_encoder, build_noise
+from pinoise.training.files import read_json, read_tensors, standardizer_from
+from pinoise.training.run import read_config
+from pinoise.training.settings import PiSettings, Settings
+
+
+@dataclass(frozen=True)
+class FinishedRun:
+    """What a run folder holds once training has ended."""
+
+    path: Path
+    settings: Settings
+    standardizer: Standardizer
+    encoder: MLPEncoder
+    noise: PiNoise | None
+    preparation: Preparation | None
+
+    def read(self, source: str, *, label: str | None = None, labelled: bool = True) -> Dataset:
+        """Read a file, or a data set of the catalogue, exactly as the training data was read.
+
+        Args:
+            source: a file or a name.
+            label: the label's column, for a run whose training file had none.
+            labelled: whether labels are wanted at all.
+        """
+        if is_name(source) or self.preparation is None:
+            return open_source(source, label=label)[0]
+        data = read_prepared(source, self.preparation, labelled=labelled)
+        if label is None or not labelled or label == getattr(self.preparation, "label", None):
+            return data
+        if isinstance(self.preparation, TablePreparation) and label in [c.name for c in self.preparation.columns]:
+            raise UserError(
+                f"column {label!r} was a feature when {self.path} was trained, so it cannot be the label: "
+                f"train again with --label {label}."
+            )
+        labels = read_file(source, label=label)[0]
+        return replace(data, train=replace(data.train, y=labels.train.y), class_names=labels.class_names)
+
+    def rows(self, x: Samples, *, where: str) -> Rows:
+        """Return samples standardised as in training, or say that they do not fit."""
+        if tuple(x.shape[1:]) != self.standardizer.shape:
+            raise UserError(
+                f"{where} has samples of shape {tuple(x.shape[1:])}: the run {self.path} was trained on "
+                f"{self.standardizer.shape}."
+            )
+        return make_rows(x, self.standardizer)
+
+
+def load_run(path: str | Path) -> FinishedRun:
+    """Read a finished run."""
+    path = Path(path)
+    if not path.is_dir():
+        raise UserError(f"{path} is not a folder: give the folder of a finished run.")
+    settings = read_config(path)
+    standardizer = standardizer_from(read_tensors(path / "standardizer.safetensors"))
+    encoder = build_encoder(settings, standardizer.shape)
+    _load_into(encoder, path / "encoder.safetensors")
+    noise = None
+    if isinstance(settings.views.noise, PiSettings):
+        live = torch.from_numpy(standardizer.live).to(torch.get_default_dtype())
+        noise = build_noise(settings, live, encoder)
+        _load_into(noise, path / "noise.safetensors")
+    stored = read_json(path / "data.json")["preparation"]
+    return FinishedRun(
+        path=path,
+        settings=settings,
+        standardizer=standardizer,
+        encoder=encoder.eval(),
+        noise=None if noise is None else noise.eval(),
+        preparation=None if stored is None else preparation_from_json(stored),
+    )
+
+
+def _load_into(module: torch.nn.Module, path: Path) -> None:
+    try:
+        module.load_state_dict(read_tensors(path))
+    except RuntimeError:
+        raise UserError(f"{path} does not fit the configuration beside it: the run folder is damaged.") from None

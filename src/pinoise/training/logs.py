@@ -1,0 +1,74 @@
+"""The curves of a run: metrics.csv and TensorBoard, cut back to the checkpoint when a run is resumed."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pinoise.training.files import write_text
+from pinoise.training.loop import Reporter
+from pinoise.training.state import Record
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard.writer import SummaryWriter
+
+
+class RunLog:
+    """Writes every epoch's record to the run folder and passes everything on to another reporter."""
+
+    def __init__(self, folder: Path, reporter: Reporter) -> None:
+        self._csv = folder / "metrics.csv"
+        self._board_folder = folder / "tensorboard"
+        self._reporter = reporter
+        self._board: SummaryWriter | None = None
+
+    def start(self, *, total_steps: int, done_steps: int) -> None:
+        """Keep what was logged up to ``done_steps`` and nothing later."""
+        from torch.utils.tensorboard.writer import SummaryWriter
+
+        kept = [record for record in read_metrics(self._csv) if record.step <= done_steps]
+        write_text(self._csv, "".join(_line(values) for values in [Record._fields, *kept]))
+        self._board = SummaryWriter(str(self._board_folder), purge_step=done_steps + 1)
+        self._reporter.start(total_steps=total_steps, done_steps=done_steps)
+
+    def step(self, step: int) -> None:
+        """Pass it on."""
+        self._reporter.step(step)
+
+    def epoch(self, record: Record) -> None:
+        """Write the record and pass it on."""
+        with self._csv.open("a", encoding="utf-8") as file:
+            file.write(_line(record))
+        if self._board is not None:
+            for name in ("loss", "sigma_mean", "sigma_median"):
+                value = getattr(record, name)
+                self._board.add_scalar(name, value, record.step)
+        self._reporter.epoch(record)
+
+    def close(self) -> None:
+        """Flush the curves to disk."""
+        if self._board is not None:
+            self._board.close()
+
+
+def read_metrics(path: Path) -> list[Record]:
+    """Read metrics.csv; a line that was cut by a kill is left out."""
+    if not path.exists():
+        return []
+    records = []
+    with path.open(encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            try:
+                values = [line[name] for name in Record._fields]
+                records.append(Record(int(values[0]), int(values[1]), *(float(value) for value in values[2:])))
+            except (KeyError, TypeError, ValueError):
+                continue
+    return records
+
+
+def _line(values: tuple[object, ...]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow(values)
+    return buffer.getvalue()

@@ -1,0 +1,62 @@
+"""Reporters that need no terminal: silence, and plain lines."""
+
+from __future__ import annotations
+
+import time
+from typing import TextIO
+
+from pinoise.training.state import Record
+
+
+class Quiet:
+    """Says nothing."""
+
+    def start(self, *, total_steps: int, done_steps: int) -> None:
+        """Say nothing."""
+
+    def step(self, step: int) -> None:
+        """Say nothing."""
+
+    def epoch(self, record: Record) -> None:
+        """Say nothing."""
+
+
+class Lines:
+    """Prints a line per epoch, but no more than one in ``every`` seconds, and always the last.
+
+    >>> import sys
+    >>> lines = Lines(sys.stdout)
+    >>> lines.start(total_steps=10, done_steps=0)
+    >>> lines.epoch(Record(1, 10, 2.5, 0.9, 1.0, 3.2))
+    epoch 1 · step 10/10 · loss 2.5000 · σ 0.900 · 3 s
+    """
+
+    def __init__(self, stream: TextIO, *, every: float = 0.0) -> None:
+        self._stream = stream
+        self._every = every
+        self._total = 0
+        self._last = -float("inf")
+
+    def start(self, *, total_steps: int, done_steps: int) -> None:
+        """Say where a resumed run goes on."""
+        self._total = total_steps
+        if done_steps:
+            print(f"going on after step {done_steps} of {total_steps}", file=self._stream, flush=True)
+
+    def step(self, step: int) -> None:
+        """Say nothing."""
+
+    def epoch(self, record: Record) -> None:
+        """Print the line."""
+        now = time.monotonic()
+        if record.step < self._total and now - self._last < self._every:
+            return
+        self._last = now
+        print(describe(record, self._total), file=self._stream, flush=True)
+
+
+def describe(record: Record, total_steps: int) -> str:
+    """One line on how training stands."""
+    sigma = "" if record.sigma_mean != record.sigma_mean else f" · σ {record.sigma_mean:.3f}"
+    steps = f"step {record.step}/{total_steps}"
+    return f"epoch {record.epoch} · {steps} · loss {record.loss:.4f}{sigma} · {record.seconds:.0f} s"

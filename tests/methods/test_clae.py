@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pinoise.errors import UserError
+from pinoise.methods import CLAE, SimCLR, nt_xent
+from pinoise.methods.clae import adversarial_step
+from pinoise.noise import PiNoise
+from pinoise.views import Batch
+
+SlowLoss = Callable[[np.ndarray, np.ndarray, float], list[float]]
+Pair = tuple[Tensor, Tensor]
+UNIT = torch.tensor([0.5, 0.0, 1.0, 2.0], dtype=torch.float64)
+
+
+def batches(*views: Tensor) -> list[Batch]:
+    return [Batch(x, torch.arange(len(x))) for x in views]
+
+
+class Recorder(nn.Module):
+    """An encoder that remembers what passed it."""
+
+    def __init__(self, encoder: nn.Module) -> None:
+        super().__init__()
+        self.encoder = encoder
+        self.seen: list[Tensor] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen.append(x.detach().clone())
+        features: Tensor = self.encoder(x)
+        return features
+
+
+def slow_adversary(loss: Callable[[np.ndarray], float], x: np.ndarray, strength: float, unit: np.ndarray) -> np.ndarray:
+    """Step along the sign of every partial derivative, each found by moving one entry to both sides."""
+    result = x.copy()
+    for index in np.ndindex(*x.shape):
+        up, down = x.copy(), x.copy()
+        up[index] += 1e-6
+        down[index] -= 1e-6
+        result[index] += strength * unit[index[1]] * np.sign(loss(up) - loss(down))
+    return result
+
+
+@pytest.mark.parametrize("views", [1, 2])
+def test_agrees_with_one_derivative_at_a_time(
+    views: int,
+    encoder: nn.Module,
+    head: nn.Module,
+    pair: Pair,
+    slow_nt_xent: SlowLoss,
+    slow_network: Callable[[nn.Module], Any],
+) -> None:
+    represent, project = slow_network(encoder), slow_network(head)
+
+    def z(x: np.ndarray) -> np.ndarray:
+        return np.array(project(represent(x)))
+
+    first, second = pair[0].numpy(), pair[views - 1].numpy()
+    adversary = slow_adversary(lambda x: sum(slow_nt_xent(z(x), z(second), 0.4)), first, 0.1, UNIT.numpy())
+    expected = np.array(slow_nt_xent(z(first), z(second), 0.4)) + 0.6 * np.array(
+        slow_nt_xent(z(first), z(adversary), 0.4)
+    )
+    method = CLAE(encoder, head, feature_scale=UNIT, strength=0.1, weight=0.6, temperature=0.4)
+    np.testing.assert_allclose(method(batches(*pair[:views])).detach().numpy(), expected, atol=1e-5)
+
+
+def test_the_step_follows_the_sign_in_units_of_the_feature_scale() -> None:
+    x, gradient = torch.zeros(1, 4, dtype=torch.float64), torch.tensor([[1e-9, 5.0, -3.0, 0.0]])
+    assert adversarial_step(x, gradient, strength=0.1, feature_scale=UNIT).tolist() == [[0.05, 0.0, -0.1, 0.0]]
+
+
+def recorded_adversary(encoder: nn.Module, head: nn.Module, *views: Tensor, strength: float) -> Tensor:
+    recorder = Recorder(encoder)
+    CLAE(recorder, head, feature_scale=UNIT, strength=strength)(batches(*views))
+    return recorder.seen[-1].chunk(3)[2]
+
+
+@pytest.mark.parametrize("views", [1, 2])
+def test_the_adversarial_example_raises_the_loss_of_the_first_view(
+    views: int, encoder: nn.Module, head: nn.Module, pair: Pair
+) -> None:
+    adversary = recorded_adversary(encoder, head, *pair[:views], strength=0.01)
+    partner = pair[views - 1]
+    with torch.no_grad():
+        loss, raised, lowered = (
+            float(nt_xent(head(encoder(x)), head(encoder(partner))).sum())
+            for x in (pair[0], adversary, 2 * pair[0] - adversary)
+        )
+    assert raised > loss
+    assert raised > lowered
+
+
+def test_the_adversarial_example_moves_by_the_strength_and_spares_dead_features(
+    encoder: nn.Module, head: nn.Module, pair: Pair
+) -> None:
+    moved = recorded_adversary(encoder, head, *pair, strength=0.3) - pair[0]
+    torch.testing.assert_close(moved.abs(), (0.3 * UNIT).expand(6, 4))
+    assert bool((moved[:, UNIT == 0] == 0).all())
+
+
+def test_weight_0_is_simclr(encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
+    clae = CLAE(encoder, head, feature_scale=UNIT, weight=0.0)
+    torch.testing.assert_close(clae(batches(*pair)), SimCLR(encoder, head)(batches(*pair)))
+
+
+def test_the_same_loss_without_gradient(encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
+    method = CLAE(encoder, head, feature_scale=UNIT)
+    expected = method(batches(*pair))
+    with torch.no_grad():
+        losses = method(batches(*pair))
+    assert not losses.requires_grad
+    assert torch.equal(losses, expected)
+
+
+def test_making_the_adversary_leaves_no_gradient_on_the_parameters(
+    encoder: nn.Module, head: nn.Module, pair: Pair
+) -> None:
+    method = CLAE(encoder, head, feature_scale=UNIT)
+    method(batches(*pair))
+    assert all(parameter.grad is None for parameter in method.parameters())
+
+
+@pytest.mark.parametrize("noisy_side", [0, 1])
+def test_noise_in_either_view_learns(noisy_side: int, encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
+    noise = PiNoise(4, hidden=16).double()
+    views = [pair[0], pair[1]]
+    views[noisy_side] = noise(views[noisy_side])
+    losses = CLAE(encoder, head, feature_scale=UNIT)(batches(*views))
+    gradients = torch.autograd.grad(losses.sum(), list(noise.parameters()))
+    assert all(bool((gradient != 0).any()) for gradient in gradients)
+
+
+def test_the_feature_scale_travels_with_the_method(encoder: nn.Module, head: nn.Module) -> None:
+    method = CLAE(encoder, head, feature_scale=UNIT)
+    assert torch.equal(method.state_dict()["feature_scale"], UNIT)
+
+
+def test_samples_of_any_rank() -> None:
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Flatten(), nn.Linear(6, 5), nn.Tanh())
+    method = CLAE(network, nn.Linear(5, 3), feature_scale=torch.ones(2, 3))
+    losses = method(batches(*torch.randn(2, 4, 2, 3)))
+    assert losses.shape == (4,)
+    assert bool(losses.isfinite().all())
+
+
+def test_three_views_are_refused(encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
+    with pytest.raises(UserError, match=r"'clae' compares two views and was given 3: choose another pairing"):
+        CLAE(encoder, head, feature_scale=UNIT)(batches(*pair, pair[0]))

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from pinoise.errors import UserError
+from pinoise.networks import MLPEncoder, ProjectionHead
+
+
+def slow_network(network: nn.Module, x: np.ndarray) -> np.ndarray:
+    """Fully connected layers with ReLU between them, one sample and one unit at a time."""
+    layers = [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
+    rows = []
+    for sample in x:
+        h = [float(value) for value in sample.ravel()]
+        for number, layer in enumerate(layers):
+            weight, bias = layer.weight.tolist(), layer.bias.tolist()
+            h = [sum(w * v for w, v in zip(row, h, strict=True)) + b for row, b in zip(weight, bias, strict=True)]
+            if number < len(layers) - 1:
+                h = [max(value, 0.0) for value in h]
+        rows.append(h)
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 3), (2, 3, 2)])
+def test_encoder_agrees_with_one_unit_at_a_time_on_every_rank(shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    encoder = MLPEncoder(shape, hidden=7, out_features=4)
+    x = torch.randn(3, *shape)
+    np.testing.assert_allclose(encoder(x).detach().numpy(), slow_network(encoder, x.numpy()), atol=1e-5)
+
+
+def test_head_agrees_with_one_unit_at_a_time() -> None:
+    torch.manual_seed(0)
+    head = ProjectionHead(6, hidden=5, out_features=3)
+    x = torch.randn(4, 6)
+    np.testing.assert_allclose(head(x).detach().numpy(), slow_network(head, x.numpy()), atol=1e-5)
+
+
+def test_defaults_are_the_papers_sizes() -> None:
+    def sizes(network: nn.Module) -> list[tuple[int, int]]:
+        return [(layer.in_features, layer.out_features) for layer in network.modules() if isinstance(layer, nn.Linear)]
+
+    encoder = MLPEncoder((561,))
+    assert sizes(encoder) == [(561, 1024), (1024, 1024), (1024, 256)]
+    assert encoder.out_features == 256
+    head = ProjectionHead(256)
+    assert sizes(head) == [(256, 256), (256, 128)]
+    assert head.out_features == 128
+
+
+def test_encoder_costs_its_matrix_products_alone() -> None:
+    with torch.device("meta"):
+        encoder, x = MLPEncoder((3, 7), hidden=32, out_features=8), torch.empty(16, 3, 7)
+    with FlopCounterMode(display=False) as counter:
+        encoder(x)
+    assert counter.get_total_flops() / 2 == 16 * (21 * 32 + 32 * 32 + 32 * 8)
+
+
+def test_rows_do_not_influence_each_other() -> None:
+    torch.manual_seed(0)
+    encoder = MLPEncoder((5,), hidden=7, out_features=4).double()
+    x = torch.randn(3, 5, dtype=torch.float64)
+    torch.testing.assert_close(encoder(x)[1:2], encoder(x[1:2]))
+
+
+def test_gradient_reaches_every_parameter() -> None:
+    torch.manual_seed(0)
+    encoder, head = MLPEncoder((5,), hidden=7, out_features=4), ProjectionHead(4, hidden=6, out_features=3)
+    head(encoder(torch.randn(8, 5))).square().sum().backward()
+    for parameter in (*encoder.parameters(), *head.parameters()):
+        assert parameter.grad is not None
+        assert math.isfinite(float(parameter.grad.norm()))
+        assert float(parameter.grad.norm()) > 0
+
+
+def test_encoder_survives_a_state_dict_round_trip() -> None:
+    first, second = (MLPEncoder((5,), hidden=7, out_features=4) for _ in range(2))
+    second.load_state_dict(first.state_dict())
+    x = torch.randn(3, 5)
+    assert torch.equal(first(x), second(x))
+
+
+@pytest.mark.parametrize(("hidden", "out_features", "wrong"), [(0, 4, "hidden"), (8, -1, "out_features")])
+def test_a_width_below_one_is_refused(hidden: int, out_features: int, wrong: str) -> None:
+    value = {"hidden": hidden, "out_features": out_features}[wrong]
+    with pytest.raises(UserError, match=rf"{wrong} of the encoder is {value}: it must be at least 1"):
+        MLPEncoder((5,), hidden=hidden, out_features=out_features)

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from pinoise.errors import UserError
+from pinoise.noise.generators import (
+    GENERATORS,
+    ConstantGenerator,
+    MLPGenerator,
+    SharedGenerator,
+    build_generator,
+)
+
+SHAPES = [(5,), (2, 3), (2, 3, 2)]
+
+
+def slow_layer(layer: nn.Module, x: np.ndarray) -> np.ndarray:
+    """A fully connected layer, one sample and one unit at a time."""
+    weight, bias = (parameter.detach().double().numpy() for parameter in layer.parameters())
+    return np.array(
+        [
+            [sum(w * v for w, v in zip(row, sample, strict=True)) + b for row, b in zip(weight, bias, strict=True)]
+            for sample in x
+        ]
+    )
+
+
+def slow_mlp_generator(generator: MLPGenerator, x: Tensor) -> np.ndarray:
+    trunk = [layer for layer in generator.trunk if isinstance(layer, nn.Linear)]
+    h = x.double().numpy().reshape(len(x), -1)
+    for layer in trunk:
+        h = np.maximum(slow_layer(layer, h), 0)
+    outputs = []
+    for head in generator.heads:
+        first, second = (layer for layer in head.children() if isinstance(layer, nn.Linear))
+        outputs.append(slow_layer(second, np.maximum(slow_layer(first, h), 0)))
+    return np.stack(outputs, axis=1).reshape(len(x), -1, *x.shape[1:])
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_mlp_agrees_with_one_unit_at_a_time(shape: tuple[int, ...], outputs: int) -> None:
+    torch.manual_seed(0)
+    generator = MLPGenerator(shape, outputs=outputs, hidden=7)
+    x = torch.randn(3, *shape)
+    raw = generator(x)
+    assert raw.shape == (3, outputs, *shape)
+    np.testing.assert_allclose(raw.detach().numpy(), slow_mlp_generator(generator, x), atol=1e-5)
+
+
+@pytest.mark.parametrize(("dim", "expected"), [(561, 1.2465e9), (2000, 2.378e9), (136, 9.123e8)])
+def test_mlp_costs_what_the_paper_reports_for_a_batch(dim: int, expected: float) -> None:
+    with torch.device("meta"):
+        generator = MLPGenerator((dim,), outputs=2, hidden=1024)
+        x = torch.empty(256, dim)
+    with FlopCounterMode(display=False) as counter:
+        generator(x)
+    multiply_accumulates = counter.get_total_flops() / 2
+    assert multiply_accumulates == 256 * (3 * dim * 1024 + 3 * 1024**2)
+    assert multiply_accumulates == pytest.approx(expected, rel=5e-4)
+
+
+def test_mlp_without_a_learned_mean_saves_one_head() -> None:
+    sizes = [sum(p.numel() for p in MLPGenerator((5,), outputs=n, hidden=8).parameters()) for n in (1, 2)]
+    assert sizes[1] - sizes[0] == (8 * 8 + 8) + (8 * 5 + 5)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_shared_is_a_linear_map_of_the_encoders_features(shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    encoder = nn.Sequential(nn.Flatten(), nn.Linear(math.prod(shape), 4), nn.Tanh())
+    generator = SharedGenerator(shape, outputs=2, encoder=encoder, features=4)
+    x = torch.randn(3, *shape)
+    expected = slow_layer(generator.head, encoder(x).detach().double().numpy()).reshape(3, 2, *shape)
+    np.testing.assert_allclose(generator(x).detach().numpy(), expected, atol=1e-5)
+
+
+def test_shared_sends_gradient_to_its_head_and_none_to_the_encoder() -> None:
+    encoder = nn.Linear(5, 4)
+    generator = SharedGenerator((5,), outputs=1, encoder=encoder, features=4)
+    generator(torch.randn(3, 5)).square().sum().backward()
+    assert generator.head.weight.grad is not None
+    assert bool((generator.head.weight.grad != 0).any())
+    assert all(parameter.grad is None for parameter in encoder.parameters())
+
+
+def test_shared_follows_the_encoder_as_it_learns() -> None:
+    encoder = nn.Linear(5, 4)
+    generator = SharedGenerator((5,), outputs=1, encoder=encoder, features=4)
+    x = torch.randn(3, 5)
+    before = generator(x)
+    with torch.no_grad():
+        encoder.weight.add_(1.0)
+    assert not torch.allclose(generator(x), before)
+
+
+def test_shared_neither_owns_nor_saves_the_encoder() -> None:
+    generator = SharedGenerator((5,), outputs=1, encoder=nn.Linear(5, 4), features=4)
+    assert set(generator.state_dict()) == {"head.weight", "head.bias"}
+    assert {name for name, _ in generator.named_parameters()} == {"head.weight", "head.bias"}
+
+
+def test_constant_has_no_parameters_and_returns_zeros() -> None:
+    generator = ConstantGenerator(outputs=2)
+    raw = generator(torch.randn(3, 2, 4))
+    assert list(generator.parameters()) == []
+    assert raw.shape == (3, 2, 2, 4)
+    assert bool((raw == 0).all())
+
+
+@pytest.mark.parametrize("name", GENERATORS)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_name_builds_a_generator_of_the_right_shape(name: str, shape: tuple[int, ...]) -> None:
+    class Flat(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x.flatten(1))
+
+    encoder = Flat(math.prod(shape), 4)
+    generator = build_generator(name, shape, outputs=2, hidden=6, encoder=encoder)
+    assert generator(torch.randn(3, *shape)).shape == (3, 2, *shape)
+
+
+def test_hidden_is_the_width_of_the_mlp() -> None:
+    generator = build_generator("mlp", (5,), outputs=1, hidden=6)
+    assert isinstance(generator, MLPGenerator)
+    widths = [layer.out_features for layer in generator.modules() if isinstance(layer, nn.Linear)]
+    assert widths == [6, 6, 6, 5]
+
+
+def test_an_unknown_name_is_refused_with_the_nearest_one() -> None:
+    with pytest.raises(UserError, match=r"unknown generator 'shard': did you mean 'shared'\? Allowed: mlp, shared"):
+        build_generator("shard", (5,), outputs=1)
+
+
+def test_shared_without_an_encoder_says_what_to_pass() -> None:
+    with pytest.raises(UserError, match=r"'shared' .* was given none: pass encoder=.* out_features"):
+        build_generator("shared", (5,), outputs=1)
+
+
+def test_shared_with_an_encoder_of_unknown_size_names_it() -> None:
+    with pytest.raises(UserError, match=r"given Sequential, whose out_features is None: pass encoder="):
+        build_generator("shared", (5,), outputs=1, encoder=nn.Sequential(nn.Linear(5, 4)))

@@ -1,0 +1,314 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pinoise.errors import UserError
+from pinoise.noise import PiNoise, inverse_norm
+
+DISTRIBUTIONS = ["gaussian", "uniform"]
+MEANS = ["zero", "learned"]
+POSITIVES = ["softplus", "abs"]
+SETTINGS: list[dict[str, Any]] = [
+    {"distribution": distribution, "mean": mean, "positive": positive, "normalize": normalize}
+    for distribution, mean, positive, normalize in product(DISTRIBUTIONS, MEANS, POSITIVES, [None, 0.7])
+]
+DISTRIBUTION_AND_MEAN = list(product(DISTRIBUTIONS, MEANS))
+DRAWS = 20_000
+
+
+class Zeros(nn.Module):
+    """A user's own generator: no parameters of the noise yet, in the arrangement asked for."""
+
+    def __init__(self, arrange: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.arrange = arrange
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.arrange(x.new_zeros(x.shape).unsqueeze(1).repeat_interleave(2, dim=1))
+
+
+def slow_sample(noise: PiNoise, x: Tensor, draw: Tensor, *, mean: str) -> np.ndarray:
+    """ε of vectors from the generator's output and a base draw, one entry at a time."""
+    raw = noise.generator(x).detach().double().numpy()
+    unit = noise.feature_scale.double().numpy()
+    s = noise.initial_scale
+    result = np.zeros(tuple(x.shape))
+    for i in range(len(x)):
+        for j in range(x.shape[1]):
+            if unit[j] == 0:
+                continue
+            if noise.positive == "softplus":
+                scale = math.log1p(math.exp(raw[i, 0, j] + math.log(math.exp(s) - 1)))
+            else:
+                scale = abs(raw[i, 0, j] + s)
+            n = float(draw[i, j])
+            base = n if noise.distribution == "gaussian" else 2 * n - 1
+            result[i, j] = (raw[i, 1, j] if mean == "learned" else 0) + scale * base
+        if noise.normalize is not None:
+            live = [result[i, j] for j in range(x.shape[1]) if unit[j] > 0]
+            result[i] *= noise.normalize / math.sqrt(sum(value**2 for value in live) / len(live))
+        result[i] *= unit
+    return result
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_sample_agrees_with_one_entry_at_a_time(settings: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    unit = torch.tensor([1.0, 0.0, 2.0, 0.5, 10.0])
+    noise = PiNoise(5, hidden=6, initial_scale=0.4, feature_scale=unit, **settings)
+    x = torch.randn(4, 5)
+    torch.manual_seed(1)
+    draw = torch.randn(4, 5) if settings["distribution"] == "gaussian" else torch.rand(4, 5)
+    torch.manual_seed(1)
+    sample = noise.sample(x).detach().numpy()
+    np.testing.assert_allclose(sample, slow_sample(noise, x, draw, mean=settings["mean"]), atol=1e-5)
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_gradient_through_a_sample_agrees_with_finite_differences(settings: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    unit = torch.tensor([1.0, 0.0, 2.0])
+    outputs = 2 if settings["mean"] == "learned" else 1
+    generator = nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 3 * outputs))
+    noise = PiNoise(3, generator=generator, initial_scale=0.4, feature_scale=unit, **settings).double()
+    names, values = zip(*noise.named_parameters(), strict=True)
+    x = torch.randn(2, 3, dtype=torch.float64, requires_grad=True)
+
+    def noisy(x: Tensor, *values: Tensor) -> Tensor:
+        torch.manual_seed(1)
+        result: Tensor = torch.func.functional_call(noise, dict(zip(names, values, strict=True)), (x,))
+        return result
+
+    assert torch.autograd.gradcheck(noisy, (x, *values))
+    gradients = torch.autograd.grad(noisy(x, *values).square().sum(), values)
+    assert all(bool((gradient != 0).any()) for gradient in gradients)
+
+
+def test_gradient_reaches_every_parameter_of_the_mlp() -> None:
+    torch.manual_seed(0)
+    noise = PiNoise(3, hidden=16, mean="learned")
+    gradients = torch.autograd.grad(noise(torch.randn(8, 3)).square().sum(), list(noise.parameters()))
+    assert all(bool((gradient != 0).any()) for gradient in gradients)
+
+
+@pytest.mark.parametrize(("distribution", "mean"), DISTRIBUTION_AND_MEAN)
+@pytest.mark.parametrize("shape", [(4,), (2, 2), (1, 2, 2)])
+def test_draws_have_the_stated_mean_and_scale(distribution: Any, mean: Any, shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    unit = torch.tensor([0.1, 1.0, 3.0, 0.0]).reshape(shape)
+    noise = PiNoise(shape, distribution=distribution, mean=mean, hidden=8, feature_scale=unit)
+    x = 3 * torch.randn(3, *shape)
+    with torch.no_grad():
+        sample, mu, scale = noise.sample(x, draws=DRAWS), noise.mean(x), noise.scale(x)
+    assert sample.shape == (DRAWS, 3, *shape)
+    assert mu.shape == scale.shape == x.shape
+    deviation = scale if distribution == "gaussian" else scale / math.sqrt(3)
+    # Five standard errors of the estimates; the uniform's are smaller.
+    assert bool(((sample.mean(0) - mu).abs() <= 5 * deviation / math.sqrt(DRAWS) + 1e-7).all())
+    assert bool(((sample.std(0) - deviation).abs() <= 5 * deviation / math.sqrt(2 * DRAWS) + 1e-7).all())
+    assert bool((scale[0] != scale[1]).any())  # the noise depends on x
+    if distribution == "uniform":
+        assert bool(((sample - mu).abs() <= scale * (1 + 1e-6) + 1e-6).all())
+        assert bool(((sample - mu).abs().amax(0) >= 0.99 * scale).all())
+
+
+@pytest.mark.parametrize("distribution", DISTRIBUTIONS)
+def test_draws_samples_and_features_are_independent(distribution: Any) -> None:
+    torch.manual_seed(0)
+    noise = PiNoise(3, distribution=distribution, hidden=8)
+    with torch.no_grad():
+        sample = noise.sample(torch.randn(2, 3), draws=DRAWS).flatten(1).double()  # (draws, 6)
+    together = torch.cat([sample[:-1], sample[1:]], dim=1)  # every entry beside the next draw's
+    correlation = torch.corrcoef(together.T)
+    off_diagonal = correlation - torch.eye(12)
+    assert float(off_diagonal.abs().max()) < 5 / math.sqrt(DRAWS)
+
+
+def test_two_calls_draw_anew_and_the_seed_decides() -> None:
+    noise, x = PiNoise(3, hidden=4), torch.zeros(2, 3)
+    torch.manual_seed(0)
+    first, second = noise(x), noise(x)
+    torch.manual_seed(0)
+    assert torch.equal(noise(x), first)
+    assert not torch.equal(first, second)
+
+
+def test_forward_adds_the_sample_to_x() -> None:
+    noise, x = PiNoise((2, 3), hidden=4), torch.randn(5, 2, 3)
+    torch.manual_seed(0)
+    noisy = noise(x)
+    torch.manual_seed(0)
+    assert torch.equal(noisy, x + noise.sample(x))
+
+
+def test_several_draws_cost_one_pass_through_the_generator() -> None:
+    noise = PiNoise(3, hidden=4)
+    passes: list[int] = []
+    noise.generator.register_forward_hook(lambda *_: passes.append(1))
+    noise.sample(torch.zeros(2, 3), draws=7)
+    assert len(passes) == 1
+
+
+@pytest.mark.parametrize("settings", SETTINGS, ids=str)
+def test_dead_features_get_neither_noise_nor_mean(settings: dict[str, Any]) -> None:
+    torch.manual_seed(0)
+    unit = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+    noise = PiNoise((2, 2), hidden=6, feature_scale=unit, **settings)
+    x = torch.randn(50, 2, 2)
+    dead = unit == 0
+    for value in (noise.sample(x), noise.scale(x), noise.relative_scale(x), noise.mean(x)):
+        assert bool((value[:, dead] == 0).all())
+    assert torch.equal(noise(x)[:, dead], x[:, dead])
+    assert bool((noise.sample(x)[:, ~dead] != 0).all())
+
+
+def test_noise_is_in_units_of_the_feature_scale() -> None:
+    unit = torch.tensor([0.01, 1.0, 100.0])
+    x = torch.randn(4, 3)
+    plain = PiNoise(3, hidden=6, mean="learned")
+    scaled = PiNoise(3, mean="learned", generator=plain.generator, feature_scale=unit)
+    torch.manual_seed(0)
+    expected = unit * plain.sample(x)
+    torch.manual_seed(0)
+    torch.testing.assert_close(scaled.sample(x), expected)
+    torch.testing.assert_close(scaled.scale(x), unit * plain.scale(x))
+    torch.testing.assert_close(scaled.mean(x), unit * plain.mean(x))
+    torch.testing.assert_close(scaled.relative_scale(x), plain.relative_scale(x))
+
+
+@pytest.mark.parametrize(("distribution", "mean"), DISTRIBUTION_AND_MEAN)
+def test_normalize_fixes_the_root_mean_square_over_live_features(distribution: Any, mean: Any) -> None:
+    torch.manual_seed(0)
+    unit = torch.tensor([[0.1, 0.0, 5.0], [1.0, 2.0, 0.0]])
+    noise = PiNoise((2, 3), distribution=distribution, mean=mean, hidden=6, feature_scale=unit, normalize=0.3)
+    sample = noise.sample(torch.randn(4, 2, 3), draws=5)
+    relative = sample[..., unit > 0] / unit[unit > 0]  # (5, 4, live)
+    torch.testing.assert_close(relative.square().mean(-1).sqrt(), torch.full((5, 4), 0.3))
+
+
+def test_normalize_with_every_feature_dead_gives_zeros() -> None:
+    noise = PiNoise(3, hidden=4, feature_scale=torch.zeros(3), normalize=1.0)
+    assert noise.sample(torch.randn(2, 3)).tolist() == [[0.0] * 3] * 2
+
+
+@pytest.mark.parametrize("initial_scale", [1e-15, 1e-23, 1e-30])
+def test_normalize_never_blows_up_a_vanishing_scale(initial_scale: float) -> None:
+    torch.manual_seed(0)
+    noise = PiNoise(4, generator="constant", positive="abs", initial_scale=initial_scale, normalize=0.5)
+    sample = noise.sample(torch.zeros(6, 4))
+    assert bool((sample.square().mean(1).sqrt() <= 0.5 * (1 + 1e-3)).all())
+
+
+@pytest.mark.parametrize("positive", POSITIVES)
+@pytest.mark.parametrize("initial_scale", [0.01, 1.0, 7.0])
+@pytest.mark.parametrize(
+    "arrange",
+    [lambda raw: raw, lambda raw: raw.flatten(1), lambda raw: raw.flatten()],
+    ids=["shaped", "flat", "one row"],
+)
+def test_a_users_generator_of_zeros_gives_the_initial_scale(
+    positive: Any, initial_scale: float, arrange: Callable[[Tensor], Tensor]
+) -> None:
+    unit = torch.tensor([[1.0, 2.0, 3.0]])
+    noise = PiNoise(
+        (1, 3),
+        mean="learned",
+        generator=Zeros(arrange),
+        positive=positive,
+        initial_scale=initial_scale,
+        feature_scale=unit,
+    )
+    x = torch.randn(4, 1, 3)
+    torch.testing.assert_close(noise.scale(x), (initial_scale * unit).expand(4, 1, 3))
+    assert bool((noise.mean(x) == 0).all())
+
+
+@pytest.mark.parametrize("positive", POSITIVES)
+def test_the_constant_generator_keeps_the_initial_scale(positive: Any) -> None:
+    noise = PiNoise(3, generator="constant", mean="learned", positive=positive, initial_scale=0.2)
+    x = torch.randn(4, 3)
+    torch.testing.assert_close(noise.scale(x), torch.full((4, 3), 0.2))
+    assert bool((noise.mean(x) == 0).all())
+
+
+def test_the_mlp_starts_near_the_initial_scale() -> None:
+    torch.manual_seed(0)
+    noise = PiNoise(20, hidden=256, initial_scale=0.5)
+    assert float(noise.scale(torch.randn(100, 20)).mean().detach()) == pytest.approx(0.5, rel=0.1)
+
+
+def test_output_0_is_the_scale_and_output_1_the_mean() -> None:
+    class Ramp(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.arange(4.0).repeat(len(x), 1)
+
+    noise = PiNoise(2, mean="learned", generator=Ramp(), positive="abs", initial_scale=10.0)
+    assert noise.scale(torch.zeros(1, 2)).tolist() == [[10.0, 11.0]]
+    assert noise.mean(torch.zeros(1, 2)).tolist() == [[2.0, 3.0]]
+
+
+def test_penalty_is_the_inverse_mean_norm() -> None:
+    sample = torch.randn(4, 3)
+    assert torch.equal(PiNoise(3, hidden=4).penalty(sample), inverse_norm(sample))
+
+
+def test_feature_scale_is_copied_not_referred_to() -> None:
+    unit = torch.ones(3)
+    noise = PiNoise(3, hidden=4, feature_scale=unit)
+    unit.zero_()
+    assert noise.feature_scale.tolist() == [1.0] * 3
+
+
+def test_repr_names_the_settings() -> None:
+    text = repr(PiNoise(3, hidden=4, distribution="uniform", mean="learned", initial_scale=0.25))
+    assert "(3,), distribution=uniform, mean=learned, initial_scale=0.25" in text
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"distribution": "gausian"}, r"unknown distribution 'gausian': did you mean 'gaussian'\?.*gaussian, uniform"),
+        ({"positive": "exp"}, r"unknown positive map 'exp'.* Allowed: softplus, abs"),
+        ({"mean": "learnt"}, r"unknown mean 'learnt': did you mean 'learned'\? Allowed: zero, learned"),
+        ({"generator": "mpl"}, r"unknown generator 'mpl': did you mean 'mlp'\?"),
+        ({"generator": "shared"}, r"given none: pass encoder="),
+        ({"initial_scale": 0.0}, r"initial_scale is 0.0: it must be a positive number"),
+        ({"initial_scale": -2.0}, r"initial_scale is -2.0: it must be a positive number"),
+        ({"initial_scale": math.inf}, r"initial_scale is inf: it must be a positive number"),
+        ({"initial_scale": math.nan}, r"initial_scale is nan: it must be a positive number"),
+        ({"normalize": 0.0}, r"normalize is 0.0: it must be a positive number, or None"),
+        ({"normalize": math.nan}, r"normalize is nan: it must be a positive number, or None"),
+        ({"hidden": 0}, r"hidden is 0: the generator's width must be at least 1"),
+        ({"shape": 0}, r"shape is 0: every size of a sample must be at least 1"),
+        ({"shape": ()}, r"shape is \(\): every size of a sample must be at least 1"),
+        ({"shape": (3, -1)}, r"shape is \(3, -1\): every size of a sample must be at least 1"),
+        ({"feature_scale": torch.ones(2)}, r"feature_scale has shape \(2,\): it must be \(3,\)"),
+        ({"feature_scale": torch.tensor([1.0, -2.0, 1.0])}, r"entry -2.0: .* finite and at least 0"),
+        ({"feature_scale": torch.tensor([1.0, math.nan, 1.0])}, r"entry nan: .* finite and at least 0"),
+        ({"feature_scale": torch.tensor([1.0, math.inf, 1.0])}, r"entry inf: .* finite and at least 0"),
+    ],
+)
+def test_a_wrong_argument_is_refused_with_what_is_allowed(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        PiNoise(**({"shape": 3, "hidden": 4} | arguments))
+
+
+@pytest.mark.parametrize("call", ["forward", "sample", "scale", "relative_scale", "mean"])
+def test_samples_of_another_shape_are_refused(call: str) -> None:
+    noise = PiNoise((2, 3), hidden=4)
+    with pytest.raises(UserError, match=r"samples have shape \(3, 2\): this noise was made for \(2, 3\)"):
+        getattr(noise, call)(torch.zeros(4, 3, 2))
+
+
+def test_a_generator_that_returns_too_little_is_refused() -> None:
+    noise = PiNoise(3, mean="learned", generator=nn.Linear(3, 3))
+    with pytest.raises(UserError, match=r"returned shape \(4, 3\) for 4 samples: it must return \(4, 2, 3\)"):
+        noise(torch.zeros(4, 3))

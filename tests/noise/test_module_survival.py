@@ -1,0 +1,191 @@
+"""What a user's program does to a module: save, copy, cast, compile, distribute. The noise must survive it.
+
+Run as a script, ``test_module_survival.py RANK FOLDER``, this file is one process of the distributed test.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pinoise.networks import MLPEncoder
+from pinoise.noise import PiNoise
+
+RANKS = 2
+
+
+class Model(nn.Module):
+    """An encoder and the noise that shares its features."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = MLPEncoder((3,), hidden=8, out_features=4)
+        self.noise = PiNoise(3, generator="shared", encoder=self.encoder, mean="learned")
+
+
+def noisy(noise: nn.Module, x: Tensor) -> Tensor:
+    """x + ε with the same draw every time."""
+    torch.manual_seed(7)
+    result: Tensor = noise(x)
+    return result
+
+
+def make_noise(**settings: Any) -> PiNoise:
+    unit = torch.tensor([0.5, 0.0, 2.0])
+    return PiNoise(3, mean="learned", hidden=8, feature_scale=unit, **settings)
+
+
+@pytest.fixture
+def x() -> Tensor:
+    return torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture
+def _fresh_compiler() -> Iterator[None]:
+    torch.compiler.reset()
+    yield
+    torch.compiler.reset()
+
+
+def test_state_dict_round_trip_restores_noise_and_units(x: Tensor, tmp_path: Path) -> None:
+    noise, other = make_noise(), PiNoise(3, mean="learned", hidden=8)
+    assert not torch.equal(noisy(noise, x), noisy(other, x))
+    torch.save(noise.state_dict(), tmp_path / "noise.pt")
+    other.load_state_dict(torch.load(tmp_path / "noise.pt", weights_only=True))
+    assert torch.equal(noisy(noise, x), noisy(other, x))
+
+
+def test_state_dict_of_a_model_holds_the_shared_encoder_once() -> None:
+    names = set(Model().state_dict())
+    assert {name.split(".")[0] for name in names} == {"encoder", "noise"}
+    assert {name for name in names if name.startswith("noise.")} == {
+        "noise.feature_scale",
+        "noise.generator.head.weight",
+        "noise.generator.head.bias",
+    }
+
+
+def test_deepcopy_is_equal_and_independent(x: Tensor) -> None:
+    noise = make_noise()
+    before = noisy(noise, x)
+    copied = copy.deepcopy(noise)
+    assert torch.equal(noisy(copied, x), before)
+    with torch.no_grad():
+        for parameter in copied.parameters():
+            parameter.add_(1.0)
+    assert torch.equal(noisy(noise, x), before)
+    assert not torch.equal(noisy(copied, x), before)
+
+
+@pytest.mark.parametrize("transfer", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
+def test_a_copied_model_shares_with_its_own_encoder(x: Tensor, transfer: Any) -> None:
+    model = Model()
+    before = noisy(model.noise, x)
+    copied = transfer(model)
+    assert torch.equal(noisy(copied.noise, x), before)
+    with torch.no_grad():
+        copied.encoder.layers[-1].bias.add_(1.0)
+    assert torch.equal(noisy(model.noise, x), before)
+    assert not torch.equal(noisy(copied.noise, x), before)
+
+
+def test_double_of_a_model_reaches_the_shared_encoder(x: Tensor) -> None:
+    assert noisy(Model().double().noise, x.double()).dtype == torch.float64
+
+
+@pytest.mark.parametrize("distribution", ["gaussian", "uniform"])
+def test_pickle_round_trip(x: Tensor, distribution: str) -> None:
+    noise = make_noise(distribution=distribution, positive="abs", normalize=0.5)
+    assert torch.equal(noisy(pickle.loads(pickle.dumps(noise)), x), noisy(noise, x))
+
+
+def test_double_computes_in_double(x: Tensor) -> None:
+    noise = make_noise().double()
+    sample = noise.sample(x.double())
+    assert sample.dtype == noise.feature_scale.dtype == torch.float64
+    torch.testing.assert_close(noise.scale(x.double()).float(), copy.deepcopy(noise).float().scale(x))
+
+
+@pytest.mark.parametrize("distribution", ["gaussian", "uniform"])
+@pytest.mark.parametrize("normalize", [None, 0.5])
+def test_autocast_stays_near_full_precision_and_learns(x: Tensor, distribution: str, normalize: float | None) -> None:
+    noise = make_noise(distribution=distribution, normalize=normalize)
+    exact = noisy(noise, x)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = noisy(noise, x)
+        loss = mixed.float().square().mean()
+    assert mixed.dtype == torch.float32  # x itself must not lose its digits
+    torch.testing.assert_close(mixed, exact, atol=0.05, rtol=0.02)
+    gradients = torch.autograd.grad(loss, list(noise.parameters()))
+    assert all(bool(gradient.isfinite().all()) and bool((gradient != 0).any()) for gradient in gradients)
+
+
+@pytest.mark.usefixtures("_fresh_compiler")
+@pytest.mark.parametrize(
+    "settings",
+    [{"normalize": 0.5}, {"distribution": "uniform", "positive": "abs"}, {"generator": "shared"}],
+    ids=str,
+)
+def test_compiles_without_a_graph_break_to_the_same_noise_and_gradient(x: Tensor, settings: dict[str, Any]) -> None:
+    if settings.get("generator") == "shared":
+        settings = settings | {"encoder": MLPEncoder((3,), hidden=8, out_features=4)}
+    noise = make_noise(**settings)
+    compiled: Any = torch.compile(noise, fullgraph=True, backend="aot_eager")
+    parameters = list(noise.parameters())
+    eager, fast = noisy(noise, x), noisy(compiled, x)
+    torch.testing.assert_close(fast, eager)
+    for expected, got in zip(
+        torch.autograd.grad(eager.square().sum(), parameters),
+        torch.autograd.grad(fast.square().sum(), parameters),
+        strict=True,
+    ):
+        torch.testing.assert_close(got, expected)
+
+
+def run_rank(rank: int, folder: Path) -> None:
+    """Save ψ's gradient on this process's own batch, alone and under DDP."""
+    torch.set_num_threads(1)
+    store = (folder / "store").as_uri()
+    torch.distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=RANKS)
+    torch.manual_seed(0)
+    noise = make_noise()
+    alone = copy.deepcopy(noise)
+    together = nn.parallel.DistributedDataParallel(noise)
+    torch.manual_seed(100 + rank)
+    x = torch.randn(5, 3)
+    gradients = {}
+    for name, module in (("alone", alone), ("together", together)):
+        loss: Any = noisy(module, x).square().mean()
+        loss.backward()
+        gradients[name] = [parameter.grad for parameter in module.parameters()]
+    torch.save(gradients, folder / f"{rank}.pt")
+    torch.distributed.destroy_process_group()
+
+
+def test_two_processes_average_the_gradient_of_psi(tmp_path: Path) -> None:
+    processes = [subprocess.Popen([sys.executable, __file__, str(rank), str(tmp_path)]) for rank in range(RANKS)]
+    try:
+        assert [process.wait(timeout=120) for process in processes] == [0] * RANKS
+    finally:
+        for process in processes:
+            process.kill()
+    first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(RANKS))
+    for a, b, average_a, average_b in zip(
+        first["alone"], second["alone"], first["together"], second["together"], strict=True
+    ):
+        assert not torch.equal(a, b)
+        assert torch.equal(average_a, average_b)
+        torch.testing.assert_close(average_a, (a + b) / 2)
+
+
+if __name__ == "__main__":
+    run_rank(int(sys.argv[1]), Path(sys.argv[2]))
