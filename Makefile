@@ -1,0 +1,35 @@
+# Everything happens in .venv, which any target makes for itself on a fresh machine with Python 3.11 or later.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+READY = $(VENV)/.ready
+
+.PHONY: setup demo test lint bench docs clean
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev]'
+	touch $(READY)
+
+demo: setup
+	$(BIN)/pinoise demo
+
+test: setup
+	$(BIN)/python -m pytest --numprocesses auto --quiet
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: setup
+	$(BIN)/python benchmarks/step_cost.py
+
+docs: setup
+	$(BIN)/pdoc --docformat google --output-directory build/docs pinoise
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} +
