@@ -11,6 +11,11 @@ import torch
 torch.set_num_threads(1)
 
 
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder of real data sets, or a skip that says what is missing."""

@@ -20,6 +20,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor, nn
 
+from pinoise.data.checks import check_finite
 from pinoise.data.dataset import Samples
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
@@ -157,12 +158,12 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the encoder and the noise; labels are ignored."""
-        x: Samples = validate_data(self, X, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_min_samples=2)
+        x = self._checked(X, fitting=True)
         seed = int(check_random_state(self.random_state).randint(2**31))
         settings = self._settings(seed)
         fabric = make_fabric(settings.training)
-        standardizer = Standardizer.fit(_canonical(x))
-        rows = make_rows(_canonical(x), standardizer)
+        standardizer = Standardizer.fit(x)
+        rows = make_rows(x, standardizer)
         with torch.random.fork_rng(devices=[fabric.device] if fabric.device.type == "cuda" else []):
             torch.manual_seed(seed_of(seed, 0))
             model = build_model(settings, standardizer, rows)
@@ -277,8 +278,21 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         self.mean_ = standardizer.mean
         self.scale_ = standardizer.scale
 
-    def _checked(self, X: Any) -> Samples:
-        return _canonical(validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32]))
+    def _checked(self, X: Any, *, fitting: bool = False) -> Samples:
+        """Return samples as scikit-learn checks them, with a non-finite entry named by row and column."""
+        x = validate_data(
+            self,
+            X,
+            reset=fitting,
+            accept_sparse="csr",
+            dtype=[np.float64, np.float32],
+            ensure_min_samples=2 if fitting else 1,
+            ensure_all_finite=False,
+        )
+        sparse = bool(sp.issparse(x))
+        samples: Samples = sp.csr_array(x) if sparse else x  # one type for every sparse input
+        check_finite(samples, getattr(self, "feature_names_in_", None), where="X")
+        return samples
 
     def _settings(self, seed: int) -> Settings:
         """Validate the parameters, by the names that they have here."""
@@ -319,13 +333,6 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _canonical(x: Any) -> Samples:
-    """Give every sparse input one type."""
-    sparse = bool(sp.issparse(x))
-    samples: Samples = sp.csr_array(x) if sparse else x
-    return samples
 
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -38,11 +38,6 @@ def _slow_nt_xent(first: np.ndarray, second: np.ndarray, temperature: float) -> 
     return losses
 
 
-@pytest.fixture(autouse=True)
-def _seed() -> None:
-    torch.manual_seed(0)
-
-
 @pytest.fixture
 def slow_nt_xent() -> SlowLoss:
     """ℓ of every sample, one pair of views at a time, in float64."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal
+from operator import index
+from typing import Literal, SupportsIndex
 
 import torch
 from torch import Tensor, nn
@@ -152,8 +153,9 @@ def _unit_rms(noise: Tensor, live: Tensor) -> Tensor:
     return unit
 
 
-def _checked_shape(shape: int | Sequence[int]) -> tuple[int, ...]:
-    sizes = (shape,) if isinstance(shape, int) else tuple(shape)
+def _checked_shape(shape: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
+    # SupportsIndex also covers numpy's integers, which shapes of arrays are made of.
+    sizes = (index(shape),) if isinstance(shape, SupportsIndex) else tuple(index(size) for size in shape)
     if not sizes or any(size < 1 for size in sizes):
         raise UserError(f"shape is {shape}: every size of a sample must be at least 1.")
     return sizes

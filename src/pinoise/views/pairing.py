@@ -83,6 +83,8 @@ class Pairing(nn.Module):
             raise UserError("pairing 'compose' adds noise on top of augmentations: give at least one of them.")
         if name == "sampled" and noise is None and not augmentations:
             raise UserError("pairing 'sampled' has nothing to draw from: give a noise or augmentations.")
+        if name == "identity" and (noise is not None or augmentations):
+            raise UserError("pairing 'identity' is the sample alone: leave out the noise and the augmentations.")
         for view in (noise, *augmentations):
             if view is not None and not isinstance(view, View):
                 raise UserError(

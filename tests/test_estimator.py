@@ -1,0 +1,235 @@
+from __future__ import annotations
+
+import pickle
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import torch
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from pinoise import HealthWarning, PiNDA, UserError
+
+
+def small(**changes: Any) -> PiNDA:
+    values: dict[str, Any] = {
+        "n_components": 8,
+        "hidden": 32,
+        "epochs": 3,
+        "batch_size": 64,
+        "objective": "fixed",
+        "random_state": 0,
+    }
+    return PiNDA(**{**values, **changes})
+
+
+@pytest.fixture(scope="module")
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    data = load_digits()
+    return data.data[:300], data.target[:300]
+
+
+# No check is skipped here; scikit-learn itself exempts the array API check where SCIPY_ARRAY_API is not set.
+@pytest.mark.filterwarnings("ignore:batch_size is 256")  # the checks fit a few dozen rows
+@parametrize_with_checks(  # type: ignore[untyped-decorator]  # scikit-learn ships no types
+    [
+        PiNDA(n_components=4, hidden=8, epochs=2, random_state=0),
+        PiNDA(n_components=2, hidden=8, epochs=1, generator="shared", mean="learned", method="clae", random_state=0),
+    ]
+)
+def test_the_scikit_learn_contract_is_kept(estimator: PiNDA, check: Any) -> None:
+    check(estimator)
+
+
+def test_transform_is_the_encoder_on_standardised_samples(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    X = digits[0]
+    model = small().fit(X)
+    live = X.std(axis=0) > 0
+    standard = np.where(live, (X - X.mean(axis=0)) / np.where(live, X.std(axis=0), 1), 0)
+    with torch.no_grad():
+        expected = model.encoder_(torch.from_numpy(standard).float()).numpy()
+    np.testing.assert_allclose(model.transform(X), expected, atol=1e-4)
+
+
+def test_the_same_seed_gives_the_same_embedding_and_another_does_not(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    X = digits[0]
+    first, second, third = (small(random_state=seed).fit_transform(X) for seed in (3, 3, 4))
+    np.testing.assert_array_equal(first, second)
+    assert not np.allclose(first, third)
+
+
+def test_fit_leaves_torchs_random_numbers_alone(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    small(epochs=1).fit(digits[0]).augment(digits[0], random_state=1)
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.coo_array])
+def test_sparse_and_dense_input_give_the_same(digits: tuple[np.ndarray, np.ndarray], kind: Any) -> None:
+    X = digits[0]
+    dense, sparse = small().fit(X), small().fit(kind(X))
+    np.testing.assert_allclose(sparse.transform(kind(X)), dense.transform(X), atol=1e-5)
+    np.testing.assert_allclose(sparse.scale_, dense.scale_)
+
+
+def test_sparse_input_is_never_made_dense_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = sp.random(2000, 500, density=0.02, random_state=0, format="csr")
+    largest = 0
+    original = sp.csr_array.toarray
+
+    def watched(self: Any, *args: Any, **kwargs: Any) -> np.ndarray:
+        nonlocal largest
+        largest = max(largest, self.shape[0])
+        return np.asarray(original(self, *args, **kwargs))
+
+    monkeypatch.setattr(sp.csr_array, "toarray", watched)
+    small(batch_size=100).fit(X)
+    assert 0 < largest <= 256  # a batch, or the rows on which the noise is measured
+
+
+def test_pandas_goes_in_and_comes_out(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    frame = pd.DataFrame(digits[0], columns=[f"pixel{i}" for i in range(64)], index=np.arange(300) + 1000)
+    model = small().set_output(transform="pandas").fit(frame)
+    result = model.transform(frame)
+    assert list(result.columns) == [f"pinda{i}" for i in range(8)]
+    assert list(result.index) == list(frame.index)
+    assert list(model.feature_names_in_) == list(frame.columns)
+    with pytest.raises(ValueError, match="feature names should match"):
+        model.transform(frame.rename(columns={"pixel0": "other"}))
+
+
+def test_it_works_in_a_pipeline_a_grid_and_cross_validation(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = digits
+    pipeline = make_pipeline(small(), LogisticRegression(max_iter=500))
+    assert cross_val_score(pipeline, X, y, cv=2).mean() > 0.5
+    grid = GridSearchCV(pipeline, {"pinda__n_components": np.array([4, 8])}, cv=2).fit(X, y)
+    assert grid.best_params_["pinda__n_components"] in (4, 8)
+
+
+def test_pickle_and_clone_and_files_keep_everything(digits: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+    X = pd.DataFrame(digits[0], columns=[f"p{i}" for i in range(64)])
+    model = small(objective="paper", generator="shared", augmentations=("scarf", {"name": "dacl", "alpha": 0.8})).fit(X)
+    model.save(tmp_path / "model.safetensors")
+    for other in (pickle.loads(pickle.dumps(model)), PiNDA.load(tmp_path / "model.safetensors")):
+        np.testing.assert_array_equal(other.transform(X), model.transform(X))
+        np.testing.assert_array_equal(other.noise_scale(X), model.noise_scale(X))
+        assert other.get_params() == model.get_params()
+        assert other.history_ == model.history_
+        assert list(other.feature_names_in_) == list(X.columns)
+        assert other.n_features_in_ == 64
+    assert not hasattr(clone(model), "encoder_")
+
+
+def test_a_file_that_is_not_a_saved_model_is_refused(tmp_path: Path) -> None:
+    from safetensors.torch import save_file
+
+    with pytest.raises(UserError, match="is missing"):
+        PiNDA.load(tmp_path / "gone.safetensors")
+    (tmp_path / "garbage.safetensors").write_bytes(b"garbage")
+    with pytest.raises(UserError, match="cannot be read as safetensors"):
+        PiNDA.load(tmp_path / "garbage.safetensors")
+    save_file({"a": torch.zeros(1)}, tmp_path / "other.safetensors")
+    with pytest.raises(UserError, match=r"was not written by PiNDA\.save"):
+        PiNDA.load(tmp_path / "other.safetensors")
+
+
+def test_augment_adds_noise_of_the_stated_scale_in_the_units_of_the_data(
+    digits: tuple[np.ndarray, np.ndarray],
+) -> None:
+    X = digits[0] * 1000 + 5
+    model = small(initial_scale=0.5).fit(X)
+    noise = np.stack([model.augment(X, random_state=seed) - X for seed in range(30)])
+    live = X.std(axis=0) > 0
+    np.testing.assert_allclose(noise[:, :, live].std(axis=(0, 1)), 0.5 * X.std(axis=0)[live], rtol=0.05)
+    np.testing.assert_allclose(noise[:, :, ~live], 0, atol=1e-9)
+    np.testing.assert_array_equal(model.augment(X, random_state=1), model.augment(X, random_state=1))
+    np.testing.assert_allclose(model.noise_scale(X)[:, live], 0.5, rtol=1e-5)
+    np.testing.assert_allclose(model.noise_scale(X, relative=False), 0.5 * np.broadcast_to(X.std(axis=0), X.shape))
+
+
+def test_history_tells_every_epoch(digits: tuple[np.ndarray, np.ndarray], capsys: pytest.CaptureFixture[str]) -> None:
+    model = small(verbose=True).fit(digits[0])
+    assert model.history_["epoch"] == [1, 2, 3]
+    assert {len(values) for values in model.history_.values()} == {3}
+    assert "epoch 3 · step 12/12" in capsys.readouterr().out
+
+
+def test_the_embedding_learns() -> None:
+    X, y = load_digits(return_X_y=True)
+    accuracy = {}
+    for rate in (1e-12, 1e-3):  # the first leaves the encoder where it began
+        model = PiNDA(32, hidden=128, epochs=15, learning_rate=rate, objective="fixed", random_state=0).fit(X[:1200])
+        probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)).fit(
+            model.transform(X[:200]), y[:200]
+        )
+        accuracy[rate] = probe.score(model.transform(X[1200:]), y[1200:])
+    assert accuracy[1e-3] > accuracy[1e-12] + 0.1
+
+
+def test_collapsed_noise_is_a_warning_with_a_name(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    with pytest.warns(HealthWarning, match="shrink: the learned noise collapsed"):
+        small(objective="paper", epochs=40, hidden=128).fit(digits[0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", HealthWarning)
+        small().fit(digits[0])
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"n_components": 0}, "setting 'n_components' is 0: input should be greater than or equal to 1"),
+        ({"n_components": 10**9}, "setting 'n_components' is 1000000000: input should be less than or equal to 65536"),
+        ({"hidden": -1}, "setting 'hidden' is -1"),
+        ({"epochs": 0}, "setting 'epochs' is 0"),
+        ({"batch_size": 1}, "setting 'batch_size' is 1"),
+        ({"learning_rate": 0.0}, "setting 'learning_rate' is 0.0"),
+        ({"temperature": -0.1}, "setting 'temperature' is -0.1"),
+        ({"method": "simclrr"}, "did you mean 'simclr'"),
+        ({"objective": "papr"}, "did you mean 'paper'"),
+        ({"generator": "mlpp"}, "did you mean 'mlp'"),
+        ({"distribution": "normal"}, "Allowed: gaussian, uniform"),
+        ({"mean": "zeros"}, "did you mean 'zero'"),
+        ({"pairing": "compose"}, "pairing 'compose' adds noise on top of augmentations"),
+        ({"augmentations": ("scraf",)}, "did you mean 'scarf'"),
+        ({"objective": "fixed", "penalty": 1.0}, "penalty is 1.0: it belongs to objective 'paper'"),
+        ({"device": "gpu"}, "unknown device 'gpu'"),
+    ],
+)
+def test_each_bad_parameter_gets_one_sentence(
+    digits: tuple[np.ndarray, np.ndarray], changes: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(UserError) as caught:
+        small(**changes).fit(digits[0])
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="this machine has CUDA")
+def test_cuda_that_is_absent_is_said_so(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    with pytest.raises(UserError, match="device 'cuda' was asked for and this machine has none"):
+        small(device="cuda").fit(digits[0])
+
+
+def test_bad_samples_get_one_sentence(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    X = digits[0].copy()
+    with pytest.raises(ValueError, match="minimum of 2 is required"):
+        small().fit(X[:1])
+    with pytest.raises(UserError, match="every feature is constant"):
+        small().fit(np.ones((20, 3)))
+    with pytest.raises(ValueError, match="64 features"):
+        small().fit(X).transform(X[:, :10])
+    X[7, 3] = np.nan
+    with pytest.raises(ValueError, match=r"X has NaN in row 7 \(counted from 0\), feature 3"):
+        small().fit(X)

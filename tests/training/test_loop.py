@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from lightning_fabric import Fabric
+from torch import Tensor
+
+from pinoise.training.loop import (
+    DivergedError,
+    Interrupted,
+    make_optimizer,
+    noise_summary,
+    plan_epoch,
+    shuffled_rows,
+    train,
+)
+from pinoise.training.model import ContrastiveModel
+from pinoise.training.progress import Quiet
+from pinoise.training.settings import TrainingSettings
+from pinoise.training.state import Record
+from pinoise.views import Batch
+
+Problem = Callable[..., Any]
+
+
+def fabric() -> Fabric:
+    return Fabric(accelerator="cpu", devices=1)
+
+
+class Watcher(Quiet):
+    """Remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.started: list[tuple[int, int]] = []
+        self.steps: list[int] = []
+        self.records: list[Record] = []
+
+    def start(self, *, total_steps: int, done_steps: int) -> None:
+        self.started.append((total_steps, done_steps))
+
+    def step(self, step: int) -> None:
+        self.steps.append(step)
+
+    def epoch(self, record: Record) -> None:
+        self.records.append(record)
+
+
+def weights(model: ContrastiveModel) -> dict[str, Tensor]:
+    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
+
+
+def assert_equal(first: dict[str, Tensor], second: dict[str, Tensor]) -> None:
+    assert first.keys() == second.keys()
+    for name in first:
+        assert torch.equal(first[name], second[name]), name
+
+
+def test_the_loop_does_what_a_plain_pytorch_loop_does(problem: Problem) -> None:
+    settings, model, rows = problem(objective="paper")
+    history = train(model, rows, settings.training, fabric=fabric(), reporter=Quiet())
+
+    _, twin, _ = problem(objective="paper")
+    optimizer = torch.optim.Adam(twin.parameters(), lr=1e-3, fused=False)
+    losses = []
+    torch.manual_seed(int(np.random.SeedSequence([0, 1, 0]).generate_state(1)[0]))
+    for epoch in range(2):
+        order = np.random.default_rng([0, epoch]).permutation(300)
+        for start in range(0, 256, 64):
+            chosen = torch.from_numpy(order[start : start + 64])
+            loss = twin(Batch(rows[chosen], chosen)).loss
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+
+    for name, tensor in twin.state_dict().items():
+        torch.testing.assert_close(model.state_dict()[name], tensor, rtol=1e-4, atol=1e-6)
+    assert [record.loss for record in history] == pytest.approx([np.mean(losses[:4]), np.mean(losses[4:])], rel=1e-5)
+
+
+def test_both_encoder_and_generator_move(problem: Problem) -> None:
+    settings, model, rows = problem()
+    before = weights(model)
+    train(model, rows, settings.training, fabric=fabric(), reporter=Quiet())
+    moved = {name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])}
+    assert any(name.startswith("method.encoder") for name in moved)
+    assert any(name.startswith("pairing.noise") for name in moved)
+
+
+@pytest.mark.parametrize("stop_at", [1, 3, 4, 6, 7])
+@pytest.mark.parametrize("changes", [{}, {"method": "clae"}, {"views": {"augmentations": ["scarf"]}}])
+def test_a_run_stopped_anywhere_and_resumed_ends_in_the_same_weights(
+    problem: Problem, tmp_path: Path, stop_at: int, changes: dict[str, Any]
+) -> None:
+    settings, whole, rows = problem(**changes)
+    expected = train(whole, rows, settings.training, fabric=fabric(), reporter=Quiet())
+
+    _, first, _ = problem(**changes)
+    watcher = Watcher()
+    with pytest.raises(Interrupted, match=f"step {stop_at}"):
+        train(
+            first,
+            rows,
+            settings.training,
+            fabric=fabric(),
+            reporter=watcher,
+            checkpoints=tmp_path,
+            should_stop=lambda: len(watcher.steps) >= stop_at - 1,
+        )
+    torch.manual_seed(12345)  # what happens in between must not matter
+    _, second, _ = problem(**changes)
+    after = Watcher()
+    history = train(
+        second,
+        rows,
+        settings.training,
+        fabric=fabric(),
+        reporter=after,
+        checkpoints=tmp_path,
+        resume_from=tmp_path / "last.ckpt",
+    )
+
+    assert_equal(weights(second), weights(whole))
+    assert after.started == [(8, stop_at)]
+    assert [record[:5] for record in history] == [record[:5] for record in expected]
+
+
+def test_saving_checkpoints_does_not_change_the_result(problem: Problem, tmp_path: Path) -> None:
+    settings, plain, rows = problem()
+    train(plain, rows, settings.training, fabric=fabric(), reporter=Quiet())
+    settings, saving, rows = problem(training={"checkpoint_every": 1})
+    train(saving, rows, settings.training, fabric=fabric(), reporter=Quiet(), checkpoints=tmp_path)
+    assert_equal(weights(plain), weights(saving))
+    assert (tmp_path / "last.ckpt").exists()
+    assert (tmp_path / "previous.ckpt").exists()
+
+
+def test_a_resumed_run_can_be_given_more_epochs(problem: Problem, tmp_path: Path) -> None:
+    settings, whole, rows = problem(training={"epochs": 4})
+    train(whole, rows, settings.training, fabric=fabric(), reporter=Quiet())
+    short, first, _ = problem(training={"epochs": 2})
+    train(first, rows, short.training, fabric=fabric(), reporter=Quiet(), checkpoints=tmp_path)
+    _, second, _ = problem(training={"epochs": 4})
+    train(second, rows, settings.training, fabric=fabric(), reporter=Quiet(), resume_from=tmp_path / "last.ckpt")
+    assert_equal(weights(second), weights(whole))
+
+
+def test_the_reporter_hears_every_step_and_epoch(problem: Problem) -> None:
+    settings, model, rows = problem()
+    watcher = Watcher()
+    history = train(model, rows, settings.training, fabric=fabric(), reporter=watcher)
+    assert watcher.started == [(8, 0)]
+    assert watcher.steps == list(range(1, 9))
+    assert watcher.records == history
+    assert [record.epoch for record in history] == [1, 2]
+    assert history[0].seconds <= history[1].seconds
+
+
+def test_the_learning_rate_of_the_noise_can_differ(problem: Problem) -> None:
+    _, model, _ = problem()
+    settings = TrainingSettings(learning_rate=0.5, noise_learning_rate=0.25)
+    optimizer = make_optimizer(model, settings, torch.device("cpu"))
+    rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
+    assert model.noise is not None
+    assert {rates[id(p)] for p in model.noise.parameters()} == {0.25}
+    assert {rates[id(p)] for p in model.method.parameters()} == {0.5}
+    assert len(rates) == len(list(model.parameters()))
+
+
+def test_a_shared_generator_gives_the_encoder_to_the_optimiser_once(problem: Problem) -> None:
+    settings, model, _ = problem(noise={"generator": "shared"})
+    optimizer = make_optimizer(model, settings.training, torch.device("cpu"))
+    listed = [id(p) for group in optimizer.param_groups for p in group["params"]]
+    assert len(listed) == len(set(listed))
+    assert {id(p) for p in model.method.parameters()} <= set(listed)
+
+
+def test_a_loss_that_is_no_number_stops_with_a_named_cause(problem: Problem, tmp_path: Path) -> None:
+    settings, model, rows = problem(training={"learning_rate": 1e30})
+    with pytest.raises(DivergedError, match=r"no longer a finite number by step \d+.*learning rate \(now 1e\+30\)"):
+        train(model, rows, settings.training, fabric=fabric(), reporter=Quiet(), checkpoints=tmp_path)
+    assert not (tmp_path / "last.ckpt").exists()
+
+
+def test_fewer_rows_than_a_batch_make_one_batch_and_a_warning() -> None:
+    with pytest.warns(UserWarning, match="batch_size is 256 but a process has only 100 rows: using batches of 100"):
+        assert plan_epoch(100, 256) == (1, 100)
+
+
+def test_rows_are_shared_among_processes() -> None:
+    assert plan_epoch(1000, 100, world_size=3) == (3, 100)
+    with pytest.raises(ValueError, match="3 rows for 2 process"):
+        plan_epoch(3, 2, world_size=2)
+
+
+def test_an_epoch_visits_every_row_once_in_an_order_of_its_own() -> None:
+    orders = [shuffled_rows(50, seed=1, epoch=epoch) for epoch in range(2)]
+    for order in orders:
+        assert sorted(order.tolist()) == list(range(50))
+    assert not torch.equal(*orders)
+    assert torch.equal(orders[0], shuffled_rows(50, seed=1, epoch=0))
+    assert not torch.equal(orders[0], shuffled_rows(50, seed=2, epoch=0))
+
+
+def test_the_noise_is_measured_over_live_features(problem: Problem, digits: np.ndarray) -> None:
+    _, model, rows = problem(noise={"initial_scale": 0.5}, objective="fixed")
+    summary = noise_summary(model, rows[torch.arange(10)])
+    assert (digits.std(axis=0) == 0).any()  # some pixels are always blank, and must not pull the mean down
+    assert summary.sigma_mean == pytest.approx(0.5)
+    assert summary.sigma_median == pytest.approx(0.5)
+
+
+def test_there_is_no_noise_to_measure_with_predefined_views(problem: Problem) -> None:
+    _, model, rows = problem(views={"noise": "scarf"})
+    assert np.isnan(noise_summary(model, rows[torch.arange(10)]).sigma_mean)

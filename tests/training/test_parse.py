@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from pinoise.errors import UserError
+from pinoise.training.parse import merge, override, parse_settings, read_yaml
+from pinoise.training.settings import CLAESettings, ScarfSettings, Settings, SimCLRSettings
+
+
+def test_nothing_given_is_the_default() -> None:
+    assert parse_settings({}) == Settings()
+
+
+def test_settings_survive_a_trip_through_yaml() -> None:
+    settings = parse_settings(
+        {"method": "clae", "views": {"noise": "scarf", "augmentations": [{"name": "modals", "gaussian": 0.3}, "dacl"]}}
+    )
+    again = parse_settings(yaml.safe_load(yaml.safe_dump(settings.model_dump(mode="json"))))
+    assert again == settings
+
+
+def test_a_name_stands_for_a_section() -> None:
+    settings = parse_settings({"method": "clae", "views": {"augmentations": ["scarf"]}})
+    assert settings.method == CLAESettings()
+    assert settings.views.augmentations == (ScarfSettings(),)
+
+
+def test_a_section_without_a_name_keeps_the_default_name() -> None:
+    assert parse_settings({"method": {"temperature": 0.5}}).method == SimCLRSettings(temperature=0.5)
+
+
+@pytest.mark.parametrize(
+    ("assignments", "sentence"),
+    [
+        (["method=simclrr"], "setting 'method' is 'simclrr': did you mean 'simclr'? Allowed: simclr, simcl, clae."),
+        (["method.temprature=3"], "unknown setting 'method.temprature': did you mean 'method.temperature'?"),
+        (["method=clae", "method.wight=3"], "unknown setting 'method.wight': did you mean 'method.weight'?"),
+        (["training.epochs=0"], "setting 'training.epochs' is 0: input should be greater than or equal to 1."),
+        (
+            ["training.batch_size=-4"],
+            "setting 'training.batch_size' is -4: input should be greater than or equal to 2.",
+        ),
+        (["noise.generator=mpl"], "setting 'noise.generator' is 'mpl': did you mean 'mlp'? Allowed: mlp, shared."),
+        (["encoder.out_features=1000000000"], "input should be less than or equal to 65536."),
+        (["views.augmentations=[scraf]"], "did you mean 'scarf'?"),
+        (
+            ["views.augmentations=[{name: scarf, rat: 3}]"],
+            "unknown setting 'views.augmentations.0.rat': did you mean 'views.augmentations.0.rate'?",
+        ),
+        (["metod=simclr"], "unknown setting 'metod': did you mean 'method'?"),
+        (["training.zzzz=1"], "unknown setting 'training.zzzz': allowed there are epochs, batch_size,"),
+        (["objective.penalty=.inf"], "setting 'objective.penalty' is inf"),
+        (["training.epochs=many"], "setting 'training.epochs' is 'many'"),
+        (["training.epochs"], "write section.key=value"),
+        (["training.epochs=[1"], "is not valid YAML"),
+        (["training=5"], "setting 'training' is 5"),
+    ],
+)
+def test_each_mistake_gets_one_sentence(assignments: list[str], sentence: str) -> None:
+    with pytest.raises(UserError) as caught:
+        parse_settings(override({}, assignments))
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_numpy_numbers_are_numbers() -> None:
+    values: dict[str, Any] = {"training": {"epochs": np.int64(3), "learning_rate": np.float64(0.5)}}
+    assert parse_settings(values).training.epochs == 3
+
+
+def test_a_caller_may_have_its_own_names() -> None:
+    with pytest.raises(UserError, match=r"'n_components' is 0"):
+        parse_settings({"encoder": {"out_features": 0}}, names={"encoder.out_features": "n_components"})
+
+
+def test_overrides_do_not_touch_what_they_are_given() -> None:
+    values: dict[str, Any] = {"training": {"epochs": 1}}
+    assert override(values, ["training.epochs=2"]) == {"training": {"epochs": 2}}
+    assert values == {"training": {"epochs": 1}}
+    assert merge(values, {"training": {"seed": 3}}) == {"training": {"epochs": 1, "seed": 3}}
+    assert values == {"training": {"epochs": 1}}
+
+
+@pytest.mark.parametrize(("content", "sentence"), [("a: [1", "not valid YAML"), ("- 1", "not a configuration")])
+def test_a_bad_configuration_file_is_named(tmp_path: Path, content: str, sentence: str) -> None:
+    path = tmp_path / "my.yaml"
+    path.write_text(content)
+    with pytest.raises(UserError, match=f"my.yaml is {sentence}"):
+        read_yaml(path)
+    with pytest.raises(UserError, match=r"gone.yaml cannot be read"):
+        read_yaml(tmp_path / "gone.yaml")
