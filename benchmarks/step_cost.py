@@ -1,0 +1,128 @@
+"""What a training step costs: its FLOP rate against plain matrix products, and learned noise against random noise.
+
+Everything is timed in one process in turns, and medians are taken, so that a busy machine slows all alike.
+
+    python benchmarks/step_cost.py --features 561 --batch 256
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from lightning_fabric import Fabric
+from torch.utils.flop_counter import FlopCounterMode
+
+from pinoise.data.rows import make_rows
+from pinoise.data.standardizer import Standardizer
+from pinoise.training.build import build_model
+from pinoise.training.environment import describe_environment
+from pinoise.training.loop import make_optimizer, shuffled_rows
+from pinoise.training.parse import parse_settings
+from pinoise.views import Batch
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "random noise": {"objective": "fixed"},
+    "π-noise, mlp": {"noise": {"generator": "mlp"}},
+    "π-noise, mlp, μ learned": {"noise": {"generator": "mlp", "mean": "learned"}},
+    "π-noise, shared": {"noise": {"generator": "shared"}},
+}
+STEPS = 8  # in a turn
+
+
+def make_step(changes: dict[str, Any], x: np.ndarray, batch_size: int) -> tuple[Callable[[], None], int]:
+    """Return a function that does one real training step, gather and optimiser included, and the step's FLOPs."""
+    settings = parse_settings({**changes, "training": {"batch_size": batch_size, "device": "cpu"}})
+    standardizer = Standardizer.fit(x)
+    rows = make_rows(x, standardizer)
+    torch.manual_seed(0)
+    model = build_model(settings, standardizer, rows)
+    fabric = Fabric(accelerator="cpu", devices=1)
+    wrapped, optimizer = fabric.setup(model, make_optimizer(model, settings.training, fabric.device))
+    order = shuffled_rows(len(rows), seed=0, epoch=0)
+    position = 0
+
+    def step() -> None:
+        nonlocal position
+        chosen = order[position : position + batch_size]
+        position = (position + batch_size) % (len(rows) - batch_size)
+        loss = wrapped(Batch(rows[chosen], chosen)).loss
+        optimizer.zero_grad()
+        fabric.backward(loss)
+        optimizer.step()
+
+    with FlopCounterMode(display=False) as counter:
+        step()
+    return step, counter.get_total_flops()
+
+
+def make_product(batch_size: int, width: int = 1024) -> tuple[Callable[[], None], int]:
+    """Return a function that multiplies matrices of the encoder's largest layer, both views at once."""
+    a, b, out = torch.randn(2 * batch_size, width), torch.randn(width, width), torch.empty(2 * batch_size, width)
+
+    def product() -> None:
+        torch.mm(a, b, out=out)
+
+    return product, 2 * 2 * batch_size * width * width
+
+
+def measure(tasks: dict[str, Callable[[], None]], *, turns: int) -> dict[str, float]:
+    """Return the median seconds of each task, timed in turns."""
+    seconds: dict[str, list[float]] = {name: [] for name in tasks}
+    for turn in range(turns + 1):
+        for name, task in tasks.items():
+            began = time.perf_counter()
+            for _ in range(STEPS):
+                task()
+            if turn:  # the first turn warms up
+                seconds[name].append((time.perf_counter() - began) / STEPS)
+    return {name: statistics.median(values) for name, values in seconds.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--features", type=int, nargs="+", default=[136, 561, 2000])
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--turns", type=int, default=20)
+    parser.add_argument("--out", type=Path, default=Path(__file__).parent / "results" / "step_cost.json")
+    arguments = parser.parse_args()
+
+    results = []
+    for features in arguments.features:
+        x = np.random.default_rng(0).normal(size=(4096, features))
+        product, product_flops = make_product(arguments.batch)
+        steps = {name: make_step(changes, x, arguments.batch) for name, changes in VARIANTS.items()}
+        tasks = {"product": product, **{name: step for name, (step, _) in steps.items()}}
+        seconds = measure(tasks, turns=arguments.turns)
+        rate = product_flops / seconds["product"]
+        print(f"d = {features}, batch {arguments.batch}: matrix products reach {rate / 1e9:.0f} GFLOP/s")
+        for name, (_, flops) in steps.items():
+            row = {
+                "features": features,
+                "batch": arguments.batch,
+                "variant": name,
+                "milliseconds": round(1e3 * seconds[name], 2),
+                "gflop": round(flops / 1e9, 3),
+                "fraction_of_product_rate": round(flops / seconds[name] / rate, 3),
+                "ratio_to_random_noise": round(seconds[name] / seconds["random noise"], 3),
+            }
+            results.append(row)
+            print(
+                f"  {name:<24} {row['milliseconds']:>7} ms  {row['gflop']:>7} GFLOP"
+                f"  {row['fraction_of_product_rate']:>6} of the product rate"
+                f"  {row['ratio_to_random_noise']:>6}× random noise"
+            )
+    arguments.out.write_text(
+        json.dumps({"environment": describe_environment(), "results": results}, indent=2, ensure_ascii=False) + "\n"
+    )
+
+
+if __name__ == "__main__":
+    main()

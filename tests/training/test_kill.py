@@ -1,0 +1,76 @@
+"""Real processes, killed without warning in the middle of training on real data."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+SETTINGS = [
+    "--epochs",
+    "30",
+    "--rows",
+    "1500",
+    "--set",
+    "encoder.hidden=64",
+    "--set",
+    "noise.hidden=64",
+    "--set",
+    "training.checkpoint_every=7",
+]
+
+
+def start(*arguments: str) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "pinoise", "train", *arguments],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def finish(process: subprocess.Popen[bytes]) -> None:
+    _, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors.decode()
+
+
+def kill_after(process: subprocess.Popen[bytes], checkpoint: Path, seconds: float) -> None:
+    """Kill once there is a checkpoint newer than the start, a little later than that."""
+    began = time.time()
+    while not (checkpoint.exists() and checkpoint.stat().st_mtime > began) and process.poll() is None:
+        time.sleep(0.01)
+    time.sleep(seconds)
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL, "training ended before it could be killed"
+
+
+@pytest.mark.usefixtures("real_data")
+def test_a_killed_run_resumes_to_the_bit_identical_result(tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    finish(start("--data", "hapt561", "--out", str(whole), *SETTINGS))
+
+    seed = random.randrange(10**6)
+    print(f"moments of the kills drawn with seed {seed}")
+    moments = random.Random(seed)
+    kill_after(
+        start("--data", "hapt561", "--out", str(killed), *SETTINGS),
+        killed / "checkpoints/last.ckpt",
+        moments.uniform(0, 0.2),
+    )
+    kill_after(start("--resume", str(killed)), killed / "checkpoints/last.ckpt", moments.uniform(0, 0.2))
+    finish(start("--resume", str(killed)))
+
+    for name in ("encoder.safetensors", "noise.safetensors", "standardizer.safetensors"):
+        assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
+    columns = [
+        [line.rsplit(",", 1)[0] for line in (run / "metrics.csv").read_text().splitlines()] for run in (whole, killed)
+    ]
+    assert columns[0] == columns[1]  # all but the seconds
+    assert len(columns[0]) == 31
