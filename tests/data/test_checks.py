@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pinoise.data import checks
+from pinoise.data import dataset
 from pinoise.data.checks import check_finite, numeric_samples
 from pinoise.errors import UserError
 
@@ -16,7 +16,7 @@ def test_the_first_value_that_is_not_finite_is_named(value: float) -> None:
     x = np.zeros((4, 3), dtype=np.float32)
     x[2, 1] = value
     x[3, 0] = value
-    with pytest.raises(UserError, match=r"data\.npy has -?(nan|inf) in row 2 .*feature 'b'"):
+    with pytest.raises(UserError, match=r"data\.npy has (NaN|-?inf) in row 2 .*feature 'b'"):
         check_finite(x, ["a", "b", "c"], where="data.npy")
 
 
@@ -30,7 +30,7 @@ def test_a_bad_value_of_a_picture_is_named_by_its_position() -> None:
 def test_rows_are_counted_across_the_blocks_of_a_memory_mapped_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks, "BLOCK", 10)
+    monkeypatch.setattr(dataset, "CHUNK_VALUES", 10)
     x = np.zeros((50, 4))
     x[37, 2] = np.inf
     np.save(tmp_path / "x.npy", x)

@@ -15,8 +15,8 @@ import torch
 from pinoise.data.dataset import Dataset
 from pinoise.data.memory import from_arrays, from_arrays_prepared
 from pinoise.data.preparation import preparation_from_json
+from pinoise.data.preparation.tables import TablePreparation
 from pinoise.data.readers import read_file
-from pinoise.data.table_preparation import TablePreparation
 from pinoise.errors import UserError
 
 

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pinoise.data.preparation import preparation_from_json
+from pinoise.data.preparation.tables import TablePreparation
 from pinoise.data.readers import read_file, read_prepared
-from pinoise.data.table_preparation import TablePreparation
 from pinoise.errors import UserError
 
 Row = dict[str, Any]

@@ -1,28 +1,15 @@
-"""Checks of samples that every reader shares: finite values, numeric types, and names in a sentence."""
+"""Checks of samples that every way in shares: finite values, numeric types, one label for each row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 import scipy.sparse as sp
 
-from pinoise.data.dataset import Samples
+from pinoise.data.dataset import Samples, row_slices
 from pinoise.errors import UserError
-
-BLOCK = 1 << 22  # values looked at in one go, so that a memory-mapped file is never loaded whole
-
-
-def listed(names: Iterable[str], *, most: int = 8) -> str:
-    """Return names as one phrase, cut after ``most``.
-
-    >>> listed("abcde", most=3)
-    'a, b, c and 2 more'
-    """
-    names = list(names)
-    rest = len(names) - most
-    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def check_finite(x: Samples, feature_names: Sequence[str] | None = None, *, where: str = "the array") -> None:
@@ -33,7 +20,7 @@ def check_finite(x: Samples, feature_names: Sequence[str] | None = None, *, wher
     >>> check_finite(np.array([[1.0, np.nan]]), ["age", "height"], where="people.npy")
     Traceback (most recent call last):
     ...
-    pinoise.errors.UserError: people.npy has nan in row 0 (counted from 0), feature 'height': fill or remove it.
+    pinoise.errors.UserError: people.npy has NaN in row 0 (counted from 0), feature 'height': fill or remove it.
     """
     if x.dtype.kind != "f":
         return
@@ -45,12 +32,12 @@ def check_finite(x: Samples, feature_names: Sequence[str] | None = None, *, wher
             raise _not_finite(x.data[first], row, (int(x.indices[first]),), feature_names, where)
         return
     dense = cast("np.ndarray[Any, Any]", x)
-    rows = max(1, BLOCK // max(1, int(np.prod(dense.shape[1:]))))
-    for start in range(0, len(dense), rows):
-        finite = np.isfinite(dense[start : start + rows])
+    for chunk in row_slices(dense):
+        finite = np.isfinite(dense[chunk])
         if not finite.all():
-            row, *position = (int(i) for i in np.argwhere(~finite)[0])
-            raise _not_finite(dense[(start + row, *position)], start + row, tuple(position), feature_names, where)
+            first_row, *position = (int(i) for i in np.argwhere(~finite)[0])
+            row = chunk.start + first_row
+            raise _not_finite(dense[(row, *position)], row, tuple(position), feature_names, where)
 
 
 def _not_finite(
@@ -60,7 +47,19 @@ def _not_finite(
         place = f"feature {names[position[0]]!r}" if names else f"feature {position[0]}"
     else:
         place = f"position {position}"
-    return UserError(f"{where} has {value} in row {row} (counted from 0), {place}: fill or remove it.")
+    shown = "NaN" if value != value else value
+    return UserError(f"{where} has {shown} in row {row} (counted from 0), {place}: fill or remove it.")
+
+
+def varies(x: Samples) -> bool:
+    """Whether any feature differs between two rows.
+
+    >>> varies(np.ones((3, 2))), varies(np.eye(2))
+    (False, True)
+    """
+    if isinstance(x, sp.csr_array):
+        return bool((x.max(axis=0) - x.min(axis=0)).toarray().any())
+    return any(bool((x[chunk] != x[:1]).any()) for chunk in row_slices(x))
 
 
 def numeric_samples(x: Samples, *, where: str) -> Samples:
@@ -107,3 +106,9 @@ def _not_numeric(dtype: np.dtype[Any], where: str) -> UserError:
         f"{where} holds values of type {dtype}: samples must be numbers; give columns of text in a CSV or "
         "Parquet file or a data frame, where they are encoded."
     )
+
+
+def check_rows(got: int, rows: int, what: str, where: str) -> None:
+    """Raise an error unless there is one label or group for each row."""
+    if got != rows:
+        raise UserError(f"{where} has {rows} rows but {got} {what}: there must be one for each row.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +15,8 @@ Samples = np.ndarray | sp.csr_array
 
 Labels = npt.NDArray[np.int64]
 """Class numbers from 0, one per row."""
+
+CHUNK_VALUES = 1 << 22  # of a large array looked at in one go, so that a mapped file is never loaded whole
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,7 @@ class Part:
         return int(self.x.shape[0])
 
     def take(self, rows: npt.NDArray[np.int64]) -> Part:
-        """Return the given rows, in the given order."""
+        """Return the given rows, in the given order; those of a mapped file are read into memory."""
         return Part(
             x=self.x[rows],
             y=None if self.y is None else self.y[rows],
@@ -70,3 +74,14 @@ class Dataset:
             return self
         chosen = np.sort(np.random.default_rng(0).permutation(n)[:rows])
         return replace(self, train=self.train.take(chosen))
+
+
+def row_slices(x: npt.NDArray[Any]) -> Iterator[slice]:
+    """Yield slices of rows that together cover an array, each of a bounded number of values.
+
+    >>> list(row_slices(np.zeros((5_000_000, 1))))
+    [slice(0, 4194304, None), slice(4194304, 5000000, None)]
+    """
+    step = max(1, CHUNK_VALUES // max(1, int(np.prod(x.shape[1:]))))
+    for start in range(0, len(x), step):
+        yield slice(start, min(start + step, len(x)))

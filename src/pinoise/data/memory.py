@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from pinoise.data.array_preparation import ArrayPreparation, check_rows, learn_arrays
-from pinoise.data.arrays import Array, RawArrays, RawPart
-from pinoise.data.dataset import Dataset, Part, Samples
-from pinoise.data.labels import LabelEncoding, label_array, learn_labels
-from pinoise.data.learn_table import MAX_CATEGORIES, learn_table
-from pinoise.data.preparation import Preparation
-from pinoise.data.table_preparation import MissingPolicy, TablePreparation
+from pinoise.data.dataset import Dataset, Samples
+from pinoise.data.formats.raw import Array, RawArrays, RawPart
+from pinoise.data.preparation.arrays import ArrayPreparation, learn_arrays
+from pinoise.data.preparation.kinds import Preparation, refuse_table_options, wrong_kind
+from pinoise.data.preparation.labels import label_array, learn_labels
+from pinoise.data.preparation.learning import MAX_CATEGORIES, learn_table
+from pinoise.data.preparation.tables import MissingPolicy, TablePreparation, prepared_table
 from pinoise.errors import UserError
 
 
@@ -44,17 +44,19 @@ def from_arrays(
     if y is not None and label is not None:
         raise UserError(f"labels were given twice, as y and as label={label!r}: leave one out.")
     if is_table(X):
-        return table_dataset(
-            to_table(X, where=name),
-            None if y is None else to_labels(y, where=f"{name}, y"),
-            name=name,
-            where=name,
+        table = to_table(X, where=name)
+        apart = None if y is None else to_labels(y, where=f"{name}, y")
+        preparation, notes = learn_table(
+            table,
             label=label,
+            labels=None if apart is None else learn_labels(apart, where=f"{name}, y"),
             categorical=categorical,
             drop=drop,
             missing=missing,
             max_categories=max_categories,
+            where=name,
         )
+        return prepared_table(table, preparation, y=apart, name=name, where=name, notes=notes), preparation
     refuse_table_options(categorical, drop, where=name)
     return learn_arrays(_raw(X, y, name), name=name, where=name, label=label)
 
@@ -75,76 +77,6 @@ def from_arrays_prepared(
         labelled=labelled,
         where=name,
     )
-
-
-def table_dataset(
-    table: Any,
-    y: Any,
-    *,
-    name: str,
-    where: str,
-    label: str | int | None,
-    categorical: Sequence[str],
-    drop: Sequence[str],
-    missing: MissingPolicy,
-    max_categories: int,
-) -> tuple[Dataset, TablePreparation]:
-    """Learn a table's preparation and apply it; ``y`` are labels given apart, as an Arrow array."""
-    labels: LabelEncoding | None = None
-    if y is not None:
-        check_rows(len(y), table.num_rows, "labels", where)
-        labels = learn_labels(y, where=f"{where}, y")
-    preparation, notes = learn_table(
-        table,
-        label=label,
-        labels=labels,
-        categorical=categorical,
-        drop=drop,
-        missing=missing,
-        max_categories=max_categories,
-        where=where,
-    )
-    return prepared_table(table, preparation, y=y, name=name, where=where, notes=notes), preparation
-
-
-def prepared_table(
-    table: Any,
-    preparation: TablePreparation,
-    *,
-    name: str,
-    where: str,
-    y: Any = None,
-    labelled: bool = True,
-    notes: Sequence[str] = (),
-) -> Dataset:
-    """Return a table as a data set, read as its training table was."""
-    done = preparation.apply(table, labelled=labelled, where=where)
-    numbers = done.y
-    if y is not None and labelled and preparation.labels is not None:
-        check_rows(len(y), table.num_rows, "labels", where)
-        numbers = preparation.labels.encode(y, where=f"{where}, y")
-    return Dataset(
-        name=name,
-        train=Part(done.x, numbers),
-        feature_names=preparation.feature_names,
-        class_names=preparation.labels.names if preparation.labels else None,
-        notes=(*notes, *done.notes),
-    )
-
-
-def refuse_table_options(categorical: Sequence[str], drop: Sequence[str], *, where: str) -> None:
-    """Raise an error for options that only a table with named columns can follow."""
-    for option, columns in (("categorical", categorical), ("drop", drop)):
-        if columns:
-            raise UserError(f"{where} has no named columns, so {option}={list(columns)} cannot apply: leave it out.")
-
-
-def wrong_kind(preparation: Preparation, where: str) -> UserError:
-    """Return the error for a table where training had arrays, or the reverse."""
-    if isinstance(preparation, TablePreparation):
-        wanted = f"a table with the columns {', '.join(c.name for c in preparation.columns[:8])}"
-        return UserError(f"{where} is an array, but training had {wanted}: give such a table.")
-    return UserError(f"{where} is a table, but training had an array of samples of shape {preparation.shape}.")
 
 
 def is_table(X: object) -> bool:

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pinoise.data.array_preparation import ArrayPreparation, learn_arrays
-from pinoise.data.arrays import RawArrays, read_npy, read_npz
 from pinoise.data.dataset import Dataset
-from pinoise.data.files import existing_file, file_format
-from pinoise.data.learn_table import MAX_CATEGORIES
-from pinoise.data.memory import prepared_table, refuse_table_options, table_dataset, wrong_kind
-from pinoise.data.preparation import Preparation
-from pinoise.data.svmlight import read_svmlight
-from pinoise.data.table_preparation import MissingPolicy, TablePreparation
-from pinoise.data.tables import TableFile, read_csv, read_parquet
+from pinoise.data.formats.arrays import read_npy, read_npz
+from pinoise.data.formats.extensions import COMPRESSED, existing_file, file_format
+from pinoise.data.formats.raw import RawArrays
+from pinoise.data.formats.svmlight import read_svmlight
+from pinoise.data.formats.tables import TableFile, read_csv, read_parquet
+from pinoise.data.preparation.arrays import ArrayPreparation, learn_arrays
+from pinoise.data.preparation.kinds import Preparation, refuse_table_options, wrong_kind
+from pinoise.data.preparation.learning import MAX_CATEGORIES, learn_table
+from pinoise.data.preparation.tables import MissingPolicy, TablePreparation, prepared_table
 from pinoise.errors import UserError
 
 
@@ -55,18 +55,16 @@ def read_file(
     preparation: Preparation
     if _is_table(path):
         file = _read_table(path, text=categorical)
-        data, preparation = table_dataset(
+        preparation, notes = learn_table(
             file.table,
-            None,
-            name=_stem(path),
-            where=str(path),
             label=label,
             categorical=categorical,
             drop=drop,
             missing=missing,
             max_categories=max_categories,
+            where=str(path),
         )
-        data = replace(data, notes=(*file.notes, *data.notes))
+        data = prepared_table(file.table, preparation, name=_stem(path), where=str(path), notes=(*file.notes, *notes))
     else:
         refuse_table_options(categorical, drop, where=str(path))
         data, preparation = learn_arrays(_read_arrays(path), name=_stem(path), where=str(path), label=label)
@@ -120,5 +118,5 @@ def _read_arrays(path: Path, preparation: ArrayPreparation | None = None) -> Raw
 
 def _stem(path: Path) -> str:
     """Return a file's name without its extensions."""
-    inner = path.stem if path.suffix.lower() in (".gz", ".bz2") else path.name
+    inner = path.stem if path.suffix.lower() in COMPRESSED else path.name
     return Path(inner).stem if Path(inner).suffix != ".t" else inner

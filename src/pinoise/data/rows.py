@@ -10,10 +10,8 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from pinoise.data.dataset import Samples
+from pinoise.data.dataset import Samples, row_slices
 from pinoise.data.standardizer import Standardizer
-
-_CHUNK_BYTES = 1 << 26
 
 
 class Rows(Protocol):
@@ -56,9 +54,8 @@ class DenseRows(LazyRows):
     def __init__(self, x: npt.NDArray[Any], standardizer: Standardizer, *, dtype: torch.dtype) -> None:
         super().__init__(x, standardizer, dtype=dtype)
         self._memory = torch.empty(x.shape, dtype=dtype)
-        step = max(1, _CHUNK_BYTES // max(1, 8 * int(np.prod(x.shape[1:]))))
-        for start in range(0, len(x), step):
-            self._memory[start : start + step] = self._standard(x[start : start + step])
+        for chunk in row_slices(x):
+            self._memory[chunk] = self._standard(x[chunk])
 
     def __getitem__(self, rows: Tensor) -> Tensor:
         return self._memory.index_select(0, rows)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from pathlib import Path
 
 import numpy as np
 import scipy.sparse as sp
 
 from pinoise.data.catalogue import entries, load
+from pinoise.data.checks import varies
 from pinoise.data.dataset import Dataset, Samples
-from pinoise.data.preparation import Preparation
+from pinoise.data.preparation.kinds import Preparation
+from pinoise.data.preparation.tables import MissingPolicy
 from pinoise.data.readers import read_file
-from pinoise.data.table_preparation import MissingPolicy
+from pinoise.data.wording import counted
 from pinoise.errors import UserError, unknown_choice
 
 _FINGERPRINT_ROWS = 1000
@@ -37,12 +40,16 @@ def open_source(
         if label is not None:
             raise UserError(f"--label {label!r} is for files: the labels of {source!r} are known.")
         data = load(source, progress=progress)
-    elif Path(source).exists() or Path(source).suffix or len(Path(source).parts) > 1:
+    elif Path(source).exists() or Path(source).suffix or "/" in source or os.sep in source:
         data, preparation = read_file(source, label=label, missing=missing)
     else:
         raise unknown_choice("data set", source, [entry.name for entry in entries()])
     if len(data.train) < 2:
-        raise UserError(f"{source} has {len(data.train)} row(s): learning by contrast needs at least 2.")
+        raise UserError(f"{source} has {counted(len(data.train), 'row')}: learning by contrast needs at least 2.")
+    if not varies(data.train.x):
+        raise UserError(f"all {len(data.train)} rows of {source} are the same: there is nothing to learn from.")
+    if rows is not None and rows < 2:
+        raise UserError(f"rows is {rows}: learning by contrast needs at least 2.")
     return (data if rows is None else data.head(rows)), preparation
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from pinoise.data.dataset import Samples
+from pinoise.data.dataset import Samples, row_slices
 
-_CHUNK_BYTES = 1 << 26
 # A feature that varies by less than this share of its size is constant up to rounding.
 _DEAD_SHARE = 1e-9
 
@@ -34,15 +32,15 @@ class Standardizer:
         """Learn from samples in two passes over bounded chunks, so that neither precision nor memory is lost."""
         n = x.shape[0]
         if sp.issparse(x):
-            mean = np.asarray(x.mean(axis=0), dtype=np.float64).ravel()
-            centred = x.tocsc(copy=True).astype(np.float64)
+            centred = x.astype(np.float64).tocsc(copy=True)
+            mean = np.asarray(centred.sum(axis=0)).ravel() / n
             filled = np.diff(centred.indptr)
             centred.data -= np.repeat(mean, filled)
             # The zeros of a sparse column are all at distance mean from it.
             square = np.asarray(centred.multiply(centred).sum(axis=0)).ravel() + (n - filled) * mean**2
         else:
-            mean = sum(chunk.sum(axis=0, dtype=np.float64) for chunk in _chunks(x)) / n
-            square = sum(np.square(chunk - mean).sum(axis=0) for chunk in _chunks(x))
+            mean = sum(x[chunk].sum(axis=0, dtype=np.float64) for chunk in row_slices(x)) / n
+            square = sum(np.square(x[chunk] - mean).sum(axis=0) for chunk in row_slices(x))
         scale = np.sqrt(square / n)
         return cls(mean=np.asarray(mean), scale=np.where(scale > _DEAD_SHARE * np.abs(mean), scale, 0.0))
 
@@ -66,9 +64,3 @@ class Standardizer:
         """Return standardised samples to the units of the data; a dead feature gets its constant back."""
         original: npt.NDArray[Any] = x * self.scale + self.mean
         return original
-
-
-def _chunks(x: npt.NDArray[Any]) -> Iterator[npt.NDArray[Any]]:
-    step = max(1, _CHUNK_BYTES // max(1, 8 * int(np.prod(x.shape[1:]))))
-    for start in range(0, len(x), step):
-        yield x[start : start + step]

@@ -11,7 +11,7 @@ import torch
 from pinoise.errors import UserError
 from pinoise.evaluation.embedding import check_embeddings, check_labelled
 
-BLOCK_BYTES = 128 * 2**20
+BLOCK_BYTES = 32 * 2**20
 """The most that one block of distances, or of rows in float64, takes."""
 
 _SPARE = 8  # candidates beyond k, so that rounding and a few equal distances do not force the slow path
@@ -109,6 +109,7 @@ def _candidates(
     # Long blocks of training rows make selection cheap; the product is fast in any shape.
     train_rows = max(1, min(len(train), 4 * math.isqrt(entries), entries // width))
     test_rows = max(1, min(len(test), entries // train_rows, entries // width))
+    buffer = torch.empty(test_rows * train_rows, dtype=torch.float64)
     values = torch.full((len(test), count), torch.inf, dtype=torch.float64)
     rows = torch.zeros((len(test), count), dtype=torch.int64)
     for first in range(0, len(train), train_rows):
@@ -116,7 +117,9 @@ def _candidates(
         square = b.square().sum(dim=1)
         for start in range(0, len(test), test_rows):
             here = slice(start, start + test_rows)
-            block = torch.addmm(square, torch.from_numpy(_centred(test[here], mean)), b.T, alpha=-2)
+            a = torch.from_numpy(_centred(test[here], mean))
+            block = buffer[: len(a) * len(b)].view(len(a), len(b))
+            torch.addmm(square, a, b.T, alpha=-2, out=block)
             near = block.topk(min(count, len(b)), dim=1, largest=False, sorted=False)
             both = torch.cat([values[here], near.values], dim=1)
             kept = both.topk(count, dim=1, largest=False, sorted=False)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -36,14 +38,16 @@ def fit_softmax(
     bias = torch.empty(n_classes).uniform_(-bound, bound, generator=generator)
     target = torch.nn.functional.one_hot(y, n_classes).to(x.dtype)
     optimiser = torch.optim.Adam([weight, bias], lr=learning_rate, fused=True)
-    for _ in range(epochs):
-        for rows in torch.split(torch.randperm(len(x), generator=generator), batch_size):
-            batch = x[rows]
-            # The gradient in closed form: on so small a layer, autograd would cost more than the products.
-            error = (torch.addmm(bias, batch, weight.T).softmax(dim=1) - target[rows]) / len(rows)
-            weight.grad = error.T @ batch
-            bias.grad = error.sum(dim=0)
-            optimiser.step()
+    with _one_thread():
+        for _ in range(epochs):
+            for rows in torch.split(torch.randperm(len(x), generator=generator), batch_size):
+                batch = x.index_select(0, rows)
+                # The gradient in closed form: on so small a layer, autograd would cost more than the products.
+                probability = torch.addmm(bias, batch, weight.T).softmax(dim=1)
+                error = (probability - target.index_select(0, rows)) / len(rows)  # (m, classes)
+                weight.grad = error.T @ batch
+                bias.grad = error.sum(dim=0)
+                optimiser.step()
     return weight, bias
 
 
@@ -82,3 +86,14 @@ def softmax_regression(
     )
     logits = torch.addmm(bias, torch.tensor(test, dtype=torch.float32), weight.T)
     return float(np.mean(classes[logits.argmax(dim=1).numpy()] == y_test))
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Keep torch on one thread: a step is too small to share, and on a busy machine waiting for others dominates it."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)

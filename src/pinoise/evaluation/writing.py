@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -14,25 +15,34 @@ FORMATS = (".npy", ".npz", ".csv", ".parquet")
 
 def check_target(path: Path) -> None:
     """Say at once, before any work, that a file cannot be written."""
-    if path.suffix not in FORMATS:
-        raise UserError(f"{path} has extension {path.suffix!r}: an embedding is written as {', '.join(FORMATS)}.")
-    if path.is_dir() or not path.parent.is_dir():
-        raise UserError(f"{path} cannot be written: its folder does not exist or it is a folder itself.")
+    if path.suffix.lower() not in FORMATS:
+        found = f"has extension {path.suffix!r}" if path.suffix else "has no extension"
+        raise UserError(f"{path} {found}: an embedding is written as {', '.join(FORMATS)}.")
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: give the file to write.")
+    if not path.parent.is_dir():
+        raise UserError(f"{path} cannot be written: the folder {path.parent} does not exist.")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise UserError(f"{path} cannot be written: the folder {path.parent} is not writable.")
 
 
 def write_embedding(path: Path, embeddings: Mapping[str, np.ndarray]) -> None:
     """Write the embedding of each part, in one move: ``.npz`` as X_train, X_test; other formats hold one part."""
     check_target(path)
-    partial = path.with_name(path.stem + ".partial" + path.suffix)
-    if path.suffix == ".npz":
-        np.savez(partial, allow_pickle=False, **{f"X_{part}": z for part, z in embeddings.items()})
-    else:
-        (z,) = embeddings.values()
-        if path.suffix == ".npy":
-            np.save(partial, z)
+    suffix = path.suffix.lower()
+    partial = path.with_name(f".{path.stem}.partial{suffix}")
+    try:
+        if suffix == ".npz":
+            np.savez(partial, allow_pickle=False, **{f"X_{part}": z for part, z in embeddings.items()})
         else:
-            _write_columns(partial, z)
-    partial.replace(path)
+            (z,) = embeddings.values()
+            if suffix == ".npy":
+                np.save(partial, z)
+            else:
+                _write_columns(partial, z)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def _write_columns(path: Path, z: np.ndarray) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
 from pinoise.data.dataset import Dataset, Samples
-from pinoise.data.preparation import Preparation, preparation_from_json
+from pinoise.data.preparation import Preparation, TablePreparation, preparation_from_json
 from pinoise.data.readers import read_file, read_prepared
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.source import is_name, open_source
 from pinoise.data.standardizer import Standardizer
-from pinoise.data.table_preparation import TablePreparation
 from pinoise.errors import UserError
 from pinoise.networks import MLPEncoder
 from pinoise.noise import PiNoise
@@ -71,7 +71,7 @@ def load_run(path: str | Path) -> FinishedRun:
     if not path.is_dir():
         raise UserError(f"{path} is not a folder: give the folder of a finished run.")
     settings = read_config(path)
-    standardizer = standardizer_from(read_tensors(path / "standardizer.safetensors"))
+    standardizer = _load_standardizer(path / "standardizer.safetensors")
     encoder = build_encoder(settings, standardizer.shape)
     _load_into(encoder, path / "encoder.safetensors")
     noise = None
@@ -79,7 +79,7 @@ def load_run(path: str | Path) -> FinishedRun:
         live = torch.from_numpy(standardizer.live).to(torch.get_default_dtype())
         noise = build_noise(settings, live, encoder)
         _load_into(noise, path / "noise.safetensors")
-    stored = read_json(path / "data.json")["preparation"]
+    stored = _stored_preparation(path / "data.json")
     return FinishedRun(
         path=path,
         settings=settings,
@@ -88,6 +88,21 @@ def load_run(path: str | Path) -> FinishedRun:
         noise=None if noise is None else noise.eval(),
         preparation=None if stored is None else preparation_from_json(stored),
     )
+
+
+def _stored_preparation(path: Path) -> dict[str, Any] | None:
+    record = read_json(path)
+    if not isinstance(record, dict) or not isinstance(record.get("preparation", ""), dict | None):
+        raise UserError(f"{path} does not say how the training data was read: the run folder is damaged.")
+    stored: dict[str, Any] | None = record["preparation"]
+    return stored
+
+
+def _load_standardizer(path: Path) -> Standardizer:
+    try:
+        return standardizer_from(read_tensors(path))
+    except KeyError as missing:
+        raise UserError(f"{path} has no tensor {missing}: the run folder is damaged.") from None
 
 
 def _load_into(module: torch.nn.Module, path: Path) -> None:

@@ -83,9 +83,11 @@ def override(values: dict[str, Any], assignments: Iterable[str]) -> dict[str, An
 
 
 def _assign(values: dict[str, Any], keys: list[str], value: Any) -> None:
-    for key in keys[:-1]:
-        inner = values.get(key, {})
-        values[key] = {"name": inner} if isinstance(inner, str) else dict(inner or {})
+    for depth, key in enumerate(keys[:-1], start=1):
+        inner = values.get(key) or {}
+        if not isinstance(inner, str | Mapping):
+            raise UserError(f"--set got {'.'.join(keys)!r}: {'.'.join(keys[:depth])!r} is a value, not a section.")
+        values[key] = {"name": inner} if isinstance(inner, str) else dict(inner)
         values = values[key]
     values[keys[-1]] = value
 
@@ -116,7 +118,12 @@ def _sentence(error: ValidationError, names: Mapping[str, str] | None) -> str:
         case "union_tag_invalid":
             return _unknown_name(name, first["ctx"]["tag"], _words(first["ctx"]["expected_tags"]))
         case "literal_error":
-            return _unknown_name(name, found, _words(first["ctx"]["expected"]))
+            same = [other["ctx"]["expected"] for other in error.errors() if _locate(other["loc"])[0] == path]
+            return _unknown_name(name, found, [word for expected in same for word in _words(expected)])
+        case "model_type":
+            return (
+                f"setting {name!r} is {found!r}: it is a section, with the settings {', '.join(section.model_fields)}."
+            )
         case _:
             message = first["msg"][0].lower() + first["msg"][1:]
             return f"setting {name!r} is {found!r}: {message}."
@@ -128,8 +135,8 @@ def _words(listing: str) -> list[str]:
 
 def _unknown_name(path: str, found: object, allowed: list[str]) -> str:
     near = difflib.get_close_matches(str(found), allowed, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]!r}? " if near else ""
-    return f"setting {path!r} is {found!r}: {hint}Allowed: {', '.join(allowed)}."
+    hint = f": did you mean {near[0]!r}?" if near else "."
+    return f"setting {path!r} is {found!r}{hint} Allowed: {', '.join(allowed)}."
 
 
 def _locate(location: tuple[int | str, ...]) -> tuple[list[str], type[BaseModel]]:
@@ -141,6 +148,8 @@ def _locate(location: tuple[int | str, ...]) -> tuple[list[str], type[BaseModel]
         if part in choices:
             section = choices[str(part)]
             choices = {}
+            continue
+        if str(part).startswith("literal["):
             continue
         path.append(str(part))
         field = section.model_fields.get(str(part))

@@ -40,7 +40,9 @@ class Lines:
     def start(self, *, total_steps: int, done_steps: int) -> None:
         """Say where a resumed run goes on."""
         self._total = total_steps
-        if done_steps:
+        if done_steps >= total_steps:
+            print(f"all {total_steps} steps were done before", file=self._stream, flush=True)
+        elif done_steps:
             print(f"going on after step {done_steps} of {total_steps}", file=self._stream, flush=True)
 
     def step(self, step: int) -> None:

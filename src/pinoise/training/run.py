@@ -39,25 +39,30 @@ class Outcome:
 
     history: list[Record]
     flags: list[HealthFlag]
-    notes: list[str]
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a path that cannot become a run folder, at once and without making anything."""
+    above = next((folder for folder in (path, *path.parents) if folder.exists()), Path())
+    if above != path and not above.is_dir():
+        raise UserError(f"{path} cannot be a run folder: {above} is a file; choose another --out.")
+    if not above.is_dir():
+        raise UserError(f"{path} is a file: choose another folder with --out.")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise UserError(f"{path} cannot be made, as {above} is not writable: choose another folder with --out.")
+    if (path / "config.yaml").exists():
+        raise UserError(f"{path} is already used: choose another --out, or go on with it by --resume {path}.")
+    if path.exists() and any(path.iterdir()):
+        raise UserError(f"{path} is already used and holds no run: choose another folder with --out.")
 
 
 def create_folder(path: Path, settings: Settings) -> None:
     """Make a new run folder and write its configuration; a folder that holds anything is refused."""
+    check_folder(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        used = any(path.iterdir())
-    except NotADirectoryError:
-        raise UserError(f"{path} cannot be a run folder: a file is in the way; choose another --out.") from None
-    except FileExistsError:
-        raise UserError(f"{path} is a file: choose another folder with --out.") from None
     except OSError as error:
         raise UserError(f"{path} cannot be made ({error.strerror}): choose another folder with --out.") from None
-    if used:
-        raise UserError(f"{path} is already used: choose another --out, or go on with it by --resume {path}.")
-    if not os.access(path, os.W_OK):
-        raise UserError(f"{path} is not writable: choose another folder with --out.")
-    (path / "checkpoints").mkdir()
     write_config(path, settings)
 
 
@@ -80,22 +85,40 @@ def run_training(
     *,
     reporter: Reporter,
     should_stop: Callable[[], bool] = lambda: False,
+    tell: Callable[[str], None] = lambda _: None,
 ) -> Outcome:
-    """Train in a run folder from wherever it stands: from the start, or from its newest sound checkpoint."""
+    """Train in a run folder from wherever it stands: from the start, or from its newest sound checkpoint.
+
+    The folder is made, or its configuration brought up to date, once the data is read and the model built, so that a
+    mistake in either leaves nothing behind.
+
+    Args:
+        path: the run folder, new or not.
+        settings: the run's; those of a run that goes on may differ from its configuration in the number of epochs.
+        reporter: who is told how training goes.
+        should_stop: asked after every step.
+        tell: who is told, before training, what was done to the data and to a damaged checkpoint.
+    """
     data, preparation = open_source(
         settings.data.source,
         label=settings.data.label,
         missing=settings.data.missing,
         rows=settings.data.rows,
     )
-    _settle_data(path, settings, data, preparation)
+    for note in data.notes:
+        tell(note)
     fabric = make_fabric(settings.training)
     fabric.launch()
     standardizer = Standardizer.fit(data.train.x)
     rows = make_rows(data.train.x, standardizer)
     torch.manual_seed(seed_of(settings.training.seed, _BUILDING))
     model = build_model(settings, standardizer, rows)
+    if fabric.is_global_zero:
+        _settle_folder(path, settings, data, preparation)
+    fabric.barrier()
     checkpoint, complaint = find_checkpoint(path / "checkpoints")
+    if complaint:
+        tell(complaint)
     log = RunLog(path, reporter) if fabric.is_global_zero else None
     try:
         history = train(
@@ -118,12 +141,11 @@ def run_training(
     return Outcome(
         history=history,
         flags=check_noise(noise_summary(model, probe)) if learned else [],
-        notes=[*data.notes, *([complaint] if complaint else [])],
     )
 
 
-def _settle_data(path: Path, settings: Settings, data: Dataset, preparation: Preparation | None) -> None:
-    """Write down what the run learns from, or check that a resumed run still finds the same."""
+def _settle_folder(path: Path, settings: Settings, data: Dataset, preparation: Preparation | None) -> None:
+    """Write down what the run does and learns from, or check that a run that goes on still finds the same."""
     record: dict[str, Any] = {
         "source": settings.data.source,
         "rows": len(data.train),
@@ -134,17 +156,27 @@ def _settle_data(path: Path, settings: Settings, data: Dataset, preparation: Pre
         "notes": list(data.notes),
         "preparation": None if preparation is None else preparation.to_json(),
     }
+    if not (path / "config.yaml").exists():
+        create_folder(path, settings)
+    (path / "checkpoints").mkdir(exist_ok=True)
     file = path / "data.json"
     if file.exists():
         before = read_json(file)
-        if before.get("fingerprint") != record["fingerprint"]:
-            raise UserError(
-                f"{settings.data.source} has changed since {path} began (then {before.get('rows')} rows of shape "
-                f"{before.get('shape')}, now {record['rows']} of {record['shape']}): start a new run for it."
-            )
-        return
-    write_json(file, record)
-    write_json(path / "environment.json", describe_environment())
+        if not isinstance(before, dict) or before.get("fingerprint") != record["fingerprint"]:
+            raise UserError(_changed(path, settings, before, record))
+    else:
+        write_json(file, record)
+        write_json(path / "environment.json", describe_environment())
+    if read_config(path) != settings:
+        write_config(path, settings)
+
+
+def _changed(path: Path, settings: Settings, before: Any, now: dict[str, Any]) -> str:
+    if not isinstance(before, dict) or not {"rows", "shape"} <= before.keys():
+        return f"{path / 'data.json'} is damaged: start a new run."
+    sizes = [f"{record['rows']} rows of {' × '.join(map(str, record['shape']))}" for record in (before, now)]
+    how = "its values differ" if sizes[0] == sizes[1] else f"then {sizes[0]}, now {sizes[1]}"
+    return f"{settings.data.source} has changed since {path} began ({how}): restore it, or start a new run for it."
 
 
 def _write_weights(path: Path, model: ContrastiveModel, standardizer: Standardizer) -> None:

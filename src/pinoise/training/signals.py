@@ -13,6 +13,8 @@ from types import FrameType
 def stop_on_signal() -> Iterator[Callable[[], bool]]:
     """Yield a function that turns true after SIGINT or SIGTERM; a second SIGINT interrupts at once.
 
+    So does the first signal as long as nobody has called the function: there is nothing to save yet.
+
     >>> with stop_on_signal() as should_stop:
     ...     before = should_stop()
     ...     signal.raise_signal(signal.SIGTERM)
@@ -20,19 +22,25 @@ def stop_on_signal() -> Iterator[Callable[[], bool]]:
     (False, True)
     """
     asked = False
+    heard = False
 
     def ask(number: int, frame: FrameType | None) -> None:
         nonlocal asked
-        if asked and number == signal.SIGINT:
+        if not heard or (asked and number == signal.SIGINT):
             raise KeyboardInterrupt
         asked = True
+
+    def should_stop() -> bool:
+        nonlocal heard
+        heard = True
+        return asked
 
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False  # only the main thread may listen to signals
         return
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield lambda: asked
+        yield should_stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

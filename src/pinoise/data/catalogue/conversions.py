@@ -1,0 +1,132 @@
+"""Converted sets kept in the cache, so that text and pictures are parsed once and not at every load.
+
+A conversion is one ``.npz`` per set beside the downloads. It carries the checksums of the files it was made from (size
+and time of change where no checksum is known) and the version of the readers; it is made anew when these differ, or
+when the file is damaged.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from pinoise.data.dataset import Dataset, Part, Samples
+from pinoise.data.formats.arrays import open_npz
+from pinoise.data.formats.raw import Array
+from pinoise.errors import UserError
+
+logger = logging.getLogger(__name__)
+
+VERSION = 1
+"""To be raised whenever a reader gives other values for the same files, or this file writes another layout."""
+
+
+def converted(
+    name: str, sources: Iterable[tuple[Path, str | None]], convert: Callable[[], Dataset], *, cache: Path
+) -> Dataset:
+    """Return the kept conversion of a set, or make it and keep it; ``sources`` are its files with their SHA-256."""
+    path = cache / "converted" / f"{name}.npz"
+    key = _key(sources)
+    complaint: tuple[str, ...] = ()
+    if path.is_file():
+        try:
+            kept = _read(path, name, key)
+        except UserError as error:
+            logger.warning("%s", error)
+            complaint = (f"the conversion kept in {path} was damaged and was made again",)
+        else:
+            if kept is not None:
+                return replace(kept, notes=(*kept.notes, f"read from the conversion kept in {path}"))
+    data = convert()
+    try:
+        _write(path, key, data)
+    except OSError as error:  # a cache is a convenience
+        logger.warning("cannot keep the conversion of %s in %s: %s", name, path, error)
+    return replace(data, notes=(*data.notes, *complaint))
+
+
+def _key(sources: Iterable[tuple[Path, str | None]]) -> str:
+    files = []
+    for path, sha256 in sources:
+        state = path.stat()
+        files.append([path.name, sha256 or [state.st_size, state.st_mtime_ns]])
+    return json.dumps([VERSION, files])
+
+
+def _read(path: Path, name: str, key: str) -> Dataset | None:
+    """Return a conversion, None if it was made from other files; a damaged one is an error."""
+    with open_npz(path) as arrays:
+        about: dict[str, Any] = json.loads(str(arrays["about"]))
+        if about["key"] != key:
+            return None
+        return Dataset(
+            name,
+            train=_read_part(arrays, "train"),
+            test=_read_part(arrays, "test") if about["test"] else None,
+            feature_names=_names(about["feature_names"]),
+            class_names=_names(about["class_names"]),
+            notes=tuple(about["notes"]),
+        )
+
+
+def _write(path: Path, key: str, data: Dataset) -> None:
+    about = {
+        "key": key,
+        "test": data.test is not None,
+        "feature_names": data.feature_names,
+        "class_names": data.class_names,
+        "notes": data.notes,
+    }
+    arrays = {"about": np.array(json.dumps(about)), **_part_arrays(data.train, "train")}
+    if data.test is not None:
+        arrays |= _part_arrays(data.test, "test")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            np.savez(stream, **arrays)  # type: ignore[arg-type]
+            stream.flush()
+            os.fsync(stream.fileno())
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def _part_arrays(part: Part, side: str) -> dict[str, Array]:
+    arrays: dict[str, Array] = {}
+    x = part.x
+    if isinstance(x, sp.csr_array):
+        arrays |= {f"{side}_data": x.data, f"{side}_indices": x.indices, f"{side}_indptr": x.indptr}
+        arrays[f"{side}_shape"] = np.array(x.shape)
+    else:
+        arrays[f"{side}_x"] = x
+    for name, values in (("y", part.y), ("groups", part.groups)):
+        if values is not None:
+            arrays[f"{side}_{name}"] = values
+    return arrays
+
+
+def _read_part(arrays: Mapping[str, Array], side: str) -> Part:
+    x: Samples
+    if f"{side}_shape" in arrays:
+        rows, columns = arrays[f"{side}_shape"].tolist()
+        pieces = (arrays[f"{side}_data"], arrays[f"{side}_indices"], arrays[f"{side}_indptr"])
+        x = sp.csr_array(pieces, shape=(rows, columns))
+        x.check_format(full_check=True)
+    else:
+        x = arrays[f"{side}_x"]
+    return Part(x, arrays.get(f"{side}_y"), arrays.get(f"{side}_groups"))
+
+
+def _names(stored: list[str] | None) -> tuple[str, ...] | None:
+    return None if stored is None else tuple(stored)

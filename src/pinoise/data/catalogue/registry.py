@@ -1,0 +1,83 @@
+"""The data sets that can be had by name, and what is known about each before it is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pinoise.data.catalogue.conversions import converted
+from pinoise.data.catalogue.fetch import cache_folder, find, obtain
+from pinoise.data.catalogue.publishers import (
+    bundled,
+    collection,
+    epsilon,
+    har,
+    mslr,
+    reuters10k,
+    reuters21578,
+    tiny_imagenet,
+)
+from pinoise.data.catalogue.publishers.entry import Entry
+from pinoise.data.dataset import Dataset
+from pinoise.errors import unknown_choice
+
+DEFAULT = "digits"
+"""The set that needs no file."""
+
+_ENTRIES: dict[str, Entry] = {
+    entry.name: entry
+    for module in (bundled, har, reuters10k, reuters21578, epsilon, mslr, collection, tiny_imagenet)
+    for entry in module.ENTRIES
+}
+
+
+def entries() -> tuple[Entry, ...]:
+    """Return every entry, those that need no file first.
+
+    >>> [entry.name for entry in entries()][:4]
+    ['digits', 'wine', 'breast_cancer', 'har']
+    """
+    return tuple(_ENTRIES.values())
+
+
+def entry(name: str) -> Entry:
+    """Return the entry of one data set.
+
+    >>> entry("har").shape, entry("har").rows
+    ((561,), (7352, 2947))
+    """
+    if name not in _ENTRIES:
+        raise unknown_choice("data set", name, _ENTRIES)
+    return _ENTRIES[name]
+
+
+def locate(name: str, *, cache: Path | None = None) -> dict[str, Path | None]:
+    """Return where each file of a data set is on this machine, None for one that is not; nothing is read.
+
+    A set that needs no file has an empty answer, so ``all(locate(name).values())`` tells whether it can be loaded
+    without a download.
+
+    >>> locate("digits")
+    {}
+    """
+    found = {file.name: find(file, cache=cache) for file in entry(name).files}
+    return {file: None if at is None else at[1] for file, at in found.items()}
+
+
+def load(name: str, *, cache: Path | None = None, progress: bool = False, download: bool = True) -> Dataset:
+    """Find, or download, and read a data set.
+
+    Files come from the folder ``PINOISE_DATA``, else from the cache (``cache``, else ``PINOISE_CACHE``, else the
+    platform's), else from their publisher unless ``download`` is false; ``progress`` shows a bar meanwhile. A set
+    that must be parsed is kept converted in the cache for the next time.
+
+    >>> data = load("digits")
+    >>> len(data.train), len(data.test), data.shape, data.n_classes
+    (1437, 360, (64,), 10)
+    """
+    chosen = entry(name)
+    folder = cache or cache_folder()
+    files = [obtain(file, cache=folder, progress=progress, download=download) for file in chosen.files]
+    paths = [path for path, _ in files]
+    if not chosen.parsed:
+        return chosen.reader(paths)
+    return converted(name, files, lambda: chosen.reader(paths), cache=folder)

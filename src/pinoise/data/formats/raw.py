@@ -1,0 +1,32 @@
+"""Arrays as their source holds them, before anything is learned from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from pinoise.data.dataset import Samples
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class RawPart:
+    """Samples with labels and groups of whatever type the source has."""
+
+    x: Samples
+    y: Array | None = None
+    groups: Array | None = None
+
+
+@dataclass(frozen=True)
+class RawArrays:
+    """What a source of arrays holds."""
+
+    train: RawPart
+    test: RawPart | None = None
+    feature_names: tuple[str, ...] | None = None
+    class_names: tuple[str, ...] | None = None
+    first_index: int | None = None  # number of the first feature in an svmlight file

@@ -1,0 +1,160 @@
+"""CSV and Parquet files as Arrow tables, with the row named where a file is damaged."""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.parquet
+
+from pinoise.data.formats.archives import open_compressed
+from pinoise.data.formats.arrow import is_text, looks_like_number, text_of
+from pinoise.data.formats.extensions import COMPRESSED
+from pinoise.data.wording import damaged, listed
+from pinoise.errors import UserError
+
+MISSING_CELLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A")
+BLOCK_BYTES = 32 << 20  # a row must fit into a block, and tables of gene expression have long rows
+
+
+class TableFile(NamedTuple):
+    """A table as its file holds it, and notes on how it was read."""
+
+    table: Any
+    notes: tuple[str, ...] = ()
+
+
+class _Header(NamedTuple):
+    names: list[str]
+    rows: int  # lines before the data, blank ones counted
+    delimiter: str
+    notes: tuple[str, ...]
+
+
+def read_csv(path: Path, *, text: Sequence[str] = ()) -> TableFile:
+    """Read comma-separated values (tab-separated for ``.tsv``); the columns in ``text`` are not guessed to be numbers.
+
+    A first line of numbers is taken for data, unless they count upwards like column numbers.
+    """
+    header = _read_header(path)
+    try:
+        table = _parse_csv(path, header, text, use_threads=True)
+    except pa.ArrowInvalid:
+        table = _parse_csv_naming_the_row(path, header, text)
+    except (OSError, pa.ArrowException) as error:
+        raise damaged(path, error) from error
+    if table.num_rows == 0:
+        raise UserError(f"{path} has a header but no rows.")
+    for position, field in enumerate(table.schema):
+        if is_text(field.type):
+            table = table.set_column(position, field.name, _without_missing_words(table.column(position)))
+    return TableFile(table, header.notes)
+
+
+def read_parquet(path: Path) -> TableFile:
+    """Read a Parquet file."""
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            table = file.read()
+    except (OSError, pa.ArrowException) as error:
+        raise damaged(path, error) from error
+    if table.num_rows == 0 or table.num_columns == 0:
+        raise UserError(f"{path} has no rows.")
+    return TableFile(table)
+
+
+def _read_header(path: Path) -> _Header:
+    ending = Path(path.stem).suffix if path.suffix.lower() in COMPRESSED else path.suffix
+    try:
+        with (
+            open_compressed(path, limit=None) as stream,
+            io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as lines,
+        ):
+            first, rows = "", 0
+            while not first.strip():
+                first = lines.readline()
+                if not first:
+                    raise UserError(f"the file {path} is empty.")
+                rows += 1
+            delimiter = "\t" if ending.lower() == ".tsv" else _delimiter(first)
+            while first.count('"') % 2:  # a quoted name may hold a line break
+                more = lines.readline()
+                if not more:
+                    raise UserError(f"{path}: a quotation mark in the header is never closed.")
+                first += more
+            cells = next(csv.reader(io.StringIO(first, newline=""), delimiter=delimiter))
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not text in UTF-8: save it in UTF-8.") from error
+    except csv.Error as error:
+        raise damaged(path, error) from error
+    notes = () if delimiter in (",", "\t") else (f"read with {delimiter!r} as the separator",)
+    names = [name.strip() or f"Unnamed: {position}" for position, name in enumerate(cells)]
+    numbers = [name for name in names if looks_like_number(pa.array([name]))[0].as_py()]
+    if 2 * len(numbers) >= len(names) and _count_upwards(numbers):
+        notes = (*notes, f"took the numbers of the first line for column names: {listed(names)}")
+    elif 2 * len(numbers) >= len(names):
+        names = [f"column_{position}" for position in range(len(names))]
+        rows -= 1
+        notes = (*notes, "the file has no header: columns are called column_0, column_1, ...")
+    return _Header(names, rows, delimiter, notes)
+
+
+def _delimiter(first: str) -> str:
+    """Return a comma unless the first line has none and another separator instead."""
+    return next((mark for mark in ",;\t" if mark in first), ",")
+
+
+def _count_upwards(cells: list[str]) -> bool:
+    """Whether numbers can be the names of columns, such as 0, 1, 2 or 1990, 2000, rather than cells."""
+    if not all(cell.isdecimal() for cell in cells):
+        return False
+    return all(earlier < later for earlier, later in itertools.pairwise(int(cell) for cell in cells))
+
+
+def _parse_csv(path: Path, header: _Header, text: Sequence[str], *, use_threads: bool) -> Any:
+    with open_compressed(path, limit=None) as stream:
+        return pyarrow.csv.read_csv(
+            stream,
+            read_options=pyarrow.csv.ReadOptions(
+                column_names=header.names,
+                skip_rows_after_names=header.rows,
+                block_size=BLOCK_BYTES,
+                use_threads=use_threads,
+            ),
+            parse_options=pyarrow.csv.ParseOptions(delimiter=header.delimiter, newlines_in_values=True),
+            convert_options=pyarrow.csv.ConvertOptions(
+                null_values=list(MISSING_CELLS),
+                strings_can_be_null=True,
+                column_types={name: pa.string() for name in text},
+            ),
+        )
+
+
+def _parse_csv_naming_the_row(path: Path, header: _Header, text: Sequence[str]) -> Any:
+    """Parse again on one thread, where Arrow counts rows, to say which row is wrong."""
+    try:
+        return _parse_csv(path, header, text, use_threads=False)
+    except (OSError, pa.ArrowException) as error:
+        ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error))
+        if ragged is None:
+            raise damaged(path, error) from error
+        row, expected, got = (int(number) for number in ragged.groups())
+        raise UserError(
+            f"{path}: data row {row - header.rows} has {got} cells where the first line has {expected}: make every row "
+            "the same length, and quote cells that hold the separator."
+        ) from error
+
+
+def _without_missing_words(column: Any) -> Any:
+    """Return trimmed text in which the words for a missing cell are missing even with spaces around them."""
+    column = text_of(column)
+    missing = pc.is_in(column, value_set=pa.array(MISSING_CELLS, pa.large_string()))
+    return pc.if_else(missing, pa.scalar(None, pa.large_string()), column)

@@ -1,0 +1,183 @@
+"""What must be remembered of training arrays so that later ones are read the same way."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import scipy.sparse as sp
+
+from pinoise.data.checks import check_finite, check_rows, numeric_samples
+from pinoise.data.dataset import Dataset, Labels, Part, Samples
+from pinoise.data.formats.arrow import is_number
+from pinoise.data.formats.raw import Array, RawArrays, RawPart
+from pinoise.data.preparation.labels import LabelEncoding, label_array, learn_labels
+from pinoise.errors import UserError
+
+Groups = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ArrayPreparation:
+    """The shape of a sample and the labels of the training arrays.
+
+    >>> raw = RawArrays(RawPart(np.eye(3), y=np.array(["b", "a", "b"])))
+    >>> data, preparation = learn_arrays(raw, name="toy", where="toy.npz")
+    >>> data.train.y.tolist(), ArrayPreparation.from_json(preparation.to_json()) == preparation
+    ([1, 0, 1], True)
+    """
+
+    shape: tuple[int, ...]
+    sparse: bool
+    feature_names: tuple[str, ...] | None
+    label: int | None  # the label's column where it is one of the array's, counted from 0
+    labels: LabelEncoding | None
+    first_index: int | None  # number of the first feature in an svmlight file
+
+    def apply(self, raw: RawArrays, *, name: str, labelled: bool = True, where: str) -> Dataset:
+        """Return later arrays as a data set like the training one; labels may be absent or left unread."""
+        if self.label is not None and raw.train.x.shape[1:] == (self.shape[0] + 1,):
+            raw = take_label(raw, self.label)
+        sources = [part for part in (raw.train, raw.test) if part is not None]
+        groups = _group_numbers([part.groups for part in sources], where)
+        parts = [self._part(part, own, labelled, where) for part, own in zip(sources, groups, strict=True)]
+        return Dataset(
+            name=name,
+            train=parts[0],
+            test=parts[1] if len(parts) > 1 else None,
+            feature_names=self.feature_names,
+            class_names=self.labels.names if self.labels else None,
+        )
+
+    def _part(self, raw: RawPart, groups: Groups | None, labelled: bool, where: str) -> Part:
+        x = numeric_samples(raw.x, where=where)
+        if x.shape[1:] != self.shape:
+            raise UserError(f"{where} has samples of shape {x.shape[1:]}, but training had {self.shape}.")
+        x = _in_layout(x, sparse=self.sparse)
+        check_finite(x, self.feature_names, where=where)
+        y: Labels | None = None
+        if labelled and raw.y is not None and self.labels is not None:
+            y = self.labels.encode(raw.y, where=f"{where}, labels")
+            check_rows(len(y), x.shape[0], "labels", where)
+        return Part(x, y, groups)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold and ``from_json`` turns back into the same preparation."""
+        return {"kind": "array", **asdict(self)}
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> ArrayPreparation:
+        """Return the preparation that ``to_json`` wrote; anything else is an error."""
+        try:
+            names = stored["feature_names"]
+            return cls(
+                shape=tuple(stored["shape"]),
+                sparse=bool(stored["sparse"]),
+                feature_names=None if names is None else tuple(names),
+                label=stored["label"],
+                labels=LabelEncoding.from_json(stored["labels"]),
+                first_index=stored["first_index"],
+            )
+        except (KeyError, TypeError) as error:
+            raise UserError(f"the stored array preparation is damaged or of another version: {error!r}.") from error
+
+
+def learn_arrays(
+    raw: RawArrays, *, name: str, where: str, label: str | int | None = None
+) -> tuple[Dataset, ArrayPreparation]:
+    """Check arrays, number their labels, and return them with what later arrays need to be read the same way."""
+    column: int | None = None
+    if label is not None:
+        column = _label_column(raw, label, where)
+        raw = take_label(raw, column)
+    x = numeric_samples(raw.train.x, where=where)
+    shape = tuple(int(size) for size in x.shape[1:])
+    if raw.feature_names is not None and (len(shape) != 1 or len(raw.feature_names) != shape[0]):
+        raise UserError(f"{where} has {len(raw.feature_names)} feature names for samples of shape {shape}.")
+    if raw.test is not None and raw.test.x.shape[1:] != x.shape[1:]:
+        raise UserError(f"{where}: training samples have shape {shape} and test samples {raw.test.x.shape[1:]}.")
+    parts = [part for part in (raw.train, raw.test) if part is not None]
+    for part in parts:
+        for what, values in (("labels", part.y), ("groups", part.groups)):
+            if values is not None:
+                check_rows(len(values), part.x.shape[0], what, where)
+    labels = None
+    given = [label_array(part.y, where=f"{where}, labels") for part in parts if part.y is not None]
+    if raw.train.y is not None:
+        labels = learn_labels(_joined(given, where), where=f"{where}, labels", names=raw.class_names)
+        if len(np.unique(labels.encode(given[0], where=where))) < 2:
+            raise UserError(f"{where}: every training label is the same, but classes need two or more.")
+    preparation = ArrayPreparation(
+        shape=shape,
+        sparse=bool(sp.issparse(x)),
+        feature_names=raw.feature_names,
+        label=column,
+        labels=labels,
+        first_index=raw.first_index,
+    )
+    return preparation.apply(raw, name=name, where=where), preparation
+
+
+def take_label(raw: RawArrays, column: int) -> RawArrays:
+    """Take one column of a two-dimensional array away as its labels."""
+    x = cast(Array, raw.train.x)
+    y = np.array(x[:, column])
+    if column == 0:  # slices keep a memory-mapped array on disk
+        rest = x[:, 1:]
+    elif column == x.shape[1] - 1:
+        rest = x[:, :-1]
+    else:
+        rest = np.delete(x, column, axis=1)
+    return RawArrays(RawPart(rest, y))
+
+
+def _label_column(raw: RawArrays, label: str | int, where: str) -> int:
+    if raw.train.y is not None:
+        raise UserError(f"{where} brings its own labels, so label={label!r} cannot name a column: leave it out.")
+    if raw.train.x.ndim != 2 or sp.issparse(raw.train.x):
+        raise UserError(f"{where} is not a dense array of two axes, so label={label!r} cannot name a column.")
+    width = raw.train.x.shape[1]
+    if isinstance(label, str):
+        try:  # the command line gives numbers as text
+            label = int(label)
+        except ValueError:
+            raise UserError(
+                f"{where} has no column names: give label as a number from 0 to {width - 1}, not {label!r}."
+            ) from None
+    if not -width <= label < width:
+        raise UserError(f"{where} has {width} columns: there is no column {label}.")
+    if width < 2:
+        raise UserError(f"{where} has no feature column left beside the label.")
+    return int(label % width)
+
+
+def _joined(arrays: list[Any], where: str) -> Any:
+    """Return training and test labels as one Arrow array."""
+    kinds = [array.type for array in arrays]
+    if all(is_number(kind) for kind in kinds):
+        common = pa.float64() if any(pa.types.is_floating(kind) for kind in kinds) else pa.int64()
+        return pa.concat_arrays([array.cast(common) for array in arrays])
+    if len(set(kinds)) > 1:
+        raise UserError(f"{where}: training labels are of type {kinds[0]} and test labels of type {kinds[1]}.")
+    return pa.concat_arrays(arrays)
+
+
+def _group_numbers(groups: list[Array | None], where: str) -> list[Groups | None]:
+    """Return whole numbers for groups, the same for the same group in every part."""
+    given = [array for array in groups if array is not None]
+    kinds = {array.dtype.kind for array in given}
+    if kinds <= {"i", "u"}:
+        return [None if array is None else array.astype(np.int64) for array in groups]
+    if not kinds <= {"U", "S"}:
+        raise UserError(f"{where}: groups must be whole numbers or text.")
+    names = np.unique(np.concatenate(given))
+    return [None if array is None else np.searchsorted(names, array).astype(np.int64) for array in groups]
+
+
+def _in_layout(x: Samples, *, sparse: bool) -> Samples:
+    if sp.issparse(x) == sparse:
+        return x
+    return sp.csr_array(x) if sparse else cast("sp.csr_array[Any]", x).toarray()

@@ -1,0 +1,96 @@
+"""A test part for sources that bring none."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import ceil
+
+import numpy as np
+import numpy.typing as npt
+
+from pinoise.data.dataset import Dataset, Labels
+from pinoise.errors import UserError
+
+Rows = npt.NDArray[np.int64]
+
+
+def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int = 0) -> Dataset:
+    """Return a data set with a test part: its own, or a random share of the training rows.
+
+    The share has the same proportions of classes. A class of one row stays in training. Rows of one group (a query,
+    a person) stay on one side, as a test row must not have siblings in training.
+
+    >>> from pinoise.data.dataset import Part
+    >>> data = Dataset("toy", train=Part(np.zeros((10, 2)), y=np.arange(10) % 2))
+    >>> parts = split(data)
+    >>> len(parts.train), len(parts.test), parts.notes
+    (8, 2, ('held out 2 of 10 rows for the test part, by class (seed 0)',))
+    """
+    if dataset.test is not None:
+        return dataset
+    if not 0 < test_fraction < 1:
+        raise UserError(f"test_fraction is {test_fraction}: it must lie between 0 and 1.")
+    whole = dataset.train
+    n = len(whole)
+    if n < 2:
+        raise UserError(f"{dataset.name} has {n} row: a split needs two or more.")
+    notes = list(dataset.notes)
+    groups = whole.groups
+    if groups is not None and len(np.unique(groups)) > 1:
+        test, how = _by_group(groups, test_fraction, seed), "by group"
+    else:
+        test, how = _by_class(whole.y, n, test_fraction, seed, notes)
+    train = np.setdiff1d(np.arange(n), test)
+    notes.append(f"held out {len(test)} of {n} rows for the test part, {how} (seed {seed})")
+    return replace(dataset, train=whole.take(train), test=whole.take(test), notes=tuple(notes))
+
+
+def stratified_rows(y: Labels, *, test_fraction: float = 0.2, seed: int = 0) -> tuple[Rows, Rows]:
+    """Return the rows for training and for testing, each in the order of the source, by class.
+
+    >>> y = np.repeat([0, 1], [10, 5])
+    >>> train, test = stratified_rows(y)
+    >>> len(train), np.bincount(y[test]).tolist()
+    (12, [2, 1])
+    """
+    from sklearn.model_selection import train_test_split
+
+    size = _test_rows(len(y), test_fraction)
+    train, test = train_test_split(np.arange(len(y)), test_size=size, random_state=seed, stratify=y)
+    return np.sort(train), np.sort(test)
+
+
+def _by_group(groups: Rows, test_fraction: float, seed: int) -> Rows:
+    from sklearn.model_selection import GroupShuffleSplit
+
+    chooser = GroupShuffleSplit(
+        n_splits=1, test_size=_test_rows(len(np.unique(groups)), test_fraction), random_state=seed
+    )
+    _, test = next(chooser.split(groups, groups=groups))
+    return np.sort(np.asarray(test, dtype=np.int64))
+
+
+def _by_class(y: Labels | None, n: int, test_fraction: float, seed: int, notes: list[str]) -> tuple[Rows, str]:
+    """Choose test rows from all classes that have a row to spare; add a note on those that have none."""
+    from sklearn.model_selection import train_test_split
+
+    rows = np.arange(n)
+    if y is None:
+        _, test = train_test_split(rows, test_size=_test_rows(n, test_fraction), random_state=seed)
+        return np.sort(test), "at random"
+    counts = np.bincount(y)
+    single = int((counts == 1).sum())
+    rows = rows[counts[y] > 1]
+    classes = int((counts > 1).sum())
+    size = _test_rows(len(rows), test_fraction) if len(rows) > 1 else 0
+    if classes == 0 or size < classes or len(rows) - size < classes:
+        _, test = train_test_split(np.arange(n), test_size=_test_rows(n, test_fraction), random_state=seed)
+        notes.append(f"{n} rows are too few to hold out some of each class: the split ignores classes")
+        return np.sort(test), "at random"
+    if single:
+        notes.append(f"{single} {'class has' if single == 1 else 'classes have'} a single row, which stays in training")
+    return rows[stratified_rows(y[rows], test_fraction=test_fraction, seed=seed)[1]], "by class"
+
+
+def _test_rows(n: int, test_fraction: float) -> int:
+    return min(n - 1, max(1, ceil(n * test_fraction)))

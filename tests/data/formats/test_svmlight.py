@@ -1,0 +1,144 @@
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.datasets import dump_svmlight_file
+
+from pinoise.data.formats.svmlight import parse_svmlight, read_svmlight
+from pinoise.errors import UserError
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    path = tmp_path / "a.svm"
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize("zero_based", [True, False])
+def test_a_matrix_with_queries_survives_in_either_numbering(tmp_path: Path, zero_based: bool) -> None:
+    rng = np.random.default_rng(0)
+    x = (rng.random((20, 8)) < 0.3) * rng.normal(size=(20, 8)).round(3)
+    x[0, 0] = x[0, 7] = 1.0
+    y = rng.integers(0, 3, size=20)
+    queries = np.repeat([4, 9], 10)
+    dump_svmlight_file(x, y, str(tmp_path / "a.svm"), zero_based=zero_based, query_id=queries)
+    raw = read_svmlight(tmp_path / "a.svm")
+    assert raw.first_index == (0 if zero_based else 1)
+    assert sp.issparse(raw.train.x)
+    np.testing.assert_allclose(raw.train.x.toarray(), x, rtol=1e-6)
+    np.testing.assert_array_equal(np.asarray(raw.train.y), y)
+    np.testing.assert_array_equal(np.asarray(raw.train.groups), queries)
+
+
+@pytest.mark.parametrize(("ending", "compress"), [("gz", gzip.compress), ("bz2", bz2.compress)])
+def test_compressed_files_are_read(tmp_path: Path, ending: str, compress: object) -> None:
+    path = tmp_path / f"a.txt.{ending}"
+    path.write_bytes(compress(b"1 1:2 # remark\n-1 2:0.5\n"))  # type: ignore[operator]
+    raw = read_svmlight(path)
+    np.testing.assert_array_equal(np.asarray(raw.train.x), [[2.0, 0.0], [0.0, 0.5]])
+    assert raw.train.groups is None
+
+
+def test_a_file_that_writes_half_of_its_cells_becomes_dense(tmp_path: Path) -> None:
+    assert isinstance(read_svmlight(written(tmp_path, "1 1:0 2:3\n0 3:1 4:2\n")).train.x, np.ndarray)
+    assert sp.issparse(read_svmlight(written(tmp_path, "1 1:0\n0 3:1 4:2\n")).train.x)
+
+
+def test_a_later_file_keeps_the_numbering_and_width_of_the_first(tmp_path: Path) -> None:
+    raw = read_svmlight(written(tmp_path, "1 1:5\n"), n_features=4, first_index=0)
+    assert isinstance(raw.train.x, sp.csr_array)
+    np.testing.assert_array_equal(raw.train.x.toarray(), [[0, 5, 0, 0]])
+    with pytest.raises(UserError, match="data row 2 has feature 0: allowed are 1 to 4"):
+        read_svmlight(written(tmp_path, "1 1:5\n0 0:1 2:3\n"), n_features=4, first_index=1)
+    with pytest.raises(UserError, match="data row 2 has feature 5: allowed are 1 to 4"):
+        read_svmlight(written(tmp_path, "1 1:5\n0 5:1\n"), n_features=4, first_index=1)
+    with pytest.raises(UserError, match="data row 2 has feature 5: allowed are 1 to 4"):
+        read_svmlight(written(tmp_path, "1 1:5\n0 5:1\n"), n_features=4)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("1 -1:2", "the feature index -1 is negative"),
+        ("1 3:2 1:1", "feature 1 does not come after feature 3"),
+        ("1 2:2 2:1", "feature 2 does not come after feature 2"),
+        ("a 1:2", "the label 'a' is not a number"),
+        ("1,2 1:2", "the label '1,2' is not a number"),
+        ("1 1:x", "the value 'x' of feature 1 is not a number"),
+        ("1 1", "'1' is not index:value"),
+        ("1 1.5:2", "the feature index '1.5' is not a whole number"),
+        ("1 99999999999:1", "the feature index '99999999999' is not a whole number up to 2147483647"),
+        ("1 qid:x 1:1", "the query 'qid:x' is not a whole number"),
+        ("5.1,3.5,setosa", "the label '5.1,3.5,setosa' is not a number"),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        read_svmlight(written(tmp_path, f"1 1:2\n# remark\n{line}\n1 1:2\n"))
+    assert f"a.svm, line 3: {message}" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("# only a remark\n", "holds no rows"),
+        ("1\n0\n", "no feature in any row"),
+        ("1 qid:1 1:1\n0 1:2\n", "on 1 of its 2 rows"),
+    ],
+)
+def test_files_without_content_are_refused(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        read_svmlight(written(tmp_path, text))
+
+
+def test_a_cut_off_file_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.svm.gz"
+    path.write_bytes(gzip.compress(b"1 1:2\n" * 1000)[:-12])
+    with pytest.raises(UserError, match=r"a\.svm\.gz is damaged, cut off"):
+        read_svmlight(path)
+
+
+@pytest.mark.parametrize("block", [1, 100, 1 << 20])
+@pytest.mark.parametrize("dense", [True, False])
+def test_every_block_size_gives_the_table_that_was_written(block: int, dense: bool) -> None:
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random((40, 7)) < 0.3, rng.normal(size=(40, 7)), 0.0)
+    x[5, 6] = 1.0
+    y = rng.integers(0, 5, 40)
+    queries = np.repeat(np.arange(8), 5) * 100
+    file = io.BytesIO()
+    dump_svmlight_file(x, y, file, zero_based=False, query_id=queries)
+    file.seek(0)
+    if dense:
+        raw = parse_svmlight(file, where="toy", n_features=7, first_index=1, dense=True, block=block)
+        assert isinstance(raw.train.x, np.ndarray)
+        found = raw.train.x
+    else:
+        raw = parse_svmlight(file, where="toy", block=block)
+        assert isinstance(raw.train.x, sp.csr_array)
+        found = raw.train.x.toarray()
+    np.testing.assert_allclose(found, x, rtol=1e-6)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(np.asarray(raw.train.y), y)
+    np.testing.assert_array_equal(np.asarray(raw.train.groups), queries)
+
+
+@pytest.mark.parametrize("block", [1, 1 << 20])
+@pytest.mark.parametrize(
+    ("bad", "message"),
+    [("1 2:x", "toy.txt, line 7: the value 'x'"), ("one 1:1", "toy.txt, line 7: the label 'one'"),
+     ("1 1:1 nonsense", "toy.txt, line 7: 'nonsense' is not index:value"),
+     ("1 0:1", "data row 7 has feature 0: allowed are 1 to 3"), ("1 9:1", "data row 7 has feature 9")],
+)  # fmt: skip
+def test_lines_and_rows_are_counted_across_blocks(bad: str, message: str, block: int) -> None:
+    lines = ["1 1:2"] * 10
+    lines[6] = bad
+    file = io.BytesIO("\n".join(lines).encode())
+    with pytest.raises(UserError, match=message):
+        parse_svmlight(file, where="toy.txt", n_features=3, first_index=1, dense=True, block=block)

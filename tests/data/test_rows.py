@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from pinoise.data import dataset
+from pinoise.data.rows import DenseRows, LazyRows, make_rows
+from pinoise.data.standardizer import Standardizer
+
+RNG = np.random.default_rng(0)
+X = np.where(RNG.random((200, 9)) < 0.4, RNG.normal(size=(200, 9)) + 1e3, 0.0).astype(np.float32)
+ORDER = torch.tensor([7, 0, 199, 7, 31])
+
+
+def mapped(x: np.ndarray, folder: Path) -> np.ndarray:
+    np.save(folder / "x.npy", x)
+    return np.load(folder / "x.npy", mmap_mode="r")  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_memory_a_mapped_file_and_a_sparse_matrix_agree_to_the_bit(dtype: torch.dtype, tmp_path: Path) -> None:
+    standardizer = Standardizer.fit(X)
+    dense = make_rows(X, standardizer, dtype=dtype)
+    on_disk = make_rows(mapped(X, tmp_path), standardizer, dtype=dtype)
+    sparse = make_rows(sp.csr_array(X), standardizer, dtype=dtype)
+    assert type(dense) is DenseRows
+    assert type(on_disk) is type(sparse) is LazyRows
+    everything = torch.arange(len(X))
+    for other in (on_disk, sparse):
+        assert len(other) == len(dense) == 200
+        assert torch.equal(other[everything], dense[everything])
+        assert torch.equal(other[ORDER], dense[ORDER])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("source", ["uint8", "int64", "float32", "float64"])
+def test_rows_come_in_the_order_asked_for_and_in_the_type_asked_for(source: str, dtype: torch.dtype) -> None:
+    x = RNG.integers(0, 255, (200, 4, 3)).astype(source)
+    standardizer = Standardizer.fit(x)
+    batch = make_rows(x, standardizer, dtype=dtype)[ORDER]
+    assert batch.dtype == dtype
+    assert batch.shape == (5, 4, 3)
+    expected = standardizer.apply(x[ORDER.numpy()].astype(np.float64))
+    np.testing.assert_allclose(batch.numpy(), expected, atol=1e-6 if dtype == torch.float32 else 1e-13)
+
+
+def test_a_large_offset_costs_no_precision() -> None:
+    x = (RNG.normal(size=(500, 3)) + 1e6).astype(np.float32)
+    rows = make_rows(x, Standardizer.fit(x))[torch.arange(500)]
+    exact = (x.astype(np.float64) - x.astype(np.float64).mean(axis=0)) / x.astype(np.float64).std(axis=0)
+    np.testing.assert_allclose(rows.numpy(), exact, atol=1e-6)
+
+
+def test_dead_features_are_zero_in_later_rows() -> None:
+    standardizer = Standardizer.fit(np.array([[1.0, 5.0], [3.0, 5.0]]))
+    for later in (np.array([[2.0, 9.0]]), sp.csr_array(np.array([[2.0, 9.0]]))):
+        assert make_rows(later, standardizer)[torch.tensor([0])].tolist() == [[0.0, 0.0]]
+
+
+def test_rows_standardised_in_chunks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    standardizer = Standardizer.fit(X)
+    whole = make_rows(X, standardizer)[torch.arange(200)]
+    monkeypatch.setattr(dataset, "CHUNK_VALUES", 9 * 7)
+    assert torch.equal(make_rows(X, standardizer)[torch.arange(200)], whole)
+
+
+def test_the_samples_given_are_not_changed() -> None:
+    x = X.astype(np.float64)
+    for given in (x, sp.csr_array(x)):
+        make_rows(given, Standardizer.fit(x), dtype=torch.float64)[ORDER]
+    np.testing.assert_array_equal(x, X)

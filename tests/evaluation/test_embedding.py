@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from pinoise.errors import UserError
+from pinoise.evaluation import check_embeddings, check_labelled, embed
+
+
+class Rows:
+    """A source that remembers which rows were asked for."""
+
+    def __init__(self, x: torch.Tensor) -> None:
+        self.x = x
+        self.asked: list[list[int]] = []
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, rows: torch.Tensor, /) -> torch.Tensor:
+        assert rows.dtype == torch.int64
+        self.asked.append(rows.tolist())
+        return self.x[rows]
+
+
+@pytest.mark.parametrize("batch_size", [1, 3, 7, 100])
+def test_embedding_does_not_depend_on_the_batch_size(batch_size: int) -> None:
+    x = torch.randn(7, 2, 3, generator=torch.Generator().manual_seed(0))
+    z = embed(lambda batch: batch.flatten(1)[:, :4] * 2, Rows(x), batch_size=batch_size)
+    np.testing.assert_array_equal(z, 2 * x.flatten(1)[:, :4].numpy())
+    assert z.dtype == np.float32
+
+
+def test_rows_are_gathered_once_each_in_order_and_in_batches() -> None:
+    source = Rows(torch.zeros(5, 2))
+    embed(lambda batch: batch, source, batch_size=2)
+    assert source.asked == [[0, 1], [2, 3], [4]]
+
+
+def test_no_graph_is_recorded() -> None:
+    layer = torch.nn.Linear(2, 3)
+    outputs: list[torch.Tensor] = []
+
+    def encode(batch: torch.Tensor) -> torch.Tensor:
+        outputs.append(layer(batch))
+        return outputs[-1]
+
+    z = embed(encode, Rows(torch.ones(4, 2)))
+    assert not outputs[0].requires_grad
+    assert z.shape == (4, 3)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "result"), [(torch.float64, np.float64), (torch.float32, np.float32), (torch.bfloat16, np.float32)]
+)
+def test_the_encoder_gets_the_asked_dtype_and_the_result_is_plain_numpy(dtype: torch.dtype, result: type) -> None:
+    seen: list[torch.dtype] = []
+
+    def encode(batch: torch.Tensor) -> torch.Tensor:
+        seen.append(batch.dtype)
+        return batch
+
+    z = embed(encode, Rows(torch.ones(3, 2)), dtype=dtype)
+    assert seen == [dtype]
+    assert z.dtype == result
+    np.testing.assert_array_equal(z, 1)
+
+
+@pytest.mark.parametrize("shape", [(3,), (3, 2, 2), (2, 2)])
+def test_an_encoder_that_returns_no_matrix_is_named(shape: tuple[int, ...]) -> None:
+    with pytest.raises(UserError, match=r"encoder returned the shape .* for 3 rows"):
+        embed(lambda batch: torch.zeros(shape), Rows(torch.ones(3, 2)))
+
+
+def test_nothing_to_embed_is_an_error() -> None:
+    with pytest.raises(UserError, match="no rows to embed"):
+        embed(lambda batch: batch, Rows(torch.ones(0, 2)))
+    with pytest.raises(UserError, match="batch_size is 0"):
+        embed(lambda batch: batch, Rows(torch.ones(1, 2)), batch_size=0)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_value_that_is_not_finite_is_found_by_part_and_row(value: float) -> None:
+    good, bad = np.zeros((5, 3)), np.zeros((5, 3))
+    bad[[2, 4], 1] = value
+    with pytest.raises(UserError, match=r"row 2 of the training embedding is not finite \(2 such rows"):
+        check_embeddings(bad, good)
+    with pytest.raises(UserError, match="row 2 of the test embedding"):
+        check_embeddings(good, bad)
+
+
+def test_shapes_that_do_not_fit_are_errors() -> None:
+    with pytest.raises(UserError, match="2 features but the test embedding has 3"):
+        check_embeddings(np.zeros((4, 2)), np.zeros((4, 3)))
+    with pytest.raises(UserError, match=r"shape \(4,\)"):
+        check_embeddings(np.zeros(4), np.zeros((4, 3)))
+    with pytest.raises(UserError, match=r"test embedding has the shape \(0, 2\)"):
+        check_embeddings(np.zeros((4, 2)), np.zeros((0, 2)))
+
+
+def test_labels_that_do_not_fit_are_errors() -> None:
+    x, y = np.zeros((4, 2)), np.array([0, 1, 0, 1])
+    with pytest.raises(UserError, match=r"training labels have the shape \(3,\)"):
+        check_labelled(x, y[:3], x, y)
+    with pytest.raises(UserError, match=r"test labels have the shape \(4, 1\)"):
+        check_labelled(x, y, x, y[:, None])
+    with pytest.raises(UserError, match="1 row: a score needs at least 2"):
+        check_labelled(x[:1], y[:1], x, y)
+    with pytest.raises(UserError, match="every training row has the label 6"):
+        check_labelled(x, np.full(4, 6), x, y)

@@ -1,0 +1,147 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from sklearn.neighbors import KNeighborsClassifier
+
+import pinoise.evaluation.knn as knn_module
+from pinoise.errors import UserError
+from pinoise.evaluation import knn_accuracy, knn_neighbours, knn_predict
+
+
+def slow_neighbours(train: np.ndarray, test: np.ndarray, k: int) -> np.ndarray:
+    """All differences at once, ranked by (distance, row)."""
+    difference = test[:, None].astype(np.float64) - train[None].astype(np.float64)
+    distance = (difference**2).sum(axis=2)
+    rows = np.broadcast_to(np.arange(len(train)), distance.shape)
+    return np.lexsort((rows, distance), axis=1)[:, :k]
+
+
+def random_sets(n: int, m: int, d: int, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    random = np.random.default_rng(seed)
+    train, test = random.standard_normal((n, d)), random.standard_normal((m, d))
+    return train.astype(np.float32), random.integers(0, 4, n), test.astype(np.float32)
+
+
+@pytest.mark.parametrize("k", [1, 2, 5, 30])
+@pytest.mark.parametrize("d", [1, 2, 40])
+def test_predictions_equal_scikit_learn_on_random_data(k: int, d: int) -> None:
+    train, y, test = random_sets(300, 120, d)
+    expected = KNeighborsClassifier(k).fit(train, y).predict(test)
+    np.testing.assert_array_equal(knn_predict(train, y, test, k=k), expected)
+
+
+@pytest.mark.parametrize("k", [1, 4, 5])
+def test_predictions_equal_scikit_learn_on_digits(k: int) -> None:
+    # A rotation makes distances generic: of equally distant integer rows, scikit-learn keeps an arbitrary one.
+    x, y = load_digits(return_X_y=True)
+    x = x @ np.random.default_rng(0).standard_normal((64, 64))
+    expected = KNeighborsClassifier(k).fit(x[:1200], y[:1200]).predict(x[1200:])
+    np.testing.assert_array_equal(knn_predict(x[:1200], y[:1200], x[1200:], k=k), expected)
+
+
+def test_accuracy_equals_scikit_learn_on_a_real_set(real_data: Path) -> None:
+    with np.load(real_data / "usps.npz") as usps:
+        x, y, x_test, y_test = usps["X_train"], usps["y_train"], usps["X_test"], usps["y_test"]
+    expected = KNeighborsClassifier(5, algorithm="brute").fit(x, y).score(x_test, y_test)
+    assert knn_accuracy(x, y, x_test, y_test) == pytest.approx(expected, abs=1 / len(y_test))
+
+
+@pytest.mark.parametrize("block_bytes", [1, 8 * 50, 8 * 1000, 8 * 4321, 2**25])
+@pytest.mark.parametrize("kind", ["generic", "integers", "duplicates"])
+def test_neighbours_are_exact_whatever_the_block_size(kind: str, block_bytes: int) -> None:
+    train, _, test = random_sets(90, 40, 3)
+    if kind == "integers":
+        train, test = train.round(), test.round()
+    elif kind == "duplicates":
+        train, test = np.tile(train[:3], (30, 1)), np.tile(train[:4], (10, 1))
+    np.testing.assert_array_equal(
+        knn_neighbours(train, test, k=5, block_bytes=block_bytes), slow_neighbours(train, test, 5)
+    )
+
+
+@pytest.mark.parametrize("offset", [0.0, 1e3, 1e6, -1e6])
+def test_a_large_offset_costs_no_precision(offset: float) -> None:
+    train, _, test = random_sets(400, 100, 8)
+    train, test = train + np.float32(offset), test + np.float32(offset)
+    np.testing.assert_array_equal(knn_neighbours(train, test, k=5), slow_neighbours(train, test, 5))
+
+
+def test_tight_clusters_far_apart_are_resolved() -> None:
+    train, y, test = random_sets(400, 100, 8)
+    centres = 1e7 * np.random.default_rng(1).standard_normal((4, 8))
+    train, test = centres[y] + 1e-2 * train, centres[y[:100]] + 1e-2 * test
+    np.testing.assert_array_equal(knn_neighbours(train, test, k=5), slow_neighbours(train, test, 5))
+
+
+def test_a_collapsed_embedding_gives_the_first_rows() -> None:
+    neighbours = knn_neighbours(np.full((500, 6), 0.1), np.full((20, 6), 0.1), k=5)
+    np.testing.assert_array_equal(neighbours, np.tile(np.arange(5), (20, 1)))
+
+
+def test_generic_data_never_take_the_slow_path_even_far_from_the_origin(monkeypatch: pytest.MonkeyPatch) -> None:
+    train, _, test = (x + 1e6 for x in random_sets(2000, 300, 32))
+
+    def fail(*_: object) -> None:
+        raise AssertionError("compared a row directly with every training row")
+
+    monkeypatch.setattr(knn_module, "_nearest_directly", fail)
+    knn_neighbours(train, test, k=5)
+    with pytest.raises(AssertionError, match="directly"):
+        knn_neighbours(np.zeros((500, 32)), test * 0, k=5)
+
+
+def test_no_block_exceeds_the_stated_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    train, _, test = random_sets(700, 300, 5)
+    sizes: list[int] = []
+    true_empty = torch.empty
+
+    def empty(count: int, *, dtype: torch.dtype) -> torch.Tensor:
+        sizes.append(8 * count)
+        return true_empty(count, dtype=dtype)
+
+    monkeypatch.setattr(torch, "empty", empty)
+    for block_bytes in (400, 5000, 123_456):
+        knn_neighbours(train, test, k=5, block_bytes=block_bytes)
+        assert 0 < sizes[-1] <= block_bytes
+
+
+def test_of_tied_labels_the_smallest_wins() -> None:
+    train, test = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([[0.1], [2.9]])
+    y = np.array([9, 9, 2, 2])
+    for k in (2, 4):
+        expected = KNeighborsClassifier(k).fit(train, y).predict(test)
+        np.testing.assert_array_equal(knn_predict(train, y, test, k=k), expected)
+    np.testing.assert_array_equal(knn_predict(train, y, test, k=4), [2, 2])
+
+
+def test_bytes_and_floats_give_the_same_neighbours() -> None:
+    x = load_digits().data
+    as_bytes = x.astype(np.uint8)
+    np.testing.assert_array_equal(
+        knn_neighbours(as_bytes[:500], as_bytes[500:600]), slow_neighbours(x[:500], x[500:600], 5)
+    )
+
+
+def test_a_label_that_train_lacks_counts_as_wrong() -> None:
+    x = np.array([[0.0], [1.0], [10.0]])
+    assert knn_accuracy(x, np.array([0, 0, 1]), x, np.array([0, 7, 1]), k=1) == pytest.approx(2 / 3)
+
+
+@pytest.mark.parametrize("k", [-1, 0, 4])
+def test_k_outside_the_training_rows_is_an_error(k: int) -> None:
+    with pytest.raises(UserError, match=f"k is {k}, but must be from 1 to the number of training rows, which is 3"):
+        knn_predict(np.eye(3), np.arange(3), np.eye(3), k=k)
+
+
+def test_as_many_neighbours_as_rows_is_fine() -> None:
+    np.testing.assert_array_equal(knn_neighbours(np.array([[3.0], [1.0]]), np.array([[0.0]]), k=2), [[1, 0]])
+
+
+def test_labels_of_the_wrong_length_are_an_error() -> None:
+    with pytest.raises(UserError, match=r"shape \(2,\), but must be \(3,\)"):
+        knn_predict(np.eye(3), np.arange(2), np.eye(3), k=1)

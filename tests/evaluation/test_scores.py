@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from pinoise.errors import UserError
+from pinoise.evaluation import (
+    Scores,
+    evaluate,
+    few_label_probe,
+    knn_accuracy,
+    logistic_regression,
+    softmax_regression,
+)
+
+
+def test_every_score_is_that_of_its_own_function() -> None:
+    x, y = load_digits(return_X_y=True)
+    parts = (x[:600] / 16, y[:600], x[600:] / 16, y[600:])
+    few, few_std = few_label_probe(*parts, seed=3)
+    assert evaluate(*parts, seed=3) == Scores(
+        knn=knn_accuracy(*parts, k=5),
+        sr=softmax_regression(*parts, seed=3),
+        lr=logistic_regression(*parts),
+        few=few,
+        few_std=few_std,
+    )
+
+
+def test_scores_are_frozen_and_go_through_json() -> None:
+    scores = Scores(knn=0.5, sr=0.25, lr=1.0, few=0.0, few_std=0.125)
+    assert Scores(**json.loads(json.dumps(scores.as_dict()))) == scores
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        scores.knn = 1.0  # type: ignore[misc]
+
+
+def test_better_embeddings_score_higher_everywhere() -> None:
+    random = np.random.default_rng(0)
+    y = np.arange(4000) % 4
+    noise = random.standard_normal((4000, 8))
+    good, bad = ((strength * np.eye(4, 8)[y] + noise) for strength in (6.0, 0.5))
+    better, worse = (evaluate(x[:3000], y[:3000], x[3000:], y[3000:]) for x in (good, bad))
+    for name in ("knn", "sr", "lr", "few"):
+        assert better.as_dict()[name] > worse.as_dict()[name]
+
+
+def test_missing_labels_are_named_by_part() -> None:
+    x, y = np.eye(6), np.arange(6)
+    with pytest.raises(UserError, match="the training rows have no labels"):
+        evaluate(x, None, x, y)
+    with pytest.raises(UserError, match="the test rows have no labels"):
+        evaluate(x, y, x, None)
+
+
+def test_fewer_rows_than_neighbours_is_an_error() -> None:
+    with pytest.raises(UserError, match="k is 5, but must be from 1 to the number of training rows, which is 4"):
+        evaluate(np.eye(4), np.arange(4), np.eye(4), np.arange(4))
+
+
+def test_a_single_class_is_an_error() -> None:
+    with pytest.raises(UserError, match="at least two classes"):
+        evaluate(np.eye(6), np.zeros(6, dtype=np.int64), np.eye(6), np.arange(6))
+
+
+def test_lone_and_unknown_classes_are_fine() -> None:
+    x = np.concatenate([np.zeros((10, 2)), np.full((10, 2), 5.0), np.full((1, 2), 50.0)])
+    y = np.repeat([0, 1, 2], [10, 10, 1])
+    scores = evaluate(x, y, np.array([[0.0, 0.0], [5.0, 5.0]]), np.array([0, 8]))
+    assert scores.knn == scores.lr == scores.few == 0.5
+
+
+def test_a_read_only_embedding_is_accepted() -> None:
+    x = np.random.default_rng(0).standard_normal((40, 3)).astype(np.float32)
+    x.flags.writeable = False
+    y = (x[:, 0] > 0).astype(np.int64)
+    assert evaluate(x, y, x, y).lr > 0.9

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+
+from pinoise.errors import UserError
+from pinoise.evaluation import fit_softmax, softmax_regression
+
+
+def slow_softmax(
+    x: np.ndarray, y: np.ndarray, *, n_classes: int, epochs: int, batch_size: int, learning_rate: float, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Adam written out in float64, row by row, from the documented start and order."""
+    generator = torch.Generator().manual_seed(seed)
+    d = x.shape[1]
+    bound = d**-0.5
+    weight = torch.empty(n_classes, d).uniform_(-bound, bound, generator=generator).double().numpy()
+    bias = torch.empty(n_classes).uniform_(-bound, bound, generator=generator).double().numpy()
+    parameter = np.column_stack([weight, bias])
+    first, second, step = np.zeros_like(parameter), np.zeros_like(parameter), 0
+    for _ in range(epochs):
+        order = torch.randperm(len(x), generator=generator).numpy()
+        for start in range(0, len(x), batch_size):
+            rows = order[start : start + batch_size]
+            gradient = np.zeros_like(parameter)
+            for row in rows:
+                features = np.append(x[row], 1.0)
+                odds = np.exp(parameter @ features)
+                error = odds / odds.sum() - (np.arange(n_classes) == y[row])
+                gradient += np.outer(error, features) / len(rows)
+            step += 1
+            first = 0.9 * first + 0.1 * gradient
+            second = 0.999 * second + 0.001 * gradient**2
+            root = np.sqrt(second / (1 - 0.999**step))
+            parameter = parameter - learning_rate * first / (1 - 0.9**step) / (root + 1e-8)
+    return parameter[:, :-1], parameter[:, -1]
+
+
+@pytest.mark.parametrize("batch_size", [7, 32, 100])
+def test_weights_equal_a_slow_adam(batch_size: int) -> None:
+    random = np.random.default_rng(0)
+    x, y = random.standard_normal((60, 5)), random.integers(0, 3, 60)
+    expected = slow_softmax(x, y, n_classes=3, epochs=4, batch_size=batch_size, learning_rate=1e-2, seed=3)
+    found = fit_softmax(
+        torch.tensor(x, dtype=torch.float32),
+        torch.tensor(y),
+        n_classes=3,
+        epochs=4,
+        batch_size=batch_size,
+        learning_rate=1e-2,
+        seed=3,
+    )
+    for f, e in zip(found, expected, strict=True):
+        np.testing.assert_allclose(f.numpy(), e, atol=1e-4)
+
+
+def test_digits_are_learned_and_unseen_rows_recognised() -> None:
+    x, y = load_digits(return_X_y=True)
+    assert softmax_regression(x[:1200] / 16, y[:1200], x[1200:] / 16, y[1200:], batch_size=32) > 0.9
+
+
+def test_the_last_epoch_is_scored_and_not_the_best() -> None:
+    random = np.random.default_rng(0)
+    x, y = random.standard_normal((60, 5)).astype(np.float32), random.integers(0, 3, 60)
+    test, y_test = random.standard_normal((40, 5)).astype(np.float32), random.integers(0, 3, 40)
+    by_epochs = []
+    for epochs in range(1, 12):
+        weight, bias = slow_softmax(x, y, n_classes=3, epochs=epochs, batch_size=16, learning_rate=0.1, seed=0)
+        by_epochs.append(float(np.mean((test @ weight.T + bias).argmax(axis=1) == y_test)))
+        found = softmax_regression(x, y, test, y_test, epochs=epochs, batch_size=16, learning_rate=0.1)
+        assert found == pytest.approx(by_epochs[-1])
+    assert by_epochs[-1] < max(by_epochs)
+
+
+def test_the_seed_decides_and_the_global_state_is_untouched() -> None:
+    x = torch.randn(50, 4, generator=torch.Generator().manual_seed(1))
+    y = torch.arange(50) % 2
+    state = torch.get_rng_state()
+    weights = [fit_softmax(x, y, n_classes=2, epochs=2, seed=seed)[0] for seed in (5, 5, 6)]
+    assert torch.equal(weights[0], weights[1])
+    assert not torch.equal(weights[0], weights[2])
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_the_number_of_threads_is_restored() -> None:
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        fit_softmax(torch.eye(2), torch.arange(2), n_classes=2, epochs=1)
+        assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_labels_need_not_be_consecutive_and_unknown_ones_are_wrong() -> None:
+    x = np.repeat(np.eye(2), 30, axis=0)
+    y = np.repeat([40, -3], 30)
+    y_test = y.copy()
+    y_test[:15] = 99
+    assert softmax_regression(x, y, x, y_test, epochs=30, batch_size=4, learning_rate=0.1) == 0.75
+
+
+def test_zero_epochs_is_an_error() -> None:
+    with pytest.raises(UserError, match="epochs is 0"):
+        softmax_regression(np.eye(2), np.arange(2), np.eye(2), np.arange(2), epochs=0)
