@@ -23,6 +23,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.training.build import build_model
+from pinoise.training.device import flushed_denormals
 from pinoise.training.environment import describe_environment
 from pinoise.training.loop import make_optimizer, shuffled_rows
 from pinoise.training.parse import parse_settings
@@ -100,7 +101,8 @@ def main() -> None:
         product, product_flops = make_product(arguments.batch)
         steps = {name: make_step(changes, x, arguments.batch) for name, changes in VARIANTS.items()}
         tasks = {"product": product, **{name: step for name, (step, _) in steps.items()}}
-        seconds = measure(tasks, turns=arguments.turns)
+        with flushed_denormals():  # as the training loop has it
+            seconds = measure(tasks, turns=arguments.turns)
         rate = product_flops / seconds["product"]
         print(f"d = {features}, batch {arguments.batch}: matrix products reach {rate / 1e9:.0f} GFLOP/s")
         for name, (_, flops) in steps.items():

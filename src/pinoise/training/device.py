@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 from lightning_fabric import Fabric
@@ -26,6 +28,24 @@ def check_device(device: str) -> str:
     if absent.get(kind, False):
         raise UserError(f"device {device!r} was asked for and this machine has none: use 'cpu' or 'auto'.")
     return kind
+
+
+@contextmanager
+def flushed_denormals() -> Iterator[None]:
+    """Let the CPU treat numbers below 1e-38 as 0 for a while.
+
+    Noise that collapses makes such numbers, and a step with them takes twenty times as long as one without.
+
+    >>> with flushed_denormals():
+    ...     bool(torch.tensor(1e-39) * 0.5 == 0)
+    True
+    """
+    flushed_before = bool(torch.tensor(1e-39) * 0.5 == 0)
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(flushed_before)
 
 
 def make_fabric(settings: TrainingSettings) -> Fabric:

@@ -17,6 +17,7 @@ from torch import Tensor
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
 from pinoise.information import NoiseSummary, summarise_noise
+from pinoise.training.device import flushed_denormals
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.settings import TrainingSettings
 from pinoise.training.state import Progress, Record, load_state, save_state, seed_of
@@ -52,6 +53,7 @@ class DivergedError(UserError):
     """The loss is no longer a number."""
 
 
+@flushed_denormals()
 def train(
     model: ContrastiveModel,
     rows: Rows,

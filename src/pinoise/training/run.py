@@ -14,7 +14,7 @@ import yaml
 from pinoise.data.dataset import Dataset
 from pinoise.data.preparation import Preparation
 from pinoise.data.rows import make_rows
-from pinoise.data.source import fingerprint, open_source
+from pinoise.data.source import fingerprint, is_name, open_source
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.information import HealthFlag, check_noise
@@ -67,8 +67,11 @@ def create_folder(path: Path, settings: Settings) -> None:
 
 
 def write_config(path: Path, settings: Settings) -> None:
-    """Write ``config.yaml``."""
-    write_text(path / "config.yaml", yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False))
+    """Write ``config.yaml``, in which a data file has its full path, so that it is found from any folder."""
+    values = settings.model_dump(mode="json")
+    if not is_name(settings.data.source):
+        values["data"]["source"] = str(Path(settings.data.source).resolve())
+    write_text(path / "config.yaml", yaml.safe_dump(values, sort_keys=False))
 
 
 def read_config(path: Path) -> Settings:
@@ -167,7 +170,7 @@ def _settle_folder(path: Path, settings: Settings, data: Dataset, preparation: P
     else:
         write_json(file, record)
         write_json(path / "environment.json", describe_environment())
-    if read_config(path) != settings:
+    if read_config(path).training.epochs != settings.training.epochs:
         write_config(path, settings)
 
 
