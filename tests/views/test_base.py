@@ -118,7 +118,7 @@ def test_the_default_draw_calls_the_view_once_per_draw() -> None:
 
         def forward(self, batch: Batch) -> Batch:
             self.calls += 1
-            return batch._replace(x=batch.x + self.calls)
+            return batch.moved(batch.x + self.calls)
 
     draws = Counter().draw(Batch(torch.zeros(2, 1), torch.arange(2)), 3)
     assert [float(draw.x[0, 0]) for draw in draws] == [1.0, 2.0, 3.0]

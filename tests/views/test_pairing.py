@@ -25,7 +25,7 @@ class Shift(View):
         self.by = by
 
     def forward(self, batch: Batch) -> Batch:
-        return batch._replace(x=batch.x + self.by)
+        return batch.moved(batch.x + self.by)
 
 
 class Table(nn.Module):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 
 from pinoise.views import Batch
@@ -23,6 +24,12 @@ class Method(nn.Module):
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return the loss of every sample, shape (m,)."""
         raise NotImplementedError
+
+    def encode(self, views: Sequence[Batch]) -> list[Tensor]:
+        """Return f_θ of every view: one concatenated pass for those whose features are not known yet."""
+        fresh = [view.x for view in views if view.features is None]
+        encoded = iter(self.encoder(torch.cat(fresh)).split([len(x) for x in fresh]) if fresh else ())
+        return [next(encoded) if view.features is None else view.features for view in views]
 
     def embed(self, x: Tensor) -> Tensor:
         """Return the representation of samples as they are, shape (m, out_features)."""

@@ -55,21 +55,20 @@ class CLAE(SimCLR):
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return the loss of every sample, shape (m,)."""
-        first, second = (views[0].x,) * 2 if len(views) == 1 else [v.x for v in two_views(views, method="clae")]
-        adversarial = self._adversary(first.detach(), second.detach())
-        z, partner, z_adversarial = self._project(torch.cat([first, second, adversarial])).chunk(3)
+        if len(views) != 1:
+            views = two_views(views, method="clae")
+        adversarial = views[0].moved(self._adversary(views[0].x.detach(), views[-1].x.detach()))
+        *clean, h_adversarial = self.encode([*views, adversarial])
+        z, partner, z_adversarial = self.head(torch.cat([clean[0], clean[-1], h_adversarial])).chunk(3)
         return nt_xent(z, partner, temperature=self.temperature) + self.weight * nt_xent(
             z, z_adversarial, temperature=self.temperature
         )
-
-    def _project(self, x: Tensor) -> Tensor:
-        z: Tensor = self.head(self.encoder(x))
-        return z
 
     def _adversary(self, first: Tensor, second: Tensor) -> Tensor:
         """Return the adversarial example of the first view, without gradient."""
         with torch.enable_grad():  # also where the loss is only measured, under no_grad
             x = first.clone().requires_grad_()
-            loss = nt_xent(*self._project(torch.cat([x, second])).chunk(2), temperature=self.temperature).sum()
+            z = self.head(self.encoder(torch.cat([x, second])))
+            loss = nt_xent(*z.chunk(2), temperature=self.temperature).sum()
             (gradient,) = torch.autograd.grad(loss, x)
         return adversarial_step(first, gradient, strength=self.strength, feature_scale=self.feature_scale)

@@ -40,9 +40,7 @@ class SimCL(SimCLR):
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return NT-Xent of every sample, shape (m,)."""
-        one = len(views) == 1
-        h = self.encoder(torch.cat([view.x for view in (views if one else two_views(views, method="simcl"))]))
-        if one:
-            h = torch.cat([h, h])
+        first, second = self.encode(views) * 2 if len(views) == 1 else self.encode(two_views(views, method="simcl"))
+        h = torch.cat([first, second])
         z = self.head(perturb(h, torch.randn_like(h), strength=self.strength))
         return nt_xent(*z.chunk(2), temperature=self.temperature)

@@ -58,8 +58,7 @@ class SimCLR(Method):
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return NT-Xent of every sample, shape (m,)."""
-        first, second = two_views(views, method="simclr")
-        z = self.head(self.encoder(torch.cat([first.x, second.x])))  # (2m, dim)
+        z = self.head(torch.cat(self.encode(two_views(views, method="simclr"))))  # (2m, dim)
         return nt_xent(*z.chunk(2), temperature=self.temperature)
 
 

@@ -61,11 +61,12 @@ class SharedGenerator(nn.Module):
         self._encoder = (encoder,)  # a tuple hides it from nn.Module's registration
         self.head = nn.Linear(features, outputs * math.prod(shape))
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return raw parameters (m, outputs, *shape)."""
-        with torch.no_grad():
-            features = self._encoder[0](x)  # (m, features)
-        raw: Tensor = self.head(features)
+    def forward(self, x: Tensor, features: Tensor | None = None) -> Tensor:
+        """Return raw parameters (m, outputs, *shape), from features (m, dim) where they are known already."""
+        if features is None:
+            with torch.no_grad():
+                features = self._encoder[0](x)
+        raw: Tensor = self.head(features.detach())
         return raw.reshape(len(x), self.outputs, *self.shape)
 
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from pinoise.errors import UserError, unknown_choice
 from pinoise.noise.distributions import BASE_DRAWS, REPARAMETERISATIONS, Distribution
-from pinoise.noise.generators import build_generator
+from pinoise.noise.generators import SharedGenerator, build_generator
 from pinoise.noise.penalty import inverse_norm
 from pinoise.noise.positive import POSITIVE_MAPS, Positive
 
@@ -94,9 +94,12 @@ class PiNoise(nn.Module):
         """Return x + ε for a batch (m, *shape)."""
         return x + self.sample(x)
 
-    def sample(self, x: Tensor, draws: int | None = None) -> Tensor:
-        """Draw ε of shape (m, *shape), or ``draws`` independent ones of shape (draws, m, *shape)."""
-        scale, mean = self._parameters_of_noise(x)
+    def sample(self, x: Tensor, draws: int | None = None, features: Tensor | None = None) -> Tensor:
+        """Draw ε of shape (m, *shape), or ``draws`` independent ones of shape (draws, m, *shape).
+
+        ``features`` are the encoder's of x, for a ``shared`` generator, where the caller has them already.
+        """
+        scale, mean = self._parameters_of_noise(x, features)
         if draws is not None:
             scale = scale.expand(draws, *scale.shape)
         draw = BASE_DRAWS[self.distribution](scale)
@@ -122,12 +125,17 @@ class PiNoise(nn.Module):
         """1 / mean‖ε‖₂, the paper's guard against vanishing noise; the caller weights it with λ."""
         return inverse_norm(noise)
 
-    def _parameters_of_noise(self, x: Tensor) -> tuple[Tensor, Tensor | float]:
+    @property
+    def shares_features(self) -> bool:
+        """Whether the generator reads the encoder's features of x."""
+        return isinstance(self.generator, SharedGenerator)
+
+    def _parameters_of_noise(self, x: Tensor, features: Tensor | None = None) -> tuple[Tensor, Tensor | float]:
         """The relative σ and μ of every sample: one pass through the generator."""
         if x.shape[1:] != self.shape:
             raise UserError(f"samples have shape {tuple(x.shape[1:])}: this noise was made for {self.shape}.")
         live = (self.feature_scale > 0).to(x.dtype)
-        raw = self.generator(x)
+        raw = self.generator(x, features) if features is not None and self.shares_features else self.generator(x)
         if raw.numel() != x.numel() * self.outputs:
             raise UserError(
                 f"the generator returned shape {tuple(raw.shape)} for {x.shape[0]} samples: "

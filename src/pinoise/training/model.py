@@ -43,6 +43,9 @@ class ContrastiveModel(nn.Module):
 
     def forward(self, batch: Batch) -> Step:
         """Return the scalar to minimise and the loss of every sample."""
+        if self.pairing.name == "identity-noise" and self.noise is not None and self.noise.shares_features:
+            # x is itself a view, so the features that its noise is made of need no pass of their own.
+            batch = batch._replace(features=self.method.encoder(batch.x))
         views = self.pairing(batch)
         losses: Tensor = self.method(views)
         noisy = [view for view in views if view.noise is not None]

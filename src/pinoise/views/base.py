@@ -14,6 +14,11 @@ class Batch(NamedTuple):
     rows: Tensor  # (m,)
     noise: Tensor | None = None  # (m, *shape): ε, so that an objective can judge it
     drew: Tensor | None = None  # (m,): which samples received ε; all of them if None
+    features: Tensor | None = None  # (m, dim): f_θ of these very samples, where it is known already
+
+    def moved(self, x: Tensor) -> Batch:
+        """Return other samples in the same rows; what was known of the old ones does not hold for them."""
+        return self._replace(x=x, features=None)
 
 
 class View(nn.Module):

@@ -36,7 +36,7 @@ class Mixup(View):
     def forward(self, batch: Batch) -> Batch:
         """Return the mixed batch."""
         ratio = self.alpha + (1 - self.alpha) * torch.rand(len(batch.x), device=batch.x.device, dtype=batch.x.dtype)
-        return batch._replace(x=torch.lerp(shuffled(batch.x), batch.x, per_sample(ratio, batch.x)))
+        return batch.moved(torch.lerp(shuffled(batch.x), batch.x, per_sample(ratio, batch.x)))
 
 
 class Interpolation(View):
@@ -51,7 +51,7 @@ class Interpolation(View):
 
     def forward(self, batch: Batch) -> Batch:
         """Return the interpolated batch."""
-        return batch._replace(x=torch.lerp(batch.x, shuffled(batch.x), self.ratio))
+        return batch.moved(torch.lerp(batch.x, shuffled(batch.x), self.ratio))
 
 
 class Extrapolation(View):
@@ -67,7 +67,7 @@ class Extrapolation(View):
 
     def forward(self, batch: Batch) -> Batch:
         """Return the extrapolated batch."""
-        return batch._replace(x=batch.x + self.ratio * (batch.x - batch.x.mean(0)))
+        return batch.moved(batch.x + self.ratio * (batch.x - batch.x.mean(0)))
 
 
 class BatchGaussian(View):
@@ -79,7 +79,7 @@ class BatchGaussian(View):
 
     def forward(self, batch: Batch) -> Batch:
         """Return the noisy batch."""
-        return batch._replace(x=batch.x + self.ratio * batch.x.std(0, correction=0) * torch.randn_like(batch.x))
+        return batch.moved(batch.x + self.ratio * batch.x.std(0, correction=0) * torch.randn_like(batch.x))
 
 
 class Difference(View):
@@ -91,7 +91,7 @@ class Difference(View):
 
     def forward(self, batch: Batch) -> Batch:
         """Return the shifted batch."""
-        return batch._replace(x=batch.x + self.ratio * (shuffled(batch.x) - shuffled(batch.x)))
+        return batch.moved(batch.x + self.ratio * (shuffled(batch.x) - shuffled(batch.x)))
 
 
 class ModalsRatios(NamedTuple):

@@ -27,7 +27,7 @@ class PiNoiseView(View):
 
     def draw(self, batch: Batch, times: int) -> tuple[Batch, ...]:
         """Return independent draws from one pass through the generator."""
-        noises = self.noise.sample(batch.x, draws=times)
+        noises = self.noise.sample(batch.x, draws=times, features=batch.features)
         return tuple(Batch(batch.x + noise, batch.rows, noise) for noise in noises)
 
 
@@ -48,4 +48,4 @@ class GaussianNoise(View):
 
     def forward(self, batch: Batch) -> Batch:
         """Return the batch with fresh noise."""
-        return batch._replace(x=batch.x + self.sigma * self.feature_scale * torch.randn_like(batch.x))
+        return batch.moved(batch.x + self.sigma * self.feature_scale * torch.randn_like(batch.x))

@@ -61,7 +61,7 @@ class ScarfSwap(View):
     def forward(self, batch: Batch) -> Batch:
         """Return the corrupted batch."""
         mask = torch.rand_like(batch.x) < self.rate
-        return batch._replace(x=swap_entries(batch.x, draw_marginals(self.bank, batch.x), mask))
+        return batch.moved(swap_entries(batch.x, draw_marginals(self.bank, batch.x), mask))
 
 
 class VimeSwap(View):
@@ -74,4 +74,4 @@ class VimeSwap(View):
     def forward(self, batch: Batch) -> Batch:
         """Return the corrupted batch."""
         mask = torch.rand_like(batch.x) < self.rate
-        return batch._replace(x=swap_entries(batch.x, draw_columns(batch.x), mask))
+        return batch.moved(swap_entries(batch.x, draw_columns(batch.x), mask))
