@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from typing import Annotated
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from pinoise.cli.compare import compare
+from pinoise.cli.console import warnings_as_notes
 from pinoise.cli.datasets import datasets
 from pinoise.cli.demo import demo
 from pinoise.cli.embed import embed
@@ -25,9 +27,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for verb in (demo, train, embed, evaluate, datasets):
+for verb in (demo, train, embed, evaluate):
     app.command()(verb)
 app.command(cls=VariadicCommand)(compare)
+app.command()(datasets)
+
+# What a mistake in the options raises; typer exports only its subclass.
+UsageError: Any = typer.BadParameter.__mro__[1]
 
 
 def _print_version(wanted: bool) -> None:
@@ -49,23 +55,38 @@ def root(
 
 def main() -> None:
     """Run the command."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a σ must not stop a run whose output goes to an old code page
     try:
-        app()
+        with warnings_as_notes():
+            code = app(standalone_mode=False, prog_name="pinoise")
+        sys.stdout.flush()
     except UserError as error:
         _fail(str(error))
+    except UsageError as error:
+        _fail(_usage_sentence(error))
     except BrokenPipeError:
         # The reader of our output went away: leave quietly, and keep Python from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except KeyboardInterrupt:
-        print("pinoise: stopped", file=sys.stderr)
-        sys.exit(130)
     except OSError as error:
         if error.filename is None:
             raise
         _fail(f"{error.filename}: {error.strerror}.")
+    if isinstance(code, int) and code:
+        sys.exit(code)
 
 
-def _fail(sentence: str) -> None:
-    print(f"pinoise: {sentence}", file=sys.stderr)
+def _usage_sentence(error: Any) -> str:
+    message = str(error.format_message()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    if not message or context is None:
+        return message
+    return f"{message}; '{context.command_path} --help' lists what is allowed."
+
+
+def _fail(sentence: str) -> NoReturn:
+    if sentence:  # it is empty where the help was printed instead
+        print(f"pinoise: {sentence}", file=sys.stderr)
     sys.exit(2)

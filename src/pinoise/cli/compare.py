@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pinoise.cli.console import SCORE_TITLES, print_json, print_table, reporters, say
+from pinoise.cli.console import SCORE_TITLES, note, print_json, print_table, reporters, say
 from pinoise.cli.options import (
     BatchOption,
     DeviceOption,
@@ -18,6 +18,9 @@ from pinoise.cli.options import (
     assignments,
 )
 from pinoise.errors import UserError
+
+if TYPE_CHECKING:
+    from pinoise.experiments import Cell, Line
 
 
 def compare(
@@ -32,7 +35,8 @@ def compare(
         ),
     ] = None,
     seeds: Annotated[
-        list[int] | None, typer.Option("--seeds", help="How many seeds, or the seeds themselves; 3 if not given.")
+        list[int] | None,
+        typer.Option("--seeds", help="One number is how many seeds, several are the seeds; 3 if not given."),
     ] = None,
     epochs: EpochsOption = None,
     batch_size: BatchOption = None,
@@ -49,13 +53,13 @@ def compare(
         "training.epochs": epochs,
         "training.batch_size": batch_size,
         "training.device": device,
+        "data.rows": rows,
     }
     run_comparison(
         sources=data,
         label=label,
         methods=methods,
         seeds=chosen_seeds(seeds),
-        rows=rows,
         changes=[*assignments(flags), *(set_ or [])],
         as_json=json,
     )
@@ -83,54 +87,76 @@ def run_comparison(
     label: str | None,
     methods: list[str] | None,
     seeds: list[int],
-    rows: int | None,
     changes: list[str],
     as_json: bool,
 ) -> None:
-    """Run a comparison and print it."""
-    from pinoise.data.source import open_source
-    from pinoise.data.split import split
-    from pinoise.experiments import DEFAULT_METHODS, SCORES, choose_methods, summarise, verdict
+    """Run a comparison and print it; Ctrl-C prints what is done so far."""
+    from pinoise.data.source import is_name, open_source
+    from pinoise.data.splitting import split
+    from pinoise.experiments import DEFAULT_METHODS, check_labelled, choose_methods, plan
     from pinoise.experiments import compare as run
-    from pinoise.experiments.recipes import RECIPES
-    from pinoise.training.environment import describe_environment
-    from pinoise.training.parse import override
+    from pinoise.training.parse import override, parse_settings
 
     names = choose_methods(list(methods or DEFAULT_METHODS))
-    datasets = []
-    for source in sources:
-        loaded = split(open_source(source, label=label)[0])
-        datasets.append(loaded if rows is None else loaded.head(rows))
-        for note in datasets[-1].notes:
-            say(f"note: {loaded.name}: {note}")
     settings = override({}, changes)
-    with reporters() as make:
-        cells = list(run(datasets, names, seeds, settings=settings, reporter=make))
-    lines = summarise(cells)
-    verdicts = {data.name: verdict([line for line in lines if line.data == data.name]) for data in datasets}
-    if as_json:
-        print_json(
-            {
-                "rows": [cell.as_dict() for cell in cells],
-                "verdicts": verdicts,
-                "settings": settings,
-                "environment": describe_environment(),
-            }
-        )
-        return
-    for data in datasets:
+    plans = plan(names, seeds, settings=settings)
+    how = parse_settings(settings).data
+    has_file = not all(is_name(source) for source in sources)
+    datasets = []
+    for source in dict.fromkeys(sources):
+        of_file = None if is_name(source) and has_file else label
+        loaded = check_labelled(split(open_source(source, label=of_file, missing=how.missing)[0]))
+        datasets.append(loaded if how.rows is None else loaded.head(how.rows))
+        for sentence in datasets[-1].notes:
+            note(f"{loaded.name}: {sentence}")
+    cells = []
+    try:
+        with reporters(epochs=False) as make:
+            for cell in run(datasets, plans, reporter=make):
+                cells.append(cell)
+    except KeyboardInterrupt:
+        say(f"stopped after {len(cells)} of {len(datasets) * len(plans)} fits")
+    if cells:
+        (_print_as_json if as_json else _print_tables)(cells, settings)
+    if len(cells) < len(datasets) * len(plans):
+        raise typer.Exit(130)
+
+
+def _print_as_json(cells: list[Cell], settings: dict[str, Any]) -> None:
+    from pinoise.experiments import summarise, verdict
+    from pinoise.training.environment import describe_environment
+
+    print_json(
+        {
+            "rows": [cell.as_dict() for cell in cells],
+            "verdicts": {name: verdict(lines) for name, lines in _by_data(summarise(cells)).items()},
+            "settings": settings,
+            "environment": describe_environment(),
+        }
+    )
+
+
+def _print_tables(cells: list[Cell], settings: dict[str, Any]) -> None:
+    from pinoise.experiments import RECIPES, SCORES, summarise, verdict
+
+    seeds = len({cell.seed for cell in cells})
+    for name, lines in _by_data(summarise(cells)).items():
+        flagged = any(line.flags for line in lines)
         table = [
             [
                 RECIPES[line.method].title,
-                *(f"{line.means[key]:.1f} ± {line.stds[key]:.1f}" for key in SCORES),
+                *(f"{line.means[key]:.1f}" + (f" ±{line.stds[key]:.1f}" if seeds > 1 else "") for key in SCORES),
                 f"{line.seconds:.1f}",
-                ", ".join(line.flags),
+                *([", ".join(line.flags)] if flagged else []),
             ]
             for line in lines
-            if line.data == data.name
         ]
-        titles = [f"{data.name}: accuracy (%)", *(SCORE_TITLES[key] for key in SCORES), "fit (s)", "noise"]
-        print_table(titles, table)
-        print(verdicts[data.name])
-    over = "1 seed" if len(seeds) == 1 else f"{len(seeds)} seeds"
-    print(f"Mean ± standard deviation over {over}; few-label: 10 labels per class, 10 draws.")
+        titles = [name, *(SCORE_TITLES[key] for key in SCORES), "fit s", *(["noise"] if flagged else [])]
+        print_table(titles, table, words=(0, 6))
+        print(f"\n{verdict(lines)}\n")
+    over = f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "one seed"
+    print(f"Accuracy in percent, {over}; few-label: 10 labels per class, 10 draws; fit s: seconds to train.")
+
+
+def _by_data(lines: list[Line]) -> dict[str, list[Line]]:
+    return {name: [line for line in lines if line.data == name] for name in dict.fromkeys(line.data for line in lines)}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+import time
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -15,6 +17,7 @@ if TYPE_CHECKING:
     from pinoise.training.state import Record
 
 SCORE_TITLES = {"knn": "kNN", "sr": "SR", "lr": "LR", "few": "few-label"}
+QUIET_SECONDS = 2.0  # between two plain lines on progress
 
 
 def print_json(value: object) -> None:
@@ -27,19 +30,49 @@ def say(sentence: str) -> None:
     print(sentence, file=sys.stderr, flush=True)
 
 
-def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a table whose first column is words and whose others are figures; it is never cut to fit."""
+def note(sentence: str) -> None:
+    """Print a sentence that a user should know and need not act on."""
+    say(f"note: {sentence}")
+
+
+@contextmanager
+def warnings_as_notes() -> Iterator[None]:
+    """Show warnings as sentences, each once and without the line of code that raised it."""
+    seen: set[str] = set()
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        sentence = str(message).strip().partition("\n")[0]
+        if sentence not in seen:
+            seen.add(sentence)
+            note(sentence)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # for programmers, not for users of the command
+        warnings.showwarning = show
+        yield
+
+
+def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, words: Sequence[int] = (0,)) -> None:
+    """Print a table that is never cut to fit; the columns numbered in ``words`` are text, the others figures."""
     from rich import box
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for number, title in enumerate(titles):
-        table.add_column(title, justify="right" if number else "left", no_wrap=True)
+        table.add_column(title, justify="left" if number in words else "right", no_wrap=True)
     for row in rows:
         table.add_row(*row)
-    console = Console()
-    console.print(table, width=None if console.is_terminal else 200, crop=False)
+    console = Console(markup=False, highlight=False, emoji=False)
+    console.width = console.measure(table, options=console.options.update(max_width=10_000)).maximum
+    console.print(table)
 
 
 class Bar:
@@ -55,10 +88,9 @@ class Bar:
         self._task = self._progress.add_task(self._title, total=total_steps, completed=done_steps)
 
     def step(self, step: int) -> None:
-        """Move the bar, and take it away at the end."""
-        if self._task is None:
-            return
-        self._progress.update(self._task, completed=step)
+        """Move the bar."""
+        if self._task is not None:
+            self._progress.update(self._task, completed=step)
 
     def epoch(self, record: Record) -> None:
         """Show the loss."""
@@ -72,12 +104,13 @@ class Bar:
 
 
 class Reporters:
-    """Makes the reporter of each training: bars that replace one another, or nothing but a heading line."""
+    """Makes the reporter of each training: bars that replace one another, or now and then a plain line."""
 
-    def __init__(self, progress: Progress | None, *, lines_every: float | None) -> None:
+    def __init__(self, progress: Progress | None, *, epochs: bool) -> None:
         self._progress = progress
-        self._lines_every = lines_every
+        self._epochs = epochs
         self._bar: Bar | None = None
+        self._last = -float("inf")
 
     def __call__(self, title: str) -> Reporter:
         """Return the reporter of a training with this title."""
@@ -89,21 +122,23 @@ class Reporters:
         if self._progress is not None:
             self._bar = Bar(self._progress, title)
             return self._bar
-        if self._lines_every is not None:
-            return Lines(sys.stderr, every=self._lines_every)
-        say(title)
+        if self._epochs:
+            return Lines(sys.stderr, every=QUIET_SECONDS)
+        if time.monotonic() - self._last >= QUIET_SECONDS:
+            self._last = time.monotonic()
+            say(title)
         return Quiet()
 
 
 @contextmanager
-def reporters(*, lines_every: float | None = None) -> Iterator[Reporters]:
-    """Yield a maker of reporters: bars on a terminal; elsewhere epoch lines, or headings if ``lines_every`` is None."""
+def reporters(*, epochs: bool) -> Iterator[Reporters]:
+    """Yield a maker of reporters: bars on a terminal; elsewhere lines about ``epochs``, or about whole trainings."""
     if not sys.stderr.isatty():
-        yield Reporters(None, lines_every=lines_every)
+        yield Reporters(None, epochs=epochs)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        yield Reporters(progress, lines_every=lines_every)
+        yield Reporters(progress, epochs=epochs)

@@ -46,5 +46,6 @@ def datasets(json: JsonOption = False) -> None:
             ]
             for entry in entries()
         ],
+        words=(0, 4, 5),
     )
     print("'no': set PINOISE_DATA to the folder that holds the files, or let pinoise download what has an address.")

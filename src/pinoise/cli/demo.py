@@ -16,7 +16,6 @@ def demo(json: JsonOption = False) -> None:
         label=None,
         methods=None,
         seeds=[0, 1, 2],
-        rows=None,
         changes=["training.epochs=20", "encoder.hidden=512", "noise.hidden=512"],
         as_json=json,
     )

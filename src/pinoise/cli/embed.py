@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pinoise.cli.console import print_json, say
+from pinoise.cli.console import note, print_json
 from pinoise.cli.options import DataOption, JsonOption
 
 
@@ -31,12 +31,12 @@ def embed(
     check_target(out)
     finished = load_run(run)
     source = finished.read(data, labelled=False)
-    for note in source.notes:
-        say(f"note: {note}")
+    for sentence in source.notes:
+        note(sentence)
     parts: dict[str, Part | None] = {"train": source.train, "test": source.test}
     if part not in parts:
         raise unknown_choice("part", part, parts)
-    wanted = parts if out.suffix == ".npz" else {part: parts[part]}
+    wanted = parts if out.suffix.lower() == ".npz" else {part: parts[part]}
     if wanted.get(part) is None:
         raise UserError(f"{data} has no {part} part: use --part train.")
     embeddings = {

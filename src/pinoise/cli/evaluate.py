@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pinoise.cli.console import SCORE_TITLES, print_json, print_table, say
+from pinoise.cli.console import SCORE_TITLES, note, print_json, print_table
 from pinoise.cli.options import JsonOption, LabelOption
 
 
@@ -22,16 +22,16 @@ def evaluate(
 
     Example: `pinoise evaluate runs/digits`
     """
-    from pinoise.data.split import split
-    from pinoise.experiments import score_run
+    from pinoise.data.splitting import split
+    from pinoise.experiments import distance, score_run
     from pinoise.training.files import write_json
     from pinoise.training.finished import load_run
 
     finished = load_run(run)
     source = finished.settings.data.source if data is None else data
     labelled = split(finished.read(source, label=label or (finished.settings.data.label if data is None else None)))
-    for note in labelled.notes:
-        say(f"note: {note}")
+    for sentence in labelled.notes:
+        note(sentence)
     scores = score_run(finished, labelled, seed=seed)
     result = {"data": source, "seed": seed, "scores": {name: value.as_dict() for name, value in scores.items()}}
     write_json(run / "evaluation.json", result)
@@ -40,3 +40,5 @@ def evaluate(
         return
     rows = [[name, *(f"{100 * getattr(value, key):.1f}" for key in SCORE_TITLES)] for name, value in scores.items()]
     print_table(["accuracy (%)", *SCORE_TITLES.values()], rows)
+    found = distance(scores["learned"].few, scores["raw"].few)
+    print(f"\nWith few labels, the learned embedding is {found} raw features.")

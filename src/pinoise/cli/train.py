@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pinoise.cli.console import print_json, reporters, say
+from pinoise.cli.console import note, print_json, reporters, say
 from pinoise.cli.options import (
     BatchOption,
     DeviceOption,
@@ -19,6 +20,9 @@ from pinoise.cli.options import (
     assignments,
 )
 from pinoise.errors import UserError
+
+if TYPE_CHECKING:
+    from pinoise.training.settings import Settings
 
 
 def train(
@@ -55,6 +59,8 @@ def train(
     """Learn an encoder and its noise.
 
     Example: `pinoise train --data digits --epochs 20 --out runs/digits`
+
+    After Ctrl-C: `pinoise train --resume runs/digits`
     """
     flags: dict[str, Any] = {
         "data.source": data,
@@ -76,59 +82,65 @@ def train(
         "training.device": device,
     }
     changes = [*assignments(flags), *(set_ or [])]
-    path = _resumed(resume, out, config, changes) if resume is not None else _created(out, data, config, changes)
-    _run(path, as_json=json)
-
-
-def _created(out: Path | None, data: str | None, config: Path | None, changes: list[str]) -> Path:
-    from pinoise.training.device import check_device
-    from pinoise.training.parse import override, parse_settings, read_yaml
-    from pinoise.training.run import create_folder
-
+    if resume is not None:
+        if out is not None or config is not None:
+            raise UserError("--resume goes on with a folder as it is: leave out --out and --config.")
+        _run(resume, _resumed_settings(resume, changes), as_json=json)
+        return
     if out is None:
         raise UserError("--out is missing: name the run folder to make, or one to go on with by --resume.")
     if data is None and config is None:
         raise UserError("--data is missing: name a data set ('pinoise datasets' lists them) or a file.")
+    _run(out, _new_settings(out, config, changes), as_json=json)
+
+
+def _new_settings(out: Path, config: Path | None, changes: list[str]) -> Settings:
+    """Check all that can be checked before any data is read."""
+    from pinoise.training.device import check_device
+    from pinoise.training.parse import override, parse_settings, read_yaml
+    from pinoise.training.run import check_folder
+
     settings = parse_settings(override({} if config is None else read_yaml(config), changes))
     check_device(settings.training.device)
-    create_folder(out, settings)
-    return out
+    check_folder(out)
+    return settings
 
 
-def _resumed(resume: Path, out: Path | None, config: Path | None, changes: list[str]) -> Path:
+def _resumed_settings(run: Path, changes: list[str]) -> Settings:
     """Only the number of epochs may change when a run goes on: all else would make it another run."""
     from pinoise.training.parse import override, parse_settings
-    from pinoise.training.run import read_config, write_config
+    from pinoise.training.run import read_config
 
-    if out is not None or config is not None:
-        raise UserError("--resume goes on with a folder as it is: leave out --out and --config.")
-    settings = read_config(resume)
+    before = read_config(run)
     other = [change for change in changes if not change.startswith("training.epochs=")]
     if other:
-        raise UserError(f"--resume keeps the settings of {resume}: only --epochs may be given, not {other[0]}.")
-    if changes:
-        settings = parse_settings(override(settings.model_dump(mode="json"), changes))
-        write_config(resume, settings)
-    return resume
+        raise UserError(f"--resume keeps the settings of {run}: only --epochs may be given, not {other[0]}.")
+    settings = parse_settings(override(before.model_dump(mode="json"), changes))
+    if settings.training.epochs < before.training.epochs:
+        raise UserError(
+            f"--epochs {settings.training.epochs} is fewer than the {before.training.epochs} of {run}: "
+            "a run can only go on; start a new one to train for less."
+        )
+    return settings
 
 
-def _run(path: Path, *, as_json: bool) -> None:
+def _run(path: Path, settings: Settings, *, as_json: bool) -> None:
     from pinoise.training.loop import Interrupted
-    from pinoise.training.run import read_config, run_training
+    from pinoise.training.run import run_training
     from pinoise.training.signals import stop_on_signal
 
-    settings = read_config(path)
     try:
-        with reporters(lines_every=2.0) as make, stop_on_signal() as should_stop:
-            outcome = run_training(path, settings, reporter=make(str(path)), should_stop=should_stop)
+        with reporters(epochs=True) as make, stop_on_signal() as should_stop:
+            outcome = run_training(path, settings, reporter=make(str(path)), should_stop=should_stop, tell=note)
     except Interrupted as stop:
-        say(f"stopped after step {stop.step}, all saved; go on with: pinoise train --resume {path}")
+        say(f"stopped after step {stop.step}, all saved; go on with: pinoise train --resume {shlex.quote(str(path))}")
+        raise typer.Exit(130) from None
+    except KeyboardInterrupt:
+        say("stopped")
         raise typer.Exit(130) from None
     last = outcome.history[-1]
-    for note in outcome.notes:
-        say(f"note: {note}")
     for flag in outcome.flags:
-        say(f"warning: {flag.name}: {flag.meaning}")
+        say(f"warning: {flag.name}: {flag.meaning}.")
     if as_json:
         print_json({"run": str(path), **last._asdict(), "flags": [flag.name for flag in outcome.flags]})
         return

@@ -19,7 +19,7 @@ from pinoise.evaluation import Scores, embed, evaluate
 from pinoise.experiments.recipes import RECIPES
 from pinoise.information import check_noise
 from pinoise.training.build import build_encoder, build_model
-from pinoise.training.device import make_fabric
+from pinoise.training.device import check_device, make_fabric
 from pinoise.training.finished import FinishedRun
 from pinoise.training.loop import Reporter, noise_summary, train
 from pinoise.training.parse import merge, parse_settings
@@ -47,39 +47,71 @@ class Cell:
         return {**asdict(self), "flags": list(self.flags)}
 
 
-def compare(
-    datasets: Sequence[Dataset],
-    methods: Sequence[str],
-    seeds: Sequence[int],
-    *,
-    settings: Mapping[str, Any],
-    reporter: Callable[[str], Reporter] = lambda _: Quiet(),
-) -> Iterator[Cell]:
-    """Yield the cells of the table as they are finished, data set by data set.
+Plans = Mapping[tuple[str, int], Settings]
+"""The settings of every method and seed."""
+
+
+def plan(methods: Sequence[str], seeds: Sequence[int], *, settings: Mapping[str, Any]) -> Plans:
+    """Return the settings of every method and seed, so that a mistake in them costs no time.
 
     Args:
-        datasets: labelled sets with a test part.
         methods: names of recipes.
-        seeds: one cell for each.
-        settings: what all methods share, as nested configuration.
-        reporter: makes the reporter of a fit from its title.
+        seeds: one fit for each.
+        settings: what all methods share, as nested configuration; what a recipe is made of is not theirs to change.
     """
-    plans = {  # all of them before anything is trained, so that a mistake costs no time
+    given = set(_paths(settings))
+    if taken := given & {"data.source", "data.label", "training.seed"}:
+        raise UserError(f"a comparison sets {min(taken)} itself: use --data, --label and --seeds.")
+    for method in methods:
+        made_of = set(_paths(RECIPES[method].settings or {}))
+        for path in sorted(given):
+            if path in made_of or path.removesuffix(".name") in made_of:
+                raise UserError(f"{path} is what makes method {method!r}: leave it out, or leave out the method.")
+    plans = {
         (method, seed): parse_settings(
             merge(merge(RECIPES[method].settings or {}, settings), {"training": {"seed": seed}})
         )
         for method in methods
         for seed in seeds
     }
-    for data in datasets:
-        if data.test is None or data.train.y is None or data.test.y is None:
-            raise UserError(f"{data.name} has no labels to score with: name their column with --label.")
+    for planned in plans.values():
+        check_device(planned.training.device)
+    return plans
+
+
+def _paths(values: Mapping[str, Any], before: str = "") -> Iterator[str]:
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from _paths(value, f"{before}{key}.")
+        else:
+            yield before + key
+
+
+def check_labelled(data: Dataset) -> Dataset:
+    """Return the data set if it can score an embedding."""
+    if data.test is None or data.train.y is None or data.test.y is None:
+        raise UserError(f"{data.name} has no labels to score with: name their column with --label.")
+    return data
+
+
+def compare(
+    datasets: Sequence[Dataset], plans: Plans, *, reporter: Callable[[str], Reporter] = lambda _: Quiet()
+) -> Iterator[Cell]:
+    """Yield the cells of the table as they are finished, data set by data set.
+
+    Args:
+        datasets: labelled sets with a test part.
+        plans: the settings of every method and seed.
+        reporter: makes the reporter of a fit from its title.
+    """
+    for data in map(check_labelled, datasets):
+        assert data.test is not None  # it was just checked
         standardizer = Standardizer.fit(data.train.x)
         train_rows, test_rows = (make_rows(part.x, standardizer) for part in (data.train, data.test))
-        for (method, seed), plan in plans.items():
+        for (method, seed), settings in plans.items():
             title = f"{data.name} · {RECIPES[method].title} · seed {seed}"
             began = time.perf_counter()
-            encode, flags = fit_encoder(method, plan, standardizer, train_rows, reporter(title))
+            encode, flags = fit_encoder(method, settings, standardizer, train_rows, reporter(title))
             seconds = time.perf_counter() - began
             scores = score(encode, data, train_rows, test_rows, seed=seed)
             yield Cell(
@@ -122,8 +154,8 @@ def score(encode: nn.Module, data: Dataset, train_rows: Rows, test_rows: Rows, *
 
 def score_run(run: FinishedRun, data: Dataset, *, seed: int) -> dict[str, Scores]:
     """Score a finished run's embedding beside raw features and the encoder that it started from."""
-    if data.test is None or data.train.y is None or data.test.y is None:
-        raise UserError(f"{data.name} has no labels to score with: name their column with --label.")
+    check_labelled(data)
+    assert data.test is not None  # it was just checked
     train_rows, test_rows = (run.rows(part.x, where=data.name) for part in (data.train, data.test))
     encoders = {
         name: fit_encoder(name, run.settings, run.standardizer, train_rows, Quiet())[0] for name in ("raw", "untrained")

@@ -22,19 +22,36 @@ def verdict(lines: Sequence[Line]) -> str:
     if raw is None or not trained:
         return f"On {data}, nothing was trained, so there is nothing to compare with raw features."
     best = max(trained, key=lambda line: line.means["few"])
-    gain = best.means["few"] - raw.means["few"]
-    side = "above" if gain >= 0 else "below"
     sentence = (
-        f"On {data}, {RECIPES[best.method].title} is the best learned embedding with few labels, "
-        f"{abs(gain):.1f} points {side} raw features"
+        f"On {data}, {RECIPES[best.method].title} is the best learned embedding with few labels, {_from(raw, best)}"
     )
     shrunk = [line for line in trained if "shrink" in line.flags]
-    if shrunk:
-        names = " and ".join(RECIPES[line.method].title for line in shrunk)
-        gaps = [line.means["few"] - raw.means["few"] for line in shrunk]
-        places = " and ".join(f"{abs(gap):.1f} {'above' if gap >= 0 else 'below'}" for gap in gaps)
+    if len(shrunk) == 1:
         sentence += (
-            f"; the learned noise of {names} collapsed to almost nothing, so its views taught little, "
-            f"and it ends {places} raw features"
+            f"; the learned noise of {RECIPES[shrunk[0].method].title} collapsed to almost nothing, "
+            f"so its views taught little, and it ends {_from(raw, shrunk[0])}"
         )
+    elif shrunk:
+        ends = _listed([f"{RECIPES[line.method].title} ({_from(raw, line)})" for line in shrunk])
+        sentence += f"; the learned noise collapsed to almost nothing, so that views taught little, in {ends}"
     return sentence + "."
+
+
+def distance(accuracy: float, other: float) -> str:
+    """Say how far one accuracy is from another, both from 0 to 1.
+
+    >>> distance(0.85, 0.8), distance(0.79, 0.8), distance(0.8, 0.8)
+    ('5.0 points above', '1.0 point below', 'level with')
+    """
+    gap = round(100 * (accuracy - other), 1)
+    if gap == 0:
+        return "level with"
+    return f"{abs(gap):.1f} {'point' if abs(gap) == 1 else 'points'} {'above' if gap > 0 else 'below'}"
+
+
+def _from(raw: Line, line: Line) -> str:
+    return f"{distance(line.means['few'] / 100, raw.means['few'] / 100)} raw features"
+
+
+def _listed(items: Sequence[str]) -> str:
+    return " and ".join([", ".join(items[:-1]), items[-1]])

@@ -1,0 +1,117 @@
+"""The command run in this process, small data files, and runs that many tests read."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from pinoise.cli import main
+
+TINY = [
+    *("--set", "encoder.hidden=16", "--set", "encoder.out_features=8", "--set", "noise.hidden=16"),
+    *("--epochs", "2", "--device", "cpu"),
+]
+"""Settings with which a run takes a moment."""
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def sentence(self) -> str:
+        """What a mistake was answered with, checked to be one line and no traceback."""
+        assert self.code == 2, (self.code, self.out, self.err)
+        lines = [line for line in self.err.splitlines() if not line.startswith("note: ")]
+        assert len(lines) == 1, self.err
+        assert lines[0].startswith("pinoise: "), self.err
+        assert self.out == ""
+        return lines[0].removeprefix("pinoise: ")
+
+
+Command = Callable[..., Result]
+
+
+@pytest.fixture
+def pinoise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """Run the command with these arguments."""
+
+    def run(*arguments: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["pinoise", *map(str, arguments)])
+        capsys.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        printed = capsys.readouterr()
+        return Result(code, printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty current folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_people(path: Path, *, rows: int = 60, seed: int = 0) -> Path:
+    """Write a table with a text column, missing values of both kinds, and a label that the features tell."""
+    rng = np.random.default_rng(seed)
+    lines = ["age,town,income,group"]
+    for row in range(rows):
+        group = row % 2
+        age = "" if row % 11 == 3 else f"{30 + 20 * group + rng.normal():.2f}"
+        town = "" if row % 13 == 5 else str(rng.choice(["Oslo", "Rome", "Bern"]))
+        lines.append(f"{age},{town},{1000 + 500 * group + 50 * rng.normal():.1f},{'yes' if group else 'no'}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+@pytest.fixture
+def tiny() -> list[str]:
+    return TINY
+
+
+@pytest.fixture
+def people(folder: Path) -> Path:
+    """A table as users have them, in the current folder."""
+    return write_people(folder / "people.csv")
+
+
+def _quietly(*arguments: str) -> None:
+    before = sys.argv
+    sys.argv = ["pinoise", *arguments]
+    try:
+        main()
+    finally:
+        sys.argv = before
+
+
+@pytest.fixture(scope="session")
+def _digits_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("runs") / "digits"
+    _quietly("train", "--data", "digits", "--rows", "200", "--batch-size", "64", "--out", str(path), *TINY)
+    return path
+
+
+@pytest.fixture
+def digits_run(_digits_run: Path, tmp_path: Path) -> Path:
+    """A finished run on digits, this test's own copy."""
+    return Path(shutil.copytree(_digits_run, tmp_path / "digits_run"))
+
+
+@pytest.fixture
+def environment() -> dict[str, str]:
+    """The environment of a real process of the command."""
+    return {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80"}

@@ -1,0 +1,178 @@
+"""From data to a run, and from a run to an embedding and its scores."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+import yaml
+
+from pinoise.evaluation import embed as embed_rows
+from pinoise.training.finished import load_run
+
+Command = Callable[..., Any]
+
+
+def test_datasets_are_listed_whole_and_as_json(pinoise: Command) -> None:
+    listed = json.loads(pinoise("datasets", "--json").out)
+    digits = next(entry for entry in listed if entry["name"] == "digits")
+    assert digits["shape"] == [64]
+    assert digits["classes"] == 10
+    assert digits["found"] is True
+    table = pinoise("datasets").out
+    assert all(entry["name"] in table and entry["title"] in table for entry in listed)
+    assert "…" not in table
+
+
+def test_a_run_folder_holds_all_that_a_run_is(digits_run: Path) -> None:
+    assert {path.name for path in digits_run.iterdir()} == {
+        *("config.yaml", "data.json", "environment.json", "metrics.csv", "tensorboard", "checkpoints"),
+        *("encoder.safetensors", "noise.safetensors", "standardizer.safetensors"),
+    }
+
+
+def test_train_tells_machines_how_it_ended(pinoise: Command, folder: Path, tiny: list[str]) -> None:
+    result = pinoise("train", "--data", "digits", "--rows", "128", "--batch-size", "64", "--out", "r", "--json", *tiny)
+    ended = json.loads(result.out)
+    assert result.code == 0
+    assert ended["run"] == "r"
+    assert (ended["epoch"], ended["step"]) == (2, 4)
+    assert np.isfinite(ended["loss"])
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".parquet", ".NPY"])
+def test_embed_writes_the_same_numbers_in_every_format(
+    pinoise: Command, folder: Path, digits_run: Path, suffix: str
+) -> None:
+    out = folder / f"e{suffix}"
+    shown = json.loads(pinoise("embed", digits_run, "--data", "digits", "--out", out, "--json").out)
+    run = load_run(digits_run)
+    expected = embed_rows(run.encoder, run.rows(run.read("digits").train.x, where="digits"))
+    match suffix:
+        case ".npz":
+            stored = np.load(out)
+            assert set(stored) == {"X_train", "X_test"}
+            assert stored["X_test"].shape == (360, 8)
+            found = stored["X_train"]
+        case ".csv":
+            found = np.stack([c.to_numpy() for c in pyarrow.csv.read_csv(out).columns], axis=1)
+        case ".parquet":
+            found = np.stack([c.to_numpy() for c in pyarrow.parquet.read_table(out).columns], axis=1)
+        case _:
+            found = np.load(out)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    assert shown["shapes"]["train"] == [1437, 8]
+    assert sorted(path.name for path in folder.iterdir()) == sorted([out.name, digits_run.name])  # nothing partial
+
+
+def test_embed_takes_the_part_that_is_asked_for(pinoise: Command, folder: Path, digits_run: Path) -> None:
+    assert pinoise("embed", digits_run, "--data", "digits", "--part", "test", "--out", "e.npy").code == 0
+    assert np.load("e.npy").shape == (360, 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--out", "e.txt"], "e.txt has extension '.txt': an embedding is written as .npy, .npz, .csv, .parquet."),
+        (["--out", "e"], "e has no extension"),
+        (["--out", "gone/e.npy"], "gone/e.npy cannot be written: the folder gone does not exist."),
+        (["--out", "e.npy", "--part", "tset"], "unknown part 'tset': did you mean 'test'?"),
+    ],
+)
+def test_embed_refuses_before_any_work(
+    pinoise: Command, folder: Path, digits_run: Path, arguments: list[str], sentence: str
+) -> None:
+    assert pinoise("embed", digits_run, "--data", "digits", *arguments).sentence.startswith(sentence)
+    assert [path.name for path in folder.iterdir()] == [digits_run.name]
+
+
+def test_embed_names_a_wrong_number_of_features(pinoise: Command, folder: Path, digits_run: Path) -> None:
+    np.save("narrow.npy", np.random.default_rng(0).normal(size=(10, 3)))
+    sentence = pinoise("embed", digits_run, "--data", "narrow.npy", "--out", "e.npy").sentence
+    assert "narrow.npy" in sentence
+    assert "(3,)" in sentence
+    assert "(64,)" in sentence
+    assert not Path("e.npy").exists()
+
+
+def test_evaluate_scores_the_embedding_beside_raw_and_untrained(pinoise: Command, digits_run: Path) -> None:
+    table = pinoise("evaluate", digits_run)
+    assert table.code == 0
+    assert [line.split()[0] for line in table.out.splitlines() if line[:1].isalpha()] == [
+        *("accuracy", "raw", "untrained", "learned", "With"),
+    ]
+    scores = json.loads(pinoise("evaluate", digits_run, "--json").out)
+    assert json.loads((digits_run / "evaluation.json").read_text()) == scores
+    assert scores["scores"].keys() == {"raw", "untrained", "learned"}
+    assert f"{100 * scores['scores']['raw']['knn']:.1f}" in table.out
+    gap = 100 * (scores["scores"]["learned"]["few"] - scores["scores"]["raw"]["few"])
+    assert f"the learned embedding is {abs(gap):.1f} points {'below' if gap < 0 else 'above'} raw features" in table.out
+
+
+def test_a_table_of_a_user_goes_through_every_verb(
+    pinoise: Command, folder: Path, people: Path, tiny: list[str]
+) -> None:
+    result = pinoise("train", "--data", "people.csv", "--label", "group", "--out", "run", *tiny)
+    assert result.code == 0
+    notes = [line for line in result.err.splitlines() if line.startswith("note: ")]
+    assert any("age" in note and "median" in note for note in notes)
+    assert any("town" in note and "missing" in note for note in notes)
+    first_epoch = result.err.index("epoch 1")
+    assert result.err.rindex("note: ") < first_epoch  # what was done to the data is said before the wait
+
+    later = folder / "later.csv"
+    later.write_text("town,income,age\nParis,1200,40\nOslo,1000,\n")
+    embedded = pinoise("embed", "run", "--data", "later.csv", "--out", "later.npy")
+    assert embedded.code == 0
+    assert "Paris" in embedded.err
+    assert np.load("later.npy").shape == (2, 8)
+
+    scores = json.loads(pinoise("evaluate", "run", "--json").out)["scores"]
+    assert scores["raw"]["knn"] == 1.0  # the groups lie far apart
+
+    compared = pinoise(
+        "compare", "--data", "people.csv", "--label", "group", "--methods", "fixed", "--seeds", "1", *tiny
+    )
+    assert compared.code == 0
+    assert "people" in compared.out
+    assert "random noise" in compared.out
+
+
+def test_a_run_finds_its_file_again_from_another_folder(
+    pinoise: Command, people: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path_factory: Any
+) -> None:
+    run = people.parent / "run"
+    assert pinoise("train", "--data", "people.csv", "--label", "group", "--out", "run", *tiny).code == 0
+    monkeypatch.chdir(tmp_path_factory.mktemp("elsewhere"))
+    assert pinoise("evaluate", run).code == 0
+    assert pinoise("train", "--resume", run).code == 0
+
+
+def test_settings_come_from_a_file_under_the_flags(pinoise: Command, folder: Path, tiny: list[str]) -> None:
+    Path("my.yaml").write_text("data: {source: digits, rows: 100}\ntraining: {epochs: 7, seed: 3}\nobjective: fixed\n")
+    assert pinoise("train", "--config", "my.yaml", "--out", "r", *tiny).code == 0
+    used = yaml.safe_load(Path("r/config.yaml").read_text())
+    assert (used["training"]["epochs"], used["training"]["seed"]) == (2, 3)
+    assert used["objective"]["name"] == "fixed"
+    assert used["data"]["rows"] == 100
+
+
+def test_a_batch_larger_than_the_data_is_a_note(pinoise: Command, people: Path, tiny: list[str]) -> None:
+    result = pinoise("train", "--data", "people.csv", "--label", "group", "--out", "run", *tiny)
+    about_batches = [line for line in result.err.splitlines() if "batch" in line]
+    assert len(about_batches) == 1
+    assert about_batches[0].startswith("note: batch_size is 256")
+    assert ".py" not in result.err
+
+
+def test_collapsed_noise_is_a_warning_by_name(pinoise: Command, folder: Path, tiny: list[str]) -> None:
+    shrunk = ["--set", "noise.initial_scale=0.001"]
+    result = pinoise("train", "--data", "digits", "--rows", "100", "--out", "r", *shrunk, *tiny)
+    assert result.code == 0
+    assert "warning: shrink: the learned noise collapsed" in result.err
