@@ -1,4 +1,4 @@
-"""What a training step costs: its FLOP rate against plain matrix products, and learned noise against random noise.
+"""What a training step costs: its FLOP rate against its matrix products alone, and learned noise against random noise.
 
 Everything is timed in one process in turns, and medians are taken, so that a busy machine slows all alike.
 
@@ -12,6 +12,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -64,14 +65,21 @@ def make_step(changes: dict[str, Any], x: np.ndarray, batch_size: int) -> tuple[
     return step, counter.get_total_flops()
 
 
-def make_product(batch_size: int, width: int = 1024) -> tuple[Callable[[], None], int]:
-    """Return a function that multiplies matrices of the encoder's largest layer, both views at once."""
-    a, b, out = torch.randn(2 * batch_size, width), torch.randn(width, width), torch.empty(2 * batch_size, width)
+def make_products(features: int, batch_size: int) -> tuple[Callable[[], None], int]:
+    """Return a function that does the matrix products of a random-noise step and nothing else, and their FLOPs."""
+    m, widths = 2 * batch_size, [features, 1024, 1024, 256, 256, 128]
+    operands = []
+    for inputs, outputs in pairwise(widths):
+        x, w, gradient = torch.randn(m, inputs), torch.randn(outputs, inputs), torch.randn(m, outputs)
+        operands += [(x, w.T), (gradient.T, x)]
+        if inputs != features:  # no gradient with respect to the samples
+            operands.append((gradient, w))
 
-    def product() -> None:
-        torch.mm(a, b, out=out)
+    def products() -> None:
+        for a, b in operands:
+            torch.mm(a, b)
 
-    return product, 2 * 2 * batch_size * width * width
+    return products, sum(2 * a.shape[0] * a.shape[1] * b.shape[1] for a, b in operands)
 
 
 def measure(tasks: dict[str, Callable[[], None]], *, turns: int) -> dict[str, float]:
@@ -98,7 +106,7 @@ def main() -> None:
     results = []
     for features in arguments.features:
         x = np.random.default_rng(0).normal(size=(4096, features))
-        product, product_flops = make_product(arguments.batch)
+        product, product_flops = make_products(features, arguments.batch)
         steps = {name: make_step(changes, x, arguments.batch) for name, changes in VARIANTS.items()}
         tasks = {"product": product, **{name: step for name, (step, _) in steps.items()}}
         with flushed_denormals():  # as the training loop has it

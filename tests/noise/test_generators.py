@@ -110,7 +110,7 @@ def test_constant_has_no_parameters_and_returns_zeros() -> None:
     generator = ConstantGenerator(outputs=2)
     raw = generator(torch.randn(3, 2, 4))
     assert list(generator.parameters()) == []
-    assert raw.shape == (3, 2, 2, 4)
+    assert raw.shape == (1, 2, 2, 4)  # one entry for all samples
     assert bool((raw == 0).all())
 
 
@@ -123,7 +123,8 @@ def test_every_name_builds_a_generator_of_the_right_shape(name: str, shape: tupl
 
     encoder = Flat(math.prod(shape), 4)
     generator = build_generator(name, shape, outputs=2, hidden=6, encoder=encoder)
-    assert generator(torch.randn(3, *shape)).shape == (3, 2, *shape)
+    samples = 1 if name == "constant" else 3
+    assert generator(torch.randn(3, *shape)).shape == (samples, 2, *shape)
 
 
 def test_hidden_is_the_width_of_the_mlp() -> None:

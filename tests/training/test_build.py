@@ -97,6 +97,11 @@ def test_the_bank_of_scarf_holds_training_rows(problem: Problem) -> None:
     assert torch.equal(view.bank, rows[torch.arange(300)])
 
 
+def test_networks_that_cannot_fit_in_memory_are_refused_at_once(problem: Problem) -> None:
+    with pytest.raises(UserError, match=r"need about \d+ GB and this machine has \d+: make the hidden layers narrower"):
+        problem(encoder={"hidden": 65_536}, noise={"hidden": 65_536, "mean": "learned"})
+
+
 def test_constant_data_is_refused() -> None:
     x = np.ones((10, 3))
     standardizer = Standardizer.fit(x)

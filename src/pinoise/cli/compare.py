@@ -95,6 +95,7 @@ def run_comparison(
     from pinoise.data.splitting import split
     from pinoise.experiments import DEFAULT_METHODS, check_labelled, choose_methods, plan
     from pinoise.experiments import compare as run
+    from pinoise.training.device import flushed_denormals
     from pinoise.training.parse import override, parse_settings
 
     names = choose_methods(list(methods or DEFAULT_METHODS))
@@ -105,13 +106,17 @@ def run_comparison(
     datasets = []
     for source in dict.fromkeys(sources):
         of_file = None if is_name(source) and has_file else label
-        loaded = check_labelled(split(open_source(source, label=of_file, missing=how.missing)[0]))
+        loaded = check_labelled(
+            split(
+                open_source(source, label=of_file, missing=how.missing, categorical=how.categorical, drop=how.drop)[0]
+            )
+        )
         datasets.append(loaded if how.rows is None else loaded.head(how.rows))
         for sentence in datasets[-1].notes:
             note(f"{loaded.name}: {sentence}")
     cells = []
     try:
-        with reporters(epochs=False) as make:
+        with flushed_denormals(), reporters(epochs=False) as make:
             for cell in run(datasets, plans, reporter=make):
                 cells.append(cell)
     except KeyboardInterrupt:

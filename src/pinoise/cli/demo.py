@@ -16,6 +16,6 @@ def demo(json: JsonOption = False) -> None:
         label=None,
         methods=None,
         seeds=[0, 1, 2],
-        changes=["training.epochs=20", "encoder.hidden=512", "noise.hidden=512"],
+        changes=["training.epochs=60", "encoder.hidden=512", "noise.hidden=512"],
         as_json=json,
     )

@@ -125,12 +125,13 @@ def _resumed_settings(run: Path, changes: list[str]) -> Settings:
 
 
 def _run(path: Path, settings: Settings, *, as_json: bool) -> None:
+    from pinoise.training.device import flushed_denormals
     from pinoise.training.loop import Interrupted
     from pinoise.training.run import run_training
     from pinoise.training.signals import stop_on_signal
 
     try:
-        with reporters(epochs=True) as make, stop_on_signal() as should_stop:
+        with flushed_denormals(), reporters(epochs=True) as make, stop_on_signal() as should_stop:
             outcome = run_training(path, settings, reporter=make(str(path)), should_stop=should_stop, tell=note)
     except Interrupted as stop:
         say(f"stopped after step {stop.step}, all saved; go on with: pinoise train --resume {shlex.quote(str(path))}")

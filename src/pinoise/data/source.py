@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,8 @@ def open_source(
     *,
     label: str | None = None,
     missing: MissingPolicy = "median",
+    categorical: Sequence[str] = (),
+    drop: Sequence[str] = (),
     rows: int | None = None,
     progress: bool = False,
 ) -> tuple[Dataset, Preparation | None]:
@@ -41,7 +44,7 @@ def open_source(
             raise UserError(f"--label {label!r} is for files: the labels of {source!r} are known.")
         data = load(source, progress=progress)
     elif Path(source).exists() or Path(source).suffix or "/" in source or os.sep in source:
-        data, preparation = read_file(source, label=label, missing=missing)
+        data, preparation = read_file(source, label=label, missing=missing, categorical=categorical, drop=drop)
     else:
         raise unknown_choice("data set", source, [entry.name for entry in entries()])
     if len(data.train) < 2:

@@ -44,7 +44,7 @@ class CLAE(SimCLR):
         head: nn.Module,
         *,
         feature_scale: Tensor,
-        strength: float = 0.1,
+        strength: float = 1.0,
         weight: float = 1.0,
         temperature: float = 0.1,
     ) -> None:

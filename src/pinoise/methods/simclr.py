@@ -30,12 +30,11 @@ def nt_xent(first: Tensor, second: Tensor, *, temperature: float = 0.1) -> Tenso
     tensor([0.5514, 0.5514])
     """
     m = len(first)
-    z = F.normalize(torch.cat([first, second]), dim=1)  # (2m, dim)
-    similarity = z @ z.T / temperature  # (2m, 2m)
-    itself = torch.eye(2 * m, dtype=torch.bool, device=z.device)
-    normaliser = similarity.masked_fill(itself, -torch.inf).logsumexp(dim=1)  # (2m,)
-    positive = similarity.diagonal(m)  # (m,): view i of `first` against view i of `second`
-    return (normaliser[:m] + normaliser[m:]) / 2 - positive
+    z = F.normalize(torch.cat([first, second]), dim=1) / temperature**0.5  # (2m, dim)
+    similarity = (z @ z.T).fill_diagonal_(-torch.inf)  # (2m, 2m): a view is not compared with itself
+    partner = torch.arange(2 * m, device=z.device).roll(m)  # view i of `first` has view i of `second`
+    losses = F.cross_entropy(similarity, partner, reduction="none")  # (2m,)
+    return (losses[:m] + losses[m:]) / 2
 
 
 class SimCLR(Method):

@@ -78,8 +78,8 @@ class ConstantGenerator(nn.Module):
         self.outputs = outputs
 
     def forward(self, x: Tensor) -> Tensor:
-        """Return zeros (m, outputs, *shape)."""
-        return torch.zeros_like(x).unsqueeze(1).expand(-1, self.outputs, *x.shape[1:])
+        """Return zeros (1, outputs, *shape): the same for every sample."""
+        return x.new_zeros(1, self.outputs, *x.shape[1:])
 
 
 def build_generator(

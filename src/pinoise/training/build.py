@@ -11,6 +11,7 @@ from pinoise.errors import UserError
 from pinoise.methods import CLAE, Method, SimCL, SimCLR
 from pinoise.networks import MLPEncoder, ProjectionHead
 from pinoise.noise import Fixed, Objective, Paper, PiNoise
+from pinoise.training.environment import memory_gb
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.settings import (
     CLAESettings,
@@ -51,12 +52,28 @@ def build_model(settings: Settings, standardizer: Standardizer, rows: Rows) -> C
     live = torch.from_numpy(standardizer.live).to(torch.get_default_dtype())  # standardised, so every live std is 1
     if not bool(live.any()):
         raise UserError("every feature is constant: there is nothing to learn from; give at least one that varies.")
+    _check_size(settings, features=live.numel())
     encoder = build_encoder(settings, standardizer.shape)
     return ContrastiveModel(
         pairing=_build_pairing(settings, live, encoder, rows),
         method=_build_method(settings, live, encoder),
         objective=_build_objective(settings),
     )
+
+
+def _check_size(settings: Settings, *, features: int) -> None:
+    """Refuse, before any memory is taken, networks whose weights, gradients and moments cannot fit in it."""
+    encoder, noise = settings.encoder, settings.noise
+    weights = encoder.hidden * (features + encoder.hidden + encoder.out_features)
+    if isinstance(settings.views.noise, PiSettings) and settings.objective.name != "fixed" and noise.generator == "mlp":
+        outputs = 2 if noise.mean == "learned" else 1
+        weights += noise.hidden * (1 + outputs) * (features + noise.hidden)
+    needed, there = 16 * weights / 1e9, memory_gb()  # four numbers of four bytes for every weight
+    if there is not None and needed > there:
+        raise UserError(
+            f"the networks need about {needed:.0f} GB and this machine has {there:.0f}: "
+            f"make the hidden layers narrower (encoder.hidden is {encoder.hidden}, noise.hidden is {noise.hidden})."
+        )
 
 
 def build_encoder(settings: Settings, shape: tuple[int, ...]) -> MLPEncoder:

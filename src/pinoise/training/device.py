@@ -34,7 +34,8 @@ def check_device(device: str) -> str:
 def flushed_denormals() -> Iterator[None]:
     """Let the CPU treat numbers below 1e-38 as 0 for a while.
 
-    Noise that collapses makes such numbers, and a step with them takes twenty times as long as one without.
+    Moments of the optimiser decay into such numbers where gradients have vanished, as in a collapsed generator, and
+    slow a step down. It holds for the calling thread and for worker threads that start later, so enter it early.
 
     >>> with flushed_denormals():
     ...     bool(torch.tensor(1e-39) * 0.5 == 0)

@@ -25,7 +25,7 @@ def describe_environment() -> dict[str, Any]:
         "platform": platform.platform(),
         "cpu": _cpu_name(),
         "cpu_count": os.cpu_count(),
-        "memory_gb": _memory_gb(),
+        "memory_gb": memory_gb(),
         "torch_threads": torch.get_num_threads(),
         "cuda": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
         "packages": {name: version(name) for name in packages},
@@ -41,7 +41,8 @@ def _cpu_name() -> str:
     return platform.processor()
 
 
-def _memory_gb() -> float | None:
+def memory_gb() -> float | None:
+    """Return the machine's memory, None where it does not say."""
     try:
         return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1)
     except (ValueError, OSError, AttributeError):

@@ -179,6 +179,5 @@ def _check_finite(model: ContrastiveModel, loss_sum: Tensor, step: int, settings
     raise DivergedError(
         f"the loss is no longer a finite number by step {step}"
         f"{'; the noise generator broke first' if noise_broke else ''}: "
-        f"lower the learning rate (now {settings.learning_rate:g}) or raise the temperature; "
-        "checkpoints from before this step are kept."
+        f"lower the learning rate (now {settings.learning_rate:g}) or raise the temperature."
     )

@@ -106,6 +106,8 @@ def run_training(
         settings.data.source,
         label=settings.data.label,
         missing=settings.data.missing,
+        categorical=settings.data.categorical,
+        drop=settings.data.drop,
         rows=settings.data.rows,
     )
     for note in data.notes:

@@ -72,7 +72,7 @@ class CLAESettings(Section):
 
     name: Literal["clae"] = "clae"
     temperature: Positive_ = 0.1
-    strength: Positive_ = 0.1
+    strength: Positive_ = 1.0
     weight: NonNegative = 1.0
 
 
@@ -190,6 +190,8 @@ class DataSettings(Section):
     label: str | None = None
     rows: Annotated[int, Field(ge=2)] | None = None
     missing: Literal["median", "mean", "zero", "error"] = "median"
+    categorical: tuple[str, ...] = ()  # columns of numbers that stand for categories
+    drop: tuple[str, ...] = ()  # columns to leave out
 
 
 class TrainingSettings(Section):
