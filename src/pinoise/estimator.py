@@ -26,17 +26,14 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError, unknown_choice
 from pinoise.evaluation import embed
-from pinoise.information import check_noise
 from pinoise.methods import METHODS
 from pinoise.noise import OBJECTIVES, PiNoise
-from pinoise.training.build import build_encoder, build_model, build_noise
-from pinoise.training.device import make_fabric
+from pinoise.training.build import build_encoder, build_noise
 from pinoise.training.files import read_tensors, standardizer_from, standardizer_tensors, write_tensors
-from pinoise.training.loop import noise_summary, train
+from pinoise.training.fit import fit
 from pinoise.training.parse import parse_settings
 from pinoise.training.progress import Lines, Quiet
 from pinoise.training.settings import Settings
-from pinoise.training.state import seed_of
 
 _FORMAT = 1
 
@@ -161,25 +158,19 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         x = self._checked(X, fitting=True)
         seed = int(check_random_state(self.random_state).randint(2**31))
         settings = self._settings(seed)
-        fabric = make_fabric(settings.training)
         standardizer = Standardizer.fit(x)
-        rows = make_rows(x, standardizer)
-        with torch.random.fork_rng(devices=[fabric.device] if fabric.device.type == "cuda" else []):
-            torch.manual_seed(seed_of(seed, 0))
-            model = build_model(settings, standardizer, rows)
-            history = train(
-                model, rows, settings.training, fabric=fabric, reporter=Lines(sys.stdout) if self.verbose else Quiet()
-            )
-            model.to("cpu").eval()
-            noise = model.noise
-            assert noise is not None  # _settings asks for it
-            if model.objective.learns_noise:
-                probe = rows[torch.arange(min(256, len(rows)))]
-                for flag in check_noise(noise_summary(model, probe)):
-                    warnings.warn(f"{flag.name}: {flag.meaning}.", HealthWarning, stacklevel=2)
-        self._adopt(model.method.encoder, noise, standardizer)
+        fitted = fit(
+            settings,
+            standardizer,
+            make_rows(x, standardizer),
+            reporter=Lines(sys.stdout) if self.verbose else Quiet(),
+        )
+        for flag in fitted.flags:
+            warnings.warn(f"{flag.name}: {flag.meaning}.", HealthWarning, stacklevel=2)
+        assert fitted.model.noise is not None  # _settings asks for it
+        self._adopt(fitted.model.method.encoder, fitted.model.noise, standardizer)
         self.history_ = {
-            name: [getattr(record, name) for record in history]
+            name: [getattr(record, name) for record in fitted.history]
             for name in ("epoch", "loss", "sigma_mean", "sigma_median", "seconds")
         }
         return self

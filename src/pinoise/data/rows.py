@@ -21,7 +21,7 @@ class Rows(Protocol):
         """The number of samples."""
         ...
 
-    def __getitem__(self, rows: Tensor) -> Tensor:
+    def __getitem__(self, rows: Tensor, /) -> Tensor:
         """Return the samples (m, *shape) of these rows, on the CPU."""
         ...
 

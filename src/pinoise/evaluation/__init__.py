@@ -1,6 +1,6 @@
 """Embeddings and the scores of classifiers fitted on them; nothing here trains an encoder or reads a file."""
 
-from pinoise.evaluation.embedding import RowSource, check_embeddings, check_labelled, embed
+from pinoise.evaluation.embedding import check_embeddings, check_labelled, embed
 from pinoise.evaluation.few_label import few_label_probe, few_label_rows
 from pinoise.evaluation.knn import knn_accuracy, knn_neighbours, knn_predict
 from pinoise.evaluation.logistic import fit_logistic, logistic_regression
@@ -8,7 +8,6 @@ from pinoise.evaluation.scores import Scores, evaluate
 from pinoise.evaluation.softmax import fit_softmax, softmax_regression
 
 __all__ = [
-    "RowSource",
     "Scores",
     "check_embeddings",
     "check_labelled",

@@ -3,27 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
 import numpy as np
 import torch
 
+from pinoise.data.rows import Rows
 from pinoise.errors import UserError
-
-
-class RowSource(Protocol):
-    """Rows that can be gathered by number, standardised as the encoder expects them."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, rows: torch.Tensor, /) -> torch.Tensor:
-        """Return the rows numbered ``rows`` (int64) as a float32 batch (m, *shape) on the CPU."""
-        ...
 
 
 def embed(
     encode: Callable[[torch.Tensor], torch.Tensor],
-    rows: RowSource,
+    rows: Rows,
     *,
     batch_size: int = 4096,
     device: torch.device | str = "cpu",

@@ -17,15 +17,15 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.evaluation import Scores, embed, evaluate
 from pinoise.experiments.recipes import RECIPES
-from pinoise.information import check_noise
-from pinoise.training.build import build_encoder, build_model
-from pinoise.training.device import check_device, make_fabric
+from pinoise.training.build import build_encoder
+from pinoise.training.device import check_device
 from pinoise.training.finished import FinishedRun
-from pinoise.training.loop import Reporter, noise_summary, train
+from pinoise.training.fit import fit
+from pinoise.training.loop import Reporter
 from pinoise.training.parse import merge, parse_settings
 from pinoise.training.progress import Quiet
 from pinoise.training.settings import Settings
-from pinoise.training.state import seed_of
+from pinoise.training.state import BUILDING, seed_of
 
 
 @dataclass(frozen=True)
@@ -133,17 +133,12 @@ def fit_encoder(
     """Return the trained encoder of a method, and the names of what went wrong with its noise."""
     if method == "raw":
         return nn.Flatten(), ()
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed_of(settings.training.seed, 0))
-        if method == "untrained":
+    if method == "untrained":
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed_of(settings.training.seed, BUILDING))
             return build_encoder(settings, standardizer.shape).eval(), ()
-        model = build_model(settings, standardizer, rows)
-        train(model, rows, settings.training, fabric=make_fabric(settings.training), reporter=reporter)
-        model.to("cpu").eval()
-        if model.noise is None or not model.objective.learns_noise:
-            return model.method.encoder, ()
-        flags = check_noise(noise_summary(model, rows[torch.arange(min(256, len(rows)))]))
-        return model.method.encoder, tuple(flag.name for flag in flags)
+    fitted = fit(settings, standardizer, rows, reporter=reporter)
+    return fitted.model.method.encoder, tuple(flag.name for flag in fitted.flags)
 
 
 def score(encode: nn.Module, data: Dataset, train_rows: Rows, test_rows: Rows, *, seed: int) -> Scores:

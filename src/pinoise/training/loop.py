@@ -20,12 +20,11 @@ from pinoise.information import NoiseSummary, summarise_noise
 from pinoise.training.device import flushed_denormals
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.settings import TrainingSettings
-from pinoise.training.state import Progress, Record, load_state, save_state, seed_of
+from pinoise.training.state import TRAINING, Progress, Record, load_state, save_state, seed_of
 from pinoise.views import Batch
 
 _PROBE_ROWS = 256
 _CHECK_EVERY = 50  # steps between looks at the loss, each of which waits for the device
-_TRAINING = 1  # the purpose of these random numbers, see seed_of
 
 
 class Reporter(Protocol):
@@ -82,11 +81,11 @@ def train(
     per_epoch, batch_size = plan_epoch(len(rows), settings.batch_size, fabric.world_size)
     last_step = per_epoch * settings.epochs
     wrapped, optimizer = fabric.setup(model, make_optimizer(model, settings, fabric.device))
-    torch.manual_seed(seed_of(settings.seed, _TRAINING, fabric.global_rank))
+    torch.manual_seed(seed_of(settings.seed, TRAINING, fabric.global_rank))
     progress = Progress() if resume_from is None else load_state(fabric, resume_from, wrapped, optimizer)
     loss_sum = progress.loss_sum.to(fabric.device)
     reporter.start(total_steps=last_step, done_steps=progress.step)
-    probe = fabric.to_device(rows[torch.arange(min(_PROBE_ROWS, len(rows)))])
+    probe = fabric.to_device(probe_rows(rows))
     began = time.perf_counter() - progress.seconds
     order = torch.empty(0, dtype=torch.int64)
 
@@ -160,6 +159,11 @@ def make_optimizer(model: ContrastiveModel, settings: TrainingSettings, device: 
     if psi:
         groups.append({"params": psi, "lr": settings.noise_learning_rate or settings.learning_rate})
     return torch.optim.Adam(groups, lr=settings.learning_rate, fused=device.type in ("cpu", "cuda"))
+
+
+def probe_rows(rows: Rows) -> Tensor:
+    """Return the samples on which noise is measured, always the same."""
+    return rows[torch.arange(min(_PROBE_ROWS, len(rows)))]
 
 
 @torch.no_grad()

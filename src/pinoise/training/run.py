@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 import yaml
 
 from pinoise.data.dataset import Dataset
@@ -17,20 +16,18 @@ from pinoise.data.rows import make_rows
 from pinoise.data.source import fingerprint, is_name, open_source
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.information import HealthFlag, check_noise
-from pinoise.training.build import build_model
+from pinoise.information import HealthFlag
 from pinoise.training.checkpoint import find_checkpoint
 from pinoise.training.device import make_fabric
 from pinoise.training.environment import describe_environment
 from pinoise.training.files import read_json, standardizer_tensors, write_json, write_tensors, write_text
+from pinoise.training.fit import noise_health, seeded_model
 from pinoise.training.logs import RunLog
-from pinoise.training.loop import Reporter, noise_summary, train
+from pinoise.training.loop import Reporter, train
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.parse import parse_settings, read_yaml
 from pinoise.training.settings import Settings
-from pinoise.training.state import Record, seed_of
-
-_BUILDING = 0  # the purpose of these random numbers, see seed_of
+from pinoise.training.state import Record
 
 
 @dataclass(frozen=True)
@@ -116,8 +113,7 @@ def run_training(
     fabric.launch()
     standardizer = Standardizer.fit(data.train.x)
     rows = make_rows(data.train.x, standardizer)
-    torch.manual_seed(seed_of(settings.training.seed, _BUILDING))
-    model = build_model(settings, standardizer, rows)
+    model = seeded_model(settings, standardizer, rows)
     if fabric.is_global_zero:
         _settle_folder(path, settings, data, preparation)
     fabric.barrier()
@@ -141,12 +137,7 @@ def run_training(
             log.close()
     if fabric.is_global_zero:
         _write_weights(path, model, standardizer)
-    probe = fabric.to_device(rows[torch.arange(min(256, len(rows)))])
-    learned = model.noise is not None and model.objective.learns_noise
-    return Outcome(
-        history=history,
-        flags=check_noise(noise_summary(model, probe)) if learned else [],
-    )
+    return Outcome(history=history, flags=noise_health(model, rows))
 
 
 def _settle_folder(path: Path, settings: Settings, data: Dataset, preparation: Preparation | None) -> None:

@@ -14,6 +14,9 @@ from torch import Tensor
 from pinoise.errors import UserError
 from pinoise.training.checkpoint import save_checkpoint
 
+# The purposes of random numbers, see seed_of.
+BUILDING, TRAINING = 0, 1
+
 
 class Record(NamedTuple):
     """One line of the history: how things stand after an epoch."""
