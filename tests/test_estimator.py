@@ -132,6 +132,28 @@ def test_pickle_and_clone_and_files_keep_everything(digits: tuple[np.ndarray, np
     assert not hasattr(clone(model), "encoder_")
 
 
+def test_a_model_chosen_from_a_grid_of_numpy_numbers_can_be_saved(
+    digits: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    model = small(n_components=np.int64(4), learning_rate=np.float64(1e-3)).fit(digits[0])
+    model.save(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(
+        PiNDA.load(tmp_path / "model.safetensors").transform(digits[0]), model.transform(digits[0])
+    )
+
+
+def test_names_of_features_follow_the_fitted_encoder(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    model = small(n_components=4).fit(digits[0]).set_params(n_components=9)
+    assert list(model.get_feature_names_out()) == [f"pinda{i}" for i in range(4)]
+
+
+def test_augment_repeats_itself_for_a_fixed_seed_of_the_estimator(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    model = small(epochs=1).fit(digits[0])
+    np.testing.assert_array_equal(model.augment(digits[0]), model.augment(digits[0]))
+    model.set_params(random_state=None)
+    assert not np.array_equal(model.augment(digits[0]), model.augment(digits[0]))
+
+
 def test_a_file_that_is_not_a_saved_model_is_refused(tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
@@ -204,6 +226,8 @@ def test_collapsed_noise_is_a_warning_with_a_name(digits: tuple[np.ndarray, np.n
         ({"pairing": "compose"}, "pairing 'compose' adds noise on top of augmentations"),
         ({"augmentations": ("scraf",)}, "did you mean 'scarf'"),
         ({"objective": "fixed", "penalty": 1.0}, "penalty is 1.0: it belongs to objective 'paper'"),
+        ({"mean": "learned"}, "objective 'fixed' learns none"),
+        ({"initial_scale": 1e-9}, "setting 'initial_scale' is 1e-09"),
         ({"device": "gpu"}, "unknown device 'gpu'"),
     ],
 )

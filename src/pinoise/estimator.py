@@ -18,7 +18,7 @@ import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
-from torch import Tensor, nn
+from torch import Tensor
 
 from pinoise.data.checks import check_finite
 from pinoise.data.dataset import Samples
@@ -187,6 +187,8 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     def augment(self, X: Any, *, random_state: int | np.random.RandomState | None = None) -> npt.NDArray[Any]:
         """Return a noisy copy of samples, x + ε with ε drawn from the learned noise, in the units of X.
 
+        The draw is that of ``random_state``, the estimator's own if None.
+
         >>> from sklearn.datasets import load_digits
         >>> X = load_digits().data[:100]
         >>> model = PiNDA(4, hidden=8, epochs=1, batch_size=50, random_state=0).fit(X)
@@ -196,7 +198,8 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         check_is_fitted(self)
         x = self._checked(X)
         with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(int(check_random_state(random_state).randint(2**31)))
+            chosen = self.random_state if random_state is None else random_state
+            torch.manual_seed(int(check_random_state(chosen).randint(2**31)))
             noisy = embed(self.noise_, make_rows(x, self._standardizer))
         augmented: npt.NDArray[Any] = self._standardizer.undo(noisy).astype(x.dtype)
         return augmented
@@ -225,7 +228,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             **{f"noise.{name}": tensor for name, tensor in self.noise_.state_dict().items()},
             **{f"standardizer.{name}": t for name, t in standardizer_tensors(self._standardizer).items()},
         }
-        write_tensors(Path(path), tensors, metadata={"pinoise": json.dumps(header)})
+        write_tensors(Path(path), tensors, metadata={"pinoise": json.dumps(header, default=_plain_number)})
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -257,13 +260,14 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     @property
     def _n_features_out(self) -> int:
         """The width of the embedding, where scikit-learn looks for it."""
-        return int(self.n_components)
+        width: int = self.encoder_.out_features
+        return width
 
     @property
     def _standardizer(self) -> Standardizer:
         return Standardizer(mean=self.mean_, scale=self.scale_)
 
-    def _adopt(self, encoder: nn.Module, noise: PiNoise, standardizer: Standardizer) -> None:
+    def _adopt(self, encoder: Any, noise: PiNoise, standardizer: Standardizer) -> None:
         self.encoder_ = encoder
         self.noise_ = noise
         self.mean_ = standardizer.mean
@@ -324,6 +328,13 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+
+def _plain_number(value: Any) -> Any:
+    """Turn numpy's numbers, which grids of parameters are made of, into JSON's."""
+    if isinstance(value, np.generic):
+        return value.item()
+    raise TypeError(f"{value!r} has no place in a file")
 
 
 def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:

@@ -72,8 +72,8 @@ def test_agrees_with_one_derivative_at_a_time(
 
 
 def test_the_step_follows_the_sign_in_units_of_the_feature_scale() -> None:
-    x, gradient = torch.zeros(1, 4, dtype=torch.float64), torch.tensor([[1e-9, 5.0, -3.0, 0.0]])
-    assert adversarial_step(x, gradient, strength=0.1, feature_scale=UNIT).tolist() == [[0.05, 0.0, -0.1, 0.0]]
+    gradient = torch.tensor([[1e-9, 5.0, -3.0, 0.0]], dtype=torch.float64)
+    assert adversarial_step(gradient, strength=0.1, feature_scale=UNIT).tolist() == [[0.05, 0.0, -0.1, 0.0]]
 
 
 def recorded_adversary(encoder: nn.Module, head: nn.Module, *views: Tensor, strength: float) -> Tensor:
@@ -154,3 +154,19 @@ def test_samples_of_any_rank() -> None:
 def test_three_views_are_refused(encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
     with pytest.raises(UserError, match=r"'clae' compares two views and was given 3: choose another pairing"):
         CLAE(encoder, head, feature_scale=UNIT)(batches(*pair, pair[0]))
+
+
+def test_noise_in_the_first_view_learns_through_the_adversarial_example(
+    encoder: nn.Module, head: nn.Module, pair: Pair
+) -> None:
+    noise = torch.zeros_like(pair[0]).requires_grad_()
+    method = CLAE(encoder, head, feature_scale=UNIT, weight=1.0)
+    whole, clean = (
+        torch.autograd.grad(CLAE.forward(m, batches(pair[0] + noise, pair[1])).sum(), noise)[0]
+        for m in (method, CLAE(encoder, head, feature_scale=UNIT, weight=0.0))
+    )
+    z, partner = (head(encoder(x)) for x in (pair[0] + noise, pair[1]))
+    torch.testing.assert_close(clean, torch.autograd.grad(nt_xent(z, partner).sum(), noise)[0])
+    adversary = recorded_adversary(encoder, head, *pair, strength=1.0).detach() - pair[0]
+    term = nt_xent(head(encoder(pair[0] + noise)), head(encoder(pair[0] + noise + adversary))).sum()
+    torch.testing.assert_close(whole - clean, torch.autograd.grad(term, noise)[0])

@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.errors import UserError
-from pinoise.noise import PiNoise, inverse_norm
+from pinoise.noise import Mean, PiNoise, inverse_norm
+from pinoise.noise.module import SMALLEST_SCALE
 
 DISTRIBUTIONS = ["gaussian", "uniform"]
 MEANS = ["zero", "learned"]
@@ -199,12 +200,27 @@ def test_normalize_with_every_feature_dead_gives_zeros() -> None:
     assert noise.sample(torch.randn(2, 3)).tolist() == [[0.0] * 3] * 2
 
 
-@pytest.mark.parametrize("initial_scale", [1e-15, 1e-23, 1e-30])
-def test_normalize_never_blows_up_a_vanishing_scale(initial_scale: float) -> None:
-    torch.manual_seed(0)
-    noise = PiNoise(4, generator="constant", positive="abs", initial_scale=initial_scale, normalize=0.5)
-    sample = noise.sample(torch.zeros(6, 4))
-    assert bool((sample.square().mean(1).sqrt() <= 0.5 * (1 + 1e-3)).all())
+def test_normalised_noise_of_dead_features_is_zero_and_finite() -> None:
+    noise = PiNoise(4, generator="constant", feature_scale=torch.zeros(4), normalize=0.5)
+    assert bool((noise.sample(torch.zeros(6, 4)) == 0).all())
+
+
+def test_a_vanishing_scale_is_held_at_the_floor() -> None:
+    class Vanishing(torch.nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            return torch.full_like(x, -1000.0)
+
+    noise = PiNoise(4, generator=Vanishing())
+    assert noise.relative_scale(torch.zeros(2, 4)).unique().tolist() == pytest.approx([SMALLEST_SCALE])
+
+
+@pytest.mark.parametrize("mean", ["zero", "learned"])
+def test_the_scale_of_normalised_noise_is_what_its_draws_have(mean: Mean) -> None:
+    torch.manual_seed(1)
+    noise = PiNoise(400, mean=mean, hidden=64, initial_scale=1e-3, normalize=0.7)
+    x = torch.randn(3, 400)
+    draws = noise.sample(x, draws=3000)
+    torch.testing.assert_close(draws.std(dim=0).mean(dim=1), noise.scale(x).mean(dim=1), rtol=0.02, atol=0)
 
 
 @pytest.mark.parametrize("positive", POSITIVES)
@@ -280,10 +296,10 @@ def test_repr_names_the_settings() -> None:
         ({"mean": "learnt"}, r"unknown mean 'learnt': did you mean 'learned'\? Allowed: zero, learned"),
         ({"generator": "mpl"}, r"unknown generator 'mpl': did you mean 'mlp'\?"),
         ({"generator": "shared"}, r"given none: pass encoder="),
-        ({"initial_scale": 0.0}, r"initial_scale is 0.0: it must be a positive number"),
-        ({"initial_scale": -2.0}, r"initial_scale is -2.0: it must be a positive number"),
-        ({"initial_scale": math.inf}, r"initial_scale is inf: it must be a positive number"),
-        ({"initial_scale": math.nan}, r"initial_scale is nan: it must be a positive number"),
+        ({"initial_scale": 0.0}, r"initial_scale is 0.0: it must be a number from 1e-06"),
+        ({"initial_scale": -2.0}, r"initial_scale is -2.0: it must be a number from 1e-06"),
+        ({"initial_scale": math.inf}, r"initial_scale is inf: it must be a number from 1e-06"),
+        ({"initial_scale": math.nan}, r"initial_scale is nan: it must be a number from 1e-06"),
         ({"normalize": 0.0}, r"normalize is 0.0: it must be a positive number, or None"),
         ({"normalize": math.nan}, r"normalize is nan: it must be a positive number, or None"),
         ({"hidden": 0}, r"hidden is 0: the generator's width must be at least 1"),

@@ -18,8 +18,8 @@ from pinoise.evaluation.embedding import check_labelled
 def fit_logistic(train: np.ndarray, y: np.ndarray, *, C: float = 1.0, max_iter: int = 2000) -> Any:
     """Return scikit-learn's L2 logistic regression, fitted on ``train`` standardised by its own statistics.
 
-    A constant column is only centred. The fit runs in float32 to scikit-learn's default tolerance, which leaves the
-    accuracy within some tenths of a point of the exact minimum; if it stops before that, one sentence warns.
+    A constant column is only centred. The fit runs in float32 to scikit-learn's default tolerance; if it stops before
+    that, one sentence warns.
 
     >>> import numpy as np
     >>> fit_logistic(np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])).predict([[-5.0], [9.0]])
@@ -28,7 +28,7 @@ def fit_logistic(train: np.ndarray, y: np.ndarray, *, C: float = 1.0, max_iter: 
     model: Pipeline = make_pipeline(
         StandardScaler(), FunctionTransformer(_to_float32), LogisticRegression(C=C, max_iter=max_iter)
     )
-    # One iteration is too small to share: on two busy cores, threads made a fit 3 to 25 times slower.
+    # One iteration is too small to share among threads: on busy cores, waiting for each other costs more than it saves.
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         model.fit(train, y)

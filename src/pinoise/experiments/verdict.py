@@ -29,11 +29,11 @@ def verdict(lines: Sequence[Line]) -> str:
     if len(shrunk) == 1:
         sentence += (
             f"; the learned noise of {RECIPES[shrunk[0].method].title} collapsed to almost nothing, "
-            f"so its views taught little, and it ends {_from(raw, shrunk[0])}"
+            f"and it ends {_from(raw, shrunk[0])}"
         )
     elif shrunk:
         ends = _listed([f"{RECIPES[line.method].title} ({_from(raw, line)})" for line in shrunk])
-        sentence += f"; the learned noise collapsed to almost nothing, so that views taught little, in {ends}"
+        sentence += f"; the learned noise collapsed to almost nothing in {ends}"
     return sentence + "."
 
 

@@ -44,9 +44,9 @@ def check_noise(summary: NoiseSummary) -> list[HealthFlag]:
         return [
             HealthFlag(
                 "shrink",
-                f"the learned noise collapsed: its median σ is {summary.sigma_median:.2g} standard deviations, so the "
-                "two views are nearly equal and comparing them teaches little; use objective 'fixed', or give "
-                "objective 'paper' a penalty",
+                f"the learned noise collapsed: its median σ is {summary.sigma_median:.2g} standard deviations; where "
+                "nothing else makes the two views differ, comparing them teaches little; use objective 'fixed', or "
+                "give objective 'paper' a penalty",
             )
         ]
     return []

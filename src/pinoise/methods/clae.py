@@ -11,14 +11,14 @@ from pinoise.methods.simclr import SimCLR, nt_xent, two_views
 from pinoise.views import Batch
 
 
-def adversarial_step(x: Tensor, gradient: Tensor, *, strength: float, feature_scale: Tensor) -> Tensor:
-    """x + e s ⊙ sign ∇ₓℓ with s the standard deviation of each feature.
+def adversarial_step(gradient: Tensor, *, strength: float, feature_scale: Tensor) -> Tensor:
+    """e s ⊙ sign ∇ₓℓ with s the standard deviation of each feature: x_adv is x plus this.
 
     >>> scale = torch.tensor([1.0, 4.0])
-    >>> adversarial_step(torch.zeros(2), torch.tensor([0.3, -2.0]), strength=0.5, feature_scale=scale)
+    >>> adversarial_step(torch.tensor([0.3, -2.0]), strength=0.5, feature_scale=scale)
     tensor([ 0.5000, -2.0000])
     """
-    return x + strength * feature_scale * gradient.sign()
+    return strength * feature_scale * gradient.sign()
 
 
 class CLAE(SimCLR):
@@ -57,18 +57,19 @@ class CLAE(SimCLR):
         """Return the loss of every sample, shape (m,)."""
         if len(views) != 1:
             views = two_views(views, method="clae")
-        adversarial = views[0].moved(self._adversary(views[0].x.detach(), views[-1].x.detach()))
+        step = self._adversarial_step(views[0].x.detach(), views[-1].x.detach())
+        adversarial = views[0].moved(views[0].x + step)
         *clean, h_adversarial = self.encode([*views, adversarial])
         z, partner, z_adversarial = self.head(torch.cat([clean[0], clean[-1], h_adversarial])).chunk(3)
         return nt_xent(z, partner, temperature=self.temperature) + self.weight * nt_xent(
             z, z_adversarial, temperature=self.temperature
         )
 
-    def _adversary(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return the adversarial example of the first view, without gradient."""
+    def _adversarial_step(self, first: Tensor, second: Tensor) -> Tensor:
+        """Return how the first view must move to raise its loss the most, without gradient."""
         with torch.enable_grad():  # also where the loss is only measured, under no_grad
             x = first.clone().requires_grad_()
             z = self.head(self.encoder(torch.cat([x, second])))
             loss = nt_xent(*z.chunk(2), temperature=self.temperature).sum()
             (gradient,) = torch.autograd.grad(loss, x)
-        return adversarial_step(first, gradient, strength=self.strength, feature_scale=self.feature_scale)
+        return adversarial_step(gradient, strength=self.strength, feature_scale=self.feature_scale)

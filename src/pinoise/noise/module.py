@@ -18,8 +18,8 @@ from pinoise.noise.positive import POSITIVE_MAPS, Positive
 
 Mean = Literal["zero", "learned"]
 
-# Less than this share of a standard deviation is no noise; held there, its gradients stay clear of denormal numbers,
-# which would make a step twenty times as slow.
+# Less than this share of a standard deviation is no noise: σ is held there and stops learning, which keeps its
+# gradients clear of denormal numbers; arithmetic with those is many times slower.
 SMALLEST_SCALE = 1e-6
 
 
@@ -73,8 +73,8 @@ class PiNoise(nn.Module):
             raise unknown_choice("positive map", positive, POSITIVE_MAPS)
         if mean not in ("zero", "learned"):
             raise unknown_choice("mean", mean, ("zero", "learned"))
-        if not (initial_scale > 0 and math.isfinite(initial_scale)):
-            raise UserError(f"initial_scale is {initial_scale}: it must be a positive number.")
+        if not (initial_scale >= SMALLEST_SCALE and math.isfinite(initial_scale)):
+            raise UserError(f"initial_scale is {initial_scale}: it must be a number from {SMALLEST_SCALE:g}.")
         if normalize is not None and not (normalize > 0 and math.isfinite(normalize)):
             raise UserError(f"normalize is {normalize}: it must be a positive number, or None.")
         if hidden < 1:
@@ -117,8 +117,17 @@ class PiNoise(nn.Module):
         return self.feature_scale * self.relative_scale(x)
 
     def relative_scale(self, x: Tensor) -> Tensor:
-        """σ(x) in units of each feature's training standard deviation, 0 for dead features."""
-        return self._parameters_of_noise(x)[0]
+        """σ(x) in units of each feature's training standard deviation, 0 for dead features.
+
+        Normalised noise has the σ that it gets by being normalised, up to the chance in one draw's own size.
+        """
+        scale, mean = self._parameters_of_noise(x)
+        if self.normalize is None:
+            return scale
+        size = (scale.square() + torch.as_tensor(mean).square()).flatten(1)  # E ε² of every feature
+        live = (self.feature_scale > 0).sum()
+        rms = (size.sum(dim=1) / live).sqrt().clamp_min(torch.finfo(scale.dtype).tiny ** 0.5)
+        return scale * (self.normalize / rms).reshape((-1,) + (1,) * len(self.shape))
 
     def mean(self, x: Tensor) -> Tensor:
         """μ(x) in the units of x, shape (m, *shape)."""

@@ -87,7 +87,7 @@ def build_noise(settings: Settings, live: Tensor, encoder: nn.Module) -> PiNoise
     return PiNoise(
         tuple(live.shape),
         distribution=noise.distribution,
-        mean="zero" if isinstance(settings.objective, FixedSettings) else noise.mean,
+        mean=noise.mean,
         generator="constant" if isinstance(settings.objective, FixedSettings) else noise.generator,
         positive=noise.positive,
         initial_scale=noise.initial_scale,

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from pinoise.methods import Method
 from pinoise.noise import Objective, PiNoise
-from pinoise.views import Batch, Pairing, PiNoiseView
+from pinoise.views import Batch, Pairing
 
 
 class Step(NamedTuple):
@@ -43,7 +43,7 @@ class ContrastiveModel(nn.Module):
 
     def forward(self, batch: Batch) -> Step:
         """Return the scalar to minimise and the loss of every sample."""
-        if self.pairing.name == "identity-noise" and self.noise is not None and self.noise.shares_features:
+        if self.pairing.keeps_original and self.noise is not None and self.noise.shares_features:
             # x is itself a view, so the features that its noise is made of need no pass of their own.
             batch = batch._replace(features=self.method.encoder(batch.x))
         views = self.pairing(batch)
@@ -55,8 +55,7 @@ class ContrastiveModel(nn.Module):
     @property
     def noise(self) -> PiNoise | None:
         """The learned noise, None where the views are predefined."""
-        view = self.pairing.noise
-        return view.noise if isinstance(view, PiNoiseView) else None
+        return None if self.pairing.noise is None else self.pairing.noise.learned
 
     def after_step(self) -> None:
         """Let the method update what follows the optimiser."""

@@ -102,6 +102,8 @@ def _plain(value: Any) -> Any:
 def _sentence(error: ValidationError, names: Mapping[str, str] | None) -> str:
     """Say the first thing that is wrong, in the user's terms."""
     first = error.errors()[0]
+    if not first["loc"]:  # sections that contradict each other
+        return f"{first['ctx']['error']}."
     path, section = _locate(first["loc"])
     name = ".".join(path)
     if names is not None:

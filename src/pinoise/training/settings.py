@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from pinoise.noise.distributions import Distribution
-from pinoise.noise.module import Mean
+from pinoise.noise.module import SMALLEST_SCALE, Mean
 from pinoise.noise.positive import Positive
 from pinoise.views.pairing import PairingName
 
@@ -83,7 +83,7 @@ class NoiseSettings(Section):
     distribution: Distribution = "gaussian"
     mean: Mean = "zero"
     positive: Positive = "softplus"
-    initial_scale: Positive_ = 1.0
+    initial_scale: Annotated[float, Field(ge=SMALLEST_SCALE, allow_inf_nan=False)] = 1.0
     normalize: Positive_ | None = None
     hidden: Size = 1024
 
@@ -224,3 +224,10 @@ class Settings(Section):
     objective: ObjectiveSettings = PaperSettings()
     views: ViewSettings = ViewSettings()
     training: TrainingSettings = TrainingSettings()
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        """Refuse sections that contradict each other, rather than let one of them win in silence."""
+        if isinstance(self.objective, FixedSettings) and self.noise.mean == "learned":
+            raise ValueError("the mean of the noise is to be learned and objective 'fixed' learns none: change either")
+        return self

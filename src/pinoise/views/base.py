@@ -6,6 +6,8 @@ from typing import NamedTuple
 
 from torch import Tensor, nn
 
+from pinoise.noise import PiNoise
+
 
 class Batch(NamedTuple):
     """Samples, their row numbers in the training data, and the learned noise in them, if any."""
@@ -27,6 +29,11 @@ class View(nn.Module):
     def forward(self, batch: Batch) -> Batch:
         """Return one random view of every sample."""
         raise NotImplementedError
+
+    @property
+    def learned(self) -> PiNoise | None:
+        """The noise in this view that learns, if any."""
+        return None
 
     def draw(self, batch: Batch, times: int) -> tuple[Batch, ...]:
         """Return several independent views; a view with costly parameters computes them once."""

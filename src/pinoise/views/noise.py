@@ -21,6 +21,11 @@ class PiNoiseView(View):
         super().__init__()
         self.noise = noise
 
+    @property
+    def learned(self) -> PiNoise | None:
+        """The noise itself."""
+        return self.noise
+
     def forward(self, batch: Batch) -> Batch:
         """Return x + ε."""
         return self.draw(batch, 1)[0]

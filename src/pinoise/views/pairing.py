@@ -95,6 +95,11 @@ class Pairing(nn.Module):
         self.noise = noise
         self.augmentations = nn.ModuleList(augmentations)
 
+    @property
+    def keeps_original(self) -> bool:
+        """Whether the sample itself is one of the views."""
+        return self.name in ("identity-noise", "identity")
+
     def forward(self, batch: Batch) -> tuple[Batch, ...]:
         """Return the views: two of them, or one for ``identity``."""
         if self.name == "identity":
