@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pinoise.experiments import RECIPES, SCORES, Cell, summarise
+from pinoise.experiments import RECIPES, SCORES, Cell, summarise, verdict
 
 RESULTS = Path(__file__).parent / "results"
 HEAD = """# Results
@@ -18,7 +18,8 @@ Every table is made by `python benchmarks/render.py` from the JSON files in this
 by the command above its table. Accuracy in percent, mean ± standard deviation over seeds; few-label is logistic
 regression on 10 labels per class, over 10 draws. The last epoch is reported. No label was used in training and no
 setting was chosen on a test set: σ = 1 for random noise and the other methods' defaults were fixed beforehand, and the
-strength of CLAE was chosen on a validation part of the training rows of digits.
+strength of CLAE was chosen on a validation part of the training rows of digits (`python benchmarks/clae_strength.py`,
+`clae_strength.json`).
 """
 
 
@@ -50,7 +51,7 @@ def comparison(path: Path) -> str:
         figures = " | ".join(f"{line.means[key]:.1f} ± {line.stds[key]:.1f}" for key in SCORES)
         title = RECIPES[line.method].title
         lines.append(f"| {title} | {figures} | {line.seconds:.0f} | {', '.join(line.flags)} |")
-    return "\n".join([*lines, "", *result["verdicts"].values(), ""])
+    return "\n".join([*lines, "", verdict(summarise(cells)), ""])
 
 
 def cost(path: Path) -> str:

@@ -1,13 +1,16 @@
 from __future__ import annotations
 
 import io
+import json
+import sys
 import warnings
+from typing import NoReturn
 
 import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from pinoise.cli.console import Bar, Reporters, print_table, warnings_as_notes
+from pinoise.cli.console import Bar, Reporters, print_json, print_table, reporters, warnings_as_notes
 from pinoise.training.progress import Lines, Quiet
 from pinoise.training.state import Record
 
@@ -63,3 +66,29 @@ def test_without_a_terminal_titles_come_now_and_then(capsys: pytest.CaptureFixtu
     assert all(isinstance(make(f"fit {number}"), Quiet) for number in range(50))
     assert capsys.readouterr().err == "fit 0\n"
     assert isinstance(Reporters(None, epochs=True)("run"), Lines)
+
+
+def test_json_has_null_where_a_number_is_not_finite(capsys: pytest.CaptureFixture[str]) -> None:
+    value = {"nan": float("nan"), "deep": [{"inf": (float("inf"), -float("inf"), 1.5)}], "σ": "NaN", "no": None, "n": 3}
+    print_json(value)
+
+    def refuse(constant: str) -> NoReturn:
+        raise AssertionError(constant)
+
+    assert json.loads(capsys.readouterr().out, parse_constant=refuse) == {
+        **{"nan": None, "deep": [{"inf": [None, None, 1.5]}], "σ": "NaN", "no": None, "n": 3},
+    }
+
+
+def test_no_bar_is_drawn_before_training_starts(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = io.StringIO()
+    monkeypatch.setattr(shown, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", shown)
+    with reporters(epochs=True) as make:
+        bar = make("runs/x")
+        assert shown.getvalue() == ""
+        assert sys.stderr is shown  # a download writes its own bar here
+        bar.start(total_steps=2, done_steps=0)
+        assert sys.stderr is not shown
+    assert sys.stderr is shown
+    assert "runs/x" in shown.getvalue()

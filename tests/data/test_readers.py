@@ -91,7 +91,7 @@ def test_a_later_csv_is_read_like_the_first_after_a_round_trip_through_json(
         assert dataset.feature_names is not None
         assert set(dataset.feature_names) == set(expected[0])
         matrix = [[r[name] for name in dataset.feature_names] for r in expected]
-        np.testing.assert_array_equal(np.asarray(dataset.train.x), np.array(matrix, dtype=np.float32))
+        np.testing.assert_array_equal(np.asarray(dataset.train.x), np.array(matrix, dtype=np.float64))
         assert np.asarray(dataset.train.y).tolist() == [classes.index(r["y"]) for r in rows]
     assert data.class_names == tuple(classes)
 
@@ -263,7 +263,7 @@ def test_a_real_table_survives_being_written_as_csv_and_parquet(real_data: Path,
     for name in ("wisdm.csv", "wisdm.parquet"):
         again, preparation = read_file(tmp_path / name, label="activity")
         assert isinstance(preparation, TablePreparation)
-        np.testing.assert_array_equal(np.asarray(again.train.x), x)
+        np.testing.assert_array_equal(np.asarray(again.train.x).astype(x.dtype), x)
         names = np.array(again.class_names)[np.asarray(again.train.y)]
         np.testing.assert_array_equal(names, np.array(data.class_names)[y])
         assert "1 column is constant: XAVG" in again.notes

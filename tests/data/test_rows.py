@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -8,6 +9,7 @@ import scipy.sparse as sp
 import torch
 
 from pinoise.data import dataset
+from pinoise.data.readers import read_file
 from pinoise.data.rows import DenseRows, LazyRows, make_rows
 from pinoise.data.standardizer import Standardizer
 
@@ -73,3 +75,23 @@ def test_the_samples_given_are_not_changed() -> None:
     for given in (x, sp.csr_array(x)):
         make_rows(given, Standardizer.fit(x), dtype=torch.float64)[ORDER]
     np.testing.assert_array_equal(x, X)
+
+
+def test_samples_in_memory_are_copied_once_and_not_kept() -> None:
+    x = X.copy()
+    gone = weakref.ref(x)
+    rows = make_rows(x, Standardizer.fit(X))
+    before = rows[ORDER]
+    del x
+    assert gone() is None
+    assert torch.equal(rows[ORDER], before)
+
+
+def test_times_in_seconds_stay_apart(tmp_path: Path) -> None:
+    lines = [f"{1_700_000_000 + 3 * row},{row % 7}" for row in range(500)]
+    (tmp_path / "times.csv").write_text("\n".join(["time,value", *lines]) + "\n")
+    x = read_file(tmp_path / "times.csv")[0].train.x
+    standard = make_rows(x, Standardizer.fit(x))[torch.arange(500)][:, 0]
+    assert len(standard.unique()) == 500
+    even = (np.arange(500) - 249.5) / np.arange(500).std()
+    np.testing.assert_allclose(standard.numpy(), even, atol=1e-6)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -7,7 +8,8 @@ import pytest
 import scipy.sparse as sp
 
 from pinoise.data.preparation import ArrayPreparation, TablePreparation
-from pinoise.data.source import fingerprint, is_name, open_source
+from pinoise.data.source import fingerprint, fingerprint_parts, is_name, open_for_training, open_source
+from pinoise.data.splitting import split, stratified_rows
 from pinoise.errors import UserError
 
 
@@ -120,3 +122,54 @@ def test_bad_content_is_one_sentence_with_its_place(name: str, text: str, messag
     with pytest.raises(UserError, match=message) as caught:
         open_source(str(tmp_path / name), label="y" if "y" in text else None)
     assert str(caught.value).count("\n") == 0
+
+
+def write_labelled(path: Path, rows: int = 50) -> str:
+    path.write_text("a,b,y\n" + "".join(f"{row},{row * row % 17},{'pq'[row % 2]}\n" for row in range(rows)))
+    return str(path)
+
+
+def test_labelled_rows_are_held_out_from_training_always_in_the_same_way(tmp_path: Path) -> None:
+    source = write_labelled(tmp_path / "a.csv")
+    data, _ = open_for_training(source, label="y")
+    expected = split(open_source(source, label="y")[0])
+    assert data.test is not None
+    assert expected.test is not None
+    np.testing.assert_array_equal(data.train.x, expected.train.x)
+    np.testing.assert_array_equal(data.test.x, expected.test.x)
+    assert "held out 10 of 50 rows for the test part, by class (seed 0)" in data.notes
+
+    fewer, _ = open_for_training(source, label="y", rows=20)
+    assert fewer.test is not None
+    np.testing.assert_array_equal(fewer.test.x, data.test.x)
+    kept = {tuple(row) for row in np.asarray(fewer.train.x).tolist()}
+    assert len(kept) == 20
+    assert kept <= {tuple(row) for row in np.asarray(data.train.x).tolist()}
+
+
+def test_without_labels_and_with_a_test_part_nothing_is_held_out(tmp_path: Path) -> None:
+    data, _ = open_for_training(write_labelled(tmp_path / "a.csv"), drop=["y"])
+    assert (len(data.train), data.test, data.notes) == (50, None, ())
+    assert len(open_for_training("wine")[0].train) == 142
+
+
+def test_too_little_left_to_train_on_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"a\.csv has 1 row left to train on: learning by contrast needs at least 2"):
+        open_for_training(write_labelled(tmp_path / "a.csv", rows=2), label="y")
+    y = np.array([0, 1] * 5)
+    x = np.zeros((10, 1))
+    x[stratified_rows(y)[1][0]] = 1.0  # the only row that differs is held out
+    np.savez(tmp_path / "b.npz", X=x, y=y)
+    with pytest.raises(UserError, match=r"all 8 rows left to train on of .*b\.npz are the same"):
+        open_for_training(str(tmp_path / "b.npz"))
+
+
+def test_a_change_in_either_part_changes_the_fingerprint_of_both() -> None:
+    data = open_source("wine")[0]
+    assert data.test is not None
+    seen = {fingerprint_parts(data), fingerprint_parts(replace(data, test=None))}
+    for part in ("train", "test"):
+        x = np.array(getattr(data, part).x)
+        x[5, 2] += 1e-3
+        seen.add(fingerprint_parts(replace(data, **{part: replace(getattr(data, part), x=x)})))
+    assert len(seen) == 4

@@ -32,10 +32,23 @@ def test_embedding_does_not_depend_on_the_batch_size(batch_size: int) -> None:
     assert z.dtype == np.float32
 
 
-def test_rows_are_gathered_once_each_in_order_and_in_batches() -> None:
+def test_rows_are_gathered_in_order_and_in_batches() -> None:
     source = Rows(torch.zeros(5, 2))
     embed(lambda batch: batch, source, batch_size=2)
-    assert source.asked == [[0, 1], [2, 3], [4]]
+    assert source.asked[1:] == [[0, 1], [2, 3], [4]]
+    assert source.asked[0] == [0]  # how wide is a row?
+
+
+def test_wide_rows_come_in_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pinoise.evaluation.embedding.BATCH_VALUES", 20)
+    x = torch.randn(7, 2, 4, generator=torch.Generator().manual_seed(0))
+    source = Rows(x)
+    z = embed(lambda batch: batch.flatten(1), source)
+    assert source.asked[1:] == [[0, 1], [2, 3], [4, 5], [6]]
+    np.testing.assert_array_equal(z, x.flatten(1).numpy())
+    wider = Rows(torch.zeros(3, 21))
+    embed(lambda batch: batch, wider)
+    assert wider.asked[1:] == [[0], [1], [2]]
 
 
 def test_no_graph_is_recorded() -> None:

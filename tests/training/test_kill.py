@@ -1,4 +1,4 @@
-"""Real processes, killed without warning in the middle of training on real data."""
+"""Real processes, killed without warning in the middle of training."""
 
 from __future__ import annotations
 
@@ -51,6 +51,33 @@ def kill_after(process: subprocess.Popen[bytes], checkpoint: Path, seconds: floa
     assert process.returncode == -signal.SIGKILL, "training ended before it could be killed"
 
 
+def test_a_run_killed_before_its_first_checkpoint_starts_again_to_the_bit_identical_result(tmp_path: Path) -> None:
+    whole, killed = tmp_path / "whole", tmp_path / "killed"
+    settings = ["--data", "digits", "--epochs", "40", "--set", "encoder.hidden=64", "--set", "noise.hidden=64"]
+    finish(start(*settings, "--out", str(whole)))
+    process = start(*settings, "--out", str(killed))
+    metrics = killed / "metrics.csv"
+    while not (metrics.exists() and metrics.read_text().count("\n") > 1) and process.poll() is None:
+        time.sleep(0.01)
+    process.kill()
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL, "training ended before it could be killed"
+    assert not list((killed / "checkpoints").glob("*"))
+
+    finish(start("--resume", str(killed)))
+    assert_same_runs(whole, killed, epochs=40)
+
+
+def assert_same_runs(whole: Path, killed: Path, *, epochs: int) -> None:
+    for name in ("encoder.safetensors", "noise.safetensors", "standardizer.safetensors"):
+        assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
+    columns = [
+        [line.rsplit(",", 1)[0] for line in (run / "metrics.csv").read_text().splitlines()] for run in (whole, killed)
+    ]
+    assert columns[0] == columns[1]  # all but the seconds
+    assert len(columns[0]) == epochs + 1
+
+
 @pytest.mark.usefixtures("real_data")
 def test_a_killed_run_resumes_to_the_bit_identical_result(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
@@ -67,10 +94,4 @@ def test_a_killed_run_resumes_to_the_bit_identical_result(tmp_path: Path) -> Non
     kill_after(start("--resume", str(killed)), killed / "checkpoints/last.ckpt", moments.uniform(0, 0.2))
     finish(start("--resume", str(killed)))
 
-    for name in ("encoder.safetensors", "noise.safetensors", "standardizer.safetensors"):
-        assert (killed / name).read_bytes() == (whole / name).read_bytes(), name
-    columns = [
-        [line.rsplit(",", 1)[0] for line in (run / "metrics.csv").read_text().splitlines()] for run in (whole, killed)
-    ]
-    assert columns[0] == columns[1]  # all but the seconds
-    assert len(columns[0]) == 31
+    assert_same_runs(whole, killed, epochs=30)

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from lightning_fabric import Fabric
+from lightning_fabric.plugins.precision.amp import MixedPrecision
 from torch import Tensor
 
 from pinoise.training.loop import (
@@ -16,6 +17,7 @@ from pinoise.training.loop import (
     make_optimizer,
     noise_summary,
     plan_epoch,
+    probe_rows,
     shuffled_rows,
     train,
 )
@@ -130,6 +132,48 @@ def test_a_run_stopped_anywhere_and_resumed_ends_in_the_same_weights(
     assert [record[:5] for record in history] == [record[:5] for record in expected]
 
 
+def half_precision() -> Fabric:
+    """16-mixed on the CPU, with a scale that soon differs from where it began and is no power of two."""
+    scaler = torch.amp.GradScaler("cpu", init_scale=3.0, growth_factor=1.7, growth_interval=2)
+    return Fabric(accelerator="cpu", devices=1, plugins=[MixedPrecision("16-mixed", "cpu", scaler)])
+
+
+def bfloat_precision() -> Fabric:
+    return Fabric(accelerator="cpu", devices=1, precision="bf16-mixed")
+
+
+@pytest.fixture
+def _plain_kernels() -> Iterator[None]:
+    """Do without oneDNN: some virtual machines announce bfloat16 instructions that they do not have."""
+    with torch.backends.mkldnn.flags(enabled=False):
+        yield
+
+
+@pytest.mark.usefixtures("_plain_kernels")
+@pytest.mark.parametrize("make_fabric", [bfloat_precision, half_precision])
+def test_a_resumed_run_of_mixed_precision_ends_in_the_same_weights(
+    problem: Problem, tmp_path: Path, make_fabric: Callable[[], Fabric]
+) -> None:
+    settings, whole, rows = problem()
+    train(whole, rows, settings.training, fabric=make_fabric(), reporter=Quiet())
+    _, first, _ = problem()
+    watcher = Watcher()
+    with pytest.raises(Interrupted):
+        train(
+            first,
+            rows,
+            settings.training,
+            fabric=make_fabric(),
+            reporter=watcher,
+            checkpoints=tmp_path,
+            should_stop=lambda: len(watcher.steps) >= 4,
+        )
+    _, second, _ = problem()
+    last = tmp_path / "last.ckpt"
+    train(second, rows, settings.training, fabric=make_fabric(), reporter=Quiet(), resume_from=last)
+    assert_equal(weights(second), weights(whole))
+
+
 def test_saving_checkpoints_does_not_change_the_result(problem: Problem, tmp_path: Path) -> None:
     settings, plain, rows = problem()
     train(plain, rows, settings.training, fabric=fabric(), reporter=Quiet())
@@ -185,6 +229,49 @@ def test_a_loss_that_is_no_number_stops_with_a_named_cause(problem: Problem, tmp
     with pytest.raises(DivergedError, match=r"no longer a finite number by step \d+.*learning rate \(now 1e\+30\)"):
         train(model, rows, settings.training, fabric=fabric(), reporter=Quiet(), checkpoints=tmp_path)
     assert not (tmp_path / "last.ckpt").exists()
+
+
+@pytest.mark.parametrize("breaks_at", [4, 8])
+def test_weights_that_the_last_update_broke_are_not_saved(
+    problem: Problem, tmp_path: Path, breaks_at: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings, model, rows = problem(training={"checkpoint_every": 4})
+    steps = iter(range(1, 9))
+
+    def after_step() -> None:
+        if next(steps) == breaks_at:
+            next(model.method.parameters()).data.view(-1)[0] = torch.nan
+
+    monkeypatch.setattr(model, "after_step", after_step)
+    watcher = Watcher()
+    with pytest.raises(DivergedError, match=f"by step {breaks_at}"):
+        train(model, rows, settings.training, fabric=fabric(), reporter=watcher, checkpoints=tmp_path)
+    assert (tmp_path / "last.ckpt").exists() == (breaks_at == 8)
+    assert len(watcher.records) == breaks_at // 4 - 1
+    if breaks_at == 8:
+        assert torch.load(tmp_path / "last.ckpt", weights_only=True)["step"] == 4
+
+
+def test_weights_that_the_last_update_broke_are_not_returned(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, model, rows = problem(training={"epochs": 1, "batch_size": 300})
+    monkeypatch.setattr(model, "after_step", lambda: next(model.method.parameters()).data.fill_(torch.inf))
+    with pytest.raises(DivergedError, match="by step 1"):
+        train(model, rows, settings.training, fabric=fabric(), reporter=Quiet())
+
+
+def test_frozen_weights_are_not_given_to_the_optimiser(problem: Problem) -> None:
+    settings, model, _ = problem()
+    frozen = next(model.method.parameters()).requires_grad_(False)
+    optimizer = make_optimizer(model, settings.training, torch.device("cpu"))
+    listed = {id(p) for group in optimizer.param_groups for p in group["params"]}
+    assert listed == {id(p) for p in model.parameters()} - {id(frozen)}
+
+
+def test_noise_is_measured_on_rows_from_all_over_a_sorted_file() -> None:
+    labels = torch.arange(10).repeat_interleave(1000)
+    assert torch.bincount(probe_rows(labels)).tolist() == pytest.approx([25.6] * 10, abs=1)
+    assert probe_rows(labels[:300]).shape == (256,)
+    assert torch.equal(probe_rows(torch.arange(7)), torch.arange(7))
 
 
 def test_fewer_rows_than_a_batch_make_one_batch_and_a_warning() -> None:

@@ -55,6 +55,7 @@ def root(
 
 def main() -> None:
     """Run the command."""
+    os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # torch's hints on DDP are for its developers
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a σ must not stop a run whose output goes to an old code page
@@ -87,6 +88,7 @@ def _usage_sentence(error: Any) -> str:
 
 
 def _fail(sentence: str) -> NoReturn:
-    if sentence:  # it is empty where the help was printed instead
+    # It is empty where the help was printed instead; of several processes, one speaks.
+    if sentence and int(os.environ.get("LOCAL_RANK", "0")) == 0:
         print(f"pinoise: {sentence}", file=sys.stderr)
     sys.exit(2)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pinoise.cli.console import SCORE_TITLES, note, print_json, print_table, reporters, say
+from pinoise.cli.console import SCORE_TITLES, note, on_terminal, print_json, print_table, reporters, say
 from pinoise.cli.options import (
     BatchOption,
     DeviceOption,
@@ -91,9 +91,7 @@ def run_comparison(
     as_json: bool,
 ) -> None:
     """Run a comparison and print it; Ctrl-C prints what is done so far."""
-    from pinoise.data.source import is_name, open_source
-    from pinoise.data.splitting import split
-    from pinoise.experiments import DEFAULT_METHODS, check_labelled, choose_methods, plan
+    from pinoise.experiments import DEFAULT_METHODS, choose_methods, open_compared, plan
     from pinoise.experiments import compare as run
     from pinoise.training.device import flushed_denormals
     from pinoise.training.parse import override, parse_settings
@@ -101,19 +99,10 @@ def run_comparison(
     names = choose_methods(list(methods or DEFAULT_METHODS))
     settings = override({}, changes)
     plans = plan(names, seeds, settings=settings)
-    how = parse_settings(settings).data
-    has_file = not all(is_name(source) for source in sources)
-    datasets = []
-    for source in dict.fromkeys(sources):
-        of_file = None if is_name(source) and has_file else label
-        loaded = check_labelled(
-            split(
-                open_source(source, label=of_file, missing=how.missing, categorical=how.categorical, drop=how.drop)[0]
-            )
-        )
-        datasets.append(loaded if how.rows is None else loaded.head(how.rows))
-        for sentence in datasets[-1].notes:
-            note(f"{loaded.name}: {sentence}")
+    datasets = open_compared(sources, parse_settings(settings).data, label=label, progress=on_terminal())
+    for opened in datasets:
+        for sentence in opened.notes:
+            note(f"{opened.name}: {sentence}")
     cells = []
     try:
         with flushed_denormals(), reporters(epochs=False) as make:

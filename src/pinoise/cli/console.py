@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
+
+from pinoise.strict_json import to_json
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -22,7 +23,12 @@ QUIET_SECONDS = 2.0  # between two plain lines on progress
 
 def print_json(value: object) -> None:
     """Print one JSON document to standard output."""
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+    print(to_json(value))
+
+
+def on_terminal() -> bool:
+    """Whether somebody watches, so that a moving bar is of use."""
+    return sys.stderr.isatty()
 
 
 def say(sentence: str) -> None:
@@ -84,7 +90,8 @@ class Bar:
         self._task: TaskID | None = None
 
     def start(self, *, total_steps: int, done_steps: int) -> None:
-        """Show the bar."""
+        """Show the bar; only now, so that a download before it can have a bar of its own."""
+        self._progress.start()
         self._task = self._progress.add_task(self._title, total=total_steps, completed=done_steps)
 
     def step(self, step: int) -> None:
@@ -133,12 +140,15 @@ class Reporters:
 @contextmanager
 def reporters(*, epochs: bool) -> Iterator[Reporters]:
     """Yield a maker of reporters: bars on a terminal; elsewhere lines about ``epochs``, or about whole trainings."""
-    if not sys.stderr.isatty():
+    if not on_terminal():
         yield Reporters(None, epochs=epochs)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    progress = Progress(*columns, console=Console(stderr=True), transient=True)
+    try:
         yield Reporters(progress, epochs=epochs)
+    finally:
+        progress.stop()

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pinoise.cli.console import note, print_json
+from pinoise.cli.console import note, on_terminal, print_json
 from pinoise.cli.options import DataOption, JsonOption
 
 
@@ -30,7 +30,7 @@ def embed(
 
     check_target(out)
     finished = load_run(run)
-    source = finished.read(data, labelled=False)
+    source = finished.read(data, labelled=False, progress=on_terminal())
     for sentence in source.notes:
         note(sentence)
     parts: dict[str, Part | None] = {"train": source.train, "test": source.test}

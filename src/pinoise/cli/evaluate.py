@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pinoise.cli.console import SCORE_TITLES, note, print_json, print_table
+from pinoise.cli.console import SCORE_TITLES, note, on_terminal, print_json, print_table
 from pinoise.cli.options import JsonOption, LabelOption
 
 
@@ -18,22 +18,24 @@ def evaluate(
     seed: Annotated[int, typer.Option(help="Of softmax regression and the few-label draws.")] = 0,
     json: JsonOption = False,
 ) -> None:
-    """Score a run's embedding beside raw features and an untrained encoder.
+    """Score a run's embedding beside raw features and an untrained encoder, on rows that training did not see.
 
     Example: `pinoise evaluate runs/digits`
     """
-    from pinoise.data.splitting import split
-    from pinoise.experiments import distance, score_run
+    from pinoise.experiments import distance, open_scored, score_run
     from pinoise.training.files import write_json
     from pinoise.training.finished import load_run
 
     finished = load_run(run)
-    source = finished.settings.data.source if data is None else data
-    labelled = split(finished.read(source, label=label or (finished.settings.data.label if data is None else None)))
+    labelled = open_scored(finished, data, label=label, progress=on_terminal())
     for sentence in labelled.notes:
         note(sentence)
     scores = score_run(finished, labelled, seed=seed)
-    result = {"data": source, "seed": seed, "scores": {name: value.as_dict() for name, value in scores.items()}}
+    result = {
+        "data": data or finished.settings.data.source,
+        "seed": seed,
+        "scores": {name: value.as_dict() for name, value in scores.items()},
+    }
     write_json(run / "evaluation.json", result)
     if json:
         print_json(result)

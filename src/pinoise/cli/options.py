@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any
 
 import typer
@@ -28,3 +29,12 @@ def assignments(flags: dict[str, Any]) -> list[str]:
     ['training.epochs=5']
     """
     return [f"{key}={value}" for key, value in flags.items() if value is not None]
+
+
+def quoted(text: str) -> str:
+    """Return text as a YAML string, which a column called 2020 or a file called ``a: b.csv`` must not leave.
+
+    >>> quoted("-1")
+    '"-1"'
+    """
+    return json.dumps(text, ensure_ascii=False)

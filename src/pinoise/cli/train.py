@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pinoise.cli.console import note, print_json, reporters, say
+from pinoise.cli.console import note, on_terminal, print_json, reporters, say
 from pinoise.cli.options import (
     BatchOption,
     DeviceOption,
@@ -18,6 +18,7 @@ from pinoise.cli.options import (
     RowsOption,
     SetOption,
     assignments,
+    quoted,
 )
 from pinoise.errors import UserError
 
@@ -63,8 +64,8 @@ def train(
     After Ctrl-C: `pinoise train --resume runs/digits`
     """
     flags: dict[str, Any] = {
-        "data.source": data,
-        "data.label": label,
+        "data.source": None if data is None else quoted(data),
+        "data.label": None if label is None else quoted(label),
         "data.rows": rows,
         "method": method,
         "method.temperature": temperature,
@@ -125,20 +126,32 @@ def _resumed_settings(run: Path, changes: list[str]) -> Settings:
 
 
 def _run(path: Path, settings: Settings, *, as_json: bool) -> None:
-    from pinoise.training.device import flushed_denormals
+    from pinoise.training.device import flushed_denormals, speaks
     from pinoise.training.loop import Interrupted
     from pinoise.training.run import run_training
     from pinoise.training.signals import stop_on_signal
 
     try:
         with flushed_denormals(), reporters(epochs=True) as make, stop_on_signal() as should_stop:
-            outcome = run_training(path, settings, reporter=make(str(path)), should_stop=should_stop, tell=note)
+            outcome = run_training(
+                path,
+                settings,
+                reporter=make(str(path)),
+                should_stop=should_stop,
+                tell=note,
+                progress=on_terminal(),
+            )
     except Interrupted as stop:
-        say(f"stopped after step {stop.step}, all saved; go on with: pinoise train --resume {shlex.quote(str(path))}")
+        if speaks():
+            again = f"pinoise train --resume {shlex.quote(str(path))}"
+            say(f"stopped after step {stop.step}, all saved; go on with: {again}")
         raise typer.Exit(130) from None
     except KeyboardInterrupt:
-        say("stopped")
+        if speaks():
+            say("stopped")
         raise typer.Exit(130) from None
+    if not speaks():
+        return
     last = outcome.history[-1]
     for flag in outcome.flags:
         say(f"warning: {flag.name}: {flag.meaning}.")

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pinoise.data.preparation import Preparation, preparation_from_json
     from pinoise.data.readers import read_file, read_prepared
     from pinoise.data.rows import Rows, make_rows
-    from pinoise.data.source import open_source
+    from pinoise.data.source import open_for_training, open_source
     from pinoise.data.splitting import split
     from pinoise.data.standardizer import Standardizer
 
@@ -34,6 +34,7 @@ __all__ = [
     "from_arrays_prepared",
     "load",
     "make_rows",
+    "open_for_training",
     "open_source",
     "preparation_from_json",
     "read_file",
@@ -48,7 +49,7 @@ _HOMES = {
     "preparation": ("Preparation", "preparation_from_json"),
     "readers": ("read_file", "read_prepared"),
     "rows": ("Rows", "make_rows"),
-    "source": ("open_source",),
+    "source": ("open_for_training", "open_source"),
     "splitting": ("split",),
     "standardizer": ("Standardizer",),
 }

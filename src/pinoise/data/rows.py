@@ -31,34 +31,44 @@ class LazyRows:
 
     def __init__(self, x: Samples, standardizer: Standardizer, *, dtype: torch.dtype) -> None:
         self._x = x
-        self._dtype = dtype
-        self._mean = torch.from_numpy(standardizer.mean)
-        self._inverse_scale = torch.from_numpy(1 / np.where(standardizer.live, standardizer.scale, np.inf))
+        self._to_standard = _ToStandard(standardizer, dtype)
 
     def __len__(self) -> int:
         return int(self._x.shape[0])
 
     def __getitem__(self, rows: Tensor) -> Tensor:
-        return self._standard(self._x[rows.numpy()])
+        return self._to_standard(self._x[rows.numpy()])
 
-    def _standard(self, x: Any) -> Tensor:
+
+class DenseRows:
+    """Samples standardised once into a copy; the samples given are not kept."""
+
+    def __init__(self, x: npt.NDArray[Any], standardizer: Standardizer, *, dtype: torch.dtype) -> None:
+        self._memory = torch.empty(x.shape, dtype=dtype)
+        to_standard = _ToStandard(standardizer, dtype)
+        for chunk in row_slices(x):
+            self._memory[chunk] = to_standard(x[chunk])
+
+    def __len__(self) -> int:
+        return len(self._memory)
+
+    def __getitem__(self, rows: Tensor) -> Tensor:
+        return self._memory.index_select(0, rows)
+
+
+class _ToStandard:
+    """Standardises samples into tensors."""
+
+    def __init__(self, standardizer: Standardizer, dtype: torch.dtype) -> None:
+        self._dtype = dtype
+        self._mean = torch.from_numpy(standardizer.mean)
+        self._inverse_scale = torch.from_numpy(1 / np.where(standardizer.live, standardizer.scale, np.inf))
+
+    def __call__(self, x: Samples) -> Tensor:
         dense: npt.NDArray[Any] = x.toarray() if isinstance(x, sp.csr_array) else np.asarray(x)
         # In double precision, so that features with large offsets lose nothing and sparse equals dense to the bit.
         standard = torch.from_numpy(dense.astype(np.float64)).sub_(self._mean).mul_(self._inverse_scale)
         return standard.to(self._dtype)
-
-
-class DenseRows(LazyRows):
-    """Samples standardised once and kept in memory."""
-
-    def __init__(self, x: npt.NDArray[Any], standardizer: Standardizer, *, dtype: torch.dtype) -> None:
-        super().__init__(x, standardizer, dtype=dtype)
-        self._memory = torch.empty(x.shape, dtype=dtype)
-        for chunk in row_slices(x):
-            self._memory[chunk] = self._standard(x[chunk])
-
-    def __getitem__(self, rows: Tensor) -> Tensor:
-        return self._memory.index_select(0, rows)
 
 
 def make_rows(x: Samples, standardizer: Standardizer, *, dtype: torch.dtype = torch.float32) -> Rows:

@@ -16,7 +16,7 @@ from pinoise.data.dataset import Dataset, Samples
 from pinoise.data.preparation.kinds import Preparation
 from pinoise.data.preparation.tables import MissingPolicy
 from pinoise.data.readers import read_file
-from pinoise.data.wording import counted
+from pinoise.data.splitting import split
 from pinoise.errors import UserError, unknown_choice
 
 _FINGERPRINT_ROWS = 1000
@@ -47,13 +47,48 @@ def open_source(
         data, preparation = read_file(source, label=label, missing=missing, categorical=categorical, drop=drop)
     else:
         raise unknown_choice("data set", source, [entry.name for entry in entries()])
-    if len(data.train) < 2:
-        raise UserError(f"{source} has {counted(len(data.train), 'row')}: learning by contrast needs at least 2.")
-    if not varies(data.train.x):
-        raise UserError(f"all {len(data.train)} rows of {source} are the same: there is nothing to learn from.")
+    _check_learnable(data, source, "rows")
     if rows is not None and rows < 2:
         raise UserError(f"rows is {rows}: learning by contrast needs at least 2.")
     return (data if rows is None else data.head(rows)), preparation
+
+
+def open_for_training(
+    source: str,
+    *,
+    label: str | None = None,
+    missing: MissingPolicy = "median",
+    categorical: Sequence[str] = (),
+    drop: Sequence[str] = (),
+    rows: int | None = None,
+    progress: bool = False,
+) -> tuple[Dataset, Preparation | None]:
+    """Open a source as ``open_source`` does, with test rows that training must not see.
+
+    A source with labels and without a test part is split, always in the same way, so that a later evaluation has
+    rows that the encoder does not know. ``rows`` limits what is left to train on. A source without labels cannot be
+    scored and is used whole.
+
+    >>> data, _ = open_for_training("digits", rows=100)
+    >>> len(data.train), len(data.test)
+    (100, 360)
+    """
+    data, preparation = open_source(
+        source, label=label, missing=missing, categorical=categorical, drop=drop, progress=progress
+    )
+    if data.test is None and data.train.y is not None:
+        data = split(data)
+        _check_learnable(data, source, "rows left to train on")
+    return (data if rows is None else data.head(rows)), preparation
+
+
+def _check_learnable(data: Dataset, source: str, what: str) -> None:
+    n = len(data.train)
+    if n < 2:
+        what = what.replace("rows", "row", 1)
+        raise UserError(f"{source} has {n} {what}: learning by contrast needs at least 2.")
+    if not varies(data.train.x):
+        raise UserError(f"all {n} {what} of {source} are the same: there is nothing to learn from.")
 
 
 def is_name(source: str) -> bool:
@@ -63,6 +98,17 @@ def is_name(source: str) -> bool:
     (True, False)
     """
     return any(entry.name == source for entry in entries())
+
+
+def fingerprint_parts(data: Dataset) -> str:
+    """Return a checksum of the training part and of the test part where there is one, as ``fingerprint`` makes it.
+
+    >>> data = load("wine")
+    >>> fingerprint_parts(data) == fingerprint_parts(data), fingerprint_parts(data) == fingerprint_parts(data.head(50))
+    (True, False)
+    """
+    parts = [data.train.x] if data.test is None else [data.train.x, data.test.x]
+    return hashlib.sha256("".join(map(fingerprint, parts)).encode()).hexdigest()
 
 
 def fingerprint(x: Samples) -> str:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from pinoise.data.dataset import Dataset, Labels
 from pinoise.errors import UserError
 
-Rows = npt.NDArray[np.int64]
+RowNumbers = npt.NDArray[np.int64]
 
 
 def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int = 0) -> Dataset:
@@ -45,7 +45,7 @@ def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int = 0) -> Dat
     return replace(dataset, train=whole.take(train), test=whole.take(test), notes=tuple(notes))
 
 
-def stratified_rows(y: Labels, *, test_fraction: float = 0.2, seed: int = 0) -> tuple[Rows, Rows]:
+def stratified_rows(y: Labels, *, test_fraction: float = 0.2, seed: int = 0) -> tuple[RowNumbers, RowNumbers]:
     """Return the rows for training and for testing, each in the order of the source, by class.
 
     >>> y = np.repeat([0, 1], [10, 5])
@@ -60,7 +60,7 @@ def stratified_rows(y: Labels, *, test_fraction: float = 0.2, seed: int = 0) -> 
     return np.sort(train), np.sort(test)
 
 
-def _by_group(groups: Rows, test_fraction: float, seed: int) -> Rows:
+def _by_group(groups: RowNumbers, test_fraction: float, seed: int) -> RowNumbers:
     from sklearn.model_selection import GroupShuffleSplit
 
     chooser = GroupShuffleSplit(
@@ -70,7 +70,7 @@ def _by_group(groups: Rows, test_fraction: float, seed: int) -> Rows:
     return np.sort(np.asarray(test, dtype=np.int64))
 
 
-def _by_class(y: Labels | None, n: int, test_fraction: float, seed: int, notes: list[str]) -> tuple[Rows, str]:
+def _by_class(y: Labels | None, n: int, test_fraction: float, seed: int, notes: list[str]) -> tuple[RowNumbers, str]:
     """Choose test rows from all classes that have a row to spare; add a note on those that have none."""
     from sklearn.model_selection import train_test_split
 

@@ -10,6 +10,8 @@ import torch
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
 
+BATCH_VALUES = 1 << 24  # of samples in one batch, so that wide ones do not fill the memory
+
 
 def embed(
     encode: Callable[[torch.Tensor], torch.Tensor],
@@ -22,6 +24,7 @@ def embed(
     """Return the embedding (n, o) of every row, in order.
 
     Batches reach ``encode`` on ``device`` in ``dtype``; the result is float64 if ``dtype`` is, and float32 otherwise.
+    A batch has fewer than ``batch_size`` rows where these are so wide that it would hold more than 2²⁴ values.
     A module passed as ``encode`` must already be in evaluation mode.
 
     >>> embed(lambda x: 2 * x, torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), batch_size=2)
@@ -35,6 +38,8 @@ def embed(
     if batch_size < 1:
         raise UserError(f"batch_size is {batch_size}, but must be at least 1.")
     kept = torch.float64 if dtype == torch.float64 else torch.float32
+    width = max(1, rows[torch.arange(1)].numel())
+    batch_size = min(batch_size, max(1, BATCH_VALUES // width))
     result = torch.empty(0)
     with torch.no_grad():
         for start in range(0, n, batch_size):

@@ -17,6 +17,7 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.evaluation import Scores, embed, evaluate
 from pinoise.experiments.recipes import RECIPES
+from pinoise.experiments.sources import check_scorable
 from pinoise.training.build import build_encoder
 from pinoise.training.device import check_device
 from pinoise.training.finished import FinishedRun
@@ -87,13 +88,6 @@ def _paths(values: Mapping[str, Any], before: str = "") -> Iterator[str]:
             yield before + key
 
 
-def check_labelled(data: Dataset) -> Dataset:
-    """Return the data set if it can score an embedding."""
-    if data.test is None or data.train.y is None or data.test.y is None:
-        raise UserError(f"{data.name} has no labels to score with: name their column with --label.")
-    return data
-
-
 def compare(
     datasets: Sequence[Dataset], plans: Plans, *, reporter: Callable[[str], Reporter] = lambda _: Quiet()
 ) -> Iterator[Cell]:
@@ -104,7 +98,7 @@ def compare(
         plans: the settings of every method and seed.
         reporter: makes the reporter of a fit from its title.
     """
-    for data in map(check_labelled, datasets):
+    for data in map(check_scorable, datasets):
         assert data.test is not None  # it was just checked
         standardizer = Standardizer.fit(data.train.x)
         train_rows, test_rows = (make_rows(part.x, standardizer) for part in (data.train, data.test))
@@ -149,7 +143,7 @@ def score(encode: nn.Module, data: Dataset, train_rows: Rows, test_rows: Rows, *
 
 def score_run(run: FinishedRun, data: Dataset, *, seed: int) -> dict[str, Scores]:
     """Score a finished run's embedding beside raw features and the encoder that it started from."""
-    check_labelled(data)
+    check_scorable(data)
     assert data.test is not None  # it was just checked
     train_rows, test_rows = (run.rows(part.x, where=data.name) for part in (data.train, data.test))
     encoders = {

@@ -3,16 +3,34 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeVar
 
 import torch
 from lightning_fabric import Fabric
+from lightning_fabric.strategies.ddp import DDPStrategy
+from lightning_fabric.utilities import rank_zero
+from torch import Tensor
 
 from pinoise.errors import UserError, unknown_choice
 from pinoise.training.settings import TrainingSettings
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
+T = TypeVar("T")
+
+
+class Processes(NamedTuple):
+    """How many processes train together."""
+
+    per_node: int
+    nodes: int
+
+    @property
+    def several(self) -> bool:
+        """Whether there is more than one."""
+        return self.per_node * self.nodes > 1
 
 
 def check_device(device: str) -> str:
@@ -49,12 +67,97 @@ def flushed_denormals() -> Iterator[None]:
         torch.set_flush_denormal(flushed_before)
 
 
-def make_fabric(settings: TrainingSettings) -> Fabric:
-    """Return the Fabric for these settings; under ``torchrun`` it joins the processes that are there."""
+def make_fabric(settings: TrainingSettings, *, together: bool = False) -> Fabric:
+    """Return the Fabric for these settings.
+
+    Args:
+        settings: device, precision and number of processes.
+        together: train in several processes, those that ``torchrun`` started or else those that the settings ask for;
+            it must then be launched. Otherwise this process trains alone.
+    """
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
+    accelerator = check_device(settings.device)
+    processes = find_processes(settings) if together else Processes(1, 1)
+    if not together and settings.devices * settings.nodes > 1:
+        raise UserError(
+            f"training.devices is {settings.devices} and training.nodes {settings.nodes}: "
+            "only 'pinoise train' trains in several processes; leave both at 1 here."
+        )
+    _check_processes(accelerator, processes)
     return Fabric(
-        accelerator=check_device(settings.device),
-        devices=settings.devices,
-        num_nodes=settings.nodes,
+        accelerator=accelerator,
+        # Buckets of gradients that are never rearranged are summed in the same order after a resume.
+        strategy=DDPStrategy(find_unused_parameters=True) if processes.several else "auto",
+        devices=processes.per_node,
+        num_nodes=processes.nodes,
         precision=settings.precision,
     )
+
+
+def find_processes(settings: TrainingSettings) -> Processes:
+    """Return the processes that ``torchrun`` started, or else those that the settings ask for.
+
+    >>> find_processes(TrainingSettings(devices=2))
+    Processes(per_node=2, nodes=1)
+    """
+    if not torch.distributed.is_available() or not torch.distributed.is_torchelastic_launched():
+        return Processes(settings.devices, settings.nodes)
+    per_node = int(os.environ["LOCAL_WORLD_SIZE"])
+    return Processes(per_node, int(os.environ["WORLD_SIZE"]) // per_node)
+
+
+def _check_processes(accelerator: str, processes: Processes) -> None:
+    if not processes.several:
+        return
+    if accelerator in ("auto", "mps") and torch.backends.mps.is_available():
+        raise UserError("device 'mps' serves one process only and several were asked for: use 'cpu'.")
+    gpus = torch.cuda.device_count()
+    if processes.per_node > gpus and (accelerator == "cuda" or (accelerator == "auto" and gpus)):
+        raise UserError(
+            f"{processes.per_node} processes were asked for and this machine has {gpus} GPU(s): "
+            "start fewer, or use device 'cpu'."
+        )
+
+
+def speaks() -> bool:
+    """Whether this process is the one of all that train together that talks to the user."""
+    return int(getattr(rank_zero.rank_zero_only, "rank", 0)) == 0
+
+
+def on_first(fabric: Fabric, work: Callable[[], T]) -> T:
+    """Do something in the first process alone, and give its result, or its complaint, to all.
+
+    >>> on_first(Fabric(accelerator="cpu", devices=1), lambda: 3)
+    3
+    """
+    outcome: tuple[T | None, Exception | None] = (None, None)
+    if fabric.is_global_zero:
+        try:
+            outcome = (work(), None)
+        except (UserError, OSError) as error:
+            outcome = (None, error)
+    result, complaint = fabric.broadcast(outcome)
+    if complaint is not None:
+        raise complaint
+    return result  # type: ignore[return-value]
+
+
+def any_process(fabric: Fabric, flag: bool) -> bool:
+    """Return, on every process, whether the flag is true on at least one; all must call it at the same step.
+
+    >>> any_process(Fabric(accelerator="cpu", devices=1), True)
+    True
+    """
+    if fabric.world_size == 1:
+        return flag
+    return bool(fabric.all_reduce(torch.tensor(float(flag), device=fabric.device), reduce_op="max"))
+
+
+def mean_over_processes(fabric: Fabric, value: Tensor) -> float:
+    """Return the mean of a scalar, the same on every process; all must call it at the same step.
+
+    >>> mean_over_processes(Fabric(accelerator="cpu", devices=1), torch.tensor(2.5))
+    2.5
+    """
+    mean: Any = fabric.all_reduce(value.clone(), reduce_op="mean")
+    return float(mean)

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
+from pinoise.strict_json import to_json
 from pinoise.training.checkpoint import sync
 
 
@@ -28,7 +29,7 @@ def write_text(path: Path, text: str) -> None:
 
 def write_json(path: Path, value: object) -> None:
     """Write a JSON file in one move."""
-    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+    write_text(path, to_json(value) + "\n")
 
 
 def read_json(path: Path) -> Any:

@@ -12,14 +12,14 @@ from pinoise.data.dataset import Dataset, Samples
 from pinoise.data.preparation import Preparation, TablePreparation, preparation_from_json
 from pinoise.data.readers import read_file, read_prepared
 from pinoise.data.rows import Rows, make_rows
-from pinoise.data.source import is_name, open_source
+from pinoise.data.source import fingerprint_parts, is_name, open_source
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.networks import MLPEncoder
 from pinoise.noise import PiNoise
 from pinoise.training.build import build_encoder, build_noise
 from pinoise.training.files import read_json, read_tensors, standardizer_from
-from pinoise.training.run import read_config
+from pinoise.training.run import open_data, read_config
 from pinoise.training.settings import PiSettings, Settings
 
 
@@ -33,17 +33,36 @@ class FinishedRun:
     encoder: MLPEncoder
     noise: PiNoise | None
     preparation: Preparation | None
+    fingerprint: str  # of the run's own data
 
-    def read(self, source: str, *, label: str | None = None, labelled: bool = True) -> Dataset:
+    def was_trained_on(self, source: str) -> bool:
+        """Whether this names the data that the run was trained on."""
+        own = self.settings.data.source
+        if is_name(source) or is_name(own):
+            return source == own
+        return Path(source).expanduser().resolve() == Path(own)  # a run stores the full path
+
+    def own_data(self, *, progress: bool = False) -> Dataset:
+        """Return the run's own data as it was trained on, with the test rows that it has not seen."""
+        data, _ = open_data(self.settings.data, progress=progress)
+        if fingerprint_parts(data) != self.fingerprint:
+            raise UserError(
+                f"{self.settings.data.source} has changed since {self.path} began, so the rows that it was trained on "
+                "are not known: restore it, or start a new run for it."
+            )
+        return data
+
+    def read(self, source: str, *, label: str | None = None, labelled: bool = True, progress: bool = False) -> Dataset:
         """Read a file, or a data set of the catalogue, exactly as the training data was read.
 
         Args:
             source: a file or a name.
             label: the label's column, for a run whose training file had none.
             labelled: whether labels are wanted at all.
+            progress: whether a download shows a bar.
         """
         if is_name(source) or self.preparation is None:
-            return open_source(source, label=label)[0]
+            return open_source(source, label=label, progress=progress)[0]
         data = read_prepared(source, self.preparation, labelled=labelled)
         if label is None or not labelled or label == getattr(self.preparation, "label", None):
             return data
@@ -79,7 +98,8 @@ def load_run(path: str | Path) -> FinishedRun:
         live = torch.from_numpy(standardizer.live).to(torch.get_default_dtype())
         noise = build_noise(settings, live, encoder)
         _load_into(noise, path / "noise.safetensors")
-    stored = _stored_preparation(path / "data.json")
+    record = _data_record(path / "data.json")
+    stored = record["preparation"]
     return FinishedRun(
         path=path,
         settings=settings,
@@ -87,15 +107,15 @@ def load_run(path: str | Path) -> FinishedRun:
         encoder=encoder.eval(),
         noise=None if noise is None else noise.eval(),
         preparation=None if stored is None else preparation_from_json(stored),
+        fingerprint=str(record.get("fingerprint")),
     )
 
 
-def _stored_preparation(path: Path) -> dict[str, Any] | None:
+def _data_record(path: Path) -> dict[str, Any]:
     record = read_json(path)
     if not isinstance(record, dict) or not isinstance(record.get("preparation", ""), dict | None):
         raise UserError(f"{path} does not say how the training data was read: the run folder is damaged.")
-    stored: dict[str, Any] | None = record["preparation"]
-    return stored
+    return record
 
 
 def _load_standardizer(path: Path) -> Standardizer:

@@ -17,7 +17,7 @@ from torch import Tensor
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
 from pinoise.information import NoiseSummary, summarise_noise
-from pinoise.training.device import flushed_denormals
+from pinoise.training.device import any_process, flushed_denormals, mean_over_processes
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.settings import TrainingSettings
 from pinoise.training.state import TRAINING, Progress, Record, load_state, save_state, seed_of
@@ -25,6 +25,7 @@ from pinoise.views import Batch
 
 _PROBE_ROWS = 256
 _CHECK_EVERY = 50  # steps between looks at the loss, each of which waits for the device
+_AGREE_EVERY = 10  # steps between the moments at which several processes may agree to stop
 
 
 class Reporter(Protocol):
@@ -76,7 +77,8 @@ def train(
         reporter: who is told how it goes.
         checkpoints: the folder to save the state in, every ``settings.checkpoint_every`` steps and at the end.
         resume_from: a checkpoint to go on from.
-        should_stop: asked after every step; when true the state is saved and ``Interrupted`` raised.
+        should_stop: asked after every step; when true the state is saved and ``Interrupted`` raised. Several processes
+            stop together, within ten steps of the first that wants to.
     """
     per_epoch, batch_size = plan_epoch(len(rows), settings.batch_size, fabric.world_size)
     last_step = per_epoch * settings.epochs
@@ -105,16 +107,18 @@ def train(
 
         done = step + 1
         loss_sum = loss.detach() + (loss_sum if position else 0)
-        ends_epoch, stops = position + 1 == per_epoch, should_stop() and done < last_step
-        saves = checkpoints is not None and (done % settings.checkpoint_every == 0 or done == last_step or stops)
+        ends_epoch, ends, wants_stop = position + 1 == per_epoch, done == last_step, should_stop()
+        agrees = not ends and (fabric.world_size == 1 or done % _AGREE_EVERY == 0)
+        stops = agrees and any_process(fabric, wants_stop)
+        saves = checkpoints is not None and (done % settings.checkpoint_every == 0 or ends or stops)
         if ends_epoch or saves or done % _CHECK_EVERY == 0:
-            _check_finite(model, loss_sum, done, settings)
+            sound = math.isfinite(float(loss_sum)) and (not (saves or ends) or not broken_weights(model))
+            if any_process(fabric, not sound):
+                raise _diverged(model, done, settings)
         progress.step, progress.seconds = done, time.perf_counter() - began
         if ends_epoch:
-            noise = noise_summary(model, probe)
-            progress.history.append(
-                Record(epoch + 1, done, float(loss_sum) / per_epoch, *noise, round(progress.seconds, 3))
-            )
+            loss, noise = mean_over_processes(fabric, loss_sum) / per_epoch, noise_summary(model, probe)
+            progress.history.append(Record(epoch + 1, done, loss, *noise, round(progress.seconds, 3)))
             reporter.epoch(progress.history[-1])
         reporter.step(done)
         if saves and checkpoints is not None:
@@ -152,18 +156,21 @@ def shuffled_rows(n_rows: int, *, seed: int, epoch: int) -> Tensor:
 
 
 def make_optimizer(model: ContrastiveModel, settings: TrainingSettings, device: torch.device) -> torch.optim.Adam:
-    """Return fused Adam over θ and, with a learning rate of its own if asked, ψ."""
+    """Return fused Adam over θ and, with a learning rate of its own if asked, ψ; frozen weights are left out."""
     psi = [] if model.noise is None else [p for p in model.noise.parameters() if p.requires_grad]
     of_psi = {id(p) for p in psi}
-    groups: list[dict[str, Any]] = [{"params": [p for p in model.parameters() if id(p) not in of_psi]}]
+    groups: list[dict[str, Any]] = [
+        {"params": [p for p in model.parameters() if p.requires_grad and id(p) not in of_psi]}
+    ]
     if psi:
         groups.append({"params": psi, "lr": settings.noise_learning_rate or settings.learning_rate})
     return torch.optim.Adam(groups, lr=settings.learning_rate, fused=device.type in ("cpu", "cuda"))
 
 
 def probe_rows(rows: Rows) -> Tensor:
-    """Return the samples on which noise is measured, always the same."""
-    return rows[torch.arange(min(_PROBE_ROWS, len(rows)))]
+    """Return the samples on which noise is measured, always the same, from all over a file that may be sorted."""
+    size = min(_PROBE_ROWS, len(rows))
+    return rows[torch.arange(size) * len(rows) // size]
 
 
 @torch.no_grad()
@@ -175,12 +182,24 @@ def noise_summary(model: ContrastiveModel, x: Tensor) -> NoiseSummary:
     return summarise_noise(noise.relative_scale(x), noise.feature_scale > 0)
 
 
-def _check_finite(model: ContrastiveModel, loss_sum: Tensor, step: int, settings: TrainingSettings) -> None:
-    if math.isfinite(float(loss_sum)):
-        return
-    bad = [name for name, p in model.named_parameters() if not bool(torch.isfinite(p).all())]
-    noise_broke = bad and all(name.startswith("pairing.") for name in bad)
-    raise DivergedError(
+@torch.no_grad()
+def broken_weights(model: torch.nn.Module) -> list[str]:
+    """Return the names of the weights that hold anything but finite numbers.
+
+    >>> layer = torch.nn.Linear(2, 1)
+    >>> _ = layer.bias.data.fill_(math.nan)
+    >>> broken_weights(layer)
+    ['bias']
+    """
+    names, weights = zip(*model.named_parameters(), strict=True)
+    finite = torch.stack([torch.isfinite(weight).all() for weight in weights]).tolist()  # waits for the device once
+    return [name for name, sound in zip(names, finite, strict=True) if not sound]
+
+
+def _diverged(model: ContrastiveModel, step: int, settings: TrainingSettings) -> DivergedError:
+    broken = broken_weights(model)
+    noise_broke = broken and all(name.startswith("pairing.") for name in broken)
+    return DivergedError(
         f"the loss is no longer a finite number by step {step}"
         f"{'; the noise generator broke first' if noise_broke else ''}: "
         f"lower the learning rate (now {settings.learning_rate:g}) or raise the temperature."

@@ -26,6 +26,7 @@ class ContrastiveModel(nn.Module):
     >>> from pinoise.methods import SimCLR
     >>> from pinoise.networks import MLPEncoder, ProjectionHead
     >>> from pinoise.noise import Paper
+    >>> from pinoise.views import PiNoiseView
     >>> model = ContrastiveModel(
     ...     pairing=Pairing("identity-noise", noise=PiNoiseView(PiNoise(3, hidden=4))),
     ...     method=SimCLR(MLPEncoder((3,), hidden=4, out_features=2), ProjectionHead(2)),

@@ -13,12 +13,12 @@ import yaml
 from pinoise.data.dataset import Dataset
 from pinoise.data.preparation import Preparation
 from pinoise.data.rows import make_rows
-from pinoise.data.source import fingerprint, is_name, open_source
+from pinoise.data.source import fingerprint_parts, is_name, open_for_training
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.information import HealthFlag
 from pinoise.training.checkpoint import find_checkpoint
-from pinoise.training.device import make_fabric
+from pinoise.training.device import make_fabric, on_first
 from pinoise.training.environment import describe_environment
 from pinoise.training.files import read_json, standardizer_tensors, write_json, write_tensors, write_text
 from pinoise.training.fit import noise_health, seeded_model
@@ -26,7 +26,8 @@ from pinoise.training.logs import RunLog
 from pinoise.training.loop import Reporter, train
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.parse import parse_settings, read_yaml
-from pinoise.training.settings import Settings
+from pinoise.training.progress import Quiet
+from pinoise.training.settings import DataSettings, Settings
 from pinoise.training.state import Record
 
 
@@ -67,7 +68,7 @@ def write_config(path: Path, settings: Settings) -> None:
     """Write ``config.yaml``, in which a data file has its full path, so that it is found from any folder."""
     values = settings.model_dump(mode="json")
     if not is_name(settings.data.source):
-        values["data"]["source"] = str(Path(settings.data.source).resolve())
+        values["data"]["source"] = str(Path(settings.data.source).expanduser().resolve())
     write_text(path / "config.yaml", yaml.safe_dump(values, sort_keys=False))
 
 
@@ -79,6 +80,19 @@ def read_config(path: Path) -> Settings:
     return parse_settings(read_yaml(config))
 
 
+def open_data(settings: DataSettings, *, progress: bool = False) -> tuple[Dataset, Preparation | None]:
+    """Open a run's data: the one way in for training, for scoring a run on its own data and for comparisons."""
+    return open_for_training(
+        settings.source,
+        label=settings.label,
+        missing=settings.missing,
+        categorical=settings.categorical,
+        drop=settings.drop,
+        rows=settings.rows,
+        progress=progress,
+    )
+
+
 def run_training(
     path: Path,
     settings: Settings,
@@ -86,6 +100,7 @@ def run_training(
     reporter: Reporter,
     should_stop: Callable[[], bool] = lambda: False,
     tell: Callable[[str], None] = lambda _: None,
+    progress: bool = False,
 ) -> Outcome:
     """Train in a run folder from wherever it stands: from the start, or from its newest sound checkpoint.
 
@@ -98,27 +113,25 @@ def run_training(
         reporter: who is told how training goes.
         should_stop: asked after every step.
         tell: who is told, before training, what was done to the data and to a damaged checkpoint.
+        progress: whether a download of the data shows a bar.
     """
-    data, preparation = open_source(
-        settings.data.source,
-        label=settings.data.label,
-        missing=settings.data.missing,
-        categorical=settings.data.categorical,
-        drop=settings.data.drop,
-        rows=settings.data.rows,
-    )
-    for note in data.notes:
-        tell(note)
-    fabric = make_fabric(settings.training)
+    data, preparation = open_data(settings.data, progress=progress)
+    fabric = make_fabric(settings.training, together=True)
     fabric.launch()
+    for note in data.notes if fabric.is_global_zero else ():
+        tell(note)
     standardizer = Standardizer.fit(data.train.x)
     rows = make_rows(data.train.x, standardizer)
+    record = _describe_data(settings, data, preparation)
+    del data  # rows in memory are a copy, so this one need not stay beside it
     model = seeded_model(settings, standardizer, rows)
-    if fabric.is_global_zero:
-        _settle_folder(path, settings, data, preparation)
-    fabric.barrier()
-    checkpoint, complaint = find_checkpoint(path / "checkpoints")
-    if complaint:
+
+    def settle() -> tuple[Path | None, str | None]:
+        _settle_folder(path, settings, record)
+        return find_checkpoint(path / "checkpoints")
+
+    checkpoint, complaint = on_first(fabric, settle)
+    if complaint and fabric.is_global_zero:
         tell(complaint)
     log = RunLog(path, reporter) if fabric.is_global_zero else None
     try:
@@ -127,7 +140,7 @@ def run_training(
             rows,
             settings.training,
             fabric=fabric,
-            reporter=log or reporter,
+            reporter=log or Quiet(),
             checkpoints=path / "checkpoints",
             resume_from=checkpoint,
             should_stop=should_stop,
@@ -140,18 +153,22 @@ def run_training(
     return Outcome(history=history, flags=noise_health(model, rows))
 
 
-def _settle_folder(path: Path, settings: Settings, data: Dataset, preparation: Preparation | None) -> None:
-    """Write down what the run does and learns from, or check that a run that goes on still finds the same."""
-    record: dict[str, Any] = {
+def _describe_data(settings: Settings, data: Dataset, preparation: Preparation | None) -> dict[str, Any]:
+    """Return what a run folder says about its data: which rows were trained on, and how to read others like them."""
+    return {
         "source": settings.data.source,
         "rows": len(data.train),
         "shape": list(data.shape),
-        "fingerprint": fingerprint(data.train.x),
+        "fingerprint": fingerprint_parts(data),
         "feature_names": None if data.feature_names is None else list(data.feature_names),
         "class_names": None if data.class_names is None else list(data.class_names),
         "notes": list(data.notes),
         "preparation": None if preparation is None else preparation.to_json(),
     }
+
+
+def _settle_folder(path: Path, settings: Settings, record: dict[str, Any]) -> None:
+    """Write down what the run does and learns from, or check that a run that goes on still finds the same."""
     if not (path / "config.yaml").exists():
         create_folder(path, settings)
     (path / "checkpoints").mkdir(exist_ok=True)

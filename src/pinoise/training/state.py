@@ -50,18 +50,17 @@ def seed_of(seed: int, purpose: int, rank: int = 0) -> int:
 
 def save_state(fabric: Fabric, folder: Path, model: Any, optimizer: Any, progress: Progress) -> None:
     """Write a checkpoint from which training goes on exactly; every process must call it."""
-    # One row per process; on a single one all_gather adds no dimension.
-    random: Any = fabric.all_gather(_random_state(fabric))
     save_checkpoint(
         fabric,
         folder,
         {
             "model": model,
             "optimizer": optimizer,
-            "random": random.reshape(fabric.world_size, -1).cpu(),
+            "precision": fabric.strategy.precision.state_dict(),  # the scale of gradients in 16-mixed
+            "random": _per_process(fabric, _random_state(fabric)),
             "step": progress.step,
             "seconds": progress.seconds,
-            "loss_sum": progress.loss_sum.detach().cpu(),
+            "loss_sum": _per_process(fabric, progress.loss_sum.detach()),
             "history": [tuple(record) for record in progress.history],
         },
     )
@@ -75,13 +74,22 @@ def load_state(fabric: Fabric, path: Path, model: Any, optimizer: Any) -> Progre
             f"{path} was written by {len(rest['random'])} processes and this run has {fabric.world_size}: "
             "resume with the same number."
         )
+    if rest["precision"]:
+        fabric.strategy.precision.load_state_dict(rest["precision"])
     _set_random_state(fabric, rest["random"][fabric.global_rank])
     return Progress(
         step=rest["step"],
         seconds=rest["seconds"],
-        loss_sum=rest["loss_sum"],
+        loss_sum=rest["loss_sum"][fabric.global_rank].squeeze(),
         history=[Record(*line) for line in rest["history"]],
     )
+
+
+def _per_process(fabric: Fabric, tensor: Tensor) -> Tensor:
+    """Return one row per process, where all_gather would add no dimension for a single one."""
+    gathered: Any = fabric.all_gather(tensor)
+    rows: Tensor = gathered.reshape(fabric.world_size, -1).cpu()
+    return rows
 
 
 def _random_state(fabric: Fabric) -> Tensor:
@@ -93,6 +101,6 @@ def _random_state(fabric: Fabric) -> Tensor:
 
 def _set_random_state(fabric: Fabric, state: Tensor) -> None:
     size = len(torch.get_rng_state())
-    torch.set_rng_state(state[:size])
+    torch.set_rng_state(state[:size].clone())  # a view into other processes' states would crash it
     if fabric.device.type == "cuda":
-        torch.cuda.set_rng_state(state[size:], fabric.device)
+        torch.cuda.set_rng_state(state[size:].clone(), fabric.device)

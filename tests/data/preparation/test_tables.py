@@ -18,7 +18,7 @@ def learned(columns: dict[str, Any], **options: Any) -> tuple[TablePreparation, 
     return learn_table(pa.table(columns), where="a.csv", **options)
 
 
-def test_numbers_of_every_kind_become_float32() -> None:
+def test_numbers_of_every_kind_become_float64() -> None:
     table = pa.table(
         {
             "i": pa.array([1, 2], pa.int8()),
@@ -28,8 +28,8 @@ def test_numbers_of_every_kind_become_float32() -> None:
         }
     )
     x = learn_table(table)[0].apply(table).x
-    assert x.dtype == np.float32
-    np.testing.assert_array_equal(x, np.array([[1, 2.0**63, 1.5, 0.5], [2, 1, 2.25, 1.5]], dtype=np.float32))
+    assert x.dtype == np.float64
+    np.testing.assert_array_equal(x, np.array([[1, 2.0**63, 1.5, 0.5], [2, 1, 2.25, 1.5]]))
 
 
 def test_text_truth_values_and_dictionaries_become_one_feature_per_value() -> None:

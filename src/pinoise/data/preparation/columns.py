@@ -15,6 +15,7 @@ from pinoise.errors import UserError
 
 MISSING, OTHER = "missing", "other"
 MOSTLY = 0.5  # a text column with this share of numbers is a numeric column with mistakes in it
+LARGEST = float(np.finfo(np.float32).max)  # so that squares, and sums of them, stay finite
 IDENTIFIER = 0.9  # share of distinct values above which a long list of categories names rows, not groups
 
 ColumnKind = Literal["number", "text", "boolean", "empty"]
@@ -40,7 +41,7 @@ class NumericColumn:
         """The names of the column's features."""
         return (self.name,)
 
-    def encode(self, column: Any, out: npt.NDArray[np.float32], *, refuse_missing: bool, where: str) -> Encoded:
+    def encode(self, column: Any, out: npt.NDArray[np.float64], *, refuse_missing: bool, where: str) -> Encoded:
         """Write the column's features into ``out`` of shape (rows, 1)."""
         values = numbers_of(column, self.name, where=where)
         missing = np.isnan(values)
@@ -48,15 +49,14 @@ class NumericColumn:
         if count and refuse_missing:
             raise _missing_cell(self.name, int(np.argmax(missing)), where)
         values[missing] = self.fill
-        with np.errstate(over="ignore"):
-            out[:, 0] = values
-        large = np.isinf(out[:, 0])
+        large = np.abs(values) > LARGEST
         if large.any():
             row = int(np.argmax(large))
             raise UserError(
-                f"{where}: column {self.name!r}, data row {row + 1} holds {values[row]:g}, which is too large for a "
-                "32-bit float: rescale the column."
+                f"{where}: column {self.name!r}, data row {row + 1} holds {values[row]:g}, which is too large "
+                f"(beyond ±{LARGEST:.1e}): rescale the column."
             )
+        out[:, 0] = values
         return Encoded(missing=count)
 
 
@@ -75,7 +75,7 @@ class CategoricalColumn:
         """The names of the column's features."""
         return tuple(f"{self.name}={category}" for category in self.categories)
 
-    def encode(self, column: Any, out: npt.NDArray[np.float32], *, refuse_missing: bool, where: str) -> Encoded:
+    def encode(self, column: Any, out: npt.NDArray[np.float64], *, refuse_missing: bool, where: str) -> Encoded:
         """Write the column's features into ``out`` of shape (rows, categories)."""
         text = self._text(column, where)
         if text.null_count and refuse_missing:

@@ -23,7 +23,7 @@ MissingPolicy = Literal["median", "mean", "zero", "error"]
 class Prepared(NamedTuple):
     """A table's features, class numbers where it has labels, and what was done to it."""
 
-    x: npt.NDArray[np.float32]
+    x: npt.NDArray[np.float64]  # a time in seconds needs more digits than float32 has
     y: Labels | None
     notes: tuple[str, ...]
 
@@ -74,7 +74,7 @@ class TablePreparation:
             raise UserError(f"{where} lacks {counted(len(absent), 'column')} of the training table: {listed(absent)}.")
         if table.num_rows == 0:
             raise UserError(f"{where} has no rows.")
-        x = np.empty((table.num_rows, len(self.feature_names)), dtype=np.float32)
+        x = np.empty((table.num_rows, len(self.feature_names)), dtype=np.float64)
         notes = self._ignored(names)
         filled: dict[str, int] = {}
         blank: dict[str, int] = {}

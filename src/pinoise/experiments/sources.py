@@ -1,0 +1,70 @@
+"""Labelled data to score embeddings on, always with rows that no encoder was trained on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from pinoise.data.dataset import Dataset
+from pinoise.data.source import is_name
+from pinoise.data.splitting import split
+from pinoise.errors import UserError
+from pinoise.training.finished import FinishedRun
+from pinoise.training.run import open_data
+from pinoise.training.settings import DataSettings
+
+
+def check_scorable(data: Dataset) -> Dataset:
+    """Return the data set if it can score an embedding."""
+    if data.test is None or data.train.y is None or data.test.y is None:
+        raise UserError(f"{data.name} has no labels to score with: name their column with --label.")
+    return data
+
+
+def open_compared(
+    sources: Sequence[str], settings: DataSettings, *, label: str | None = None, progress: bool = False
+) -> list[Dataset]:
+    """Return the data sets of a comparison, each once, as a run with these settings would be trained on them.
+
+    Args:
+        sources: names and files.
+        settings: how files are read and how many rows to train on; their own source and label do not count.
+        label: the label's column in files; names know theirs, so beside a file they do without it.
+        progress: whether downloads show a bar.
+    """
+    has_file = not all(is_name(source) for source in sources)
+    return [
+        check_scorable(
+            open_data(
+                settings.model_copy(
+                    update={"source": source, "label": None if is_name(source) and has_file else label}
+                ),
+                progress=progress,
+            )[0]
+        )
+        for source in dict.fromkeys(sources)
+    ]
+
+
+def open_scored(
+    run: FinishedRun, source: str | None = None, *, label: str | None = None, progress: bool = False
+) -> Dataset:
+    """Return the data to score a run on: its own, split as in training, or another source.
+
+    Args:
+        run: a finished run.
+        source: a name or a file; the run's own if None.
+        label: the label's column, where it is not the one that the run was told in training.
+        progress: whether downloads show a bar.
+    """
+    own = source is None or run.was_trained_on(source)
+    if own and label in (None, run.settings.data.label):
+        return check_scorable(run.own_data(progress=progress))
+    data = run.read(source or run.settings.data.source, label=label, progress=progress)
+    if data.train.y is not None:
+        data = split(data)
+    if own:
+        seen = f"{run.path} was trained on rows that are scored here: train with --label {label} to hold them out"
+        data = replace(data, notes=(*data.notes, seen))
+        data = data if run.settings.data.rows is None else data.head(run.settings.data.rows)
+    return check_scorable(data)

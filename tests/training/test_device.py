@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from lightning_fabric.strategies.ddp import DDPStrategy
+from lightning_fabric.strategies.single_device import SingleDeviceStrategy
+
+from pinoise.errors import UserError
+from pinoise.training.device import Processes, check_device, find_processes, make_fabric
+from pinoise.training.settings import TrainingSettings
+
+
+@pytest.fixture
+def torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The environment of the fourth of four processes, two on each of two nodes."""
+    for name, value in {
+        "TORCHELASTIC_RUN_ID": "run",
+        "WORLD_SIZE": "4",
+        "LOCAL_WORLD_SIZE": "2",
+        "RANK": "3",
+        "LOCAL_RANK": "1",
+        "GROUP_RANK": "1",
+        "MASTER_ADDR": "localhost",
+        "MASTER_PORT": "29500",
+    }.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr("lightning_fabric.utilities.rank_zero.rank_zero_only.rank", 0)  # restored afterwards
+
+
+@pytest.mark.usefixtures("torchrun")
+def test_the_processes_of_torchrun_count_and_not_the_settings() -> None:
+    assert find_processes(TrainingSettings(devices=8)) == Processes(per_node=2, nodes=2)
+    fabric = make_fabric(TrainingSettings(device="cpu"), together=True)
+    assert isinstance(fabric.strategy, DDPStrategy)
+    assert (fabric.world_size, fabric.global_rank) == (4, 3)
+
+
+@pytest.mark.usefixtures("torchrun")
+def test_a_fit_in_memory_trains_alone_even_under_torchrun() -> None:
+    fabric = make_fabric(TrainingSettings(device="cpu"))
+    assert isinstance(fabric.strategy, SingleDeviceStrategy)
+    assert fabric.world_size == 1
+
+
+def test_without_torchrun_the_settings_count() -> None:
+    assert find_processes(TrainingSettings(devices=2, nodes=3)) == Processes(per_node=2, nodes=3)
+    assert isinstance(make_fabric(TrainingSettings(device="cpu"), together=True).strategy, SingleDeviceStrategy)
+
+
+def test_a_world_size_that_others_left_behind_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WORLD_SIZE", "4")
+    assert find_processes(TrainingSettings()) == Processes(per_node=1, nodes=1)
+
+
+def test_a_fit_in_memory_refuses_several_devices() -> None:
+    with pytest.raises(UserError, match=r"training\.devices is 2 and training\.nodes 1: only 'pinoise train'"):
+        make_fabric(TrainingSettings(device="cpu", devices=2))
+
+
+def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    for device in ("auto", "cuda"):
+        with pytest.raises(UserError, match=r"2 processes were asked for and this machine has 1 GPU\(s\)"):
+            make_fabric(TrainingSettings(device=device, devices=2), together=True)
+
+
+def test_several_processes_cannot_share_mps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
+    for device in ("auto", "mps"):
+        with pytest.raises(UserError, match="'mps' serves one process only"):
+            make_fabric(TrainingSettings(device=device, devices=2), together=True)
+
+
+def test_an_unknown_or_absent_device_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UserError, match="unknown device 'gpu'"):
+        check_device("gpu")
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(UserError, match="this machine has none: use 'cpu' or 'auto'"):
+        check_device("cuda")
