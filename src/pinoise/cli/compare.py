@@ -10,7 +10,6 @@ from pinoise.cli.console import SCORE_TITLES, note, on_terminal, print_json, pri
 from pinoise.cli.options import (
     BatchOption,
     DeviceOption,
-    EpochsOption,
     JsonOption,
     LabelOption,
     RowsOption,
@@ -38,7 +37,7 @@ def compare(
         list[int] | None,
         typer.Option("--seeds", help="One number is how many seeds, several are the seeds; 3 if not given."),
     ] = None,
-    epochs: EpochsOption = None,
+    epochs: Annotated[int, typer.Option("--epochs", help="How often every fit sees every row.")] = 20,
     batch_size: BatchOption = None,
     rows: RowsOption = None,
     device: DeviceOption = None,
