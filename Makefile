@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
+API = $(addprefix pinoise.,estimator noise views networks methods information data training evaluation experiments)
 
 .PHONY: setup demo test lint bench docs clean
 
@@ -28,7 +29,7 @@ bench: setup
 	$(BIN)/python benchmarks/step_cost.py
 
 docs: setup
-	$(BIN)/pdoc --docformat google --output-directory build/docs pinoise
+	$(BIN)/pdoc --docformat google --output-directory build/docs $(API)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
