@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,19 @@ def test_the_newest_checkpoint_is_found_and_the_one_before_is_kept(tmp_path: Pat
     assert stored(path) == 3
     assert stored(tmp_path / "previous.ckpt") == 2
     assert sorted(file.name for file in tmp_path.iterdir()) == ["last.ckpt", "previous.ckpt"]
+
+
+def test_a_checkpoint_that_cannot_be_written_keeps_the_earlier_one_and_leaves_no_half_file(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))  # as a disk without room
+    try:
+        with pytest.raises(UserError, match=r"cannot take a checkpoint .*: make room and go on by --resume"):
+            save(tmp_path, 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert [file.name for file in tmp_path.iterdir()] == ["last.ckpt"]
+    assert stored(tmp_path / "last.ckpt") == 1
 
 
 def test_no_checkpoint_is_no_error(tmp_path: Path) -> None:

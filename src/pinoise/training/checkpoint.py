@@ -18,7 +18,14 @@ PREVIOUS = "previous.ckpt"
 def save_checkpoint(fabric: Fabric, folder: Path, state: dict[str, Any]) -> None:
     """Write ``last.ckpt``, keeping the one before it as ``previous.ckpt``."""
     partial = folder / "partial.ckpt"
-    fabric.save(partial, state)
+    try:
+        fabric.save(partial, state)
+    except (OSError, RuntimeError) as error:  # torch's writer raises the latter when a disk is full
+        partial.unlink(missing_ok=True)
+        reason = getattr(error, "strerror", None) or "the file could not be written"
+        raise UserError(
+            f"{folder} cannot take a checkpoint ({reason}): make room and go on by --resume; earlier ones are kept."
+        ) from error
     if fabric.is_global_zero:
         sync(partial)
         last = folder / LAST
