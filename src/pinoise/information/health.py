@@ -2,18 +2,67 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
+import torch
 from torch import Tensor
+from torch.nn import functional as F
+
+from pinoise.errors import UserError
 
 SHRINK_BELOW = 0.05
+PARKING_BELOW = 0.2
+CLEAN_BELOW = 0.02
+# Different samples at a mean cosine of .9975. Untrained networks, whose embeddings have a large common part, are above
+# .25, and so are trained ones; .9 and more is usual.
+SPREAD_BELOW = 0.05
+# A line has 1, two even directions have 2. Embeddings of a single feature, bent by the encoder, are near 2 already.
+RANK_BELOW = 1.5
+LOSS_FLOOR_WITHIN = 0.01
+LOSS_ZERO_BELOW = 1e-3
+_ROUNDING = 1e-6  # singular values below this share of the largest possible one are rounding
+
+FLAGS: dict[str, str] = {
+    "shrink": f"the learned noise vanished: its median σ is below {SHRINK_BELOW} standard deviations",
+    "parking": f"the noise sits on a few features: less than {PARKING_BELOW:.0%} of them take part",
+    "clean-channel": f"some feature has nearly no noise, less than {CLEAN_BELOW:.0%} of the median feature's",
+    "embedding-collapse": "the embeddings of different samples are nearly equal or lie along one line",
+    "loss-floor": "the loss is that of guessing, log(2m − 1): no sample is told apart from another",
+    "loss-zero": f"the loss is below {LOSS_ZERO_BELOW}: the views are too easy to match to teach anything",
+    "non-finite": "a measured number is infinite or not a number",
+}
 
 
-class NoiseSummary(NamedTuple):
-    """The size of learned noise, in units of each feature's standard deviation, over live features."""
+class NoiseMetrics(NamedTuple):
+    """The size of learned noise, in units of each feature's standard deviation, and how it is shared by live features.
+
+    Attributes:
+        sigma_mean: mean σ over samples and features.
+        sigma_median: median σ over samples and features.
+        participation: (Σσ)² / (d Σσ²) of the features' mean σ: 1 when even, 1/d when on one feature, 0 without noise.
+        cleanest: the smallest of the features' mean σ over their median, 0 without noise.
+    """
 
     sigma_mean: float
     sigma_median: float
+    participation: float
+    cleanest: float
+
+
+class EmbeddingMetrics(NamedTuple):
+    """How embeddings on the unit sphere fill it.
+
+    Attributes:
+        effective_rank: exp of the entropy of their centred matrix's singular values, taken as shares: 1 along a line.
+            Centring keeps a common part, which ReLU gives any embedding, from hiding the rest.
+        possible_rank: what the effective rank can be at most, given the numbers of samples and dimensions.
+        spread: √o times the mean standard deviation of a dimension: 1 when isotropic, 0 when all are equal.
+    """
+
+    effective_rank: float
+    possible_rank: int
+    spread: float
 
 
 class HealthFlag(NamedTuple):
@@ -23,30 +72,136 @@ class HealthFlag(NamedTuple):
     meaning: str
 
 
-def summarise_noise(relative_scale: Tensor, live: Tensor) -> NoiseSummary:
-    """Summarise σ (m, *shape) over the live features (*shape).
+def measure_noise(relative_scale: Tensor, live: Tensor) -> NoiseMetrics:
+    """Measure σ (m, *shape) over the live features (*shape), waiting for the device once.
 
-    >>> import torch
-    >>> summarise_noise(torch.tensor([[1.0, 0.0, 3.0]]), torch.tensor([True, False, True]))
-    NoiseSummary(sigma_mean=2.0, sigma_median=1.0)
+    >>> measure_noise(torch.tensor([[2.0, 0.0, 2.0]]), torch.tensor([True, False, True]))
+    NoiseMetrics(sigma_mean=2.0, sigma_median=2.0, participation=1.0, cleanest=1.0)
     """
-    sigma = relative_scale[:, live]
-    return NoiseSummary(float(sigma.mean()), float(sigma.median()))
+    sigma = relative_scale.detach().flatten(1).float()  # (m, d)
+    alive = live.flatten()
+    if alive.shape != sigma.shape[1:]:
+        raise UserError(f"σ has {sigma.shape[1]} features and the mask of live ones {len(alive)}: they must agree.")
+    feature = sigma.mean(0).where(alive, 0)  # (d,)
+    count = alive.sum()
+    tiny = torch.finfo(feature.dtype).tiny
+    share = feature / feature.amax().clamp(min=tiny)  # its square neither overflows nor vanishes
+    smallest = feature.where(alive, math.inf).amin()
+    numbers = torch.stack(
+        [
+            feature.sum() / count,
+            sigma.where(alive, math.nan).nanmedian(),
+            share.sum() ** 2 / (count * share.square().sum()).clamp(min=tiny),
+            smallest / feature.where(alive, math.nan).nanmedian().clamp(min=tiny),
+            count,
+        ]
+    ).tolist()
+    if not numbers.pop():
+        raise UserError("no feature varies, so there is no noise to measure: look at the data.")
+    return NoiseMetrics(*numbers)
 
 
-def check_noise(summary: NoiseSummary) -> list[HealthFlag]:
-    """Return the flags that the noise raises.
+def measure_embedding(z: Tensor) -> EmbeddingMetrics:
+    """Measure the embeddings (m, o) of m different samples; numbers that are not finite give nan.
 
-    >>> [flag.name for flag in check_noise(NoiseSummary(0.2, 0.01))]
+    >>> metrics = measure_embedding(torch.tensor([[3.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -2.0]]))  # a cross
+    >>> round(metrics.effective_rank, 4), metrics.possible_rank, round(metrics.spread, 4)
+    (2.0, 2, 1.0)
+    """
+    if z.ndim != 2 or len(z) < 2 or not z.shape[1]:
+        raise UserError(f"embeddings have the shape {tuple(z.shape)}: give those of at least 2 samples, one per row.")
+    z = z.detach().float()
+    m, o = z.shape
+    finite = z.isfinite().all()
+    unit = F.normalize(z.where(finite, 0), dim=1)
+    centred = unit - unit.mean(0)
+    singular = torch.linalg.svdvals(centred) / m**0.5
+    singular = singular.where(singular > _ROUNDING, 0)
+    share = singular / singular.sum().clamp(min=_ROUNDING)
+    spread = o**0.5 * centred.square().mean(0).sqrt().mean()
+    rank = torch.special.entr(share).sum().exp()
+    effective_rank, spread_ = torch.stack([rank, spread]).where(finite, math.nan).tolist()
+    return EmbeddingMetrics(effective_rank, min(m - 1, o), spread_)
+
+
+def check_health(
+    *, noise: NoiseMetrics | None, embedding: EmbeddingMetrics, loss: float, loss_floor: float | None
+) -> list[HealthFlag]:
+    """Return the flags that training raises.
+
+    Args:
+        noise: of learned noise; nothing where noise is not learned.
+        embedding: of different samples without noise.
+        loss: the mean contrastive loss.
+        loss_floor: log(2m − 1) for batches of m, the loss of NT-Xent that tells nothing apart; nothing for a loss
+            without such a value.
+
+    >>> embedding = EmbeddingMetrics(effective_rank=20.0, possible_rank=99, spread=0.9)
+    >>> check_health(noise=NoiseMetrics(1.0, 1.0, 0.9, 0.5), embedding=embedding, loss=0.4, loss_floor=5.3)
+    []
+    >>> noise = NoiseMetrics(sigma_mean=0.2, sigma_median=0.01, participation=0.5, cleanest=0.0)
+    >>> [flag.name for flag in check_health(noise=noise, embedding=embedding, loss=0.4, loss_floor=5.3)]
     ['shrink']
     """
-    if summary.sigma_median < SHRINK_BELOW:
-        return [
-            HealthFlag(
-                "shrink",
-                f"the learned noise collapsed: its median σ is {summary.sigma_median:.2g} standard deviations; where "
-                "nothing else makes the two views differ, comparing them teaches little; use objective 'fixed', or "
-                "give objective 'paper' a penalty",
-            )
-        ]
+    numbers = {"loss": loss, **embedding._asdict(), **(noise._asdict() if noise else {})}
+    broken = [f"{name.replace('_', ' ')} is {value}" for name, value in numbers.items() if not math.isfinite(value)]
+    if broken:  # all else that is measured follows from it
+        advice = "training diverged; lower the learning rate, train in 32 bits, or look for extreme values in the data"
+        return [HealthFlag("non-finite", f"{', '.join(broken)}: {advice}")]
+    flags = [] if noise is None else _check_noise_metrics(noise)
+    flags += _check_embedding(embedding)
+    return flags + _check_loss(loss, loss_floor)
+
+
+def _check_noise_metrics(noise: NoiseMetrics) -> list[HealthFlag]:
+    flags = []
+    if shrinks := noise.sigma_median < SHRINK_BELOW:
+        meaning = (
+            f"the learned noise collapsed: its median σ is {noise.sigma_median:.2g} standard deviations, so that the "
+            "two views hardly differ; use objective 'supported', whose noise keeps its entropy, or 'fixed', or give "
+            "objective 'paper' a penalty"
+        )
+        flags.append(HealthFlag("shrink", meaning))
+    if noise.sigma_mean > 0 and noise.participation < PARKING_BELOW:
+        meaning = (
+            f"the noise is parked on few features: its participation is {noise.participation:.2g}, where 1 is even, so "
+            "that most features are not augmented; use objective 'supported', whose prior is the data's own "
+            "variation, or 'fixed', or lower the penalty of objective 'paper'"
+        )
+        flags.append(HealthFlag("parking", meaning))
+    if not shrinks and noise.cleanest < CLEAN_BELOW:
+        meaning = (
+            f"some feature is nearly clean: it has {noise.cleanest:.2g} of the median feature's σ, and the views can "
+            "be matched by it alone; use objective 'supported', whose prior gives every feature noise, or 'fixed'"
+        )
+        flags.append(HealthFlag("clean-channel", meaning))
+    return flags
+
+
+def _check_embedding(embedding: EmbeddingMetrics) -> list[HealthFlag]:
+    rank, possible, spread = embedding
+    # Few samples span few directions: 2 samples are always on a line.
+    if spread >= SPREAD_BELOW and rank >= min(RANK_BELOW, RANK_BELOW * possible / 2):
+        return []
+    looks = "are nearly equal" if spread < SPREAD_BELOW else "lie along one line"
+    meaning = (
+        f"the embeddings of different samples {looks}: their spread is {spread:.2g}, where 1 is even, and their "
+        f"effective rank {rank:.2g} of {possible}; lower the learning rate or the noise's scale, or use larger batches"
+    )
+    return [HealthFlag("embedding-collapse", meaning)]
+
+
+def _check_loss(loss: float, floor: float | None) -> list[HealthFlag]:
+    if floor is not None and loss >= (1 - LOSS_FLOOR_WITHIN) * floor:
+        meaning = (
+            f"the loss is {loss:.3g}, and guessing has log(2m − 1) = {floor:.3g}: no sample is told from another; use "
+            "weaker noise, objective 'supported' in place of 'adversarial' or 'information', or a lower learning rate"
+        )
+        return [HealthFlag("loss-floor", meaning)]
+    if abs(loss) < LOSS_ZERO_BELOW:  # one that can be negative, such as a negative cosine, only passes 0
+        meaning = (
+            f"the loss is {loss:.2g}: the views are matched without effort and nothing is left to learn; use a larger "
+            "noise scale, objective 'adversarial', a higher temperature or larger batches"
+        )
+        return [HealthFlag("loss-zero", meaning)]
     return []

@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+import json
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.integrate import quad
+from scipy.stats import norm
+from torch import Tensor
+
+from pinoise.errors import UserError
+from pinoise.information.entropy import conditional_entropy, marginal_entropy
+from pinoise.information.mutual_information import (
+    Estimate,
+    average,
+    estimate_mutual_information,
+    measure_information,
+    mutual_information,
+    plug_in_information,
+)
+
+
+def normal_losses(n: int, draws: int, *, seed: int, width: float = 2.0) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return 5 + width * torch.randn(n, draws, generator=generator, dtype=torch.float64)
+
+
+def information_of_all_draws(width: float = 2.0) -> float:
+    """I(T; E) for ℓ ~ N(5, width²), from its quantiles in place of draws."""
+    levels = (torch.arange(2000, dtype=torch.float64) + 0.5) / 2000
+    return float(mutual_information(5 + width * torch.special.ndtri(levels)[None]))
+
+
+def test_exact_information_is_the_gap_between_the_entropies() -> None:
+    losses = torch.rand(5, 4, dtype=torch.float64) * 20
+    gap = marginal_entropy(losses) - conditional_entropy(losses)
+    torch.testing.assert_close(mutual_information(losses), gap)
+
+
+def test_exact_information_of_many_draws_is_that_of_continuous_noise() -> None:
+    """Compare with h(α) − h(α|ℓ) for ℓ uniform on (0, 2), integrated over α and ℓ by scipy."""
+
+    def density(alpha: float) -> float:
+        return float(quad(lambda ell: norm.pdf(alpha, scale=math.exp(ell / 2)) / 2, 0, 2)[0])
+
+    entropy = 2 * quad(lambda alpha: -density(alpha) * math.log(density(alpha)), 0, 20, epsabs=1e-8)[0]
+    expected = entropy - (math.log(2 * math.pi * math.e) / 2 + 0.5)
+    midpoints = (torch.arange(400, dtype=torch.float64) + 0.5) / 200
+    assert float(mutual_information(midpoints[None])) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_noise_that_does_not_matter_has_no_information(dtype: torch.dtype) -> None:
+    losses = (torch.rand(9, 1, dtype=dtype) * 50).expand(9, 6)
+    assert float(mutual_information(losses).abs().max()) < 1e-15
+
+
+def test_draws_that_are_far_apart_have_the_information_of_their_number() -> None:
+    losses = torch.tensor([[0.0, 100.0, 200.0, 300.0]], dtype=torch.float64)
+    assert float(mutual_information(losses, points=256)) == pytest.approx(math.log(4), abs=1e-5)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.floats(-1e6, 1e6) | st.floats(-10, 30) | st.sampled_from([0.0, 1e-9, 40.0, 1e300]), min_size=1, max_size=8
+    )
+)
+def test_exact_information_is_between_0_and_the_logarithm_of_the_draws(losses: list[float]) -> None:
+    information = float(mutual_information(torch.tensor([losses], dtype=torch.float64), points=256))
+    assert -1e-12 <= information <= math.log(len(losses)) + 1e-3
+
+
+@settings(deadline=None)
+@given(st.permutations(range(5)), st.floats(-100, 100))
+def test_order_and_level_of_the_draws_do_not_matter(order: list[int], level: float) -> None:
+    losses = torch.tensor([[0.0, 3.0, 3.5, 11.0, 29.0]], dtype=torch.float64)
+    expected = float(mutual_information(losses))
+    assert float(mutual_information(losses[:, order] + level)) == pytest.approx(expected, abs=1e-9)
+
+
+@pytest.mark.parametrize("spread", [1.0, 10.0, 30.0])
+@pytest.mark.parametrize("points", [128, 256])
+def test_gradient_agrees_with_finite_differences(spread: float, points: int) -> None:
+    losses = (torch.rand(3, 4, dtype=torch.float64) * spread).requires_grad_()
+    assert torch.autograd.gradcheck(lambda x: mutual_information(x, points=points), (losses,))
+
+
+def test_gradient_of_equal_losses_is_zero_and_of_two_apart_draws_them_further() -> None:
+    losses = torch.tensor([[2.0, 2.0], [1.0, 3.0]], requires_grad=True)
+    (gradient,) = torch.autograd.grad(mutual_information(losses).sum(), losses)
+    torch.testing.assert_close(gradient[0], torch.zeros(2), rtol=0, atol=1e-7)
+    assert gradient[1, 0] < 0 < gradient[1, 1]
+
+
+def test_single_precision_agrees_with_double() -> None:
+    losses = torch.rand(8, 4, dtype=torch.float64) * 30
+    information = mutual_information(losses.float())
+    assert information.dtype == torch.float32
+    torch.testing.assert_close(information.double(), mutual_information(losses), rtol=0, atol=1e-6)
+
+
+def test_plug_in_information_is_half_the_drop_of_the_loss_and_can_be_negative() -> None:
+    clean, losses = torch.tensor([4.0, 1.0]), torch.tensor([[1.0, 2.0, 3.0], [3.0, 3.0, 6.0]])
+    assert plug_in_information(clean, losses).tolist() == [1.0, -1.5]
+
+
+def test_average_has_the_textbook_error_without_draws() -> None:
+    values = torch.rand(40)
+    value, error = average(values)
+    assert value == pytest.approx(float(values.mean()))
+    assert error == pytest.approx(float(values.std()) / math.sqrt(40))
+
+
+def test_error_of_the_draws_is_the_textbook_one_for_a_mean_over_draws() -> None:
+    """With equal samples only draws vary, and the jackknife of a mean is its standard error."""
+    draws = torch.rand(6, dtype=torch.float64)
+    left_out = (draws.sum() - draws) / 5
+    _, error = average(draws.mean().expand(3), left_out.expand(3, 6))
+    assert error == pytest.approx(float(draws.std()) / math.sqrt(6))
+
+
+@pytest.mark.parametrize("of_draws", [0.0, 1.0])
+def test_error_covers_samples_and_draws(of_draws: float) -> None:
+    """The deviations from the truth have about the size of the errors, whether or not samples share their draws."""
+    ratios = []
+    for seed in range(200):
+        generator = torch.Generator().manual_seed(seed)
+        samples, draws = torch.randn(30, 1, generator=generator), torch.randn(1, 8, generator=generator)
+        losses = 5 + samples + of_draws * draws + torch.randn(30, 8, generator=generator)
+        estimate = measure_information(torch.full((30,), 5.0), losses).plug_in
+        ratios.append(estimate.value / estimate.error)  # the truth is 0
+    assert 0.7 < float(torch.tensor(ratios).square().mean().sqrt()) < 1.35
+
+
+@pytest.mark.parametrize("draws", [2, 4, 8])
+def test_correction_for_few_draws_brings_the_estimate_nearer_to_that_of_all_draws(draws: int) -> None:
+    truth = information_of_all_draws()
+    losses = normal_losses(2000, draws, seed=draws)
+    seen = float(mutual_information(losses).mean())
+    estimate = estimate_mutual_information(losses)
+    assert seen < truth
+    assert abs(estimate.value - truth) < 0.5 * abs(seen - truth)
+
+
+def test_error_of_the_exact_information_covers_its_deviation() -> None:
+    truth = information_of_all_draws(width=0.5)
+    estimates = [estimate_mutual_information(normal_losses(60, 8, seed=seed, width=0.5)) for seed in range(60)]
+    ratios = torch.tensor([(value - truth) / error for value, error in estimates])
+    assert 0.5 < float(ratios.square().mean().sqrt()) < 1.3
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.floats(-50, 100), min_size=3, max_size=3), min_size=2, max_size=4))
+def test_corrected_information_is_not_below_the_uncorrected_one(losses: list[list[float]]) -> None:
+    tensor = torch.tensor(losses, dtype=torch.float64)
+    estimate = estimate_mutual_information(tensor)
+    assert estimate.value >= max(0.0, float(mutual_information(tensor, points=400).mean()) - 1e-6)
+    assert estimate.error >= 0
+
+
+def test_measured_information_is_consistent_and_goes_into_json() -> None:
+    clean, losses = torch.rand(20) * 5, torch.rand(20, 6) * 5
+    information = measure_information(clean, losses)
+    half = math.log(2 * math.pi * math.e) / 2
+    assert information.task_entropy.value == pytest.approx(half + float(clean.mean()) / 2)
+    assert information.conditional_entropy.value == pytest.approx(half + float(losses.mean()) / 2)
+    difference = information.task_entropy.value - information.conditional_entropy.value
+    assert information.plug_in.value == pytest.approx(difference)
+    assert information.exact == estimate_mutual_information(losses)
+    assert (information.draws, information.samples) == (6, 20)
+    again = json.loads(json.dumps(information.as_dict(), allow_nan=False))
+    assert list(again) == ["task_entropy", "conditional_entropy", "exact", "plug_in", "draws", "samples"]
+    assert Estimate(**again["exact"]) == information.exact
+
+
+def test_pure_noise_is_measured_as_nothing() -> None:
+    clean = torch.rand(10) * 5
+    information = measure_information(clean, clean[:, None].expand(10, 4))
+    assert information.exact == pytest.approx((0, 0), abs=1e-12)
+    assert information.plug_in == pytest.approx((0, 0), abs=1e-7)
+
+
+def test_losses_with_gradient_can_be_measured() -> None:
+    losses = torch.rand(4, 3, requires_grad=True)
+    assert measure_information(losses.mean(1), losses).samples == 4
+
+
+@pytest.mark.parametrize(
+    ("clean", "losses", "sentence"),
+    [
+        (torch.zeros(3), torch.zeros(3), "losses have the shape"),
+        (torch.zeros(3), torch.zeros(3, 0), "losses have the shape"),
+        (torch.zeros(3), torch.zeros(3, 1), "there is 1 draw of the noise"),
+        (torch.zeros(4), torch.zeros(3, 2), "without noise have the shape \\(4,\\)"),
+        (torch.zeros(3, 1), torch.zeros(3, 2), "give one without noise for every row"),
+        (torch.zeros(1), torch.zeros(1, 2), "losses of 1 sample"),
+        (torch.zeros(2), torch.tensor([[0, 1], [2, math.inf]]), "the loss of sample 1 under draw 1 is inf"),
+        (torch.tensor([0, math.nan]), torch.zeros(2, 2), "without noise are not all finite"),
+    ],
+)
+def test_losses_that_cannot_be_measured_are_refused(clean: Tensor, losses: Tensor, sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        measure_information(clean, losses)
