@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import weakref
 from pathlib import Path
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ import torch
 from pinoise.data import dataset
 from pinoise.data.readers import read_file
 from pinoise.data.rows import DenseRows, LazyRows, make_rows
-from pinoise.data.standardizer import Standardizer
+from pinoise.data.standardizer import Scaling, Standardizer
 
 RNG = np.random.default_rng(0)
 X = np.where(RNG.random((200, 9)) < 0.4, RNG.normal(size=(200, 9)) + 1e3, 0.0).astype(np.float32)
@@ -24,8 +25,11 @@ def mapped(x: np.ndarray, folder: Path) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_memory_a_mapped_file_and_a_sparse_matrix_agree_to_the_bit(dtype: torch.dtype, tmp_path: Path) -> None:
-    standardizer = Standardizer.fit(X)
+@pytest.mark.parametrize("scaling", get_args(Scaling))
+def test_memory_a_mapped_file_and_a_sparse_matrix_agree_to_the_bit(
+    scaling: Scaling, dtype: torch.dtype, tmp_path: Path
+) -> None:
+    standardizer = Standardizer.fit(X, scaling=scaling)
     dense = make_rows(X, standardizer, dtype=dtype)
     on_disk = make_rows(mapped(X, tmp_path), standardizer, dtype=dtype)
     sparse = make_rows(sp.csr_array(X), standardizer, dtype=dtype)
@@ -40,9 +44,12 @@ def test_memory_a_mapped_file_and_a_sparse_matrix_agree_to_the_bit(dtype: torch.
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("source", ["uint8", "int64", "float32", "float64"])
-def test_rows_come_in_the_order_asked_for_and_in_the_type_asked_for(source: str, dtype: torch.dtype) -> None:
+@pytest.mark.parametrize("scaling", get_args(Scaling))
+def test_rows_come_in_the_order_asked_for_and_in_the_type_asked_for(
+    scaling: Scaling, source: str, dtype: torch.dtype
+) -> None:
     x = RNG.integers(0, 255, (200, 4, 3)).astype(source)
-    standardizer = Standardizer.fit(x)
+    standardizer = Standardizer.fit(x, scaling=scaling)
     batch = make_rows(x, standardizer, dtype=dtype)[ORDER]
     assert batch.dtype == dtype
     assert batch.shape == (5, 4, 3)
@@ -63,17 +70,19 @@ def test_dead_features_are_zero_in_later_rows() -> None:
         assert make_rows(later, standardizer)[torch.tensor([0])].tolist() == [[0.0, 0.0]]
 
 
-def test_rows_standardised_in_chunks_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    standardizer = Standardizer.fit(X)
+@pytest.mark.parametrize("scaling", get_args(Scaling))
+def test_rows_standardised_in_chunks_are_the_same(scaling: Scaling, monkeypatch: pytest.MonkeyPatch) -> None:
+    standardizer = Standardizer.fit(X, scaling=scaling)
     whole = make_rows(X, standardizer)[torch.arange(200)]
     monkeypatch.setattr(dataset, "CHUNK_VALUES", 9 * 7)
     assert torch.equal(make_rows(X, standardizer)[torch.arange(200)], whole)
 
 
-def test_the_samples_given_are_not_changed() -> None:
+@pytest.mark.parametrize("scaling", get_args(Scaling))
+def test_the_samples_given_are_not_changed(scaling: Scaling) -> None:
     x = X.astype(np.float64)
     for given in (x, sp.csr_array(x)):
-        make_rows(given, Standardizer.fit(x), dtype=torch.float64)[ORDER]
+        make_rows(given, Standardizer.fit(x, scaling=scaling), dtype=torch.float64)[ORDER]
     np.testing.assert_array_equal(x, X)
 
 
@@ -95,3 +104,28 @@ def test_times_in_seconds_stay_apart(tmp_path: Path) -> None:
     assert len(standard.unique()) == 500
     even = (np.arange(500) - 249.5) / np.arange(500).std()
     np.testing.assert_allclose(standard.numpy(), even, atol=1e-6)
+
+
+def test_only_the_direction_of_a_row_counts_where_rows_are_scaled(tmp_path: Path) -> None:
+    standardizer = Standardizer.fit(X, scaling="rows")
+    twice = 2 * X
+    for one, other in ((X, twice), (mapped(X, tmp_path), sp.csr_array(twice))):
+        assert torch.equal(make_rows(one, standardizer)[ORDER], make_rows(other, standardizer)[ORDER])
+
+
+def test_a_row_of_zeros_is_only_centred_where_rows_are_scaled() -> None:
+    x = np.array([[3.0, 4.0], [0.0, 1.0], [0.0, 0.0]])
+    standardizer = Standardizer.fit(x, scaling="rows")
+    expected = -standardizer.mean / standardizer.scale
+    for given in (x, sp.csr_array(x)):
+        zeros = make_rows(given, standardizer, dtype=torch.float64)[torch.tensor([2])]
+        np.testing.assert_allclose(zeros.numpy(), [expected], rtol=1e-15)
+
+
+def test_text_in_memory_and_as_a_sparse_matrix_gives_the_same_batches(real_data: Path) -> None:
+    dense = np.load(real_data / "reuters46.npz")["X_train"]
+    sparse = sp.csr_array(sp.load_npz(real_data / "reuters46_train.sparse.npz"))
+    standardizer = Standardizer.fit(sparse)
+    assert standardizer.unit_rows
+    order = torch.randperm(len(dense))[:512]
+    assert torch.equal(make_rows(dense, standardizer)[order], make_rows(sparse, standardizer)[order])

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import tracemalloc
 from fractions import Fraction
 from pathlib import Path
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -12,9 +14,12 @@ from hypothesis.extra import numpy as hnp
 from sklearn.preprocessing import StandardScaler
 
 from pinoise.data import dataset
-from pinoise.data.standardizer import Standardizer
+from pinoise.data.dataset import Samples
+from pinoise.data.standardizer import Scaling, Standardizer, auto_scaling
+from pinoise.errors import UserError
 
 RNG = np.random.default_rng(0)
+SCALINGS: list[Scaling] = ["features", "global", "rows"]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -82,11 +87,14 @@ def test_chunks_of_a_mapped_file_give_what_the_whole_array_gives(
     np.testing.assert_allclose(chunked.scale, whole.scale, rtol=1e-12)
 
 
-@given(hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=3, max_side=6), elements=st.floats(-1e6, 1e6)))
-def test_undoing_gives_the_samples_back(x: np.ndarray) -> None:
-    found = Standardizer.fit(x)
+@pytest.mark.parametrize("scaling", get_args(Scaling))
+@given(
+    x=hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=3, max_side=6), elements=st.floats(-1e6, 1e6)),
+)
+def test_undoing_gives_the_samples_back(x: np.ndarray, scaling: Scaling) -> None:
+    found = Standardizer.fit(x, scaling=scaling)
     # A feature that varies by less than a few roundings counts as constant, so it may come back as much off.
-    np.testing.assert_allclose(found.undo(found.apply(x)), x, rtol=1e-13, atol=1e-9)
+    np.testing.assert_allclose(found.undo(found.apply(x), found.norms(x)), x, rtol=1e-13, atol=2e-8)
 
 
 def test_one_row_has_no_live_feature() -> None:
@@ -116,3 +124,242 @@ def test_a_constant_feature_of_very_many_rows_is_dead(layout: type) -> None:
     found = Standardizer.fit(layout(np.full((300_000, 2), [0.1, 1.7e9 + 0.3])))
     assert found.scale.tolist() == [0.0, 0.0]
     assert found.mean.tolist() == [0.1, 1.7e9 + 0.3]
+
+
+def slowly(x: np.ndarray, scaling: Scaling) -> tuple[np.ndarray, ...]:
+    """Mean, scale, deviation and standardised samples, feature by feature."""
+    rows = x.astype(np.float64).reshape(len(x), -1)
+    if scaling == "rows":
+        rows = np.array([row / np.linalg.norm(row) if row.any() else row for row in rows])
+    spreads = [0.0 if len(set(column)) == 1 else float(column.std()) for column in rows.T]
+    live = [spread for spread in spreads if spread > 0]
+    g = float(np.sqrt(sum(spread**2 for spread in live) / len(live)))
+    scale = np.array([0.0 if spread == 0 else (spread if scaling == "features" else g) for spread in spreads])
+    standard = np.zeros_like(rows)
+    for j in np.flatnonzero(scale):
+        standard[:, j] = (rows[:, j] - rows[:, j].mean()) / scale[j]
+    shaped = [part.reshape(x.shape[1:]) for part in (rows.mean(axis=0), scale, standard.std(axis=0))]
+    return (*shaped, standard.reshape(x.shape))
+
+
+def counts(shape: tuple[int, ...], dtype: str) -> np.ndarray:
+    """Sparse counts with features of very different frequency, a dead one, and a row of zeros."""
+    x = RNG.poisson(np.linspace(0.05, 2.0, int(np.prod(shape))).reshape(shape), (300, *shape)).astype(dtype)
+    x[:, 0] = 0
+    x[17] = 0
+    return x
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(12,), (4, 3), (5, 4, 3)])
+def test_every_scaling_agrees_with_the_slow_way(shape: tuple[int, ...], dtype: str, scaling: Scaling) -> None:
+    x = counts(shape, dtype)
+    found = Standardizer.fit(x, scaling=scaling)
+    mean, scale, deviation, standard = slowly(x, scaling)
+    np.testing.assert_allclose(found.mean, mean, rtol=1e-12)
+    np.testing.assert_allclose(found.scale, scale, rtol=1e-12)
+    np.testing.assert_allclose(found.deviation, deviation, rtol=1e-12)
+    np.testing.assert_allclose(found.apply(x), standard, atol=1e-12)
+    assert found.unit_rows == (scaling == "rows")
+
+
+def untidy(x: np.ndarray) -> sp.csr_array:
+    """The same values as a sparse matrix with stored zeros, values in two parts and columns out of order."""
+    rows, columns = (index[::-1] for index in np.indices(x.shape).reshape(2, -1))
+    halves = np.where(x % 2 == 0, x / 2, 0)[rows, columns]
+    entries = np.concatenate([halves, x[rows, columns] - halves])
+    order = np.argsort(np.tile(rows, 2), kind="stable")
+    indptr = np.arange(len(x) + 1) * 2 * x.shape[1]
+    return sp.csr_array((entries[order], np.tile(columns, 2)[order], indptr), shape=x.shape)
+
+
+@pytest.mark.parametrize("scaling", get_args(Scaling))
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_dense_sparse_and_mapped_samples_teach_the_same(
+    dtype: str, scaling: Scaling, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x = counts((12,), dtype)
+    np.save(tmp_path / "x.npy", np.asfortranarray(x))
+    tangled = untidy(x)
+    stored = tangled.nnz
+    whole = Standardizer.fit(x, scaling=scaling)
+    monkeypatch.setattr(dataset, "CHUNK_VALUES", 12 * 7)
+    for other in (sp.csr_array(x), tangled, np.load(tmp_path / "x.npy", mmap_mode="r")):
+        found = Standardizer.fit(other, scaling=scaling)
+        for name in ("mean", "scale", "deviation"):
+            np.testing.assert_allclose(getattr(found, name), getattr(whole, name), rtol=1e-12, err_msg=name)
+        assert found.live.tolist() == whole.live.tolist()
+        assert found.unit_rows == whole.unit_rows
+        np.testing.assert_array_equal(found.norms(other), whole.norms(x))
+    assert tangled.nnz == stored
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+@given(x=hnp.arrays(np.float32, (9, 5), elements=st.integers(0, 9).map(float), fill=st.just(0.0)))
+def test_live_features_have_mean_square_one_and_the_deviation_promised(x: np.ndarray, scaling: Scaling) -> None:
+    found = Standardizer.fit(x, scaling=scaling)
+    standard = found.apply(x)
+    np.testing.assert_allclose(standard.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(standard.std(axis=0), found.deviation, atol=1e-12)
+    if found.live.any():
+        np.testing.assert_allclose(np.square(standard[:, found.live]).mean(), 1, rtol=1e-12)
+        assert len(np.unique(found.scale[found.live])) == 1 or scaling == "features"
+    assert (found.deviation > 0).tolist() == found.live.tolist()
+
+
+@given(hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=4, max_side=5), elements=st.floats(-1e6, 1e6)))
+def test_norms_are_those_of_numpy(x: np.ndarray) -> None:
+    expected = [np.linalg.norm(sample) for sample in x]
+    np.testing.assert_allclose(Standardizer.norms(x), expected, rtol=1e-14, atol=1e-150)
+
+
+def test_norms_round_the_same_however_rows_are_stored() -> None:
+    x = np.where(RNG.random((50, 5000)) < 0.2, RNG.normal(size=(50, 5000)), 0.0)
+    norms = Standardizer.norms(x)
+    for same in (sp.csr_array(x), untidy(x), np.asfortranarray(x), x.reshape(50, 100, 50)):
+        np.testing.assert_array_equal(Standardizer.norms(same), norms)
+    np.testing.assert_array_equal([Standardizer.norms(x[i : i + 1])[0] for i in range(50)], norms)
+    assert Standardizer.norms(x[:0]).shape == Standardizer.norms(sp.csr_array(x[:0])).shape == (0,)
+
+
+def filled_with(values: list[float], shape: tuple[int, ...]) -> np.ndarray:
+    x = np.zeros(shape)
+    x.flat[: len(values)] = values
+    return x
+
+
+@pytest.mark.parametrize(
+    ("x", "expected"),
+    [
+        (filled_with([1.0] * 20, (10, 20)), "rows"),  # 90 % of 200
+        (filled_with([1.0] * 21, (10, 20)), "global"),
+        (filled_with([2.5] * 20, (10, 20)), "rows"),
+        (filled_with([2.5] * 21, (10, 20)), "features"),
+        (filled_with([1.0] * 199, (10, 20)), "global"),
+        (filled_with([1.0] * 199 + [2.0], (10, 20)), "features"),
+        (filled_with([1.0] * 199 + [-1.0], (10, 20)), "features"),
+        (filled_with([], (10, 20)), "rows"),
+        (filled_with([1.0] * 20, (10, 2, 10)), "rows"),
+        (filled_with([1.0] * 21, (10, 2, 10)), "global"),
+        (filled_with([1.0], (10, 1)), "features"),
+        (filled_with([1.0], (10, 1, 1)), "features"),
+        (filled_with([1.0], (10, 2)), "rows"),
+    ],
+)
+@pytest.mark.parametrize("chunk", [1, 60, 1 << 22])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_auto_decides_by_zeros_and_ones(
+    x: np.ndarray, expected: str, chunk: int, dtype: type, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dataset, "CHUNK_VALUES", chunk)
+    x = x.astype(dtype)
+    layouts: list[Samples] = [x, x[::-1], *([sp.csr_array(x), untidy(x)] if x.ndim == 2 else [])]
+    assert [auto_scaling(layout) for layout in layouts] == [expected] * len(layouts)
+
+
+def test_auto_is_the_default_and_follows_the_decision() -> None:
+    texts, bits = counts((200,), "float64"), RNG.integers(0, 2, (50, 8))
+    texts[texts < 4] = 0
+    cases: list[tuple[np.ndarray, Scaling]] = [(texts, "rows"), (bits, "global"), (bits + 1, "features")]
+    for x, scaling in cases:
+        assert auto_scaling(x) == scaling
+        np.testing.assert_array_equal(Standardizer.fit(x).apply(x), Standardizer.fit(x, scaling=scaling).apply(x))
+
+
+@pytest.mark.parametrize("scaling", SCALINGS)
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_rows_of_zeros_alone_leave_nothing_live(layout: type, scaling: Scaling) -> None:
+    x = np.zeros((4, 3), dtype=np.float32)
+    found = Standardizer.fit(layout(x), scaling=scaling)
+    for part in (found.mean, found.scale, found.deviation, *found.apply(x)):
+        assert part.tolist() == [0.0, 0.0, 0.0]
+    np.testing.assert_array_equal(found.undo(found.apply(x), found.norms(x)), x)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_a_single_live_feature_is_scaled_alike_by_features_and_globally(layout: type) -> None:
+    x = np.column_stack([np.full(5, 3.0), [0, 1, 5, 2, 2], np.zeros(5)])
+    features, everything = (Standardizer.fit(layout(x), scaling=scaling) for scaling in SCALINGS[:2])
+    np.testing.assert_allclose(everything.scale, features.scale, rtol=1e-15)
+    np.testing.assert_allclose(everything.deviation, [0, 1, 0], rtol=1e-15)
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_multiples_of_one_row_differ_by_rounding_alone(layout: type) -> None:
+    x = RNG.uniform(1, 100, size=(60, 1)) * RNG.uniform(0.1, 1, size=20_000)
+    assert not Standardizer.fit(layout(x), scaling="rows").live.any()
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_the_length_of_a_row_does_not_matter_to_scaling_by_rows(layout: type) -> None:
+    x = counts((12,), "float64")
+    longer = x * RNG.uniform(0.5, 2, size=(300, 1))
+    one, other = Standardizer.fit(layout(x), scaling="rows"), Standardizer.fit(layout(longer), scaling="rows")
+    np.testing.assert_allclose(other.apply(longer), one.apply(x), atol=1e-12)
+
+
+def test_undoing_scaling_by_rows_asks_for_the_norm_of_every_row() -> None:
+    x = counts((12,), "float64")
+    found = Standardizer.fit(x, scaling="rows")
+    standard = found.apply(x)
+    with pytest.raises(UserError, match=r"norms of the rows are needed .* shape \(300,\), got none"):
+        found.undo(standard)
+    with pytest.raises(UserError, match=r"must have shape \(3,\), got shape \(300,\)"):
+        found.undo(standard[:3], found.norms(x))
+    np.testing.assert_allclose(found.undo(standard[:3], found.norms(x[:3])), x[:3], atol=1e-13)
+
+
+def test_an_unknown_scaling_is_named() -> None:
+    with pytest.raises(UserError, match="unknown scaling 'row': did you mean 'rows'"):
+        Standardizer.fit(np.eye(3), scaling="row")  # type: ignore[arg-type]
+
+
+def test_mean_and_scale_alone_mean_scaling_by_features() -> None:
+    x = counts((12,), "float64")
+    fitted = Standardizer.fit(x, scaling="features")
+    alone = Standardizer(mean=fitted.mean, scale=fitted.scale)
+    assert alone.deviation.tolist() == fitted.deviation.tolist() == [0.0] + 11 * [1.0]
+    np.testing.assert_array_equal(alone.apply(x), fitted.apply(x))
+
+
+@pytest.mark.parametrize("scaling", get_args(Scaling))
+def test_a_wide_sparse_matrix_is_never_made_dense(scaling: Scaling) -> None:
+    values, rows, columns = RNG.random(10_000), RNG.integers(5000, size=10_000), RNG.integers(20_000, size=10_000)
+    x = sp.csr_array((values, (rows, columns)), shape=(5000, 20_000))  # 800 MB if dense
+    assert peak_memory(x, scaling) < 8e6
+
+
+@pytest.mark.parametrize("scaling", get_args(Scaling))
+def test_a_mapped_file_is_read_in_chunks(scaling: Scaling, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    np.save(tmp_path / "x.npy", RNG.poisson(0.08, size=(2000, 500)).astype(np.float32))  # 4 MB
+    monkeypatch.setattr(dataset, "CHUNK_VALUES", 500 * 20)
+    assert peak_memory(np.load(tmp_path / "x.npy", mmap_mode="r"), scaling) < 1e6
+
+
+def peak_memory(x: Any, scaling: Scaling) -> int:
+    tracemalloc.start()
+    try:
+        Standardizer.fit(x, scaling=scaling)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_news_texts_are_scaled_by_rows_dense_or_sparse(real_data: Path) -> None:
+    dense = np.load(real_data / "reuters46.npz")["X_train"]
+    sparse = sp.csr_array(sp.load_npz(real_data / "reuters46_train.sparse.npz"))
+    assert auto_scaling(dense) == auto_scaling(sparse) == "rows"
+    one, other = Standardizer.fit(dense), Standardizer.fit(sparse)
+    for name in ("mean", "scale", "deviation"):
+        np.testing.assert_allclose(getattr(other, name), getattr(one, name), rtol=1e-11, err_msg=name)
+    np.testing.assert_array_equal(other.norms(sparse), one.norms(dense))
+    some = dense[:500]
+    np.testing.assert_allclose(other.undo(one.apply(some), one.norms(some)), some, atol=1e-12)
+    np.testing.assert_allclose(np.square(one.apply(dense)[:, one.live]).mean(), 1, rtol=1e-10)
+
+
+def test_measurements_of_movement_are_scaled_by_features(real_data: Path) -> None:
+    x = np.load(real_data / "har_hapt561.npz")["X_train"]
+    assert auto_scaling(x) == "features"
+    assert Standardizer.fit(x).deviation.tolist() == (x != x[0]).any(axis=0).astype(float).tolist()

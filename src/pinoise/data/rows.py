@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pinoise.data.dataset import Samples, row_slices
-from pinoise.data.standardizer import Standardizer
+from pinoise.data.standardizer import Standardizer, row_divisors
 
 
 class Rows(Protocol):
@@ -61,14 +61,17 @@ class _ToStandard:
 
     def __init__(self, standardizer: Standardizer, dtype: torch.dtype) -> None:
         self._dtype = dtype
+        self._unit_rows = standardizer.unit_rows
         self._mean = torch.from_numpy(standardizer.mean)
         self._inverse_scale = torch.from_numpy(1 / np.where(standardizer.live, standardizer.scale, np.inf))
 
     def __call__(self, x: Samples) -> Tensor:
         dense: npt.NDArray[Any] = x.toarray() if isinstance(x, sp.csr_array) else np.asarray(x)
         # In double precision, so that features with large offsets lose nothing and sparse equals dense to the bit.
-        standard = torch.from_numpy(dense.astype(np.float64)).sub_(self._mean).mul_(self._inverse_scale)
-        return standard.to(self._dtype)
+        dense = dense.astype(np.float64)
+        if self._unit_rows:
+            dense /= row_divisors(x)
+        return torch.from_numpy(dense).sub_(self._mean).mul_(self._inverse_scale).to(self._dtype)
 
 
 def make_rows(x: Samples, standardizer: Standardizer, *, dtype: torch.dtype = torch.float32) -> Rows:

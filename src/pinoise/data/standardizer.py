@@ -3,36 +3,69 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from pinoise.data.dataset import Samples, row_slices
+from pinoise.errors import UserError, unknown_choice
+
+Scaling = Literal["auto", "features", "global", "rows"]
+"""What samples are divided by once centred: each feature's deviation, one number for all features, or that number
+after every row was brought to length 1; ``auto`` looks at the samples (``auto_scaling``)."""
 
 # A feature that varies by less than a few roundings of its own size is constant.
 _DEAD_SHARE = 10 * np.finfo(np.float64).eps
 
+# Words of texts all count alike and share the variance of rows of length 1, a few hundredths each at most. Where one
+# column has this much of it, the zeros are those of a table whose other columns are categories.
+_MOST_OF_ONE = 0.25
+
 
 @dataclass(frozen=True)
 class Standardizer:
-    """Mean and standard deviation of every feature of the training samples; ``scale`` is 0 for dead features.
+    """Centre and scale of every feature of the training samples; ``scale`` is 0 for dead features.
 
     >>> s = Standardizer.fit(np.array([[1.0, 5.0], [3.0, 5.0]]))
     >>> s.scale.tolist(), s.apply(np.array([[1.0, 5.0], [3.0, 7.0]])).tolist()
     ([1.0, 0.0], [[-1.0, 0.0], [1.0, 0.0]])
+
+    Under ``global`` and ``rows`` a feature that varies little in the data still varies little once standardised:
+
+    >>> s = Standardizer.fit(np.array([[1.0, 0.0], [1.0, 14.0], [3.0, 0.0], [3.0, 14.0]]), scaling="global")
+    >>> s.scale.tolist(), s.deviation.tolist()
+    ([5.0, 5.0], [0.2, 1.4])
     """
 
-    mean: npt.NDArray[np.float64]  # (*shape)
+    mean: npt.NDArray[np.float64]  # (*shape), of rows of length 1 if unit_rows
     scale: npt.NDArray[np.float64]  # (*shape)
+    # (*shape), the standard deviation once standardised; where not given, 1 for live features and 0 for dead ones
+    deviation: npt.NDArray[np.float64] = None  # type: ignore[assignment]
+    unit_rows: bool = False  # whether every row is divided by its norm first
+
+    def __post_init__(self) -> None:
+        if self.deviation is None:
+            object.__setattr__(self, "deviation", self.live.astype(np.float64))
 
     @classmethod
-    def fit(cls, x: Samples) -> Standardizer:
-        """Learn from samples in two passes over bounded chunks, so that neither precision nor memory is lost."""
-        mean, square = _sparse_moments(x) if isinstance(x, sp.csr_array) else _dense_moments(x)
-        scale = np.sqrt(square)
-        return cls(mean=mean, scale=np.where(scale > _DEAD_SHARE * np.abs(mean), scale, 0.0))
+    def fit(cls, x: Samples, *, scaling: Scaling = "auto") -> Standardizer:
+        """Learn from samples in passes over bounded chunks, so that neither precision nor memory is lost."""
+        if scaling not in get_args(Scaling):
+            raise unknown_choice("scaling", scaling, get_args(Scaling))
+        chosen = auto_scaling(x) if scaling == "auto" else scaling
+        unit_rows = chosen == "rows"
+        mean, square = _sparse_moments(x, unit_rows) if isinstance(x, sp.csr_array) else _dense_moments(x, unit_rows)
+        if scaling == "auto" and unit_rows and square.max() > _MOST_OF_ONE * square.sum():
+            return cls.fit(x, scaling="features")
+        deviation = np.sqrt(square)
+        deviation = np.where(deviation > _DEAD_SHARE * np.abs(mean), deviation, 0.0)
+        live = deviation > 0
+        if chosen == "features" or not live.any():
+            return cls(mean=mean, scale=deviation, unit_rows=unit_rows)
+        common = np.sqrt(square[live].mean())
+        return cls(mean=mean, scale=np.where(live, common, 0.0), deviation=deviation / common, unit_rows=unit_rows)
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -45,38 +78,129 @@ class Standardizer:
         return self.scale > 0
 
     def apply(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return (x − mean) / scale, 0 for dead features."""
+        """Return (x − mean) / scale, 0 for dead features, of rows brought to length 1 if ``unit_rows``."""
         divisor = np.where(self.live, self.scale, np.inf)
-        standard: npt.NDArray[Any] = (x - self.mean) / divisor
+        rows = x / row_divisors(x) if self.unit_rows else x
+        standard: npt.NDArray[Any] = (rows - self.mean) / divisor
         return standard
 
-    def undo(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return standardised samples to the units of the data; a dead feature gets its constant back."""
+    def undo(self, x: npt.NDArray[Any], norms: npt.NDArray[np.float64] | None = None) -> npt.NDArray[Any]:
+        """Return standardised samples to the units of the data; a dead feature gets its constant back.
+
+        Only with ``unit_rows`` are the ``norms`` (n,) of the original rows needed and used; one of 0 gives zeros.
+        """
         original: npt.NDArray[Any] = x * self.scale + self.mean
-        return original
+        if not self.unit_rows:
+            return original
+        if norms is None or norms.shape != x.shape[:1]:
+            got = "none" if norms is None else f"shape {norms.shape}"
+            raise UserError(
+                f"the norms of the rows are needed to undo scaling by rows and must have shape {x.shape[:1]}, got "
+                f"{got}: pass Standardizer.norms of the original samples."
+            )
+        return original * _beside(norms, x)
+
+    @staticmethod
+    def norms(x: Samples) -> npt.NDArray[np.float64]:
+        """Return the Euclidean norm of every sample, (n,).
+
+        >>> Standardizer.norms(np.array([[3, 4], [0, 0]])).tolist()
+        [5.0, 0.0]
+        """
+        if isinstance(x, sp.csr_array):
+            x = _canonical(x)
+            return _root_sums(x.data, np.diff(x.indptr))
+        norms = np.zeros(len(x))
+        for chunk in row_slices(x):
+            flat = np.asarray(x[chunk]).reshape(chunk.stop - chunk.start, -1)
+            filled = flat != 0
+            norms[chunk] = _root_sums(flat[filled], np.count_nonzero(filled, axis=1))
+        return norms
+
+
+def auto_scaling(x: Samples) -> Scaling:
+    """Return the scaling that suits samples: ``rows`` where 90 % are zeros, ``global`` for 0 and 1, else ``features``.
+
+    Dividing a rare word or a rare bit by its own small deviation would make it the largest of all values. A single
+    feature is always divided by its own: of a row of one number, length 1 leaves only the sign.
+
+    >>> auto_scaling(np.eye(10)), auto_scaling(np.eye(9)), auto_scaling(2 * np.eye(9))
+    ('rows', 'global', 'features')
+    """
+    total = int(np.prod(x.shape, dtype=np.int64))
+    if total == x.shape[0]:
+        return "features"
+    filled, binary = 0, True
+    for values in [_canonical(x).data] if isinstance(x, sp.csr_array) else (x[chunk] for chunk in row_slices(x)):
+        filled += int(np.count_nonzero(values))
+        binary = binary and bool(np.isin(values, (0, 1)).all())
+        if not binary and 10 * filled > total:
+            return "features"  # whatever the rest of a long file holds
+    if 10 * filled <= total:
+        return "rows"
+    return "global" if binary else "features"
+
+
+def row_divisors(x: Samples) -> npt.NDArray[np.float64]:
+    """Return what brings every row to length 1, (n, 1, …) to divide by; 1 for a row of zeros, which stays as it is."""
+    norms = Standardizer.norms(x)
+    return _beside(np.where(norms > 0, norms, 1.0), x)
+
+
+def _beside(norms: npt.NDArray[np.float64], x: Samples) -> npt.NDArray[np.float64]:
+    """One number for each row, in a shape that broadcasts against the rows."""
+    return norms.reshape(len(norms), *(1,) * (x.ndim - 1))
+
+
+def _root_sums(values: npt.NDArray[Any], counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    # Of the non-zero values alone, one row after the other: how sums round then depends neither on how the rows are
+    # stored nor on the rows beside them.
+    sums = np.zeros(len(counts))
+    starts = np.cumsum(counts) - counts
+    filled = counts > 0
+    sums[filled] = np.add.reduceat(np.square(values, dtype=np.float64), starts[filled])
+    return np.sqrt(sums)
+
+
+def _canonical(x: sp.csr_array) -> sp.csr_array:
+    """The matrix with exactly one entry for each non-zero value, in order; itself where it is so already."""
+    if x.has_canonical_format and len(x.data) == x.nnz == np.count_nonzero(x.data):
+        return x
+    x = x.copy()  # the caller's matrix is not ours to sort
+    x.sum_duplicates()
+    x.eliminate_zeros()
+    return x
 
 
 Moments = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 """Mean and variance of every feature."""
 
 
-def _dense_moments(x: npt.NDArray[Any]) -> Moments:
+def _dense_moments(x: npt.NDArray[Any], unit_rows: bool) -> Moments:
     n = len(x)
+    divisors = row_divisors(x) if unit_rows else None
+
+    def read(rows: slice) -> npt.NDArray[Any]:
+        return x[rows] if divisors is None else x[rows] / divisors[rows]
+
     # Sums are of distances from the first row, so that those of a constant feature are exactly zero.
-    first = x[0].astype(np.float64)
-    mean = first + sum((x[chunk] - first).sum(axis=0) for chunk in row_slices(x)) / n
+    first = read(slice(1))[0].astype(np.float64)
+    mean = first + sum((read(chunk) - first).sum(axis=0) for chunk in row_slices(x)) / n
     rest = np.zeros_like(first)  # what rounding left out of the mean
     square = np.zeros_like(first)
     for chunk in row_slices(x):
-        distance = x[chunk] - mean
+        distance = read(chunk) - mean
         rest += distance.sum(axis=0)
         square += np.square(distance, out=distance).sum(axis=0)
     return mean + rest / n, square / n
 
 
-def _sparse_moments(x: sp.csr_array) -> Moments:
+def _sparse_moments(x: sp.csr_array, unit_rows: bool) -> Moments:
     n, width = x.shape
-    columns = x.astype(np.float64).tocsc(copy=True)
+    rows = _canonical(x).astype(np.float64)
+    if unit_rows:
+        rows.data /= np.repeat(row_divisors(rows), np.diff(rows.indptr))
+    columns = rows.tocsc(copy=True)
     filled = np.diff(columns.indptr)
     # As for dense samples; a column with a zero in it is constant only if it is zero throughout.
     first = np.zeros(width)

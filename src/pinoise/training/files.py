@@ -63,11 +63,19 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
 
 def standardizer_tensors(standardizer: Standardizer) -> dict[str, Tensor]:
     """The standardiser as tensors to be saved."""
-    return {"mean": torch.from_numpy(standardizer.mean), "scale": torch.from_numpy(standardizer.scale)}
+    return {
+        "mean": torch.from_numpy(standardizer.mean),
+        "scale": torch.from_numpy(standardizer.scale),
+        "deviation": torch.from_numpy(standardizer.deviation),
+        "unit_rows": torch.tensor(standardizer.unit_rows),
+    }
 
 
 def standardizer_from(tensors: Mapping[str, Tensor]) -> Standardizer:
     """The standardiser from saved tensors."""
     return Standardizer(
-        mean=np.asarray(tensors["mean"], dtype=np.float64), scale=np.asarray(tensors["scale"], dtype=np.float64)
+        mean=np.asarray(tensors["mean"], dtype=np.float64),
+        scale=np.asarray(tensors["scale"], dtype=np.float64),
+        deviation=np.asarray(tensors["deviation"], dtype=np.float64),
+        unit_rows=bool(tensors["unit_rows"]),
     )
