@@ -12,6 +12,7 @@ from pinoise.errors import UserError
 from pinoise.noise.generators import (
     GENERATORS,
     ConstantGenerator,
+    GlobalGenerator,
     MLPGenerator,
     SharedGenerator,
     build_generator,
@@ -114,6 +115,26 @@ def test_constant_has_no_parameters_and_returns_zeros() -> None:
     assert bool((raw == 0).all())
 
 
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_global_is_one_number_per_feature_and_output_whatever_the_samples(shape: tuple[int, ...], outputs: int) -> None:
+    generator = GlobalGenerator(shape, outputs=outputs)
+    assert sum(parameter.numel() for parameter in generator.parameters()) == outputs * math.prod(shape)
+    with torch.no_grad():
+        generator.raw.normal_()
+    first, second = generator(torch.randn(3, *shape)), generator(torch.randn(7, *shape))
+    assert first.shape == (1, outputs, *shape)
+    assert torch.equal(first, second)
+
+
+def test_global_starts_at_zero_and_learns() -> None:
+    generator = GlobalGenerator((4,), outputs=1)
+    raw = generator(torch.randn(3, 4))
+    assert bool((raw == 0).all())
+    (gradient,) = torch.autograd.grad((raw * torch.arange(4.0)).sum(), generator.raw)
+    assert gradient.flatten().tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
 @pytest.mark.parametrize("name", GENERATORS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_every_name_builds_a_generator_of_the_right_shape(name: str, shape: tuple[int, ...]) -> None:
@@ -123,7 +144,7 @@ def test_every_name_builds_a_generator_of_the_right_shape(name: str, shape: tupl
 
     encoder = Flat(math.prod(shape), 4)
     generator = build_generator(name, shape, outputs=2, hidden=6, encoder=encoder)
-    samples = 1 if name == "constant" else 3
+    samples = 1 if name in ("global", "constant") else 3  # one entry for all samples, or one for each
     assert generator(torch.randn(3, *shape)).shape == (samples, 2, *shape)
 
 

@@ -16,7 +16,7 @@ from pinoise.noise.module import SMALLEST_SCALE
 
 DISTRIBUTIONS = ["gaussian", "uniform"]
 MEANS = ["zero", "learned"]
-POSITIVES = ["softplus", "abs"]
+POSITIVES = ["softplus", "abs", "fixed-entropy"]
 SETTINGS: list[dict[str, Any]] = [
     {"distribution": distribution, "mean": mean, "positive": positive, "normalize": normalize}
     for distribution, mean, positive, normalize in product(DISTRIBUTIONS, MEANS, POSITIVES, [None, 0.7])
@@ -40,22 +40,26 @@ def slow_sample(noise: PiNoise, x: Tensor, draw: Tensor, *, mean: str) -> np.nda
     """ε of vectors from the generator's output and a base draw, one entry at a time."""
     raw = noise.generator(x).detach().double().numpy()
     unit = noise.feature_scale.double().numpy()
-    s = noise.initial_scale
+    initial = noise.initial_scale.tolist()
+    live = [j for j in range(x.shape[1]) if unit[j] > 0]
+    level = sum(math.log(initial[j]) for j in live) / len(live)
     result = np.zeros(tuple(x.shape))
     for i in range(len(x)):
-        for j in range(x.shape[1]):
-            if unit[j] == 0:
-                continue
+        starts = {j: math.atanh((math.log(initial[j]) - level) / 2) * 2 / 3 for j in live}
+        bounded = {j: 2 * math.tanh(3 * (raw[i, 0, j] + starts[j]) / 2) for j in live}
+        for j in live:
+            s = initial[j]
             if noise.positive == "softplus":
                 scale = math.log1p(math.exp(raw[i, 0, j] + math.log(math.exp(s) - 1)))
-            else:
+            elif noise.positive == "abs":
                 scale = abs(raw[i, 0, j] + s)
+            else:
+                scale = math.exp(bounded[j] - sum(bounded.values()) / len(live) + level)
             n = float(draw[i, j])
             base = n if noise.distribution == "gaussian" else 2 * n - 1
             result[i, j] = (raw[i, 1, j] if mean == "learned" else 0) + scale * base
         if noise.normalize is not None:
-            live = [result[i, j] for j in range(x.shape[1]) if unit[j] > 0]
-            result[i] *= noise.normalize / math.sqrt(sum(value**2 for value in live) / len(live))
+            result[i] *= noise.normalize / math.sqrt(sum(result[i, j] ** 2 for j in live) / len(live))
         result[i] *= unit
     return result
 
@@ -64,7 +68,8 @@ def slow_sample(noise: PiNoise, x: Tensor, draw: Tensor, *, mean: str) -> np.nda
 def test_sample_agrees_with_one_entry_at_a_time(settings: dict[str, Any]) -> None:
     torch.manual_seed(0)
     unit = torch.tensor([1.0, 0.0, 2.0, 0.5, 10.0])
-    noise = PiNoise(5, hidden=6, initial_scale=0.4, feature_scale=unit, **settings)
+    initial = torch.tensor([0.4, 100.0, 0.2, 1.1, 0.4])
+    noise = PiNoise(5, hidden=6, initial_scale=initial, feature_scale=unit, **settings)
     x = torch.randn(4, 5)
     torch.manual_seed(1)
     draw = torch.randn(4, 5) if settings["distribution"] == "gaussian" else torch.rand(4, 5)
@@ -195,8 +200,10 @@ def test_normalize_fixes_the_root_mean_square_over_live_features(distribution: A
     torch.testing.assert_close(relative.square().mean(-1).sqrt(), torch.full((5, 4), 0.3))
 
 
-def test_normalize_with_every_feature_dead_gives_zeros() -> None:
-    noise = PiNoise(3, hidden=4, feature_scale=torch.zeros(3), normalize=1.0)
+@pytest.mark.parametrize("positive", POSITIVES)
+@pytest.mark.parametrize("normalize", [None, 1.0])
+def test_noise_is_zero_where_every_feature_is_dead(positive: Any, normalize: float | None) -> None:
+    noise = PiNoise(3, hidden=4, feature_scale=torch.zeros(3), positive=positive, normalize=normalize)
     assert noise.sample(torch.randn(2, 3)).tolist() == [[0.0] * 3] * 2
 
 
@@ -248,6 +255,14 @@ def test_a_users_generator_of_zeros_gives_the_initial_scale(
 
 
 @pytest.mark.parametrize("positive", POSITIVES)
+def test_every_feature_may_have_an_initial_scale_of_its_own(positive: Any) -> None:
+    initial, unit = torch.tensor([[0.5, 2.0, 0.8]]), torch.tensor([[1.0, 2.0, 3.0]])
+    noise = PiNoise((1, 3), generator="global", positive=positive, initial_scale=initial, feature_scale=unit)
+    torch.testing.assert_close(noise.relative_scale(torch.randn(4, 1, 3)), initial.expand(4, 1, 3))
+    torch.testing.assert_close(noise.scale(torch.randn(4, 1, 3)), (initial * unit).expand(4, 1, 3))
+
+
+@pytest.mark.parametrize("positive", POSITIVES)
 def test_the_constant_generator_keeps_the_initial_scale(positive: Any) -> None:
     noise = PiNoise(3, generator="constant", mean="learned", positive=positive, initial_scale=0.2)
     x = torch.randn(4, 3)
@@ -283,16 +298,82 @@ def test_feature_scale_is_copied_not_referred_to() -> None:
     assert noise.feature_scale.tolist() == [1.0] * 3
 
 
+def test_initial_scale_is_copied_not_referred_to() -> None:
+    initial = torch.ones(3)
+    noise = PiNoise(3, hidden=4, initial_scale=initial)
+    initial.zero_()
+    assert noise.initial_scale.tolist() == [1.0] * 3
+
+
+@pytest.mark.parametrize("spread", [0.1, 2.0])
+@pytest.mark.parametrize("generator", ["mlp", "global"])
+def test_noise_of_fixed_entropy_keeps_it_whatever_the_generator_says(generator: str, spread: float) -> None:
+    torch.manual_seed(0)
+    initial, unit = torch.tensor([0.3, 1.0, 5.0, 0.7]), torch.tensor([1.0, 0.0, 2.0, 5.0])
+    noise = PiNoise(
+        4, hidden=8, generator=generator, positive="fixed-entropy", initial_scale=initial, feature_scale=unit
+    )
+    with torch.no_grad():
+        for parameter in noise.parameters():
+            parameter.normal_(std=spread)
+        scale = noise.relative_scale(torch.randn(6, 4))[:, unit > 0]
+    assert not torch.allclose(scale, initial[unit > 0], rtol=0.01)
+    torch.testing.assert_close(scale.log().mean(dim=1), initial[unit > 0].log().mean().expand(6))
+
+
+@pytest.mark.parametrize(("generator", "samples"), [("mlp", 4), ("global", 1), ("constant", 1)])
+@pytest.mark.parametrize("shape", [(3,), (3, 2)])
+def test_draw_hands_out_independent_noise_with_its_relative_scale(
+    generator: str, samples: int, shape: tuple[int, ...]
+) -> None:
+    unit = torch.arange(float(math.prod(shape))).reshape(shape)
+    noise = PiNoise(shape, hidden=8, generator=generator, feature_scale=unit, initial_scale=0.3)
+    x = torch.randn(4, *shape)
+    torch.manual_seed(1)
+    draws = noise.draw(x, 3)
+    torch.manual_seed(1)
+    assert torch.equal(torch.stack([draw.epsilon for draw in draws]), noise.sample(x, draws=3))
+    for draw in draws:
+        assert draw.epsilon.shape == x.shape
+        assert draw.scale.shape == (samples, *shape)
+        assert draw.scale is draws[0].scale
+        torch.testing.assert_close(draw.scale.expand_as(x), noise.relative_scale(x))
+    assert not torch.equal(draws[0].epsilon, draws[1].epsilon)
+
+
+def test_gradient_reaches_every_number_of_the_global_generator_but_those_of_dead_features() -> None:
+    unit = torch.tensor([1.0, 0.0, 2.0])
+    for positive in POSITIVES:
+        noise = PiNoise(3, generator="global", mean="learned", positive=positive, feature_scale=unit)  # type: ignore[arg-type]
+        (gradient,) = torch.autograd.grad(noise(torch.randn(8, 3)).square().sum(), list(noise.parameters()))
+        assert torch.equal(gradient[0] != 0, (unit > 0).expand(2, 3))
+
+
+def test_features_in_hand_spare_the_shared_generator_a_pass_through_the_encoder() -> None:
+    encoder = nn.Linear(3, 4)
+    passes: list[int] = []
+    encoder.register_forward_hook(lambda *_: passes.append(1))
+    noise = PiNoise(3, generator="shared", encoder=encoder)
+    x = torch.randn(5, 3)
+    torch.manual_seed(1)
+    expected = noise.sample(x)
+    features = encoder(x)
+    passes.clear()
+    torch.manual_seed(1)
+    assert torch.equal(noise.draw(x, 1, features=features)[0].epsilon, expected)
+    assert passes == []
+
+
 def test_repr_names_the_settings() -> None:
-    text = repr(PiNoise(3, hidden=4, distribution="uniform", mean="learned", initial_scale=0.25))
-    assert "(3,), distribution=uniform, mean=learned, initial_scale=0.25" in text
+    text = repr(PiNoise(3, hidden=4, distribution="uniform", mean="learned", positive="abs"))
+    assert "(3,), distribution=uniform, mean=learned, positive=abs" in text
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ({"distribution": "gausian"}, r"unknown distribution 'gausian': did you mean 'gaussian'\?.*gaussian, uniform"),
-        ({"positive": "exp"}, r"unknown positive map 'exp'.* Allowed: softplus, abs"),
+        ({"positive": "exp"}, r"unknown positive map 'exp'.* Allowed: softplus, abs, fixed-entropy"),
         ({"mean": "learnt"}, r"unknown mean 'learnt': did you mean 'learned'\? Allowed: zero, learned"),
         ({"generator": "mpl"}, r"unknown generator 'mpl': did you mean 'mlp'\?"),
         ({"generator": "shared"}, r"given none: pass encoder="),
@@ -300,6 +381,11 @@ def test_repr_names_the_settings() -> None:
         ({"initial_scale": -2.0}, r"initial_scale is -2.0: it must be a number from 1e-06"),
         ({"initial_scale": math.inf}, r"initial_scale is inf: it must be a number from 1e-06"),
         ({"initial_scale": math.nan}, r"initial_scale is nan: it must be a number from 1e-06"),
+        (
+            {"initial_scale": torch.ones(2)},
+            r"initial_scale has shape \(2,\): it must be a number, or have shape \(3,\)",
+        ),
+        ({"initial_scale": torch.tensor([1.0, -2.0, 1.0])}, r"initial_scale is -2.0: it must be a number from 1e-06"),
         ({"normalize": 0.0}, r"normalize is 0.0: it must be a positive number, or None"),
         ({"normalize": math.nan}, r"normalize is nan: it must be a positive number, or None"),
         ({"hidden": 0}, r"hidden is 0: the generator's width must be at least 1"),

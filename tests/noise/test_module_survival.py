@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.networks import MLPEncoder
-from pinoise.noise import PiNoise
+from pinoise.noise import PiNoise, Support
 
 RANKS = 2
 
@@ -57,7 +57,7 @@ def _fresh_compiler() -> Iterator[None]:
 
 
 def test_state_dict_round_trip_restores_noise_and_units(x: Tensor, tmp_path: Path) -> None:
-    noise, other = make_noise(), PiNoise(3, mean="learned", hidden=8)
+    noise, other = make_noise(initial_scale=torch.tensor([0.5, 1.0, 2.0])), PiNoise(3, mean="learned", hidden=8)
     assert not torch.equal(noisy(noise, x), noisy(other, x))
     torch.save(noise.state_dict(), tmp_path / "noise.pt")
     other.load_state_dict(torch.load(tmp_path / "noise.pt", weights_only=True))
@@ -69,6 +69,7 @@ def test_state_dict_of_a_model_holds_the_shared_encoder_once() -> None:
     assert {name.split(".")[0] for name in names} == {"encoder", "noise"}
     assert {name for name in names if name.startswith("noise.")} == {
         "noise.feature_scale",
+        "noise.initial_scale",
         "noise.generator.head.weight",
         "noise.generator.head.bias",
     }
@@ -129,11 +130,27 @@ def test_autocast_stays_near_full_precision_and_learns(x: Tensor, distribution: 
     assert all(bool(gradient.isfinite().all()) and bool((gradient != 0).any()) for gradient in gradients)
 
 
+def test_autocast_leaves_the_entropy_nearly_where_it_is(x: Tensor) -> None:
+    noise = make_noise(positive="fixed-entropy", initial_scale=torch.tensor([0.5, 1.0, 0.8]))
+    live = noise.feature_scale > 0
+    with torch.autocast("cpu", torch.bfloat16):
+        scale = noise.relative_scale(x)[:, live]
+    torch.testing.assert_close(
+        scale.log().mean(dim=1), noise.initial_scale[live].log().mean().expand(5), atol=0.01, rtol=0
+    )
+
+
 @pytest.mark.usefixtures("_fresh_compiler")
 @pytest.mark.parametrize(
     "settings",
-    [{"normalize": 0.5}, {"distribution": "uniform", "positive": "abs"}, {"generator": "shared"}],
-    ids=str,
+    [
+        {"normalize": 0.5},
+        {"distribution": "uniform", "positive": "abs"},
+        {"generator": "shared"},
+        {"generator": "global", "positive": "fixed-entropy"},
+        {"support": Support(torch.randn(9, 3), numbers=torch.arange(9), rows=9, k=2)},
+    ],
+    ids=lambda settings: "-".join(settings),
 )
 def test_compiles_without_a_graph_break_to_the_same_noise_and_gradient(x: Tensor, settings: dict[str, Any]) -> None:
     if settings.get("generator") == "shared":

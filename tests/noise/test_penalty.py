@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pinoise.noise.penalty import inverse_norm
+from pinoise.noise.penalty import inverse_norm, mean_log_ratio_squared
 
 
 def slow_inverse_norm(noise: Tensor, drew: list[bool]) -> float:
@@ -56,3 +56,25 @@ def test_samples_without_noise_do_not_spoil_the_gradient_of_the_others() -> None
 def test_smaller_noise_costs_more() -> None:
     noise = torch.randn(4, 3)
     assert float(inverse_norm(noise / 10)) == pytest.approx(10 * float(inverse_norm(noise)), rel=1e-5)
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+@pytest.mark.parametrize("drew", [None, torch.tensor([True, False, True])], ids=["all", "some"])
+def test_the_prior_terms_gradient_agrees_with_finite_differences_and_spares_the_dead(
+    samples: int, drew: Tensor | None
+) -> None:
+    live = torch.tensor([1.0, 0.0, 1.0, 1.0], dtype=torch.float64)
+    raw = (torch.rand(samples, 4, dtype=torch.float64) + 0.5).requires_grad_()
+    prior = torch.rand(4, dtype=torch.float64) + 0.1
+
+    def value(raw: Tensor) -> Tensor:
+        return mean_log_ratio_squared(live * raw, prior, drew)
+
+    (gradient,) = torch.autograd.grad(value(raw), raw)
+    assert bool(gradient.isfinite().all())
+    assert bool((gradient[:, 1] == 0).all())
+    assert torch.autograd.gradcheck(value, (raw,))
+
+
+def test_a_sample_with_dead_features_alone_is_at_no_distance() -> None:
+    assert float(mean_log_ratio_squared(torch.zeros(2, 3), torch.ones(3))) == 0

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pinoise.noise import PiNoise
+from pinoise.noise import Noise, PiNoise, Support
 from pinoise.views import (
     Batch,
     BatchGaussian,
@@ -17,12 +17,21 @@ from pinoise.views import (
     Identity,
     Interpolation,
     Mixup,
+    Neighbour,
     PiNoiseView,
     ScarfSwap,
     View,
+    Viewmaker,
     VimeSwap,
 )
-from pinoise.views.base import per_sample
+from pinoise.views.base import per_sample, scale_gradient
+
+
+def near_copies(x: Tensor) -> Support:
+    """A bank in which the neighbours of every row are its own slightly moved copies, which are no training rows."""
+    bank = (x + 0.1 * torch.randn(5, *x.shape)).flatten(0, 1)
+    return Support(bank, numbers=torch.arange(len(bank)), rows=1000, k=4, mutual=False)
+
 
 # Every view at a strength that keeps it near its sample, made for the rows that it will see.
 MAKERS: dict[str, Callable[[Tensor], View]] = {
@@ -36,6 +45,8 @@ MAKERS: dict[str, Callable[[Tensor], View]] = {
     "extrapolation": lambda x: Extrapolation(ratio=0.1),
     "batch gaussian": lambda x: BatchGaussian(ratio=0.1),
     "difference": lambda x: Difference(ratio=0.1),
+    "neighbour": lambda x: Neighbour(near_copies(x)),
+    "viewmaker": lambda x: Viewmaker(torch.ones(x.shape[1:]), budget=0.1, hidden=8),
 }
 RANDOM = [name for name in MAKERS if name not in ("identity", "extrapolation")]
 SHAPES = [(24,), (4, 6), (2, 3, 4)]
@@ -106,10 +117,33 @@ def test_every_view_takes_a_batch_of_one(name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in MAKERS if name != "pi"])
 def test_a_predefined_view_carries_the_learned_noise_along(name: str) -> None:
-    batch = make_batch((24,))._replace(noise=torch.ones(9, 24), drew=torch.ones(9, dtype=torch.bool))
+    batch = make_batch((24,))._replace(
+        noise=Noise(torch.ones(9, 24), torch.ones(1, 24)), drew=torch.ones(9, dtype=torch.bool)
+    )
     result = make_view(name, batch)(batch)
     assert result.noise is batch.noise
     assert result.drew is batch.drew
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_what_was_known_of_a_sample_is_not_taken_for_known_of_its_view(name: str) -> None:
+    batch = make_batch((24,))._replace(features=torch.ones(9, 5))
+    features = make_view(name, batch)(batch).features
+    assert features is (batch.features if name == "identity" else None)
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_only_the_pi_view_has_noise_that_learns(name: str) -> None:
+    view = make_view(name, make_batch((24,)))
+    assert (view.learned is not None) == (name == "pi")
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_every_view_can_be_told_that_a_step_begins(name: str) -> None:
+    batch = make_batch((24,))
+    view = make_view(name, batch)
+    view.before_step(0)
+    assert bool(view(batch).x.isfinite().all())
 
 
 def test_the_default_draw_calls_the_view_once_per_draw() -> None:
@@ -135,3 +169,56 @@ def test_per_sample_broadcasts_over_samples_of_any_rank(shape: tuple[int, ...]) 
     product = per_sample(values, x) * x
     for i in range(3):
         assert product[i].flatten().tolist() == [float(i)] * math.prod(shape)
+
+
+@pytest.mark.parametrize("factor", [-1.0, 0.25, 1.0, 3.0])
+def test_scale_gradient_multiplies_the_gradient_and_leaves_the_value(factor: float) -> None:
+    x = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
+    weight = torch.randn(3, 2, dtype=torch.float64)
+    scaled = scale_gradient(x, factor)
+    assert torch.equal(scaled, x)
+    (gradient,) = torch.autograd.grad((weight * scaled.square()).sum(), x)
+    torch.testing.assert_close(gradient, factor * 2 * weight * x)
+
+
+def test_scale_gradient_by_zero_lets_none_through() -> None:
+    x = torch.randn(3, requires_grad=True)
+    scaled = scale_gradient(x, 0.0)
+    assert torch.equal(scaled, x)
+    assert not scaled.requires_grad
+
+
+def test_scale_gradient_acts_on_its_own_path_alone() -> None:
+    x = torch.ones(1, requires_grad=True)
+    (gradient,) = torch.autograd.grad((5 * x + 3 * scale_gradient(x, -1.0)).sum(), x)
+    assert gradient.tolist() == [2.0]
+
+
+@pytest.mark.parametrize("factor", [-1.0, 0.5])
+def test_with_gradient_scales_what_flows_back_from_samples_noise_and_scale(factor: float) -> None:
+    sources = [torch.randn(4, 3, requires_grad=True) for _ in range(3)]
+    x, epsilon, scale = (2 * source for source in sources)
+    drew, features = torch.tensor([True, False, True, True]), torch.randn(4, 5)
+    batch = Batch(x, torch.arange(4), Noise(epsilon, scale), drew, features)
+    scaled = batch.with_gradient(factor)
+    assert scaled.noise is not None
+    assert torch.equal(scaled.x, x)
+    assert torch.equal(scaled.noise.epsilon, epsilon)
+    assert torch.equal(scaled.noise.scale, scale)
+    assert (scaled.rows, scaled.drew, scaled.features) == (batch.rows, drew, features)
+    loss = scaled.x.sum() + 10 * scaled.noise.epsilon.sum() + 100 * scaled.noise.scale.sum()
+    for source, weight, gradient in zip(sources, (1, 10, 100), torch.autograd.grad(loss, sources), strict=True):
+        torch.testing.assert_close(gradient, torch.full_like(source, 2 * weight * factor))
+
+
+def test_with_gradient_of_zero_leaves_nothing_to_learn_from() -> None:
+    source = torch.randn(4, 3, requires_grad=True)
+    scaled = Batch(2 * source, torch.arange(4), Noise(source + 1, source + 2)).with_gradient(0.0)
+    assert scaled.noise is not None
+    assert not any(part.requires_grad for part in (scaled.x, *scaled.noise))
+
+
+def test_with_gradient_of_one_is_the_batch_itself_and_noise_is_not_made_up() -> None:
+    batch = make_batch((24,))
+    assert batch.with_gradient(1.0) is batch
+    assert batch.with_gradient(-1.0).noise is None

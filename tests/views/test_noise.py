@@ -3,8 +3,9 @@ from __future__ import annotations
 import math
 
 import torch
+from torch import nn
 
-from pinoise.noise import PiNoise
+from pinoise.noise import PiNoise, Support
 from pinoise.views import Batch, GaussianNoise, PiNoiseView
 
 UNIT = torch.tensor([0.5, 0.0, 3.0])
@@ -21,7 +22,8 @@ def test_pi_view_is_the_sample_plus_the_noise_that_it_reports() -> None:
     torch.manual_seed(1)
     expected = noise.sample(batch.x)
     assert view.noise is not None
-    assert torch.equal(view.noise, expected)
+    assert torch.equal(view.noise.epsilon, expected)
+    torch.testing.assert_close(view.noise.scale, noise.relative_scale(batch.x))
     assert torch.equal(view.x, batch.x + expected)
     assert view.drew is None  # everybody drew
 
@@ -42,13 +44,41 @@ def test_pi_view_draws_share_one_pass_and_are_independent() -> None:
     assert len(passes) == 1
     assert first.noise is not None
     assert second.noise is not None
-    pair = torch.stack([first.noise.detach().flatten(), second.noise.detach().flatten()])
+    assert first.noise.scale is second.noise.scale
+    pair = torch.stack([view.noise.epsilon.detach().flatten() for view in (first, second) if view.noise])
     assert abs(float(torch.corrcoef(pair)[0, 1])) < 5 / math.sqrt(60_000)
 
 
 def test_pi_view_owns_the_noise() -> None:
     noise = PiNoise(3, hidden=8)
     assert list(PiNoiseView(noise).parameters()) == list(noise.parameters())
+    assert PiNoiseView(noise).learned is noise
+
+
+def test_pi_view_hands_rows_and_features_to_the_noise() -> None:
+    bank = torch.randn(30, 3)
+    encoder = nn.Linear(3, 4)
+    support = Support(bank, numbers=torch.arange(30), rows=30, k=4)
+    noise = PiNoise(3, generator="shared", encoder=encoder, support=support)
+    rows, features = torch.tensor([4, 9, 17]), torch.randn(3, 4)
+    torch.manual_seed(1)
+    draws = PiNoiseView(noise).draw(Batch(bank[rows], rows, features=features), 2)
+    torch.manual_seed(1)
+    expected = noise.draw(bank[rows], 2, features=features, rows=rows)
+    for draw, wanted in zip(draws, expected, strict=True):
+        assert draw.noise is not None
+        assert torch.equal(draw.noise.epsilon, wanted.epsilon)
+        assert torch.equal(draw.x, bank[rows] + wanted.epsilon)
+
+
+def test_pi_view_lets_the_neighbours_follow_its_scale() -> None:
+    bank = torch.randn(30, 3)
+    support = Support(bank, numbers=torch.arange(30), rows=30, k=4)
+    view = PiNoiseView(PiNoise(3, generator="constant", initial_scale=0.5, support=support))
+    view.before_step(1)
+    assert support.metric.tolist() == [1.0] * 3
+    view.before_step(0)
+    torch.testing.assert_close(support.metric, torch.full((3,), 0.5))
 
 
 def test_gaussian_noise_has_the_stated_deviation_and_spares_dead_features() -> None:

@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 from torch import Tensor, nn
 
 from pinoise.errors import UserError
-from pinoise.noise import PiNoise, inverse_norm
+from pinoise.noise import Noise, PiNoise, inverse_norm
 from pinoise.views import Batch, Identity, Pairing, PiNoiseView, View
 from pinoise.views.pairing import PAIRINGS, choose
 
@@ -65,20 +65,22 @@ def drew(view: Batch) -> Tensor:
 
 
 def noise_of(view: Batch) -> Tensor:
+    """ε of the view."""
     assert view.noise is not None
-    return view.noise
+    return view.noise.epsilon
 
 
 @pytest.mark.parametrize("shape", [(2,), (2, 3), (2, 3, 2)])
-def test_choose_agrees_with_one_sample_at_a_time(shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("noisy", [0, 1, 2])
+@pytest.mark.parametrize("some", [False, True], ids=["everybody drew", "some drew"])
+@pytest.mark.parametrize("scales", [1, 12])
+def test_choose_agrees_with_one_sample_at_a_time(shape: tuple[int, ...], noisy: int, some: bool, scales: int) -> None:
     torch.manual_seed(0)
     m = 12
     rows = torch.arange(m)
-    views = [
-        Batch(torch.randn(m, *shape), rows),
-        Batch(torch.randn(m, *shape), rows, torch.randn(m, *shape)),
-        Batch(torch.randn(m, *shape), rows, torch.randn(m, *shape), torch.rand(m) < 0.5),
-    ]
+    views = [Batch(torch.randn(m, *shape), rows) for _ in range(3)]
+    noise = Noise(torch.randn(m, *shape), torch.rand(scales, *shape))
+    views[noisy] = Batch(views[noisy].x, rows, noise, torch.rand(m) < 0.5 if some else None)
     choice = torch.arange(m) % 3
     result = choose(views, choice)
     for i in range(m):
@@ -88,6 +90,8 @@ def test_choose_agrees_with_one_sample_at_a_time(shape: tuple[int, ...]) -> None
         assert bool(drew(result)[i]) == has_noise
         assert torch.equal(noise_of(result)[i], noise_of(view)[i] if has_noise else torch.zeros(shape))
     assert torch.equal(result.rows, rows)
+    assert result.noise is not None
+    assert result.noise.scale is noise.scale
 
 
 def test_choose_among_views_without_noise_reports_none() -> None:
@@ -268,6 +272,23 @@ def test_a_pairing_owns_the_parameters_of_its_noise() -> None:
     noise = small_noise()
     pairing = Pairing("sampled", noise=noise, augmentations=[Shift(1.0)])
     assert list(pairing.parameters()) == list(noise.parameters())
+
+
+def test_a_step_begins_for_every_view_of_a_pairing() -> None:
+    class Told(Shift):
+        def __init__(self) -> None:
+            super().__init__(1.0)
+            self.steps: list[int] = []
+
+        def before_step(self, step: int) -> None:
+            self.steps.append(step)
+
+    noise, first, second = Told(), Told(), Told()
+    pairing = Pairing("sampled", noise=noise, augmentations=[first, second])
+    pairing.before_step(0)
+    pairing.before_step(7)
+    assert noise.steps == first.steps == second.steps == [0, 7]
+    Pairing("identity").before_step(0)
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,4 @@ from pinoise.methods.clae import CLAE
 from pinoise.methods.simcl import SimCL
 from pinoise.methods.simclr import SimCLR, nt_xent
 
-METHODS = ("simclr", "simcl", "clae")
-
-__all__ = ["CLAE", "METHODS", "Method", "SimCL", "SimCLR", "nt_xent"]
+__all__ = ["CLAE", "Method", "SimCL", "SimCLR", "nt_xent"]

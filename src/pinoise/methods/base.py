@@ -36,5 +36,9 @@ class Method(nn.Module):
         representation: Tensor = self.encoder(x)
         return representation
 
+    def guessing_loss(self, batch_size: int) -> float | None:
+        """The loss where no sample is told from another, None for a method whose loss has no such value."""
+        return None
+
     def after_step(self) -> None:
         """Update what follows the optimiser rather than the gradient, such as a momentum encoder."""

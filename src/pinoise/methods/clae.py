@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -44,9 +45,9 @@ class CLAE(SimCLR):
         head: nn.Module,
         *,
         feature_scale: Tensor,
-        strength: float = 1.0,
+        strength: float = 0.5,
         weight: float = 1.0,
-        temperature: float = 0.1,
+        temperature: float = 0.5,
     ) -> None:
         super().__init__(encoder, head, temperature=temperature)
         self.strength = strength
@@ -64,6 +65,10 @@ class CLAE(SimCLR):
         return nt_xent(z, partner, temperature=self.temperature) + self.weight * nt_xent(
             z, z_adversarial, temperature=self.temperature
         )
+
+    def guessing_loss(self, batch_size: int) -> float | None:
+        """(1 + α) log(2m − 1), as there are two comparisons."""
+        return (1 + self.weight) * math.log(2 * batch_size - 1)
 
     def _adversarial_step(self, first: Tensor, second: Tensor) -> Tensor:
         """Return how the first view must move to raise its loss the most, without gradient."""

@@ -34,7 +34,7 @@ class SimCL(SimCLR):
         temperature: τ.
     """
 
-    def __init__(self, encoder: nn.Module, head: nn.Module, *, strength: float = 1.0, temperature: float = 0.1) -> None:
+    def __init__(self, encoder: nn.Module, head: nn.Module, *, strength: float = 0.2, temperature: float = 0.5) -> None:
         super().__init__(encoder, head, temperature=temperature)
         self.strength = strength
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import torch
@@ -13,7 +14,7 @@ from pinoise.methods.base import Method
 from pinoise.views import Batch
 
 
-def nt_xent(first: Tensor, second: Tensor, *, temperature: float = 0.1) -> Tensor:
+def nt_xent(first: Tensor, second: Tensor, *, temperature: float = 0.5) -> Tensor:
     """ℓ(x) of Eqs. 3 and 5: cross entropy of a view's partner among all 2(m − 1) other views and the partner itself.
 
     Similarity is the cosine of the projections. Both directions are averaged.
@@ -48,7 +49,7 @@ class SimCLR(Method):
         temperature: τ.
     """
 
-    def __init__(self, encoder: nn.Module, head: nn.Module, *, temperature: float = 0.1) -> None:
+    def __init__(self, encoder: nn.Module, head: nn.Module, *, temperature: float = 0.5) -> None:
         super().__init__(encoder)
         if not temperature > 0:
             raise UserError(f"temperature is {temperature}: it must be positive.")
@@ -59,6 +60,10 @@ class SimCLR(Method):
         """Return NT-Xent of every sample, shape (m,)."""
         z = self.head(torch.cat(self.encode(two_views(views, method="simclr"))))  # (2m, dim)
         return nt_xent(*z.chunk(2), temperature=self.temperature)
+
+    def guessing_loss(self, batch_size: int) -> float | None:
+        """log(2m − 1): a view's partner is as likely as any other view."""
+        return math.log(2 * batch_size - 1)
 
 
 def two_views(views: Sequence[Batch], *, method: str) -> tuple[Batch, Batch]:

@@ -1,7 +1,8 @@
-"""f_θ: encoders and heads. Any module with an integer ``out_features`` can stand in for an encoder."""
+"""f_θ: encoders, heads and embeddings. Any module with an integer ``out_features`` can stand in for an encoder."""
 
+from pinoise.networks.embedding import EMBEDDINGS, Embedding, EmbeddingName, join
 from pinoise.networks.mlp import MLPEncoder, ProjectionHead
 
 ENCODERS = ("mlp",)
 
-__all__ = ["ENCODERS", "MLPEncoder", "ProjectionHead"]
+__all__ = ["EMBEDDINGS", "ENCODERS", "Embedding", "EmbeddingName", "MLPEncoder", "ProjectionHead", "join"]

@@ -4,30 +4,43 @@ from pinoise.noise.distributions import Distribution, gaussian, uniform
 from pinoise.noise.generators import (
     GENERATORS,
     ConstantGenerator,
+    GlobalGenerator,
     MLPGenerator,
     SharedGenerator,
     build_generator,
 )
-from pinoise.noise.module import Mean, PiNoise
-from pinoise.noise.objectives import OBJECTIVES, Fixed, Objective, Paper
-from pinoise.noise.penalty import inverse_norm
-from pinoise.noise.positive import Positive
+from pinoise.noise.module import Mean, Noise, PiNoise
+from pinoise.noise.objectives import Adversarial, Fixed, Information, Look, Objective, Outcome, Paper, Supported
+from pinoise.noise.penalty import inverse_norm, mean_log_ratio_squared
+from pinoise.noise.scale_maps import Positive
+from pinoise.noise.support import Support, nearest, neighbour_spread, prior_scale
 
 __all__ = [
     "GENERATORS",
-    "OBJECTIVES",
+    "Adversarial",
     "ConstantGenerator",
     "Distribution",
     "Fixed",
+    "GlobalGenerator",
+    "Information",
+    "Look",
     "MLPGenerator",
     "Mean",
+    "Noise",
     "Objective",
+    "Outcome",
     "Paper",
     "PiNoise",
     "Positive",
     "SharedGenerator",
+    "Support",
+    "Supported",
     "build_generator",
     "gaussian",
     "inverse_norm",
+    "mean_log_ratio_squared",
+    "nearest",
+    "neighbour_spread",
+    "prior_scale",
     "uniform",
 ]

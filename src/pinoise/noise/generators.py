@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from pinoise.errors import UserError, unknown_choice
 
-GENERATORS = ("mlp", "shared", "constant")
+GENERATORS = ("mlp", "shared", "global", "constant")
 
 
 class MLPGenerator(nn.Module):
@@ -70,6 +70,22 @@ class SharedGenerator(nn.Module):
         return raw.reshape(len(x), self.outputs, *self.shape)
 
 
+class GlobalGenerator(nn.Module):
+    """One number per feature and output, the same for every sample: noise that costs next to nothing.
+
+    >>> GlobalGenerator((5,), outputs=2)(torch.zeros(3, 5)).shape
+    torch.Size([1, 2, 5])
+    """
+
+    def __init__(self, shape: tuple[int, ...], *, outputs: int) -> None:
+        super().__init__()
+        self.raw = nn.Parameter(torch.zeros(1, outputs, *shape))
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return raw parameters (1, outputs, *shape)."""
+        return self.raw
+
+
 class ConstantGenerator(nn.Module):
     """No parameters: σ keeps its initial value and μ is 0 (the Random Noise baseline)."""
 
@@ -93,6 +109,8 @@ def build_generator(
     """Return the generator of that name; ``shared`` needs the encoder that it shares."""
     if name == "mlp":
         return MLPGenerator(shape, outputs=outputs, hidden=hidden)
+    if name == "global":
+        return GlobalGenerator(shape, outputs=outputs)
     if name == "constant":
         return ConstantGenerator(outputs=outputs)
     if name == "shared":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from operator import index
-from typing import Literal, SupportsIndex
+from typing import Literal, NamedTuple, SupportsIndex
 
 import torch
 from torch import Tensor, nn
@@ -13,8 +13,9 @@ from torch import Tensor, nn
 from pinoise.errors import UserError, unknown_choice
 from pinoise.noise.distributions import BASE_DRAWS, REPARAMETERISATIONS, Distribution
 from pinoise.noise.generators import SharedGenerator, build_generator
-from pinoise.noise.penalty import inverse_norm
-from pinoise.noise.positive import POSITIVE_MAPS, Positive
+from pinoise.noise.penalty import inverse_norm, mean_log_ratio_squared
+from pinoise.noise.scale_maps import SCALE_MAPS, Positive
+from pinoise.noise.support import NEIGHBOURS, Support, prior_scale
 
 Mean = Literal["zero", "learned"]
 
@@ -22,26 +23,41 @@ Mean = Literal["zero", "learned"]
 # gradients clear of denormal numbers; arithmetic with those is many times slower.
 SMALLEST_SCALE = 1e-6
 
+REFRESH_EVERY = 50
+"""Steps between looks at whether the learned σ, the metric in which neighbours are found, has moved."""
+
+_TYPICAL_ROWS = 256
+
+
+class Noise(NamedTuple):
+    """Draws of ε, and the σ behind them in standard deviations of each feature."""
+
+    epsilon: Tensor  # (m, *shape)
+    scale: Tensor  # (m, *shape), or (1, *shape) where it is the same for every sample
+
 
 class PiNoise(nn.Module):
     """Learned noise ε ~ p_ψ(ε|x), added to x (Algorithm 1 of the paper).
 
     Noise is measured in units of ``feature_scale``, the standard deviation of each feature in the training data; a
-    feature whose scale is 0 is dead and gets no noise.
+    feature whose scale is 0 is dead and gets no noise. With a ``support`` the noise moves a sample along the data: ε is
+    then the way to one of its neighbours plus the noise of the distribution, and the learned σ decides who they are.
 
     Args:
         shape: the shape of one sample, or the number of features.
         distribution: ``"gaussian"``, ε = μ + σ ⊙ n, or ``"uniform"``, ε = μ + (2u − 1) ⊙ w.
         mean: ``"zero"`` fixes μ = 0, ``"learned"`` makes it an output of the generator.
-        generator: ``"mlp"``, ``"shared"``, ``"constant"``, or a module from (m, *shape) to (m, outputs, *shape) with
-            outputs = 1 (scale), or 2 (scale, mean) when the mean is learned.
-        positive: the map onto σ ≥ 0, ``"softplus"`` or ``"abs"``.
-        initial_scale: σ (or w) where the generator's output is 0, in units of ``feature_scale``.
+        generator: ``"mlp"``, ``"shared"``, ``"global"``, ``"constant"``, or a module from (m, *shape) to
+            (m, outputs, *shape) with outputs = 1 (scale), or 2 (scale, mean) when the mean is learned.
+        positive: the map onto σ ≥ 0, ``"softplus"``, ``"abs"``, or ``"fixed-entropy"``, which keeps Σ_j log σ_j.
+        initial_scale: σ (or w) where the generator's output is 0, in units of ``feature_scale``; a number, or a tensor
+            of shape ``shape``.
         feature_scale: a tensor of shape ``shape``; ones if None.
         normalize: if given, every ε is rescaled so that its root mean square over live features, in units of
             ``feature_scale``, is this number.
         hidden: width of the ``mlp`` generator.
         encoder: the encoder whose features the ``shared`` generator reads.
+        support: the rows that noise moves samples to, in the units of x.
 
     >>> noise = PiNoise(4, hidden=8)
     >>> x = torch.zeros(3, 4)
@@ -50,6 +66,7 @@ class PiNoise(nn.Module):
     """
 
     feature_scale: Tensor
+    initial_scale: Tensor
 
     def __init__(
         self,
@@ -59,58 +76,106 @@ class PiNoise(nn.Module):
         mean: Mean = "zero",
         generator: str | nn.Module = "mlp",
         positive: Positive = "softplus",
-        initial_scale: float = 1.0,
+        initial_scale: float | Tensor = 1.0,
         feature_scale: Tensor | None = None,
         normalize: float | None = None,
         hidden: int = 1024,
         encoder: nn.Module | None = None,
+        support: Support | None = None,
     ) -> None:
         super().__init__()
         self.shape = _checked_shape(shape)
         if distribution not in REPARAMETERISATIONS:
             raise unknown_choice("distribution", distribution, REPARAMETERISATIONS)
-        if positive not in POSITIVE_MAPS:
-            raise unknown_choice("positive map", positive, POSITIVE_MAPS)
+        if positive not in SCALE_MAPS:
+            raise unknown_choice("positive map", positive, SCALE_MAPS)
         if mean not in ("zero", "learned"):
             raise unknown_choice("mean", mean, ("zero", "learned"))
-        if not (initial_scale >= SMALLEST_SCALE and math.isfinite(initial_scale)):
-            raise UserError(f"initial_scale is {initial_scale}: it must be a number from {SMALLEST_SCALE:g}.")
         if normalize is not None and not (normalize > 0 and math.isfinite(normalize)):
             raise UserError(f"normalize is {normalize}: it must be a positive number, or None.")
         if hidden < 1:
             raise UserError(f"hidden is {hidden}: the generator's width must be at least 1.")
         self.distribution = distribution
         self.positive = positive
-        self.initial_scale = initial_scale
         self.normalize = normalize
         self.outputs = 2 if mean == "learned" else 1
-        self.offset = POSITIVE_MAPS[positive].inverse(initial_scale)
         if feature_scale is None:
             feature_scale = torch.ones(self.shape)
         self.register_buffer("feature_scale", _checked_feature_scale(feature_scale, self.shape))
+        self.register_buffer("initial_scale", _checked_initial_scale(initial_scale, self.shape))
+        self.support = support
         self.generator = (
             generator
             if isinstance(generator, nn.Module)
             else build_generator(generator, self.shape, outputs=self.outputs, hidden=hidden, encoder=encoder)
         )
 
+    @classmethod
+    def along(cls, data: Tensor, *, neighbours: int = NEIGHBOURS) -> PiNoise:
+        """Return noise that moves samples along the data, the default of the library, for a loop of one's own.
+
+        A sample goes to one of its nearest neighbours, plus noise of fixed entropy with one learned σ per feature.
+        Add ``0.3 * noise.prior_distance(x)`` to the loss, call ``noise.before_step(step)`` before each step, and train
+        ψ with ten times the encoder's learning rate.
+
+        Args:
+            data: training rows in any units, shape (n, *shape); a few thousand stand for any number.
+            neighbours: how many a sample has.
+
+        >>> data = torch.randn(50, 4)
+        >>> noise = PiNoise.along(data)
+        >>> first, second = data[:8] + noise.sample(data[:8], draws=2, rows=torch.arange(8))
+        >>> first.shape, bool(noise.prior_distance(first) < 1e-6)
+        (torch.Size([8, 4]), True)
+        """
+        deviation = data.std(dim=0, correction=0)
+        support = Support(data, numbers=torch.arange(len(data)), rows=len(data), k=neighbours)
+        support.refresh(deviation)
+        return cls(
+            tuple(data.shape[1:]),
+            generator="global",
+            positive="fixed-entropy",
+            initial_scale=prior_scale(support.spread(), deviation),
+            feature_scale=deviation,
+            support=support,
+        )
+
     def forward(self, x: Tensor) -> Tensor:
         """Return x + ε for a batch (m, *shape)."""
         return x + self.sample(x)
 
-    def sample(self, x: Tensor, draws: int | None = None, features: Tensor | None = None) -> Tensor:
+    def sample(
+        self,
+        x: Tensor,
+        draws: int | None = None,
+        features: Tensor | None = None,
+        rows: Tensor | None = None,
+    ) -> Tensor:
         """Draw ε of shape (m, *shape), or ``draws`` independent ones of shape (draws, m, *shape).
 
-        ``features`` are the encoder's of x, for a ``shared`` generator, where the caller has them already.
+        Args:
+            x: samples (m, *shape).
+            draws: how many.
+            features: the encoder's of x, for a ``shared`` generator, where the caller has them already.
+            rows: the samples' row numbers, if they are the training rows that the support was made of.
         """
+        noises = self.draw(x, 1 if draws is None else draws, features=features, rows=rows)
+        epsilon = torch.stack([noise.epsilon for noise in noises])
+        return epsilon[0] if draws is None else epsilon
+
+    def draw(
+        self, x: Tensor, times: int, *, features: Tensor | None = None, rows: Tensor | None = None
+    ) -> tuple[Noise, ...]:
+        """Draw independent ε from one pass through the generator, each with its σ; arguments as in ``sample``."""
         scale, mean = self._parameters_of_noise(x, features)
-        if draws is not None:
-            scale = scale.expand(draws, *scale.shape)
-        draw = BASE_DRAWS[self.distribution](scale)
-        noise = REPARAMETERISATIONS[self.distribution](mean, scale, draw)
+        spread = scale.expand(times, *x.shape)
+        noise = REPARAMETERISATIONS[self.distribution](mean, spread, BASE_DRAWS[self.distribution](spread))
         if self.normalize is not None:
             noise = self.normalize * _unit_rms(noise, self.feature_scale > 0)
-        return self.feature_scale * noise
+        noise = self.feature_scale * noise
+        if self.support is not None:
+            noise = noise + (self.support.draw(x, rows=rows, times=times) - x)
+        return tuple(Noise(epsilon, scale) for epsilon in noise)
 
     def scale(self, x: Tensor) -> Tensor:
         """σ(x) (or w(x) of the uniform distribution), in the units of x, shape (m, *shape)."""
@@ -122,6 +187,7 @@ class PiNoise(nn.Module):
         Normalised noise has the σ that it gets by being normalised, up to the chance in one draw's own size.
         """
         scale, mean = self._parameters_of_noise(x)
+        scale = scale.expand_as(x)
         if self.normalize is None:
             return scale
         size = (scale.square() + torch.as_tensor(mean).square()).flatten(1)  # E ε² of every feature
@@ -132,11 +198,28 @@ class PiNoise(nn.Module):
     def mean(self, x: Tensor) -> Tensor:
         """μ(x) in the units of x, shape (m, *shape)."""
         mean = self._parameters_of_noise(x)[1]
-        return self.feature_scale * mean if isinstance(mean, Tensor) else torch.zeros_like(x)
+        return (self.feature_scale * mean).expand_as(x) if isinstance(mean, Tensor) else torch.zeros_like(x)
 
     def penalty(self, noise: Tensor) -> Tensor:
         """1 / mean‖ε‖₂, the paper's guard against vanishing noise; the caller weights it with λ."""
         return inverse_norm(noise)
+
+    def prior_distance(self, x: Tensor) -> Tensor:
+        """Mean (log σ − log r)² with r the initial scale: what keeps every feature noisy; the caller weights it."""
+        return mean_log_ratio_squared(self._parameters_of_noise(x)[0], self.initial_scale)
+
+    def before_step(self, step: int) -> None:
+        """Let the neighbours follow the learned σ, every ``REFRESH_EVERY`` steps."""
+        if self.support is not None and step % REFRESH_EVERY == 0:
+            self.support.refresh(self.typical_scale())
+
+    @torch.no_grad()
+    def typical_scale(self) -> Tensor:
+        """σ in the units of x, as the geometric mean over rows of the support, shape (*shape)."""
+        if self.support is None:
+            raise UserError("this noise has no support: its typical scale depends on samples, ask scale(x).")
+        scale, _ = self._parameters_of_noise(self.support.bank[:_TYPICAL_ROWS])
+        return self.feature_scale * scale.clamp_min(SMALLEST_SCALE).log().mean(dim=0).exp()
 
     @property
     def shares_features(self) -> bool:
@@ -144,7 +227,7 @@ class PiNoise(nn.Module):
         return isinstance(self.generator, SharedGenerator)
 
     def _parameters_of_noise(self, x: Tensor, features: Tensor | None = None) -> tuple[Tensor, Tensor | float]:
-        """The relative σ and μ of every sample: one pass through the generator."""
+        """The relative σ and μ of every sample, or of all together: one pass through the generator."""
         if x.shape[1:] != self.shape:
             raise UserError(f"samples have shape {tuple(x.shape[1:])}: this noise was made for {self.shape}.")
         live = (self.feature_scale > 0).to(x.dtype)
@@ -156,13 +239,13 @@ class PiNoise(nn.Module):
                 f"it must return {(x.shape[0], self.outputs, *self.shape)}, or one entry for all samples."
             )
         raw = raw.reshape(-1, self.outputs, *self.shape)
-        scale = live * POSITIVE_MAPS[self.positive].forward(raw[:, 0] + self.offset).clamp_min(SMALLEST_SCALE)
-        return scale.expand_as(x), (live * raw[:, 1]).expand_as(x) if self.outputs == 2 else 0.0
+        scale = SCALE_MAPS[self.positive](raw[:, 0], self.initial_scale, live).clamp_min(SMALLEST_SCALE)
+        return live * scale, live * raw[:, 1] if self.outputs == 2 else 0.0
 
     def extra_repr(self) -> str:
         """Name the settings in the module's repr."""
         mean = "learned" if self.outputs == 2 else "zero"
-        return f"{self.shape}, distribution={self.distribution}, mean={mean}, initial_scale={self.initial_scale}"
+        return f"{self.shape}, distribution={self.distribution}, mean={mean}, positive={self.positive}"
 
 
 def _unit_rms(noise: Tensor, live: Tensor) -> Tensor:
@@ -193,3 +276,13 @@ def _checked_feature_scale(feature_scale: Tensor, shape: tuple[int, ...]) -> Ten
             "it holds standard deviations, which are finite and at least 0 (0 for a dead feature)."
         )
     return feature_scale.detach().to(torch.get_default_dtype()).clone()
+
+
+def _checked_initial_scale(initial_scale: float | Tensor, shape: tuple[int, ...]) -> Tensor:
+    values = torch.as_tensor(initial_scale).detach().to(torch.get_default_dtype())
+    if values.ndim and values.shape != shape:
+        raise UserError(f"initial_scale has shape {tuple(values.shape)}: it must be a number, or have shape {shape}.")
+    wrong = values[~torch.isfinite(values) | (values < SMALLEST_SCALE)]
+    if wrong.numel():
+        raise UserError(f"initial_scale is {float(wrong.flatten()[0])}: it must be a number from {SMALLEST_SCALE:g}.")
+    return values.expand(shape).clone()

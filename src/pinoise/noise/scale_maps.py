@@ -1,35 +1,79 @@
-"""Maps from the real line to σ ≥ 0, each with its inverse so that an initial scale can be asked for."""
+"""Maps from a generator's raw output to σ ≥ 0; where the output is 0, σ has the initial value that was asked for."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-Positive = Literal["softplus", "abs"]
+Positive = Literal["softplus", "abs", "fixed-entropy"]
+
+FARTHEST = 2.0
+"""How far, in log units, ``fixed_entropy`` lets a feature's σ be from the mean of all, before they are centred."""
+
+_STEEPNESS = 3.0  # of log σ where the raw output is 0, so that one learning rate serves d numbers and networks alike
 
 
-class PositiveMap(NamedTuple):
-    """A map onto σ ≥ 0 and its inverse at one positive number."""
+def softplus(raw: Tensor, initial: Tensor, live: Tensor) -> Tensor:
+    """Soft version of max(0, ·), shifted so that 0 gives ``initial``.
 
-    forward: Callable[[Tensor], Tensor]
-    inverse: Callable[[float], float]
+    >>> softplus(torch.zeros(1), torch.tensor([0.25]), torch.ones(1))
+    tensor([0.2500])
+    """
+    return F.softplus(raw + inverse_softplus(initial))
 
 
-def inverse_softplus(value: float) -> float:
+def absolute(raw: Tensor, initial: Tensor, live: Tensor) -> Tensor:
+    """Absolute value, shifted so that 0 gives ``initial``.
+
+    >>> absolute(torch.tensor([-1.0]), torch.tensor([0.25]), torch.ones(1))
+    tensor([0.7500])
+    """
+    return (raw + initial).abs()
+
+
+def fixed_entropy(raw: Tensor, initial: Tensor, live: Tensor) -> Tensor:
+    """log σ_j = c·tanh(3 g_j / c) − mean_j(·) + mean_j log r_j: noise of a given entropy, which only moves about.
+
+    The entropy of Gaussian noise is Σ_j log σ_j up to a constant, so it is that of σ = r whatever the generator says:
+    the noise can neither vanish nor explode, and it cannot leave a few features clean at the cost of the others by more
+    than a factor e^c. A feature whose r is farther than that from the mean starts at the limit.
+
+    Args:
+        raw: the generator's output, shape (m, *shape).
+        initial: r > 0, shape (*shape).
+        live: which features take part, shape (*shape).
+
+    >>> r = torch.tensor([0.5, 2.0])
+    >>> fixed_entropy(torch.zeros(1, 2), r, torch.ones(2))
+    tensor([[0.5000, 2.0000]])
+    >>> fixed_entropy(torch.tensor([[0.1, -0.4]]), r, torch.ones(2)).prod()
+    tensor(1.)
+    """
+    live = live.to(raw.dtype)
+    log_initial = initial.to(raw.dtype).log()
+    level = (live * log_initial).sum() / live.sum().clamp_min(1)
+    start = torch.atanh(((log_initial - level) / FARTHEST).clamp(-0.97, 0.97)) * FARTHEST / _STEEPNESS
+    bounded = FARTHEST * torch.tanh(_STEEPNESS / FARTHEST * (raw + start))
+    dims = tuple(range(-live.ndim, 0))
+    mean = (live * bounded).sum(dim=dims, keepdim=True) / live.sum().clamp_min(1)
+    return torch.exp(bounded - mean + level)
+
+
+def inverse_softplus(value: Tensor) -> Tensor:
     """The number whose softplus is ``value``.
 
-    >>> round(float(F.softplus(torch.tensor(inverse_softplus(0.3)))), 6)
-    0.3
+    >>> F.softplus(inverse_softplus(torch.tensor(0.25)))
+    tensor(0.2500)
     """
-    return value + math.log(-math.expm1(-value))
+    return value + torch.log(-torch.expm1(-value))
 
 
-POSITIVE_MAPS: dict[str, PositiveMap] = {
-    "softplus": PositiveMap(F.softplus, inverse_softplus),
-    "abs": PositiveMap(torch.abs, float),
+SCALE_MAPS: dict[str, Callable[[Tensor, Tensor, Tensor], Tensor]] = {
+    "softplus": softplus,
+    "abs": absolute,
+    "fixed-entropy": fixed_entropy,
 }

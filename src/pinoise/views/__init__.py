@@ -10,9 +10,11 @@ from pinoise.views.mixing import (
     ModalsRatios,
     modals,
 )
+from pinoise.views.neighbour import Neighbour
 from pinoise.views.noise import GaussianNoise, PiNoiseView
 from pinoise.views.pairing import PAIRINGS, Pairing, PairingName
 from pinoise.views.swap import ScarfSwap, VimeSwap
+from pinoise.views.viewmaker import Viewmaker
 
 __all__ = [
     "PAIRINGS",
@@ -25,11 +27,13 @@ __all__ = [
     "Interpolation",
     "Mixup",
     "ModalsRatios",
+    "Neighbour",
     "Pairing",
     "PairingName",
     "PiNoiseView",
     "ScarfSwap",
     "View",
+    "Viewmaker",
     "VimeSwap",
     "modals",
 ]

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import torch
 from torch import Tensor, nn
 
-from pinoise.noise import PiNoise
+from pinoise.noise import Noise, PiNoise
 
 
 class Batch(NamedTuple):
@@ -14,13 +15,20 @@ class Batch(NamedTuple):
 
     x: Tensor  # (m, *shape)
     rows: Tensor  # (m,)
-    noise: Tensor | None = None  # (m, *shape): ε, so that an objective can judge it
+    noise: Noise | None = None  # ε and its σ, so that an objective can judge them
     drew: Tensor | None = None  # (m,): which samples received ε; all of them if None
     features: Tensor | None = None  # (m, dim): f_θ of these very samples, where it is known already
 
     def moved(self, x: Tensor) -> Batch:
         """Return other samples in the same rows; what was known of the old ones does not hold for them."""
         return self._replace(x=x, features=None)
+
+    def with_gradient(self, factor: float) -> Batch:
+        """Return the same batch, whose gradient is multiplied by a factor on its way back to what made it."""
+        if factor == 1:
+            return self
+        noise = None if self.noise is None else Noise(*(scale_gradient(part, factor) for part in self.noise))
+        return self._replace(x=scale_gradient(self.x, factor), noise=noise)
 
 
 class View(nn.Module):
@@ -39,6 +47,9 @@ class View(nn.Module):
         """Return several independent views; a view with costly parameters computes them once."""
         return tuple(self(batch) for _ in range(times))
 
+    def before_step(self, step: int) -> None:
+        """Update what follows training without a gradient; ``step`` counts from 0."""
+
 
 class Identity(View):
     """The sample itself.
@@ -52,6 +63,30 @@ class Identity(View):
     def forward(self, batch: Batch) -> Batch:
         """Return the batch as it is."""
         return batch
+
+
+class _ScaleGradient(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, factor: float) -> Tensor:
+        ctx.factor = factor
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return ctx.factor * gradients[0], None
+
+
+def scale_gradient(x: Tensor, factor: float) -> Tensor:
+    """Return x, with a gradient that is multiplied by ``factor``: none at all for 0, reversed for −1.
+
+    >>> x = torch.ones(1, requires_grad=True)
+    >>> torch.autograd.grad(3 * scale_gradient(x, -1.0).sum(), x)
+    (tensor([-3.]),)
+    """
+    if factor == 0:
+        return x.detach()
+    scaled: Tensor = _ScaleGradient.apply(x, factor)  # type: ignore[no-untyped-call]
+    return scaled
 
 
 def per_sample(values: Tensor, x: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ class PiNoiseView(View):
     """x + ε with ε ~ p_ψ(ε|x); the gradient reaches ψ.
 
     >>> view = PiNoiseView(PiNoise(3, hidden=4))
-    >>> view(Batch(torch.zeros(2, 3), torch.arange(2))).noise.shape
+    >>> view(Batch(torch.zeros(2, 3), torch.arange(2))).noise.epsilon.shape
     torch.Size([2, 3])
     """
 
@@ -32,8 +32,12 @@ class PiNoiseView(View):
 
     def draw(self, batch: Batch, times: int) -> tuple[Batch, ...]:
         """Return independent draws from one pass through the generator."""
-        noises = self.noise.sample(batch.x, draws=times, features=batch.features)
-        return tuple(Batch(batch.x + noise, batch.rows, noise) for noise in noises)
+        noises = self.noise.draw(batch.x, times, features=batch.features, rows=batch.rows)
+        return tuple(Batch(batch.x + noise.epsilon, batch.rows, noise) for noise in noises)
+
+    def before_step(self, step: int) -> None:
+        """Let the noise's neighbours follow its σ."""
+        self.noise.before_step(step)
 
 
 class GaussianNoise(View):

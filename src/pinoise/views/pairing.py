@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.errors import UserError, unknown_choice
+from pinoise.noise import Noise
 from pinoise.views.base import Batch, Identity, View, per_sample
 
 PairingName = Literal["identity-noise", "noise-noise", "sampled", "compose", "identity"]
@@ -21,7 +22,7 @@ def choose(views: Sequence[Batch], choice: Tensor) -> Batch:
     Gradient flows only into the view that a sample drew, so ψ learns only from the samples that drew the noise.
 
     Args:
-        views: the same batch through each augmentation.
+        views: the same batch through each augmentation, of which at most one adds learned noise.
         choice: the number of the augmentation drawn, shape (m,).
 
     >>> a, b = (Batch(torch.full((2, 1), v), torch.arange(2)) for v in (1.0, 2.0))
@@ -29,17 +30,15 @@ def choose(views: Sequence[Batch], choice: Tensor) -> Batch:
     tensor([2., 1.])
     """
     x = views[0].x
-    noise: Tensor | None = None
+    noise: Noise | None = None
     drew: Tensor | None = None
     for number, view in enumerate(views):
         here = choice == number
         if number:
             x = torch.where(per_sample(here, x), view.x, x)
         if view.noise is not None:
-            has_noise = here if view.drew is None else here & view.drew
-            kept = torch.where(per_sample(has_noise, x), view.noise, 0)
-            noise = kept if noise is None else noise + kept
-            drew = has_noise if drew is None else drew | has_noise
+            drew = here if view.drew is None else here & view.drew
+            noise = Noise(torch.where(per_sample(drew, x), view.noise.epsilon, 0), view.noise.scale)
     return Batch(x, views[0].rows, noise, drew)
 
 
@@ -114,6 +113,12 @@ class Pairing(nn.Module):
         if self.name == "noise-noise":
             return self.noise.draw(batch, 2)
         return batch, self.noise(batch)
+
+    def before_step(self, step: int) -> None:
+        """Let every view update what follows training without a gradient."""
+        for view in (self.noise, *self.augmentations):
+            if isinstance(view, View):
+                view.before_step(step)
 
     def _drawn_per_sample(self, views: list[nn.Module], batch: Batch) -> tuple[Batch, ...]:
         """Draw a, a' ~ 𝒜 uniformly for every sample and apply them."""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from torch import Tensor, nn
+from torch import Tensor
+
+from pinoise.noise.objectives.base import Look, Objective
 
 
-class Fixed(nn.Module):
+class Fixed(Objective):
     """min over θ of mean ℓ(x, ε), with σ at its initial value (the paper's Random Noise).
 
     >>> import torch
-    >>> Fixed()(torch.tensor([1.0, 3.0]))
+    >>> from pinoise.noise.objectives import Outcome
+    >>> Fixed()(lambda theta=True, psi=1.0: Outcome(torch.tensor([1.0, 3.0])))[0]
     tensor(2.)
     """
 
     learns_noise = False
 
-    def forward(self, losses: Tensor, noise: Tensor | None = None, drew: Tensor | None = None) -> Tensor:
-        """Return the mean of the per-sample losses (m,)."""
-        return losses.mean()
+    def forward(self, look: Look) -> tuple[Tensor, Tensor]:
+        """Return the mean loss, and the loss of every sample."""
+        losses = look(psi=0.0).losses
+        return losses.mean(), losses

@@ -1,0 +1,247 @@
+"""The data that noise moves along: rows of the training set, who neighbours whom, and how much neighbours differ."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from pinoise.errors import UserError
+from pinoise.noise.scale_maps import FARTHEST
+
+NEIGHBOURS = 10
+STALE_AFTER = 0.02
+"""Neighbours are looked up anew once log σ has moved by this much, on average over features."""
+
+_BLOCK_ENTRIES = 1 << 23  # of a block of distances
+_ROUNDING = 1e-4  # of squared distances in single precision, which come from a difference of larger numbers
+
+
+class Neighbours(NamedTuple):
+    """The rows that samples can be moved to."""
+
+    positions: Tensor  # (m, k), in the bank
+    eligible: Tensor  # (m, k): which of them
+
+
+class Nearest(NamedTuple):
+    """The rows of a bank that are nearest to each query, in no particular order."""
+
+    positions: Tensor  # (m, k)
+    distances: Tensor  # (m, k): squared, less what was discounted
+    crowding: Tensor  # (m,): the mean squared distance to the k nearest before any discount
+
+
+class _Bank(NamedTuple):
+    """What follows from a metric."""
+
+    rows: Tensor  # (b, d), in units of the metric
+    crowding: Tensor  # (b,): every row's mean squared distance to its nearest
+    found: Nearest  # every row's neighbours
+    reach: Tensor  # (b,): the discounted squared distance to the last of them
+
+
+def nearest(
+    queries: Tensor, bank: Tensor, *, k: int, skip: Tensor | None = None, discount: Tensor | None = None
+) -> Nearest:
+    """Find the k rows of the bank that are nearest to each query by squared Euclidean distance.
+
+    Args:
+        queries: shape (m, d).
+        bank: shape (n, d).
+        k: how many.
+        skip: a position for each query that does not count, such as its own, −1 for none; shape (m,).
+        discount: what to take off the squared distances to each row of the bank; shape (n,).
+
+    >>> bank = torch.tensor([[0.0], [1.0], [7.0]])
+    >>> nearest(torch.tensor([[0.0], [5.0]]), bank, k=1, skip=torch.tensor([0, -1])).positions
+    tensor([[1],
+            [2]])
+    """
+    squares = bank.square().sum(dim=1)
+    positions, distances, crowding = [], [], []
+    step = max(1, _BLOCK_ENTRIES // len(bank))
+    for start in range(0, len(queries), step):
+        block = queries[start : start + step]
+        with torch.autocast(block.device.type, enabled=False):  # half precision overflows, and tells few apart
+            scores = torch.addmm(squares, block, bank.T, alpha=-2)  # ‖b‖² − 2ab: ‖a‖² does not change the order
+        if skip is not None:
+            own = skip[start : start + step, None]
+            scores.scatter_add_(1, own.clamp_min(0), torch.where(own < 0, 0.0, torch.inf).to(scores.dtype))
+        own_square = block.square().sum(dim=1, keepdim=True)
+        found = scores.topk(k, dim=1, largest=False, sorted=False)
+        crowding.append((found.values + own_square).mean(dim=1))
+        if discount is not None:
+            found = scores.sub_(discount).topk(k, dim=1, largest=False, sorted=False)
+        positions.append(found.indices)
+        distances.append(found.values + own_square)
+    return Nearest(torch.cat(positions), torch.cat(distances), torch.cat(crowding))
+
+
+def neighbour_spread(x: Tensor, neighbours: Tensor) -> Tensor:
+    """r with r_j² = ½ · mean over rows i and their neighbours k of (x_kj − x_ij)²: how much neighbours disagree.
+
+    For two draws from one place the square of their difference is twice the variance, hence the half.
+
+    Args:
+        x: rows (n, d).
+        neighbours: the positions of each row's neighbours among them, shape (n, k).
+
+    >>> neighbour_spread(torch.tensor([[0.0, 1.0], [2.0, 1.0]]), torch.tensor([[1], [0]]))
+    tensor([1.4142, 0.0000])
+    """
+    squares = sum(((x[column] - x).square().mean(dim=0) for column in neighbours.T), start=x.new_zeros(x.shape[1]))
+    return (squares / (2 * neighbours.shape[1])).sqrt()
+
+
+def prior_scale(spread: Tensor, feature_scale: Tensor) -> Tensor:
+    """Return r in standard deviations of each feature, as noise of fixed entropy can take it on.
+
+    It is held within e^±2 of its median over live features: a feature in which no two neighbours differ, as duplicates
+    make it, would have log r = −∞. A dead feature, whose scale is 0, gets 1 and no noise.
+
+    Args:
+        spread: how much neighbours differ, shape (*shape).
+        feature_scale: the standard deviation of each feature, shape (*shape).
+
+    >>> prior_scale(torch.tensor([0.0, 1.0, 2.0, 9.0, 0.0]), torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0]))
+    tensor([0.2707, 1.0000, 2.0000, 9.0000, 1.0000])
+    """
+    live = feature_scale > 0
+    relative = torch.where(live, spread / torch.where(live, feature_scale, 1), 0)
+    differing = relative[relative > 0]
+    middle = differing.median() if differing.numel() else relative.new_ones(())
+    return torch.where(live, relative.clamp(middle * math.exp(-FARTHEST), middle * math.exp(FARTHEST)), 1)
+
+
+class Support(nn.Module):
+    """Rows that a sample can be moved to: one of its k nearest neighbours, by distance in units of σ.
+
+    In many dimensions some rows, those near the middle or empty ones in sparse data, are near to nearly everything. So
+    the squared distance to a row is taken relative to that row's own mean squared distance to its k nearest, and a
+    sample moves only to neighbours that have it among their own; one without such a neighbour stays where it is.
+
+    Neighbours are those in a bank of training rows. If it holds them all, they are found once for every row and looked
+    up by row number; otherwise each batch is searched for. Both follow ``refresh``, which takes a new σ as the metric.
+
+    Args:
+        bank: training rows, shape (b, *shape).
+        numbers: their row numbers in the training data, ascending, shape (b,), so that no row is its own neighbour.
+        rows: the number of training rows in all.
+        k: how many neighbours a sample has; one less than the bank has rows if that is fewer.
+        mutual: False for the k nearest as they are, without any of the above care.
+
+    >>> support = Support(torch.tensor([[0.0], [1.0], [7.0], [7.5]]), numbers=torch.arange(4), rows=4, k=1)
+    >>> support.draw(torch.tensor([[0.0], [7.5]]), rows=torch.tensor([0, 3]))
+    tensor([[[1.],
+             [7.]]])
+    """
+
+    bank: Tensor
+    numbers: Tensor
+    metric: Tensor  # σ at the last refresh; a checkpoint holds it, so that a resumed run has the same neighbours
+    _known_bank: _Bank | None
+    _known_table: Neighbours | None
+
+    def __init__(self, bank: Tensor, *, numbers: Tensor, rows: int, k: int = NEIGHBOURS, mutual: bool = True) -> None:
+        super().__init__()
+        if len(bank) < 2:
+            raise UserError(f"noise that moves along the data needs at least 2 rows of it: the bank has {len(bank)}.")
+        if k < 1:
+            raise UserError(f"k is {k}: a sample must have at least 1 neighbour.")
+        self.k = min(k, len(bank) - 1)
+        self.rows = rows
+        self.mutual = mutual
+        self.register_buffer("bank", bank.clone())
+        self.register_buffer("numbers", numbers)
+        self.register_buffer("metric", torch.ones_like(bank[0]))
+        self._forget()
+
+    def draw(self, x: Tensor, *, rows: Tensor | None = None, times: int = 1) -> Tensor:
+        """Return neighbours drawn uniformly for every sample, shape (times, m, *shape).
+
+        Args:
+            x: samples (m, *shape).
+            rows: their row numbers, if they are training rows, shape (m,).
+            times: how many independent draws.
+        """
+        positions, eligible = self.neighbours(x, rows)
+        lots = torch.rand(times, *positions.shape, device=x.device).masked_fill(~eligible, -1)
+        chosen = positions.expand_as(lots).gather(2, lots.argmax(dim=2, keepdim=True)).squeeze(2)  # (times, m)
+        moves = eligible.any(dim=1).reshape((-1,) + (1,) * (x.ndim - 1))
+        return torch.where(moves, self.bank[chosen], x)
+
+    def neighbours(self, x: Tensor, rows: Tensor | None = None) -> Neighbours:
+        """Return who the neighbours of every sample are; arguments as in ``draw``."""
+        if rows is not None and len(self.bank) == self.rows:
+            table = self._table()
+            return Neighbours(table.positions[rows], table.eligible[rows])
+        bank = self._measured_bank()
+        skip = None if rows is None else self._positions(rows)
+        return self._judged(nearest(self._measured(x), bank.rows, k=self.k, skip=skip, discount=bank.crowding))
+
+    def spread(self) -> Tensor:
+        """Return r of ``neighbour_spread`` with the neighbours of the present metric, shape (*shape)."""
+        return neighbour_spread(self.bank.flatten(1), self._table().positions).reshape(self.metric.shape)
+
+    @torch.no_grad()
+    def refresh(self, scale: Tensor) -> None:
+        """Take σ (*shape) as the metric if it has moved; a dead feature, with σ = 0, does not count in distances."""
+        live = scale > 0
+        moved = torch.where(live, (scale / self.metric).log().abs(), 0).sum() / live.sum()
+        if float(moved) > STALE_AFTER:
+            self.metric.copy_(torch.where(live, scale, 1))  # dead features are equal in all rows
+            self._forget()
+
+    def _measured(self, x: Tensor) -> Tensor:
+        # Around the middle of the bank, as distances by ‖b‖² − 2ab lose their digits far from the origin.
+        return ((x.detach() - self.bank.mean(dim=0)) / self.metric).flatten(1)
+
+    def _measured_bank(self) -> _Bank:
+        if self._known_bank is None:
+            rows = self._measured(self.bank)
+            everyone = torch.arange(len(rows), device=rows.device)
+            found = nearest(rows, rows, k=self.k, skip=everyone)
+            crowding = found.crowding if self.mutual else torch.zeros_like(found.crowding)
+            if self.mutual:
+                found = nearest(rows, rows, k=self.k, skip=everyone, discount=crowding)
+            self._known_bank = _Bank(rows, crowding, found, found.distances.amax(dim=1))
+        return self._known_bank
+
+    def _table(self) -> Neighbours:
+        """The neighbours of every row of the bank."""
+        if self._known_table is None:
+            self._known_table = self._judged(self._measured_bank().found)
+        return self._known_table
+
+    def _judged(self, found: Nearest) -> Neighbours:
+        """Keep the neighbours for whom a sample is near enough to be among theirs."""
+        if not self.mutual:
+            return Neighbours(found.positions, torch.ones_like(found.positions, dtype=torch.bool))
+        bank = self._measured_bank()
+        distances = found.distances + bank.crowding[found.positions] - found.crowding[:, None]  # as they see it
+        reach = bank.reach[found.positions]
+        return Neighbours(found.positions, distances <= reach + _ROUNDING * reach.abs().clamp_min(1))
+
+    def _positions(self, rows: Tensor) -> Tensor:
+        """Where these training rows are in the bank, −1 if they are not."""
+        place = torch.searchsorted(self.numbers, rows).clamp_max(len(self.numbers) - 1)
+        return torch.where(self.numbers[place] == rows, place, -1)
+
+    def _forget(self) -> None:
+        """Drop what follows from the metric; it is computed anew when it is needed."""
+        self._known_bank = None
+        self._known_table = None
+
+    def _apply(self, fn: Any, recurse: bool = True) -> Any:
+        self._forget()  # it may be on another device afterwards
+        return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
+
+    def _load_from_state_dict(self, *args: Any) -> None:
+        super()._load_from_state_dict(*args)
+        self._forget()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_known_bank": None, "_known_table": None}

@@ -1,0 +1,407 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+import torch
+from scipy.stats import chisquare
+from sklearn.neighbors import NearestNeighbors
+from torch import Tensor
+
+from pinoise.errors import UserError
+from pinoise.noise import Support, nearest, neighbour_spread, prior_scale
+from pinoise.noise import support as module
+from pinoise.noise.scale_maps import FARTHEST
+from pinoise.noise.support import STALE_AFTER, Neighbours
+
+ROWS = 40
+Maker = Callable[..., Support]
+
+
+class SlowSupport:
+    """The rule of ``Support`` in double precision, one pair of rows at a time."""
+
+    def __init__(self, bank: Tensor, metric: Tensor, *, k: int) -> None:
+        self.k = k
+        self.metric = metric.double().numpy().ravel()
+        self.bank = [self.measured(row) for row in bank]
+        self.crowding = [
+            sum(sorted(self.square(row, self.bank[j]) for j in self.others(i))[:k]) / k
+            for i, row in enumerate(self.bank)
+        ]
+        self.found = [self.nearest(row, self.others(i)) for i, row in enumerate(self.bank)]
+
+    def measured(self, row: Tensor) -> np.ndarray:
+        return np.asarray(row.double().numpy().ravel() / self.metric)
+
+    @staticmethod
+    def square(a: np.ndarray, b: np.ndarray) -> float:
+        return float(sum((p - q) ** 2 for p, q in zip(a.tolist(), b.tolist(), strict=True)))
+
+    def others(self, own: int | None) -> list[int]:
+        return [j for j in range(len(self.bank)) if j != own]
+
+    def nearest(self, row: np.ndarray, among: Sequence[int]) -> list[int]:
+        return sorted(among, key=lambda j: self.square(row, self.bank[j]) - self.crowding[j])[: self.k]
+
+    def of_row(self, i: int) -> set[int]:
+        """Those that a row of the bank has among its neighbours and that have it among theirs."""
+        return {j for j in self.found[i] if i in self.found[j]}
+
+    def of_sample(self, x: Tensor, own: int | None) -> set[int]:
+        """Those that a sample has among its neighbours, and that would have it among theirs, were it in the bank."""
+        row = self.measured(x)
+        crowding = sum(sorted(self.square(row, self.bank[j]) for j in self.others(own))[: self.k]) / self.k
+        found = self.nearest(row, self.others(own))
+        return {j for j in found if self.square(row, self.bank[j]) - crowding <= self.reach(j) + 1e-9}
+
+    def reach(self, j: int) -> float:
+        last = self.found[j][-1]
+        return self.square(self.bank[j], self.bank[last]) - self.crowding[last]
+
+    def spread(self) -> np.ndarray:
+        pairs = [(i, j) for i, found in enumerate(self.found) for j in found]
+        squares = sum(((self.bank[j] - self.bank[i]) * self.metric) ** 2 for i, j in pairs)
+        return np.asarray(np.sqrt(squares / len(pairs) / 2))
+
+
+def sets(neighbours: Neighbours) -> list[set[int]]:
+    """The eligible neighbours of every sample."""
+    pairs = zip(neighbours.positions, neighbours.eligible, strict=True)
+    return [set(positions[eligible].tolist()) for positions, eligible in pairs]
+
+
+def make_bank(rows: int = ROWS, shape: tuple[int, ...] = (4,), seed: int = 0) -> Tensor:
+    """Rows of uneven density, as real ones are."""
+    generator = torch.Generator().manual_seed(seed)
+    size = torch.rand(rows, generator=generator).add(0.2).reshape(-1, *[1] * len(shape))
+    return size * torch.randn(rows, *shape, generator=generator)
+
+
+def complete(bank: Tensor, *, k: int = 5, mutual: bool = True) -> Support:
+    return Support(bank, numbers=torch.arange(len(bank)), rows=len(bank), k=k, mutual=mutual)
+
+
+def partial(bank: Tensor, *, k: int = 5, mutual: bool = True) -> Support:
+    """A bank of every third row of a training set."""
+    return Support(bank, numbers=3 * torch.arange(len(bank)), rows=3 * len(bank), k=k, mutual=mutual)
+
+
+# With one neighbour alone, everybody for whom a row is the nearest is at the same discounted distance from it: 0.
+COUNTS = [2, 5, 12]
+METRICS = [torch.ones(4), torch.tensor([0.2, 1.0, 3.0, 0.7])]
+
+
+@pytest.mark.parametrize("entries", [1, 3 * 17, 1 << 23])
+@pytest.mark.parametrize("skips", [False, True])
+@pytest.mark.parametrize("discounts", [False, True])
+def test_nearest_agrees_with_a_sort_of_all_distances(
+    entries: int, skips: bool, discounts: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_BLOCK_ENTRIES", entries)
+    queries, bank = torch.randn(13, 3), torch.randn(17, 3)
+    skip = torch.randint(-1, 17, (13,)) if skips else None
+    discount = torch.rand(17) if discounts else None
+    if skip is not None:
+        skip[::3] = -1
+    found = nearest(queries, bank, k=4, skip=skip, discount=discount)
+    assert found.positions.shape == found.distances.shape == (13, 4)
+    for i in range(13):
+        score = np.sum((queries[i].double().numpy() - bank.double().numpy()) ** 2, axis=1)
+        score -= 0 if discount is None else discount.double().numpy()
+        if skip is not None and skip[i] >= 0:
+            score[int(skip[i])] = np.inf
+        order = found.distances[i].argsort()
+        assert found.positions[i][order].tolist() == np.argsort(score)[:4].tolist()
+        np.testing.assert_allclose(found.distances[i][order].numpy(), np.sort(score)[:4], atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_nearest_keeps_its_precision_under_autocast(dtype: torch.dtype) -> None:
+    queries, bank = 300 * torch.randn(13, 3), 300 * torch.randn(40, 3)  # squares overflow in half precision
+    exact = nearest(queries, bank, k=4)
+    with torch.autocast("cpu", dtype):
+        mixed = nearest(queries, bank, k=4)
+    assert torch.equal(mixed.positions, exact.positions)
+    assert torch.equal(mixed.distances, exact.distances)
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=["even", "uneven"])
+@pytest.mark.parametrize("k", COUNTS)
+def test_the_table_holds_the_mutual_neighbours_in_the_metric(metric: Tensor, k: int) -> None:
+    bank = make_bank().double()
+    support, slow = complete(bank, k=k), SlowSupport(bank, metric, k=k)
+    support.refresh(metric.double())
+    rows = torch.randperm(ROWS)[:25]
+    neighbours = support.neighbours(bank[rows], rows)
+    assert neighbours.positions.shape == (25, k)
+    assert sets(neighbours) == [slow.of_row(int(i)) for i in rows]
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=["even", "uneven"])
+@pytest.mark.parametrize("k", COUNTS)
+def test_a_bank_that_lacks_rows_is_searched_for_every_batch(metric: Tensor, k: int) -> None:
+    bank = make_bank().double()
+    support, slow = partial(bank, k=k), SlowSupport(bank, metric, k=k)
+    support.refresh(metric.double())
+    rows = torch.randperm(3 * ROWS)[:60]
+    x = make_bank(60, seed=1).double()
+    x[rows % 3 == 0] = bank[rows[rows % 3 == 0] // 3]
+    expected = [
+        slow.of_sample(sample, int(row) // 3 if row % 3 == 0 else None) for sample, row in zip(x, rows, strict=True)
+    ]
+    assert sets(support.neighbours(x, rows)) == expected
+    assert all(int(row) // 3 not in found for row, found in zip(rows, expected, strict=True) if row % 3 == 0)
+
+
+def test_a_search_finds_the_neighbours_that_the_table_holds() -> None:
+    bank = make_bank(200)
+    looked_up = sets(complete(bank).neighbours(bank, torch.arange(200)))
+    assert sets(partial(bank).neighbours(bank, 3 * torch.arange(200))) == looked_up
+    assert 0 < sum(len(found) for found in looked_up) < 0.9 * 200 * 5  # not all of the nearest are mutual
+
+
+@pytest.mark.parametrize("make", [complete, partial])
+def test_samples_that_are_no_training_rows_are_searched_for(make: Maker) -> None:
+    bank, x = make_bank().double(), make_bank(20, seed=2).double()
+    slow = SlowSupport(bank, torch.ones(4), k=5)
+    assert sets(make(bank, k=5).neighbours(x)) == [slow.of_sample(sample, None) for sample in x]
+
+
+@pytest.mark.parametrize("make", [complete, partial])
+def test_neighbours_do_not_depend_on_where_the_origin_is(make: Maker) -> None:
+    # Years and kelvins are far from 0 beside their deviation, and so is a dead feature, which may have any value.
+    bank, x = make_bank(), make_bank(20, seed=1)
+    far = torch.tensor([2000.0, -300.0, 1e4, 0.0])
+    near = make(bank)
+    moved = make(bank + far)
+    rows = near.numbers
+    assert sets(moved.neighbours(bank + far, rows)) == sets(near.neighbours(bank, rows))
+    assert sets(moved.neighbours(x + far)) == sets(near.neighbours(x))
+
+
+def test_neighbourhood_in_the_table_is_mutual() -> None:
+    bank = make_bank(200)
+    found = sets(complete(bank).neighbours(bank, torch.arange(200)))
+    assert all(i in found[j] for i in range(200) for j in found[i])
+    assert any(found)
+
+
+def test_without_mutual_neighbours_are_those_of_scikit_learn() -> None:
+    bank, x, metric = make_bank(), make_bank(20, seed=1), METRICS[1]
+    reference = NearestNeighbors(n_neighbors=5).fit((bank / metric).numpy())
+    for support in (complete(bank, mutual=False), partial(bank, mutual=False)):
+        support.refresh(metric)
+        theirs = reference.kneighbors((x / metric).numpy(), return_distance=False)
+        assert sets(support.neighbours(x)) == [set(row) for row in theirs.tolist()]
+        theirs = reference.kneighbors(return_distance=False)  # of its own rows, themselves left out
+        rows = support.numbers
+        assert sets(support.neighbours(bank, rows)) == [set(row) for row in theirs.tolist()]
+
+
+def test_empty_rows_of_sparse_data_are_everyones_neighbours_only_without_mutual() -> None:
+    documents, topics, empty = 80, 4, 3
+    bank = torch.zeros(documents + empty, 15 * topics)
+    for i in range(documents):
+        first = 15 * (i % topics)
+        bank[i, first : first + 15] = (torch.rand(15) < 0.4).float()
+    share = {}
+    for mutual in (False, True):
+        support = complete(bank, k=10, mutual=mutual)
+        found = sets(support.neighbours(bank[:documents], torch.arange(documents)))
+        share[mutual] = sum(any(j >= documents for j in each) for each in found) / documents
+        if mutual:
+            kin = [j % topics == i % topics for i, each in enumerate(found) for j in each]
+            assert sum(kin) > 0.9 * len(kin)
+            assert all(found)
+    assert share[False] > 0.7
+    assert share[True] < 0.2
+
+
+@pytest.mark.parametrize("make", [complete, partial])
+@pytest.mark.parametrize("mutual", [True, False])
+def test_a_row_never_draws_itself(make: Maker, mutual: bool) -> None:
+    bank = make_bank(30)
+    bank[10:20] = bank[:10]  # not even where another row is equal to it
+    support = make(bank, k=3, mutual=mutual)
+    neighbours = support.neighbours(bank, support.numbers)
+    assert bool((neighbours.positions != torch.arange(30)[:, None]).all())
+    unique = torch.arange(20, 30)
+    drawn = support.draw(bank[unique], rows=support.numbers[unique], times=50)
+    moves = neighbours.eligible[unique].any(dim=1)
+    assert bool((drawn[:, moves] != bank[unique][moves]).any(dim=2).all())
+
+
+def test_a_row_that_is_no_training_row_may_draw_its_equal() -> None:
+    bank = make_bank()
+    assert all(i in found for i, found in enumerate(sets(partial(bank).neighbours(bank))))
+    assert not any(i in found for i, found in enumerate(sets(partial(bank).neighbours(bank, 3 * torch.arange(ROWS)))))
+
+
+@pytest.mark.parametrize("with_rows", [True, False])
+def test_a_sample_without_a_mutual_neighbour_stays_where_it_is(with_rows: bool) -> None:
+    # The nearest to 5, less the crowding, is 12, but 12 has 18.
+    bank = torch.tensor([[0.0], [1.0], [5.0], [12.0], [18.0]])
+    support = complete(bank, k=1) if with_rows else partial(bank, k=1)
+    rows = torch.tensor([2, 4]) if with_rows else torch.tensor([6, 12])
+    drawn = support.draw(bank[[2, 4]], rows=rows, times=20)
+    assert drawn.shape == (20, 2, 1)
+    assert drawn[:, 0].unique().tolist() == [5.0]
+    assert drawn[:, 1].unique().tolist() == [12.0]
+
+
+def test_draws_are_uniform_over_the_eligible_and_independent() -> None:
+    bank = make_bank()
+    support = complete(bank)
+    rows = torch.tensor([i for i, found in enumerate(sets(support.neighbours(bank, torch.arange(ROWS)))) if found])
+    drawn = support.draw(bank[rows], rows=rows, times=4000)
+    places = torch.cdist(drawn, bank).argmin(dim=2)  # (times, m)
+    for column, found in zip(places.T, sets(support.neighbours(bank[rows], rows)), strict=True):
+        counts = np.bincount(column.numpy(), minlength=ROWS)
+        assert set(np.flatnonzero(counts).tolist()) == found
+        assert chisquare(counts[sorted(found)]).pvalue > 1e-5
+    several = [i for i, found in enumerate(sets(support.neighbours(bank[rows], rows))) if len(found) > 1]
+    same = (places[0::2] == places[1::2])[:, several].float().mean(dim=0)
+    chance = torch.tensor([1 / len(found) for found in sets(support.neighbours(bank[rows], rows)) if len(found) > 1])
+    assert bool(((same - chance).abs() < 5 * (chance * (1 - chance) / 2000).sqrt()).all())
+
+
+def test_the_seed_decides_the_draw() -> None:
+    bank = make_bank()
+    support = complete(bank)
+    draws = []
+    for seed in (3, 3, 4):
+        torch.manual_seed(seed)
+        draws.append(support.draw(bank, rows=torch.arange(ROWS)))
+    assert torch.equal(draws[0], draws[1])
+    assert not torch.equal(draws[0], draws[2])
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (2, 1, 2)])
+@pytest.mark.parametrize("make", [complete, partial])
+def test_samples_of_any_rank_have_the_neighbours_of_the_flat_ones(make: Maker, shape: tuple[int, ...]) -> None:
+    bank = make_bank()
+    flat, shaped = make(bank, k=5), make(bank.reshape(ROWS, *shape), k=5)
+    flat.refresh(METRICS[1])
+    shaped.refresh(METRICS[1].reshape(shape))
+    rows = flat.numbers[:7]
+    torch.manual_seed(0)
+    expected = flat.draw(bank[:7], rows=rows, times=3)
+    torch.manual_seed(0)
+    drawn = shaped.draw(bank[:7].reshape(7, *shape), rows=rows, times=3)
+    assert drawn.shape == (3, 7, *shape)
+    assert torch.equal(drawn.flatten(2), expected)
+    torch.testing.assert_close(shaped.spread(), flat.spread().reshape(shape))
+
+
+@pytest.mark.parametrize(("moved", "taken"), [(0.9 * STALE_AFTER, False), (1.1 * STALE_AFTER, True)])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_refresh_takes_a_metric_that_moved_far_enough_on_average(moved: float, taken: bool, sign: int) -> None:
+    support = complete(make_bank())
+    # Moves in opposite directions do not cancel, and one feature may move for all.
+    scale = torch.tensor([sign * 2 * moved, -sign * 2 * moved, 0.0, 0.0]).exp()
+    support.refresh(scale)
+    assert torch.equal(support.metric, scale if taken else torch.ones(4))
+
+
+def test_refresh_leaves_dead_features_out() -> None:
+    bank = make_bank()
+    bank[:, 1] = 3.0
+    support = complete(bank)
+    support.refresh(torch.tensor([0.2, 0.0, 3.0, 0.7]))
+    torch.testing.assert_close(support.metric, torch.tensor([0.2, 1.0, 3.0, 0.7]))
+    without = complete(bank[:, [0, 2, 3]])
+    without.refresh(torch.tensor([0.2, 3.0, 0.7]))
+    rows = torch.arange(ROWS)
+    assert sets(support.neighbours(bank, rows)) == sets(without.neighbours(bank[:, [0, 2, 3]], rows))
+    before = support.metric.clone()
+    # Three live features out of four: their mean is beyond the limit, which that over all four is not.
+    support.refresh(before * torch.tensor([math.exp(3.3 * STALE_AFTER), 0.0, 1.0, 1.0]))
+    assert not torch.equal(support.metric, before)
+
+
+def test_neighbours_are_searched_for_only_when_the_metric_moved(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def counted(queries: Tensor, *arguments: Tensor, **settings: object) -> module.Nearest:
+        calls.append(len(queries))
+        return nearest(queries, *arguments, **settings)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "nearest", counted)
+    bank, rows = make_bank(), torch.arange(5)
+    support = complete(bank)
+    for _ in range(3):
+        support.draw(bank[rows], rows=rows)
+    first = len(calls)
+    support.refresh(torch.full((4,), 1.001))
+    support.draw(bank[rows], rows=rows)
+    assert first == len(calls) == 2  # the crowding, then the neighbours
+    support.refresh(METRICS[1])
+    support.draw(bank[rows], rows=rows)
+    assert len(calls) == 4
+
+
+def test_spread_agrees_with_one_pair_at_a_time() -> None:
+    bank = make_bank()
+    support = complete(bank)
+    support.refresh(METRICS[1])
+    np.testing.assert_allclose(support.spread().numpy(), SlowSupport(bank, METRICS[1], k=5).spread(), rtol=1e-4)
+
+
+@pytest.mark.parametrize(("rows", "k"), [(2, 1), (9, 1), (9, 4)])
+def test_neighbour_spread_agrees_with_one_pair_at_a_time(rows: int, k: int) -> None:
+    x, neighbours = torch.randn(rows, 3), torch.randint(rows, (rows, k))
+    expected = [
+        math.sqrt(
+            sum((float(x[n, j]) - float(x[i, j])) ** 2 for i in range(rows) for n in neighbours[i]) / rows / k / 2
+        )
+        for j in range(3)
+    ]
+    np.testing.assert_allclose(neighbour_spread(x, neighbours).numpy(), expected, rtol=1e-5)
+
+
+def test_neighbour_spread_of_independent_draws_is_their_deviation() -> None:
+    x = torch.randn(20_000, 2) * torch.tensor([0.5, 3.0])
+    spread = neighbour_spread(x, torch.randint(20_000, (20_000, 2)))
+    np.testing.assert_allclose(spread.numpy(), [0.5, 3.0], rtol=0.03)
+
+
+def test_prior_scale_is_the_spread_in_deviations_within_limits_around_its_median() -> None:
+    spread = torch.tensor([[0.0, 1.0, 8.0], [30.0, 1e-4, 5.0], [400.0, 0.0, 0.9]])
+    unit = torch.tensor([[1.0, 2.0, 4.0], [1.0, 1.0, 5.0], [1.0, 0.0, 1.0]])
+    relative = {(i, j): float(spread[i, j] / unit[i, j]) for i in range(3) for j in range(3) if unit[i, j] > 0}
+    differing = sorted(value for value in relative.values() if value > 0)  # seven of them
+    middle = differing[3]
+    limit = math.exp(FARTHEST)
+    prior = prior_scale(spread, unit)
+    for place, value in relative.items():
+        assert float(prior[place]) == pytest.approx(min(max(value, middle / limit), middle * limit))
+    assert float(prior[2, 1]) == 1  # dead
+
+
+def test_prior_scale_is_the_limit_below_one_where_no_neighbours_differ() -> None:
+    limit = math.exp(FARTHEST)
+    assert prior_scale(torch.zeros(3), torch.tensor([1.0, 0.0, 2.0])).tolist() == pytest.approx(
+        [1 / limit, 1, 1 / limit]
+    )
+
+
+def test_k_is_at_most_one_less_than_the_bank_has_rows() -> None:
+    bank = make_bank(4)
+    support = complete(bank, k=10)
+    assert support.k == 3
+    assert sets(support.neighbours(bank, torch.arange(4))) == [{0, 1, 2, 3} - {i} for i in range(4)]
+    assert len(partial(bank, k=10).neighbours(make_bank(6, seed=1)).positions[0]) == 3
+
+
+def test_a_bank_without_a_pair_of_rows_is_refused() -> None:
+    for rows in (0, 1):
+        with pytest.raises(UserError, match=rf"needs at least 2 rows of it: the bank has {rows}"):
+            complete(torch.zeros(rows, 3))
+
+
+def test_less_than_one_neighbour_is_refused() -> None:
+    with pytest.raises(UserError, match=r"k is 0: a sample must have at least 1 neighbour"):
+        complete(make_bank(), k=0)

@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from pinoise.noise import Adversarial, Look, Outcome
+from pinoise.views import Batch, Viewmaker
+from pinoise.views.viewmaker import within_budget
+
+UNIT = torch.tensor([0.5, 0.0, 3.0, 1.0])
+SHAPES = [(4,), (2, 2), (1, 2, 2)]
+
+
+def slow_within_budget(perturbation: np.ndarray, unit: np.ndarray, budget: float) -> np.ndarray:
+    """Vectors (m, d), one sample at a time."""
+    live = [j for j in range(len(unit)) if unit[j] > 0]
+    result = np.zeros(perturbation.shape)
+    for i, sample in enumerate(perturbation):
+        size = sum(abs(sample[j]) for j in live) / len(live)
+        for j in live:
+            result[i, j] = unit[j] * sample[j] * budget / size
+    return result
+
+
+def batch_of(x: Tensor) -> Batch:
+    return Batch(x, torch.arange(len(x)))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("budget", [0.05, 1.0, 7.0])
+def test_within_budget_agrees_with_one_sample_at_a_time(shape: tuple[int, ...], budget: float) -> None:
+    perturbation = torch.randn(5, *shape) * torch.tensor([1e-3, 1.0, 30.0, 1.0, 1.0]).reshape(-1, *[1] * len(shape))
+    got = within_budget(perturbation, UNIT.reshape(shape), budget=budget)
+    assert got.shape == perturbation.shape
+    expected = slow_within_budget(perturbation.flatten(1).double().numpy(), UNIT.double().numpy(), budget)
+    np.testing.assert_allclose(got.flatten(1).numpy(), expected, rtol=1e-5)
+
+
+def test_a_perturbation_of_zero_stays_zero() -> None:
+    assert bool((within_budget(torch.zeros(2, 4), UNIT, budget=1.0) == 0).all())
+
+
+def test_the_budgets_gradient_agrees_with_finite_differences() -> None:
+    perturbation = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda p: within_budget(p, UNIT.double(), budget=0.7), (perturbation,))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("budget", [0.05, 2.0])
+def test_every_view_spends_the_budget_on_live_features(shape: tuple[int, ...], budget: float) -> None:
+    unit = UNIT.reshape(shape)
+    x = torch.randn(6, *shape)
+    with torch.no_grad():
+        moved = Viewmaker(unit, budget=budget, hidden=8)(batch_of(x)).x - x
+    assert bool((moved[:, unit == 0] == 0).all())
+    size = (moved[:, unit > 0] / unit[unit > 0]).abs().mean(dim=1)
+    torch.testing.assert_close(size, torch.full((6,), budget), rtol=1e-4, atol=1e-5)
+
+
+def test_views_depend_on_the_sample_and_on_chance() -> None:
+    view = Viewmaker(torch.ones(4), hidden=8)
+    same = torch.zeros(2, 4)
+    with torch.no_grad():
+        first, second = view(batch_of(same)).x
+        assert not torch.allclose(first, second)
+        x = torch.randn(1, 4)
+        torch.manual_seed(1)
+        one = view(batch_of(x)).x - x
+        torch.manual_seed(1)
+        other = view(batch_of(x + 5)).x - (x + 5)
+    assert not torch.allclose(one, other, atol=1e-4)
+
+
+def test_gradient_reaches_every_weight() -> None:
+    view = Viewmaker(UNIT, hidden=16)
+    loss = view(batch_of(torch.randn(8, 4))).x.square().sum()
+    gradients = torch.autograd.grad(loss, list(view.parameters()))
+    assert all(bool((gradient != 0).any()) for gradient in gradients)
+
+
+def test_under_the_adversarial_objective_a_step_raises_the_loss() -> None:
+    view = Viewmaker(torch.ones(4), hidden=16)
+    batch, target = batch_of(torch.randn(32, 4)), torch.randn(4)
+
+    def look_of(batch: Batch) -> Look:
+        def look(*, theta: bool = True, psi: float = 1.0) -> Outcome:
+            torch.manual_seed(3)
+            return Outcome((view(batch).with_gradient(psi).x - target).square().sum(dim=1))
+
+        return look
+
+    before, _ = Adversarial()(look_of(batch))
+    gradients = torch.autograd.grad(before, list(view.parameters()))
+    with torch.no_grad():
+        for weight, gradient in zip(view.parameters(), gradients, strict=True):
+            weight.sub_(0.01 * gradient)
+    after, _ = Adversarial()(look_of(batch))
+    assert float(after.detach()) > float(before.detach()) + 0.01
+
+
+def test_viewmaker_is_no_pi_noise_and_saves_its_units() -> None:
+    view = Viewmaker(UNIT, hidden=8)
+    assert view.learned is None
+    assert view(batch_of(torch.randn(2, 4))).noise is None
+    assert torch.equal(view.state_dict()["feature_scale"], UNIT)
