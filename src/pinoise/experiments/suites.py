@@ -1,0 +1,87 @@
+"""Collections of data sets to compare methods on, and a smaller draw of a large one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from pinoise.data.catalogue import locate
+from pinoise.data.dataset import Dataset, Part
+from pinoise.errors import UserError, unknown_choice
+
+SUITES: dict[str, tuple[str, ...]] = {
+    "vectors": (
+        "digits",
+        "wine",
+        "breast_cancer",
+        "usps",
+        "wisdm",
+        "isolet",
+        "ecg5000",
+        "mslr_5k",
+        "hapt561",
+        "epsilon_sample",
+        "fashion_mnist",
+        "hapt_raw",
+        "fsdd",
+        "reuters46",
+        "newsgroups20",
+        "rcv1_ccat",
+        "tox171",
+        "pcmac",
+        "cifar10_sub12k",
+        "tiny_imagenet20",
+    ),
+}
+"""Labelled sets of the catalogue by the name of their suite, in the order of its tables."""
+
+
+SUITE_SETTINGS = ("encoder.hidden=512", "noise.hidden=512", "training.batch_size=128")
+"""What a suite sets unless the user says otherwise, so that it ends on a small machine."""
+
+SUITE_STEPS = 500
+SUITE_ROWS = 2000
+"""At most so many training rows, and as many test rows."""
+
+
+def suite_sources(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the sets of a suite that can be read now without a download, and those that cannot.
+
+    >>> present, absent = suite_sources("vectors")
+    >>> present[:3], len(present) + len(absent)
+    (('digits', 'wine', 'breast_cancer'), 20)
+    """
+    if name not in SUITES:
+        raise unknown_choice("suite", name, SUITES)
+    here = {source: all(locate(source).values()) for source in SUITES[name]}
+    return tuple(source for source in here if here[source]), tuple(source for source in here if not here[source])
+
+
+def sample_rows(data: Dataset, *, train: int, test: int, seed: int = 0) -> Dataset:
+    """Return a data set with at most so many training and test rows, drawn at random and kept in their order.
+
+    Labels are not looked at. The rows depend on the seed and on the sizes only, and a larger draw holds the smaller
+    ones. A set that is small enough is returned as it is.
+
+    >>> data = Dataset("toy", train=Part(np.arange(8.0)[:, None]), test=Part(np.arange(4.0)[:, None]))
+    >>> small = sample_rows(data, train=3, test=4)
+    >>> len(small.train), len(small.test), small.notes
+    (3, 4, ('3 of 8 training rows were drawn at random (seed 0)',))
+    """
+    if train < 2 or test < 1:
+        raise UserError(
+            f"{train} training and {test} test rows were asked for: learning by contrast needs at least 2, a score 1."
+        )
+    cut, train_note = _drawn(data.train, train, "training", [seed, 0])
+    cut_test, test_note = (None, "") if data.test is None else _drawn(data.test, test, "test", [seed, 1])
+    notes = [note for note in (train_note, test_note) if note]
+    return replace(data, train=cut, test=cut_test, notes=(*data.notes, *notes)) if notes else data
+
+
+def _drawn(part: Part, rows: int, side: str, seed: list[int]) -> tuple[Part, str]:
+    n = len(part)
+    if n <= rows:
+        return part, ""
+    chosen = np.sort(np.random.default_rng(seed).permutation(n)[:rows])
+    return part.take(chosen), f"{rows} of {n} {side} rows were drawn at random (seed {seed[0]})"

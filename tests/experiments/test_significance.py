@@ -1,0 +1,135 @@
+from __future__ import annotations
+
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from pinoise.errors import UserError
+from pinoise.experiments.significance import Difference, against, bootstrap_difference, wilcoxon
+
+
+def two_levels(seeds: int, repetitions: int) -> tuple[np.ndarray, np.ndarray]:
+    """Scores of two methods, where seeds differ more than the repetitions of a seed."""
+    random = np.random.default_rng(7)
+    gaps = 0.02 + random.normal(0, 0.03, (seeds, 1)) + random.normal(0, 0.01, (seeds, repetitions))
+    rival = random.normal(0.8, 0.05, (seeds, repetitions))
+    return rival + gaps, rival
+
+
+def width(difference: Difference) -> float:
+    return difference.high - difference.low
+
+
+def test_wilcoxon_is_the_share_of_sign_patterns_at_least_as_uneven() -> None:
+    first, second = [0.9, 0.8, 0.7, 0.9, 0.6, 0.3, 0.5], [0.5, 0.5, 0.5, 0.8, 0.55, 0.45, 0.25]
+    gaps = np.subtract(first, second)
+    ranks = stats.rankdata(np.abs(gaps))
+    uneven = abs(ranks @ np.sign(gaps))
+    patterns = [abs(ranks @ np.array(signs)) for signs in product((-1, 1), repeat=len(gaps))]
+    assert wilcoxon(first, second) == pytest.approx(np.mean([value >= uneven - 1e-9 for value in patterns]))
+    assert wilcoxon(second, first) == wilcoxon(first, second)
+
+
+def test_wilcoxon_of_scores_without_a_difference_is_one() -> None:
+    assert wilcoxon([0.5, 0.7], [0.5, 0.7]) == 1.0
+    assert wilcoxon([0.1 + 0.2], [0.3]) == 1.0  # they differ in the last bit only
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "message"),
+    [
+        ([], [], "at least one pair"),
+        ([0.1, 0.2], [0.1], r"shapes \(2,\) and \(1,\)"),
+        ([0.1, float("nan")], [0.1, 0.2], "not finite"),
+    ],
+)
+def test_scores_that_are_no_pairs_are_refused(first: list[float], second: list[float], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        wilcoxon(first, second)
+
+
+def test_with_one_seed_the_interval_is_that_of_scipy() -> None:
+    first, second = two_levels(1, 10)
+    ours = bootstrap_difference(first, second)
+    theirs = stats.bootstrap(
+        ((first - second)[0],), np.mean, method="percentile", n_resamples=10_000, rng=np.random.default_rng(1)
+    ).confidence_interval
+    assert ours.mean == pytest.approx(np.mean(first - second))
+    assert ours.low == pytest.approx(theirs.low, abs=0.03 * width(ours))
+    assert ours.high == pytest.approx(theirs.high, abs=0.03 * width(ours))
+
+
+def test_seeds_are_drawn_first_and_repetitions_inside_them() -> None:
+    first, second = two_levels(4, 5)
+    gaps = first - second
+    random = np.random.default_rng(3)
+    means = []
+    for _ in range(4000):
+        sample = [random.choice(gaps[random.integers(4)], 5) for _ in range(4)]
+        means.append(np.mean(sample))
+    low, high = np.quantile(means, [0.025, 0.975])
+    ours = bootstrap_difference(first, second)
+    assert ours.low == pytest.approx(low, abs=0.04 * width(ours))
+    assert ours.high == pytest.approx(high, abs=0.04 * width(ours))
+
+
+def test_the_interval_has_the_width_of_two_levels_of_variance() -> None:
+    first, second = two_levels(30, 10)
+    gaps = first - second
+    variance = (gaps.mean(axis=1).var() + gaps.var(axis=1).mean() / 10) / 30  # of means of such samples
+    expected = 2 * stats.norm.ppf(0.95) * variance**0.5
+    assert width(bootstrap_difference(first, second, level=0.9)) == pytest.approx(expected, rel=0.06)
+    as_one_seed = bootstrap_difference(first.reshape(1, -1), second.reshape(1, -1), level=0.9)
+    assert width(as_one_seed) < 0.6 * expected  # what forgetting the seeds would claim
+
+
+def test_the_interval_depends_on_the_differences_and_not_on_what_both_share() -> None:
+    first, second = two_levels(3, 10)
+    shared = np.random.default_rng(0).integers(-8, 8, first.shape)
+    plain, moved = bootstrap_difference(first, second), bootstrap_difference(first + shared, second + shared)
+    assert (moved.low, moved.high) == pytest.approx((plain.low, plain.high), abs=1e-12)
+    swapped = bootstrap_difference(second, first)
+    assert (swapped.low, swapped.high) == pytest.approx((-plain.high, -plain.low), abs=1e-12)
+
+
+def test_the_seed_alone_decides_the_bootstrap() -> None:
+    first, second = two_levels(3, 10)
+    assert bootstrap_difference(first, second, seed=1) == bootstrap_difference(first, second, seed=1)
+    assert bootstrap_difference(first, second, seed=1) != bootstrap_difference(first, second, seed=2)
+
+
+@pytest.mark.parametrize(
+    ("first", "options", "message"),
+    [
+        ([0.5, 0.6], {}, r"shape \(2,\): a bootstrap needs \(seeds, repetitions\)"),
+        ([[]], {}, "at least one pair"),
+        ([[0.5]], {"draws": 0}, "draws is 0"),
+        ([[0.5]], {"level": 95}, "level is 95"),
+    ],
+)
+def test_a_bootstrap_that_makes_no_sense_is_refused(first: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UserError, match=message):
+        bootstrap_difference(first, first, **options)
+
+
+def test_a_method_against_a_rival_names_the_sets_it_loses() -> None:
+    raw = {"a": 0.5, "b": 0.5, "c": 0.5, "d": 0.5, "e": 0.5}
+    scarf = {"a": 0.6, "b": 0.4, "c": 0.5, "d": 0.8, "f": 0.9}
+    scores: dict[str, dict[str, float]] = {name: {} for name in "abcdef"}
+    for method, values in (("raw", raw), ("scarf", scarf)):
+        for name, value in values.items():
+            scores[name][method] = value
+    found = against(scores, "scarf", "raw")
+    assert (found.sets, found.wins, found.losses, found.ties) == (4, 2, ("b",), 1)
+    assert found.median == pytest.approx(0.05)
+    assert found.p == wilcoxon([0.6, 0.4, 0.5, 0.8], [0.5] * 4)
+    other = against(scores, "raw", "scarf")
+    assert (other.wins, other.losses, other.p) == (1, ("a", "d"), found.p)
+
+
+def test_methods_that_share_no_set_cannot_be_compared() -> None:
+    with pytest.raises(UserError, match="no data set has both 'scarf' and 'raw'"):
+        against({"a": {"raw": 0.5}, "b": {"scarf": 0.5}}, "scarf", "raw")

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from pinoise.data.catalogue import entry, load
+from pinoise.data.dataset import Dataset, Part, Samples
+from pinoise.errors import UserError
+from pinoise.experiments.sources import check_scorable
+from pinoise.experiments.suites import SUITES, sample_rows, suite_sources
+
+BUNDLED = ("digits", "wine", "breast_cancer")
+
+
+def numbered(train: int, test: int) -> Dataset:
+    """Rows that carry their own number as sample, label and group."""
+
+    def part(rows: int) -> Part:
+        numbers = np.arange(rows)
+        return Part(np.repeat(numbers[:, None], 3, axis=1).astype(np.float32), numbers, numbers)
+
+    return Dataset("toy", train=part(train), test=part(test), notes=("earlier",))
+
+
+def dense(x: Samples) -> np.ndarray:
+    return x.toarray() if isinstance(x, sp.csr_array) else x
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_every_set_of_a_suite_is_in_the_catalogue_once_with_labels_and_test_rows(name: str) -> None:
+    assert len(set(SUITES[name])) == len(SUITES[name])
+    for source in SUITES[name]:
+        assert entry(source).classes >= 2
+        assert min(entry(source).rows) > 0
+
+
+def test_only_bundled_sets_are_present_without_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PINOISE_CACHE", str(tmp_path))
+    monkeypatch.delenv("PINOISE_DATA", raising=False)
+    present, absent = suite_sources("vectors")
+    assert present == BUNDLED
+    assert absent == SUITES["vectors"][3:]
+
+
+def test_a_set_is_present_when_all_its_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PINOISE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("PINOISE_DATA", str(tmp_path))
+    first, second = entry("epsilon_sample").files
+    (tmp_path / first.name).touch()
+    assert suite_sources("vectors")[0] == BUNDLED
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / second.name).touch()
+    present, absent = suite_sources("vectors")
+    assert present == (*BUNDLED, "epsilon_sample")
+    assert "epsilon_sample" not in absent
+    assert len(present) + len(absent) == len(SUITES["vectors"])
+
+
+def test_sets_that_are_present_can_be_scored(real_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PINOISE_CACHE", str(tmp_path))
+    present, _ = suite_sources("vectors")
+    assert set(BUNDLED) < set(present)
+    small = [name for name in present if sum(entry(name).rows) * np.prod(entry(name).shape) < 1e7]
+    for name in small:
+        check_scorable(load(name, download=False))
+
+
+def test_an_unknown_suite_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UserError, match="unknown suite 'vector': did you mean 'vectors'"):
+        suite_sources("vector")
+
+
+def test_a_draw_has_the_rows_asked_for_in_order_with_their_labels_and_groups() -> None:
+    small = sample_rows(numbered(100, 40), train=30, test=10)
+    assert small.test is not None
+    for part, size, total in ((small.train, 30, 100), (small.test, 10, 40)):
+        rows = dense(part.x)[:, 0]
+        assert len(rows) == size == len(np.unique(rows))
+        assert rows.max() < total
+        assert (np.diff(rows) > 0).all()
+        assert part.y is not None
+        assert part.groups is not None
+        np.testing.assert_array_equal(part.y, rows)
+        np.testing.assert_array_equal(part.groups, rows)
+    assert small.notes == (
+        "earlier",
+        "30 of 100 training rows were drawn at random (seed 0)",
+        "10 of 40 test rows were drawn at random (seed 0)",
+    )
+
+
+def test_every_row_is_as_likely_to_be_drawn() -> None:
+    data = numbered(20, 5)
+    counts = np.zeros(20)
+    for seed in range(2000):
+        counts[dense(sample_rows(data, train=5, test=5, seed=seed).train.x)[:, 0].astype(int)] += 1
+    assert np.abs(counts - 500).max() < 5 * (2000 * 0.25 * 0.75) ** 0.5  # five standard deviations
+
+
+def test_the_seed_and_the_sizes_alone_decide_the_rows() -> None:
+    data = numbered(100, 40)
+    assert data.test is not None
+    relabelled = replace(data, train=replace(data.train, y=np.zeros(100, dtype=np.int64)))
+    small = sample_rows(data, train=30, test=10, seed=3)
+    np.testing.assert_array_equal(
+        dense(small.train.x), dense(sample_rows(relabelled, train=30, test=40, seed=3).train.x)
+    )
+    other = sample_rows(data, train=30, test=10, seed=4)
+    assert not np.array_equal(dense(small.train.x), dense(other.train.x))
+    larger = sample_rows(data, train=60, test=10, seed=3)
+    assert set(dense(small.train.x)[:, 0]) < set(dense(larger.train.x)[:, 0])
+
+
+def test_the_first_seed_trains_on_the_rows_that_a_run_of_so_many_rows_does() -> None:
+    data = numbered(100, 40)
+    np.testing.assert_array_equal(dense(sample_rows(data, train=30, test=10).train.x), dense(data.head(30).train.x))
+
+
+def test_a_set_that_is_small_enough_is_returned_itself() -> None:
+    data = numbered(100, 40)
+    assert sample_rows(data, train=100, test=40) is data
+    unlabelled = Dataset("toy", train=Part(np.zeros((4, 2))))
+    assert sample_rows(unlabelled, train=10, test=1) is unlabelled
+    assert sample_rows(unlabelled, train=2, test=1).test is None
+
+
+def test_a_part_that_is_small_enough_is_left_as_it_is() -> None:
+    data = numbered(100, 40)
+    assert sample_rows(data, train=100, test=10).train is data.train
+    assert sample_rows(data, train=10, test=40).test is data.test
+
+
+@pytest.mark.parametrize("kind", ["sparse", "mapped"])
+def test_sparse_and_mapped_samples_give_the_rows_that_an_array_gives(kind: str, tmp_path: Path) -> None:
+    data = numbered(100, 40)
+    assert data.test is not None
+    expected = sample_rows(data, train=30, test=10)
+
+    def convert(part: Part, name: str) -> Part:
+        if kind == "sparse":
+            return replace(part, x=sp.csr_array(part.x))
+        np.save(tmp_path / name, dense(part.x))
+        return replace(part, x=np.load(tmp_path / name, mmap_mode="r"))
+
+    other = replace(data, train=convert(data.train, "train.npy"), test=convert(data.test, "test.npy"))
+    small = sample_rows(other, train=30, test=10)
+    assert small.test is not None
+    assert expected.test is not None
+    assert isinstance(small.train.x, sp.csr_array) == (kind == "sparse")
+    np.testing.assert_array_equal(dense(small.train.x), dense(expected.train.x))
+    np.testing.assert_array_equal(dense(small.test.x), dense(expected.test.x))
+
+
+@pytest.mark.parametrize(("train", "test"), [(1, 5), (5, 0), (-3, 5)])
+def test_sizes_that_leave_nothing_to_learn_or_score_are_refused(train: int, test: int) -> None:
+    with pytest.raises(UserError, match=f"{train} training and {test} test rows were asked for"):
+        sample_rows(numbered(10, 10), train=train, test=test)
