@@ -26,16 +26,17 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError, unknown_choice
 from pinoise.evaluation import embed
-from pinoise.methods import METHODS
-from pinoise.noise import OBJECTIVES, PiNoise
-from pinoise.training.build import build_encoder, build_noise
+from pinoise.networks import Embedding
+from pinoise.noise import PiNoise
+from pinoise.training.build import build_embedding, build_encoder, restore_noise
 from pinoise.training.files import read_tensors, standardizer_from, standardizer_tensors, write_tensors
 from pinoise.training.fit import fit
+from pinoise.training.metrics import METRICS
 from pinoise.training.parse import parse_settings
 from pinoise.training.progress import Lines, Quiet
-from pinoise.training.settings import Settings
+from pinoise.training.settings import MethodSettings, ObjectiveSettings, Settings, names_in
 
-_FORMAT = 1
+_FORMAT = 2
 
 
 class HealthWarning(UserWarning):
@@ -51,36 +52,48 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     Parameters
     ----------
     n_components : int, default=256
-        Width of the embedding.
+        Width of the learned part of the embedding.
+    embedding : {"joined", "learned"}, default="joined"
+        What ``transform`` returns: the learned part beside the standardised sample, which loses nothing of it, or the
+        learned part alone.
     hidden : int, default=1024
         Width of the hidden layers of the encoder and of the noise generator.
     method : {"simclr", "simcl", "clae"}, default="simclr"
         The contrastive method.
-    objective : {"paper", "fixed"}, default="paper"
-        What the noise optimises. ``"paper"`` lets encoder and noise both minimise the contrastive loss; ``"fixed"``
-        keeps the noise at ``initial_scale``.
+    objective : {"supported", "paper", "fixed", "adversarial", "information"}, default="supported"
+        What the noise optimises. ``"supported"`` moves samples along the data, with noise of fixed entropy whose shape
+        is learned; ``"paper"`` lets encoder and noise both minimise the contrastive loss; ``"fixed"`` keeps the noise
+        at ``initial_scale``; ``"adversarial"`` lets noise of fixed entropy maximise the loss; ``"information"``
+        maximises the mutual information of noise and task.
     distribution : {"gaussian", "uniform"}, default="gaussian"
         The family of the noise.
     mean : {"zero", "learned"}, default="zero"
         Whether the noise has a mean of its own.
-    generator : {"mlp", "shared"}, default="mlp"
-        The network behind the noise: the paper's, or a light head on the encoder's own features.
+    generator : {"auto", "global", "mlp", "shared"}, default="auto"
+        What is behind the noise: one number per feature, the paper's network, or a light head on the encoder's own
+        features. ``"auto"`` is ``"global"`` for objective "supported" and ``"mlp"`` for others.
     pairing : {"auto", "identity-noise", "noise-noise", "sampled", "compose"}, default="auto"
         How two views of a sample are made.
     augmentations : sequence of str or dict, default=()
-        Predefined augmentations beside the noise: "gaussian", "scarf", "vime", "dacl", "modals", "identity", or a
-        dict with such a name and its options, as in ``{"name": "scarf", "rate": 0.3}``.
+        Predefined augmentations beside the noise: "gaussian", "scarf", "vime", "dacl", "modals", "neighbours",
+        "identity", or a dict with such a name and its options, as in ``{"name": "scarf", "rate": 0.3}``.
+    neighbours : int, default=10
+        How many nearest neighbours a sample may be moved to, for objective "supported"; 0 for none.
     penalty : float, default=0.0
         λ of the paper's penalty λ / mean‖ε‖, for objective "paper".
-    initial_scale : float, default=1.0
-        The noise's standard deviation at the start, in standard deviations of each feature.
+    initial_scale : float or None, default=None
+        The noise's standard deviation at the start, in standard deviations of each feature. None is how much
+        neighbours differ in each feature for objective "supported", and 1 for others.
+    scaling : {"auto", "features", "global", "rows"}, default="auto"
+        How samples are standardised: every feature by its own deviation, all by one, or rows of length 1 by one.
+        ``"auto"`` is ``"rows"`` for data that is mostly zeros and ``"global"`` for zeros and ones.
     epochs : int, default=100
     batch_size : int, default=256
         With fewer rows than this, all rows make a batch, and a warning says so.
     learning_rate : float, default=1e-3
     noise_learning_rate : float or None, default=None
-        The generator's own learning rate; ``learning_rate`` if None.
-    temperature : float, default=0.1
+        The generator's own learning rate; ``learning_rate`` if None, or ten times it for generator "global".
+    temperature : float, default=0.5
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
     random_state : int, RandomState instance or None, default=None
         An int makes the result repeatable.
@@ -90,11 +103,17 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     Attributes
     ----------
     encoder_ : torch.nn.Module
-        The trained encoder, for standardised samples.
+        The trained encoder, for standardised samples; ``embedding_`` is what ``transform`` computes with it.
     noise_ : PiNoise
-        The trained noise, for standardised samples.
+        The trained noise, for standardised samples; for objective "supported" with up to 4,096 training rows, its
+        ``support``, which ``save`` writes too.
     history_ : dict of lists
-        ``epoch``, ``loss``, ``sigma_mean``, ``sigma_median`` and ``seconds``, one entry per epoch.
+        One entry per epoch: ``epoch``, ``loss``, ``seconds``, ``contrast`` (the loss without what the objective adds),
+        the size of the noise (``sigma_mean``, ``sigma_median``, ``participation``, ``cleanest``), and after about ten
+        of the epochs, nan elsewhere, the embedding (``effective_rank``, ``spread``) and the information in the noise
+        (``task_entropy``, ``conditional_entropy``, ``information``, ``plug_in``, with errors).
+    flags_ : list of str
+        The names of what went wrong, each of which was a ``HealthWarning``.
     mean_, scale_ : ndarray of shape (n_features_in_,)
         Of every feature in training; the scale of a constant feature is 0.
     n_features_in_ : int
@@ -105,35 +124,39 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     >>> from sklearn.datasets import load_digits
     >>> from pinoise import PiNDA
     >>> X = load_digits().data[:300]
-    >>> model = PiNDA(n_components=8, hidden=32, epochs=2, objective="fixed", random_state=0).fit(X)
-    >>> model.transform(X).shape
-    (300, 8)
+    >>> model = PiNDA(n_components=8, hidden=32, epochs=2, random_state=0).fit(X)
+    >>> model.transform(X).shape  # 64 features and 8 learned ones
+    (300, 72)
     """
 
     def __init__(
         self,
         n_components: int = 256,
         *,
+        embedding: str = "joined",
         hidden: int = 1024,
         method: str = "simclr",
-        objective: str = "paper",
+        objective: str = "supported",
         distribution: str = "gaussian",
         mean: str = "zero",
-        generator: str = "mlp",
+        generator: str = "auto",
         pairing: str = "auto",
         augmentations: tuple[str | dict[str, Any], ...] = (),
+        neighbours: int = 10,
         penalty: float = 0.0,
-        initial_scale: float = 1.0,
+        initial_scale: float | None = None,
+        scaling: str = "auto",
         epochs: int = 100,
         batch_size: int = 256,
         learning_rate: float = 1e-3,
         noise_learning_rate: float | None = None,
-        temperature: float = 0.1,
+        temperature: float = 0.5,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
         self.n_components = n_components
+        self.embedding = embedding
         self.hidden = hidden
         self.method = method
         self.objective = objective
@@ -142,8 +165,10 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         self.generator = generator
         self.pairing = pairing
         self.augmentations = augmentations
+        self.neighbours = neighbours
         self.penalty = penalty
         self.initial_scale = initial_scale
+        self.scaling = scaling
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -158,7 +183,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         x = self._checked(X, fitting=True)
         seed = int(check_random_state(self.random_state).randint(2**31))
         settings = self._settings(seed)
-        standardizer = Standardizer.fit(x)
+        standardizer = Standardizer.fit(x, scaling=settings.data.scaling)
         fitted = fit(
             settings,
             standardizer,
@@ -168,10 +193,11 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         for flag in fitted.flags:
             warnings.warn(f"{flag.name}: {flag.meaning}.", HealthWarning, stacklevel=2)
         assert fitted.model.noise is not None  # _settings asks for it
-        self._adopt(fitted.model.method.encoder, fitted.model.noise, standardizer)
+        self._adopt(build_embedding(fitted.model.method.encoder, settings.embedding), fitted.model.noise, standardizer)
+        self.flags_ = [flag.name for flag in fitted.flags]
         self.history_ = {
-            name: [getattr(record, name) for record in fitted.history]
-            for name in ("epoch", "loss", "sigma_mean", "sigma_median", "seconds")
+            **{name: [getattr(record, name) for record in fitted.history] for name in ("epoch", "loss", "seconds")},
+            **{name: [record.metrics[name] for record in fitted.history] for name in METRICS},
         }
         return self
 
@@ -181,8 +207,8 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         x = self._checked(X)
         dtype = torch.float64 if x.dtype == np.float64 else torch.float32
         # In the precision of X, so that a row's embedding does not depend on the rows beside it.
-        encoder = copy.deepcopy(self.encoder_).to(dtype)
-        return embed(encoder, make_rows(x, self._standardizer, dtype=dtype), dtype=dtype)
+        embedding = copy.deepcopy(self.embedding_).to(dtype)
+        return embed(embedding, make_rows(x, self._standardizer, dtype=dtype), dtype=dtype)
 
     def augment(self, X: Any, *, random_state: int | np.random.RandomState | None = None) -> npt.NDArray[Any]:
         """Return a noisy copy of samples, x + ε with ε drawn from the learned noise, in the units of X.
@@ -201,14 +227,19 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             chosen = self.random_state if random_state is None else random_state
             torch.manual_seed(int(check_random_state(chosen).randint(2**31)))
             noisy = embed(self.noise_, make_rows(x, self._standardizer))
-        augmented: npt.NDArray[Any] = self._standardizer.undo(noisy).astype(x.dtype)
+        norms = self._standardizer.norms(x) if self._standardizer.unit_rows else None
+        augmented: npt.NDArray[Any] = self._standardizer.undo(noisy, norms).astype(x.dtype)
         return augmented
 
     def noise_scale(self, X: Any, *, relative: bool = True) -> npt.NDArray[Any]:
-        """Return σ(x) of every sample and feature, in standard deviations of the feature, or else in the units of X."""
+        """Return σ(x) of every sample and feature, in standard deviations of the feature, or else in the units of X.
+
+        Where rows are scaled to length 1, the units are those of the scaled rows.
+        """
         check_is_fitted(self)
         x = self._checked(X)
-        sigma = embed(self.noise_.relative_scale, make_rows(x, self._standardizer)).astype(x.dtype)
+        scale = self.noise_.relative_scale if relative else self.noise_.scale
+        sigma = embed(scale, make_rows(x, self._standardizer)).astype(x.dtype)
         return sigma if relative else sigma * self.scale_.astype(x.dtype)
 
     def save(self, path: str | Path) -> None:
@@ -221,6 +252,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             "format": _FORMAT,
             "params": params,
             "history": self.history_,
+            "flags": self.flags_,
             "feature_names_in": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
         }
         tensors = {
@@ -248,10 +280,10 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         settings = self._settings(seed=0)
         encoder = build_encoder(settings, standardizer.shape)
         encoder.load_state_dict(_under("encoder.", tensors))
-        noise = build_noise(settings, torch.from_numpy(standardizer.live).float(), encoder)
-        noise.load_state_dict(_under("noise.", tensors))
-        self._adopt(encoder.eval(), noise.eval(), standardizer)
+        noise = restore_noise(settings, standardizer, encoder, _under("noise.", tensors))
+        self._adopt(build_embedding(encoder, settings.embedding).eval(), noise, standardizer)
         self.history_ = header["history"]
+        self.flags_ = header["flags"]
         self.n_features_in_ = standardizer.mean.size
         if header["feature_names_in"]:
             self.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
@@ -260,16 +292,14 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     @property
     def _n_features_out(self) -> int:
         """The width of the embedding, where scikit-learn looks for it."""
-        width: int = self.encoder_.out_features
-        return width
+        learned: Any = self.encoder_.out_features
+        return int(learned) + (self.n_features_in_ if self.embedding_.name == "joined" else 0)
 
-    @property
-    def _standardizer(self) -> Standardizer:
-        return Standardizer(mean=self.mean_, scale=self.scale_)
-
-    def _adopt(self, encoder: Any, noise: PiNoise, standardizer: Standardizer) -> None:
-        self.encoder_ = encoder
+    def _adopt(self, embedding: Embedding, noise: PiNoise, standardizer: Standardizer) -> None:
+        self.embedding_ = embedding
+        self.encoder_ = embedding.encoder
         self.noise_ = noise
+        self._standardizer = standardizer
         self.mean_ = standardizer.mean
         self.scale_ = standardizer.scale
 
@@ -291,16 +321,22 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
 
     def _settings(self, seed: int) -> Settings:
         """Validate the parameters, by the names that they have here."""
-        if self.objective not in OBJECTIVES:
-            raise unknown_choice("objective", self.objective, OBJECTIVES)
-        if self.method not in METHODS:
-            raise unknown_choice("method", self.method, METHODS)
+        for what, chosen, union in (
+            ("objective", self.objective, ObjectiveSettings),
+            ("method", self.method, MethodSettings),
+        ):
+            if chosen not in names_in(union):
+                raise unknown_choice(what, chosen, names_in(union))
         objective: dict[str, Any] = {"name": self.objective}
         if self.objective == "paper":
             objective["penalty"] = self.penalty
         elif self.penalty:
             raise UserError(f"penalty is {self.penalty}: it belongs to objective 'paper', not {self.objective!r}.")
+        if self.objective == "supported":
+            objective["neighbours"] = self.neighbours
         values = {
+            "data": {"scaling": self.scaling},
+            "embedding": self.embedding,
             "encoder": {"hidden": self.hidden, "out_features": self.n_components},
             "method": {"name": self.method, "temperature": self.temperature},
             "noise": {

@@ -13,8 +13,6 @@ def demo(json: JsonOption = False) -> None:
     """
     run_comparison(
         sources=["digits"],
-        label=None,
-        methods=None,
         seeds=[0, 1, 2],
         changes=["training.epochs=60", "encoder.hidden=512", "noise.hidden=512"],
         as_json=json,

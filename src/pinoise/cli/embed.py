@@ -40,7 +40,7 @@ def embed(
     if wanted.get(part) is None:
         raise UserError(f"{data} has no {part} part: use --part train.")
     embeddings = {
-        name: embed_rows(finished.encoder, finished.rows(rows.x, where=data))
+        name: embed_rows(finished.embedding, finished.rows(rows.x, where=data))
         for name, rows in wanted.items()
         if rows is not None
     }

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pinoise.cli.console import SCORE_TITLES, note, on_terminal, print_json, print_table
 from pinoise.cli.options import JsonOption, LabelOption
 
+if TYPE_CHECKING:
+    from pinoise.information import Estimate, Information
+
 
 def evaluate(
     run: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a finished run.")],
     data: Annotated[str | None, typer.Option("--data", help="Other data than the run's own: a name or a file.")] = None,
     label: LabelOption = None,
+    information: Annotated[
+        bool, typer.Option("--information", help="Also measure what the views tell about the task, on training rows.")
+    ] = False,
+    draws: Annotated[int, typer.Option(help="Of every view, for --information.")] = 16,
     seed: Annotated[int, typer.Option(help="Of softmax regression and the few-label draws.")] = 0,
     json: JsonOption = False,
 ) -> None:
@@ -22,7 +29,7 @@ def evaluate(
 
     Example: `pinoise evaluate runs/digits`
     """
-    from pinoise.experiments import distance, open_scored, score_run
+    from pinoise.experiments import distance, information_of_run, open_scored, score_run
     from pinoise.training.files import write_json
     from pinoise.training.finished import load_run
 
@@ -31,11 +38,14 @@ def evaluate(
     for sentence in labelled.notes:
         note(sentence)
     scores = score_run(finished, labelled, seed=seed)
-    result = {
+    result: dict[str, Any] = {
         "data": data or finished.settings.data.source,
         "seed": seed,
         "scores": {name: value.as_dict() for name, value in scores.items()},
     }
+    measured = information_of_run(finished, draws=draws, progress=on_terminal()) if information else {}
+    if measured:
+        result["information"] = {name: found.as_dict() for name, found in measured.items()}
     write_json(run / "evaluation.json", result)
     if json:
         print_json(result)
@@ -44,3 +54,28 @@ def evaluate(
     print_table(["accuracy (%)", *SCORE_TITLES.values()], rows)
     found = distance(scores["learned"].few, scores["raw"].few)
     print(f"\nWith few labels, the learned embedding is {found} raw features.")
+    if measured:
+        _print_information(measured)
+
+
+def _print_information(measured: dict[str, Information]) -> None:
+    def shown(estimate: Estimate) -> str:
+        return f"{estimate.value:.3f} ±{estimate.error:.3f}"
+
+    rows = [
+        [
+            name,
+            shown(found.task_entropy),
+            shown(found.conditional_entropy),
+            shown(found.exact),
+            shown(found.plug_in),
+        ]
+        for name, found in measured.items()
+    ]
+    print()
+    print_table(["views, in nats", "H(T)", "H(T|E)", "exact MI", "plug-in MI"], rows)
+    any_one = next(iter(measured.values()))
+    print(
+        f"\n± standard error; {any_one.draws} draws for {any_one.samples} training rows. Exact MI is 0 for a view that "
+        "does not matter to the task; plug-in MI is below 0 where the view makes it harder."
+    )

@@ -37,15 +37,15 @@ def train(
     config: Annotated[Path | None, typer.Option("--config", help="Settings from a YAML file, under the flags.")] = None,
     method: Annotated[str | None, typer.Option(help="simclr, simcl or clae.")] = None,
     encoder: Annotated[str | None, typer.Option(help="mlp.")] = None,
-    generator: Annotated[str | None, typer.Option(help="mlp or shared.")] = None,
+    generator: Annotated[str | None, typer.Option(help="auto, global, mlp or shared.")] = None,
     distribution: Annotated[str | None, typer.Option(help="gaussian or uniform.")] = None,
     mean: Annotated[str | None, typer.Option(help="zero or learned.")] = None,
-    objective: Annotated[str | None, typer.Option(help="paper or fixed.")] = None,
+    objective: Annotated[str | None, typer.Option(help="supported, paper, fixed, adversarial or information.")] = None,
     pairing: Annotated[
         str | None, typer.Option(help="auto, identity-noise, noise-noise, sampled, compose or identity.")
     ] = None,
     augment: Annotated[
-        list[str] | None, typer.Option(help="identity, gaussian, scarf, vime, dacl or modals; repeatable.")
+        list[str] | None, typer.Option(help="identity, gaussian, scarf, vime, dacl, modals or neighbours; repeatable.")
     ] = None,
     epochs: EpochsOption = None,
     batch_size: BatchOption = None,

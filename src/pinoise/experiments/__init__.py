@@ -1,26 +1,44 @@
 """Comparisons as data and one runner: recipes, the table of their scores, and what it means."""
 
+from pinoise.experiments.cache import CellCache, default_cache_folder
 from pinoise.experiments.compare import SCORES, Cell, Line, Plans, compare, plan, score_run, summarise
-from pinoise.experiments.recipes import DEFAULT_METHODS, RECIPES, Recipe, choose_methods
+from pinoise.experiments.information import information_of_run
+from pinoise.experiments.recipes import DEFAULT_METHODS, RECIPES, SUITE_METHODS, Recipe, choose_methods
 from pinoise.experiments.sources import check_scorable, open_compared, open_scored
+from pinoise.experiments.standing import against_best_rival, comparisons, rank_methods, standing_as_dict
+from pinoise.experiments.suites import SUITE_ROWS, SUITE_SETTINGS, SUITE_STEPS, SUITES, sample_rows, suite_sources
 from pinoise.experiments.verdict import distance, verdict
 
 __all__ = [
     "DEFAULT_METHODS",
     "RECIPES",
     "SCORES",
+    "SUITES",
+    "SUITE_METHODS",
+    "SUITE_ROWS",
+    "SUITE_SETTINGS",
+    "SUITE_STEPS",
     "Cell",
+    "CellCache",
     "Line",
     "Plans",
     "Recipe",
+    "against_best_rival",
     "check_scorable",
     "choose_methods",
     "compare",
+    "comparisons",
+    "default_cache_folder",
     "distance",
+    "information_of_run",
     "open_compared",
     "open_scored",
     "plan",
+    "rank_methods",
+    "sample_rows",
     "score_run",
+    "standing_as_dict",
+    "suite_sources",
     "summarise",
     "verdict",
 ]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
+import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -13,12 +15,15 @@ from torch import nn
 
 from pinoise.data.dataset import Dataset
 from pinoise.data.rows import Rows, make_rows
-from pinoise.data.standardizer import Standardizer
+from pinoise.data.source import fingerprint_parts
+from pinoise.data.standardizer import Scaling, Standardizer
 from pinoise.errors import UserError
 from pinoise.evaluation import Scores, embed, evaluate
+from pinoise.experiments.cache import CellCache, cell_key
 from pinoise.experiments.recipes import RECIPES
 from pinoise.experiments.sources import check_scorable
-from pinoise.training.build import build_encoder
+from pinoise.networks import EmbeddingName
+from pinoise.training.build import build_embedding, build_encoder
 from pinoise.training.device import check_device
 from pinoise.training.finished import FinishedRun
 from pinoise.training.fit import fit
@@ -28,24 +33,36 @@ from pinoise.training.progress import Quiet
 from pinoise.training.settings import Settings
 from pinoise.training.state import BUILDING, seed_of
 
+SCORES = ("knn", "sr", "lr", "few")
+
+CELL_FORMAT = 1
+"""Raised whenever a change of the code makes cached cells wrong."""
+
 
 @dataclass(frozen=True)
 class Cell:
-    """One method on one data set with one seed; accuracies from 0 to 1."""
+    """One method on one data set with one seed, under one embedding; accuracies from 0 to 1."""
 
     data: str
     method: str
     seed: int
+    embedding: str
     knn: float
     sr: float
     lr: float
     few: float
     seconds: float  # to fit the encoder, without evaluation
-    flags: tuple[str, ...] = ()  # what went wrong with the noise, by name
+    flags: tuple[str, ...] = ()  # what went wrong in training, by name
+    few_draws: tuple[float, ...] = ()  # of every draw of labels, whose mean is ``few``
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
-        return {**asdict(self), "flags": list(self.flags)}
+        return {**asdict(self), "flags": list(self.flags), "few_draws": list(self.few_draws)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Cell:
+        """Read what ``as_dict`` wrote."""
+        return cls(**{**values, "flags": tuple(values["flags"]), "few_draws": tuple(values["few_draws"])})
 
 
 Plans = Mapping[tuple[str, int], Settings]
@@ -70,7 +87,10 @@ def plan(methods: Sequence[str], seeds: Sequence[int], *, settings: Mapping[str,
                 raise UserError(f"{path} is what makes method {method!r}: leave it out, or leave out the method.")
     plans = {
         (method, seed): parse_settings(
-            merge(merge(RECIPES[method].settings or {}, settings), {"training": {"seed": seed}})
+            merge(
+                merge(RECIPES[method].settings or {}, settings),
+                {"training": {"seed": seed, "information_draws": 0}},  # nobody reads it here, and it takes time
+            )
         )
         for method in methods
         for seed in seeds
@@ -89,44 +109,126 @@ def _paths(values: Mapping[str, Any], before: str = "") -> Iterator[str]:
 
 
 def compare(
-    datasets: Sequence[Dataset], plans: Plans, *, reporter: Callable[[str], Reporter] = lambda _: Quiet()
+    datasets: Iterable[Dataset],
+    plans: Plans,
+    *,
+    embeddings: Sequence[EmbeddingName] = ("joined",),
+    steps: int | None = None,
+    cache: CellCache | None = None,
+    reporter: Callable[[str], Reporter] = lambda _: Quiet(),
 ) -> Iterator[Cell]:
     """Yield the cells of the table as they are finished, data set by data set.
 
     Args:
         datasets: labelled sets with a test part.
         plans: the settings of every method and seed.
+        embeddings: what is scored of every fit.
+        steps: about how many steps every fit takes, whatever the number of rows; the plans' epochs if None.
+        cache: where finished cells are kept, and looked for first.
         reporter: makes the reporter of a fit from its title.
     """
     for data in map(check_scorable, datasets):
-        assert data.test is not None  # it was just checked
-        standardizer = Standardizer.fit(data.train.x)
-        train_rows, test_rows = (make_rows(part.x, standardizer) for part in (data.train, data.test))
-        for (method, seed), settings in plans.items():
-            title = f"{data.name} · {RECIPES[method].title} · seed {seed}"
-            began = time.perf_counter()
-            encode, flags = fit_encoder(method, settings, standardizer, train_rows, reporter(title))
-            seconds = time.perf_counter() - began
-            scores = score(encode, data, train_rows, test_rows, seed=seed)
-            yield Cell(
-                data=data.name,
-                method=method,
-                seed=seed,
-                knn=scores.knn,
-                sr=scores.sr,
-                lr=scores.lr,
-                few=scores.few,
-                seconds=round(seconds, 3),
-                flags=flags,
-            )
+        prepared: dict[Scaling, _Prepared] = {}
+        identity = {"data": data.name, "rows": fingerprint_parts(data), "labels": _label_checksum(data)}
+        for (method, seed), planned in plans.items():
+            settings = planned if steps is None else _with_steps(planned, steps, rows=len(data.train))
+            about = {**identity, "method": method, "settings": _what_counts(method, settings), "format": CELL_FORMAT}
+            parts = {name: {**about, "seed": seed, "embedding": name} for name in embeddings}
+            cells = {name: _cached(cache, parts[name]) for name in embeddings}
+            missing = [name for name in embeddings if cells[name] is None]
+            if missing:
+                scaling = settings.data.scaling
+                if scaling not in prepared:
+                    prepared[scaling] = _Prepared.of(data, scaling)
+                title = f"{data.name} · {RECIPES[method].title} · seed {seed}"
+                for name, cell in zip(
+                    missing,
+                    _fit_cells(data, prepared[scaling], method, settings, missing, reporter(title)),
+                    strict=True,
+                ):
+                    cells[name] = cell
+                    if cache is not None:
+                        cache.put(cell_key(parts[name]), cell.as_dict(), parts=parts[name])
+            yield from (cell for cell in cells.values() if cell is not None)
+
+
+class _Prepared(NamedTuple):
+    """A data set as encoders see it."""
+
+    standardizer: Standardizer
+    train: Rows
+    test: Rows
+
+    @classmethod
+    def of(cls, data: Dataset, scaling: Scaling) -> _Prepared:
+        assert data.test is not None  # it was checked
+        standardizer = Standardizer.fit(data.train.x, scaling=scaling)
+        return cls(standardizer, *(make_rows(part.x, standardizer) for part in (data.train, data.test)))
+
+
+def _fit_cells(
+    data: Dataset,
+    prepared: _Prepared,
+    method: str,
+    settings: Settings,
+    embeddings: Sequence[EmbeddingName],
+    reporter: Reporter,
+) -> Iterator[Cell]:
+    """Fit once and score every embedding asked for."""
+    seed = settings.training.seed
+    began = time.perf_counter()
+    encoder, flags = fit_encoder(method, settings, prepared.standardizer, prepared.train, reporter)
+    seconds = round(time.perf_counter() - began, 3)
+    for name in embeddings:
+        encode = nn.Flatten() if encoder is None else build_embedding(encoder, name)
+        scores = score(encode, data, prepared.train, prepared.test, seed=seed)
+        yield Cell(
+            data=data.name,
+            method=method,
+            seed=seed,
+            embedding=name,
+            knn=scores.knn,
+            sr=scores.sr,
+            lr=scores.lr,
+            few=scores.few,
+            seconds=seconds,
+            flags=flags,
+            few_draws=scores.few_draws,
+        )
+
+
+def _with_steps(settings: Settings, steps: int, *, rows: int) -> Settings:
+    """Return settings with as many whole epochs as come to at least so many steps."""
+    per_epoch = max(1, rows // settings.training.batch_size)
+    training = settings.training.model_copy(update={"epochs": math.ceil(steps / per_epoch)})
+    return settings.model_copy(update={"training": training})
+
+
+def _what_counts(method: str, settings: Settings) -> dict[str, Any]:
+    """Return the settings that a cell depends on."""
+    values = settings.model_dump(mode="json", exclude={"data": {"source", "label"}, "embedding": True})
+    return {"data": values["data"]} if method == "raw" else values
+
+
+def _label_checksum(data: Dataset) -> str:
+    digest = hashlib.sha256()
+    for part in (data.train, data.test):
+        if part is not None and part.y is not None:
+            digest.update(np.ascontiguousarray(part.y).tobytes())
+    return digest.hexdigest()
+
+
+def _cached(cache: CellCache | None, parts: Mapping[str, Any]) -> Cell | None:
+    values = None if cache is None else cache.get(cell_key(parts))
+    return None if values is None else Cell.from_dict(values)
 
 
 def fit_encoder(
     method: str, settings: Settings, standardizer: Standardizer, rows: Rows, reporter: Reporter
-) -> tuple[nn.Module, tuple[str, ...]]:
-    """Return the trained encoder of a method, and the names of what went wrong with its noise."""
+) -> tuple[nn.Module | None, tuple[str, ...]]:
+    """Return the trained encoder of a method, none for raw features, and the names of what went wrong in training."""
     if method == "raw":
-        return nn.Flatten(), ()
+        return None, ()
     if method == "untrained":
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_of(settings.training.seed, BUILDING))
@@ -142,15 +244,18 @@ def score(encode: nn.Module, data: Dataset, train_rows: Rows, test_rows: Rows, *
 
 
 def score_run(run: FinishedRun, data: Dataset, *, seed: int) -> dict[str, Scores]:
-    """Score a finished run's embedding beside raw features and the encoder that it started from."""
+    """Score a finished run's embedding beside raw features and the embedding of its encoder before training."""
     check_scorable(data)
     assert data.test is not None  # it was just checked
     train_rows, test_rows = (run.rows(part.x, where=data.name) for part in (data.train, data.test))
-    encoders = {
-        name: fit_encoder(name, run.settings, run.standardizer, train_rows, Quiet())[0] for name in ("raw", "untrained")
+    untrained, _ = fit_encoder("untrained", run.settings, run.standardizer, train_rows, Quiet())
+    assert untrained is not None  # only raw features have none
+    embeddings = {
+        "raw": nn.Flatten(),
+        "untrained": build_embedding(untrained, run.settings.embedding),
+        "learned": run.embedding,
     }
-    encoders["learned"] = run.encoder
-    return {name: score(encode, data, train_rows, test_rows, seed=seed) for name, encode in encoders.items()}
+    return {name: score(encode, data, train_rows, test_rows, seed=seed) for name, encode in embeddings.items()}
 
 
 @dataclass(frozen=True)
@@ -165,13 +270,10 @@ class Line:
     flags: tuple[str, ...]
 
 
-SCORES = ("knn", "sr", "lr", "few")
-
-
 def summarise(cells: Sequence[Cell]) -> list[Line]:
     """Return mean and standard deviation over seeds for every data set and method, in the order they came.
 
-    >>> cell = Cell("toy", "raw", 0, 0.5, 0.5, 0.5, 0.5, 1.0)
+    >>> cell = Cell("toy", "raw", 0, "joined", 0.5, 0.5, 0.5, 0.5, 1.0)
     >>> summarise([cell])[0].means["knn"]
     50.0
     """

@@ -15,23 +15,54 @@ class Recipe(NamedTuple):
     settings: Mapping[str, Any] | None  # None: nothing is trained
 
 
+def _fixed(sigma: float) -> Recipe:
+    return Recipe(f"random noise (σ = {sigma:g})", {"objective": "fixed", "noise": {"initial_scale": sigma}})
+
+
+def _paper(*, method: str = "simclr", **more: Any) -> dict[str, Any]:
+    return {"objective": "paper", "method": {"name": method, "temperature": 0.1}, **more}
+
+
 RECIPES: dict[str, Recipe] = {
     "raw": Recipe("raw features", None),
     "untrained": Recipe("untrained encoder", None),
-    "fixed": Recipe("random noise (σ = 1)", {"objective": "fixed"}),
+    "fixed": _fixed(1.0),
+    "fixed-0.5": _fixed(0.5),
+    "fixed-2": _fixed(2.0),
     "scarf": Recipe("SCARF", {"views": {"noise": "scarf"}}),
-    "vime": Recipe("VIME swap", {"views": {"noise": "vime"}}),
     "dacl": Recipe("DACL mixup", {"views": {"noise": "dacl"}}),
+    "vime": Recipe("VIME swap", {"views": {"noise": "vime"}}),
     "modals": Recipe("MODALS transforms", {"views": {"noise": "none", "augmentations": ["modals"]}}),
+    "viewmaker": Recipe("Viewmaker", {"objective": "adversarial", "views": {"noise": "viewmaker"}}),
     "simcl": Recipe("SimCL", {"method": "simcl", "views": {"noise": "none"}}),
     "clae": Recipe("CLAE", {"method": "clae", "views": {"noise": "none"}}),
-    "pinda-paper": Recipe("PiNDA (paper)", {"objective": "paper"}),
-    "pinda-paper-mean": Recipe("PiNDA (paper, μ learned)", {"objective": "paper", "noise": {"mean": "learned"}}),
-    "pinda-paper-clae": Recipe("PiNDA + CLAE (paper)", {"objective": "paper", "method": "clae"}),
+    "neighbours": Recipe("nearest neighbours", {"views": {"noise": "neighbours"}}),
+    "pinda-paper": Recipe("PiNDA (paper)", _paper()),
+    "pinda-paper-mean": Recipe("PiNDA (paper, μ learned)", _paper(noise={"mean": "learned"})),
+    "pinda-paper-clae": Recipe("PiNDA + CLAE (paper)", _paper(method="clae")),
+    "pinda-adversarial": Recipe("PiNDA (adversarial)", {"objective": "adversarial"}),
+    "pinda-information": Recipe("PiNDA (information)", {"objective": "information"}),
+    "pinda": Recipe("PiNDA", {"objective": "supported"}),
 }
 
-DEFAULT_METHODS = ("raw", "untrained", "fixed", "scarf", "simcl", "clae", "pinda-paper")
+DEFAULT_METHODS = ("raw", "untrained", "fixed", "scarf", "simcl", "clae", "pinda-paper", "pinda")
+SUITE_METHODS = (
+    "raw",
+    "untrained",
+    "fixed",
+    "scarf",
+    "dacl",
+    "vime",
+    "viewmaker",
+    "simcl",
+    "clae",
+    "neighbours",
+    "pinda-paper",
+    "pinda",
+)
 ALWAYS = ("raw", "untrained")
+OURS = "pinda"
+"""The method that rivals are held against."""
 
 
 def choose_methods(names: list[str]) -> list[str]:
@@ -44,3 +75,12 @@ def choose_methods(names: list[str]) -> list[str]:
         if name not in RECIPES:
             raise unknown_choice("method", name, RECIPES)
     return list(dict.fromkeys([*ALWAYS, *names]))
+
+
+def is_trained(method: str) -> bool:
+    """Whether the method trains an encoder with an augmentation, and so takes part in ranks.
+
+    >>> is_trained("raw"), is_trained("scarf")
+    (False, True)
+    """
+    return RECIPES[method].settings is not None

@@ -86,8 +86,9 @@ def make_fabric(settings: TrainingSettings, *, together: bool = False) -> Fabric
     _check_processes(accelerator, processes)
     return Fabric(
         accelerator=accelerator,
-        # Buckets of gradients that are never rearranged are summed in the same order after a resume.
-        strategy=DDPStrategy(find_unused_parameters=True) if processes.several else "auto",
+        # Buckets of gradients that are never rearranged are summed in the same order after a resume. Buffers are equal
+        # on all processes as it is, and some hold thousands of rows.
+        strategy=DDPStrategy(find_unused_parameters=True, broadcast_buffers=False) if processes.several else "auto",
         devices=processes.per_node,
         num_nodes=processes.nodes,
         precision=settings.precision,
@@ -153,11 +154,11 @@ def any_process(fabric: Fabric, flag: bool) -> bool:
     return bool(fabric.all_reduce(torch.tensor(float(flag), device=fabric.device), reduce_op="max"))
 
 
-def mean_over_processes(fabric: Fabric, value: Tensor) -> float:
-    """Return the mean of a scalar, the same on every process; all must call it at the same step.
+def mean_over_processes(fabric: Fabric, values: Tensor) -> list[float]:
+    """Return the means of some numbers, the same on every process; all must call it at the same step.
 
-    >>> mean_over_processes(Fabric(accelerator="cpu", devices=1), torch.tensor(2.5))
-    2.5
+    >>> mean_over_processes(Fabric(accelerator="cpu", devices=1), torch.tensor([2.5, 1.0]))
+    [2.5, 1.0]
     """
-    mean: Any = fabric.all_reduce(value.clone(), reduce_op="mean")
-    return float(mean)
+    means: Any = fabric.all_reduce(values.clone(), reduce_op="mean")
+    return [float(mean) for mean in means.tolist()]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -15,10 +17,12 @@ from pinoise.data.rows import Rows, make_rows
 from pinoise.data.source import fingerprint_parts, is_name, open_source
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.networks import MLPEncoder
+from pinoise.networks import Embedding, MLPEncoder
 from pinoise.noise import PiNoise
-from pinoise.training.build import build_encoder, build_noise
+from pinoise.training.build import build_embedding, build_encoder, build_model, restore_noise
+from pinoise.training.checkpoint import find_checkpoint
 from pinoise.training.files import read_json, read_tensors, standardizer_from
+from pinoise.training.model import ContrastiveModel
 from pinoise.training.run import open_data, read_config
 from pinoise.training.settings import PiSettings, Settings
 
@@ -30,7 +34,7 @@ class FinishedRun:
     path: Path
     settings: Settings
     standardizer: Standardizer
-    encoder: MLPEncoder
+    embedding: Embedding
     noise: PiNoise | None
     preparation: Preparation | None
     fingerprint: str  # of the run's own data
@@ -95,20 +99,34 @@ def load_run(path: str | Path) -> FinishedRun:
     _load_into(encoder, path / "encoder.safetensors")
     noise = None
     if isinstance(settings.views.noise, PiSettings):
-        live = torch.from_numpy(standardizer.live).to(torch.get_default_dtype())
-        noise = build_noise(settings, live, encoder)
-        _load_into(noise, path / "noise.safetensors")
+        noise = _load_noise(settings, standardizer, encoder, path / "noise.safetensors")
     record = _data_record(path / "data.json")
     stored = record["preparation"]
     return FinishedRun(
         path=path,
         settings=settings,
         standardizer=standardizer,
-        encoder=encoder.eval(),
-        noise=None if noise is None else noise.eval(),
+        embedding=build_embedding(encoder, settings.embedding).eval(),
+        noise=noise,
         preparation=None if stored is None else preparation_from_json(stored),
         fingerprint=str(record.get("fingerprint")),
     )
+
+
+def load_model(run: FinishedRun, rows: Rows) -> ContrastiveModel:
+    """Return the whole model of a run as it ended, from its last checkpoint.
+
+    Args:
+        run: a finished run.
+        rows: its training rows, standardised.
+    """
+    path, _ = find_checkpoint(run.path / "checkpoints")
+    if path is None:
+        raise UserError(f"{run.path / 'checkpoints'} is empty: what a run's views tell needs its last checkpoint.")
+    model = build_model(run.settings, run.standardizer, rows)
+    with _fitting(path):
+        model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True)["model"])
+    return model.eval()
 
 
 def _data_record(path: Path) -> dict[str, Any]:
@@ -125,8 +143,22 @@ def _load_standardizer(path: Path) -> Standardizer:
         raise UserError(f"{path} has no tensor {missing}: the run folder is damaged.") from None
 
 
+def _load_noise(settings: Settings, standardizer: Standardizer, encoder: MLPEncoder, path: Path) -> PiNoise:
+    tensors = read_tensors(path)
+    with _fitting(path):
+        return restore_noise(settings, standardizer, encoder, tensors)
+
+
 def _load_into(module: torch.nn.Module, path: Path) -> None:
+    tensors = read_tensors(path)
+    with _fitting(path):
+        module.load_state_dict(tensors)
+
+
+@contextmanager
+def _fitting(path: Path) -> Iterator[None]:
+    """Say in a sentence that stored tensors do not fit."""
     try:
-        module.load_state_dict(read_tensors(path))
-    except RuntimeError:
+        yield
+    except (RuntimeError, UserError):
         raise UserError(f"{path} does not fit the configuration beside it: the run folder is damaged.") from None

@@ -8,10 +8,11 @@ import torch
 
 from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
-from pinoise.information import HealthFlag, check_noise
+from pinoise.information import HealthFlag
 from pinoise.training.build import build_model
 from pinoise.training.device import make_fabric
-from pinoise.training.loop import Reporter, noise_summary, probe_rows, train
+from pinoise.training.loop import Reporter, train
+from pinoise.training.metrics import model_health
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.settings import Settings
 from pinoise.training.state import BUILDING, Record, seed_of
@@ -32,7 +33,7 @@ def fit(settings: Settings, standardizer: Standardizer, rows: Rows, *, reporter:
         model = seeded_model(settings, standardizer, rows)
         history = train(model, rows, settings.training, fabric=fabric, reporter=reporter)
     model.to("cpu").eval()
-    return Fitted(model, history, noise_health(model, rows))
+    return Fitted(model, history, run_health(model, rows, settings, history))
 
 
 def seeded_model(settings: Settings, standardizer: Standardizer, rows: Rows) -> ContrastiveModel:
@@ -41,9 +42,7 @@ def seeded_model(settings: Settings, standardizer: Standardizer, rows: Rows) -> 
     return build_model(settings, standardizer, rows)
 
 
-def noise_health(model: ContrastiveModel, rows: Rows) -> list[HealthFlag]:
-    """Return what is wrong with the learned noise; noise that is not learned has nothing to answer for."""
-    if model.noise is None or not model.objective.learns_noise:
-        return []
-    device = model.noise.feature_scale.device
-    return check_noise(noise_summary(model, probe_rows(rows).to(device)))
+def run_health(model: ContrastiveModel, rows: Rows, settings: Settings, history: list[Record]) -> list[HealthFlag]:
+    """Return what is wrong with a trained model, judged by its last epoch."""
+    batch_size = min(settings.training.batch_size, len(rows))
+    return model_health(model, rows, contrast=history[-1].metrics["contrast"], batch_size=batch_size)

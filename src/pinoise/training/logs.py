@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pinoise.training.files import write_text
 from pinoise.training.loop import Reporter
+from pinoise.training.metrics import METRICS
 from pinoise.training.state import Record
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard.writer import SummaryWriter
+
+
+COLUMNS = ("epoch", "step", "loss", *METRICS, "seconds")
 
 
 class RunLog:
@@ -29,7 +34,7 @@ class RunLog:
         from torch.utils.tensorboard.writer import SummaryWriter
 
         kept = [record for record in read_metrics(self._csv) if record.step <= done_steps]
-        write_text(self._csv, "".join(_line(values) for values in [Record._fields, *kept]))
+        write_text(self._csv, "".join(_line(values) for values in [COLUMNS, *map(_values, kept)]))
         self._board = SummaryWriter(str(self._board_folder), purge_step=done_steps + 1)
         self._reporter.start(total_steps=total_steps, done_steps=done_steps)
 
@@ -40,11 +45,11 @@ class RunLog:
     def epoch(self, record: Record) -> None:
         """Write the record and pass it on."""
         with self._csv.open("a", encoding="utf-8") as file:
-            file.write(_line(record))
+            file.write(_line(_values(record)))
         if self._board is not None:
-            for name in ("loss", "sigma_mean", "sigma_median"):
-                value = getattr(record, name)
-                self._board.add_scalar(name, value, record.step)
+            for name, value in {"loss": record.loss, **record.metrics}.items():
+                if not math.isnan(value):
+                    self._board.add_scalar(name, value, record.step)
         self._reporter.epoch(record)
 
     def close(self) -> None:
@@ -61,11 +66,17 @@ def read_metrics(path: Path) -> list[Record]:
     with path.open(encoding="utf-8", newline="") as file:
         for line in csv.DictReader(file):
             try:
-                values = [line[name] for name in Record._fields]
-                records.append(Record(int(values[0]), int(values[1]), *(float(value) for value in values[2:])))
+                metrics = {name: float(line[name]) for name in METRICS}
+                loss, seconds = float(line["loss"]), float(line["seconds"])
+                records.append(Record(int(line["epoch"]), int(line["step"]), loss, metrics, seconds))
             except (KeyError, TypeError, ValueError):
                 continue
     return records
+
+
+def _values(record: Record) -> tuple[object, ...]:
+    measured = (record.metrics.get(name, math.nan) for name in METRICS)
+    return (record.epoch, record.step, record.loss, *measured, record.seconds)
 
 
 def _line(values: tuple[object, ...]) -> str:

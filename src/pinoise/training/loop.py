@@ -16,14 +16,14 @@ from torch import Tensor
 
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
-from pinoise.information import NoiseSummary, summarise_noise
+from pinoise.noise import GlobalGenerator
 from pinoise.training.device import any_process, flushed_denormals, mean_over_processes
+from pinoise.training.metrics import is_costly_epoch, measure, probe_batch
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.settings import TrainingSettings
 from pinoise.training.state import TRAINING, Progress, Record, load_state, save_state, seed_of
 from pinoise.views import Batch
 
-_PROBE_ROWS = 256
 _CHECK_EVERY = 50  # steps between looks at the loss, each of which waits for the device
 _AGREE_EVERY = 10  # steps between the moments at which several processes may agree to stop
 
@@ -87,7 +87,8 @@ def train(
     progress = Progress() if resume_from is None else load_state(fabric, resume_from, wrapped, optimizer)
     loss_sum = progress.loss_sum.to(fabric.device)
     reporter.start(total_steps=last_step, done_steps=progress.step)
-    probe = fabric.to_device(probe_rows(rows))
+    probe = probe_batch(rows)
+    probe = Batch(fabric.to_device(probe.x), fabric.to_device(probe.rows))
     began = time.perf_counter() - progress.seconds
     order = torch.empty(0, dtype=torch.int64)
 
@@ -99,26 +100,30 @@ def train(
         chosen = order[first : first + batch_size]
         batch = Batch(fabric.to_device(rows[chosen]), fabric.to_device(chosen))
 
-        loss = wrapped(batch).loss
+        model.before_step(step)
+        loss, losses = wrapped(batch)
         optimizer.zero_grad()
         fabric.backward(loss)
         optimizer.step()
         model.after_step()
 
         done = step + 1
-        loss_sum = loss.detach() + (loss_sum if position else 0)
+        loss_sum = torch.stack([loss.detach(), losses.mean()]) + (loss_sum if position else 0)
         ends_epoch, ends, wants_stop = position + 1 == per_epoch, done == last_step, should_stop()
         agrees = not ends and (fabric.world_size == 1 or done % _AGREE_EVERY == 0)
         stops = agrees and any_process(fabric, wants_stop)
         saves = checkpoints is not None and (done % settings.checkpoint_every == 0 or ends or stops)
         if ends_epoch or saves or done % _CHECK_EVERY == 0:
-            sound = math.isfinite(float(loss_sum)) and (not (saves or ends) or not broken_weights(model))
+            sound = math.isfinite(float(loss_sum.sum())) and (not (saves or ends) or not broken_weights(model))
             if any_process(fabric, not sound):
                 raise _diverged(model, done, settings)
         progress.step, progress.seconds = done, time.perf_counter() - began
         if ends_epoch:
-            loss, noise = mean_over_processes(fabric, loss_sum) / per_epoch, noise_summary(model, probe)
-            progress.history.append(Record(epoch + 1, done, loss, *noise, round(progress.seconds, 3)))
+            mean_loss, contrast = (total / per_epoch for total in mean_over_processes(fabric, loss_sum))
+            costly = is_costly_epoch(epoch + 1, settings.epochs)
+            metrics = measure(model, probe, costly=costly, draws=settings.information_draws)
+            metrics["contrast"] = contrast
+            progress.history.append(Record(epoch + 1, done, mean_loss, metrics, round(progress.seconds, 3)))
             reporter.epoch(progress.history[-1])
         reporter.step(done)
         if saves and checkpoints is not None:
@@ -163,23 +168,14 @@ def make_optimizer(model: ContrastiveModel, settings: TrainingSettings, device: 
         {"params": [p for p in model.parameters() if p.requires_grad and id(p) not in of_psi]}
     ]
     if psi:
-        groups.append({"params": psi, "lr": settings.noise_learning_rate or settings.learning_rate})
+        groups.append({"params": psi, "lr": settings.noise_learning_rate or _noise_rate(model, settings)})
     return torch.optim.Adam(groups, lr=settings.learning_rate, fused=device.type in ("cpu", "cuda"))
 
 
-def probe_rows(rows: Rows) -> Tensor:
-    """Return the samples on which noise is measured, always the same, from all over a file that may be sorted."""
-    size = min(_PROBE_ROWS, len(rows))
-    return rows[torch.arange(size) * len(rows) // size]
-
-
-@torch.no_grad()
-def noise_summary(model: ContrastiveModel, x: Tensor) -> NoiseSummary:
-    """Measure the learned noise on some samples; nan where there is none."""
-    noise = model.noise
-    if noise is None:
-        return NoiseSummary(math.nan, math.nan)
-    return summarise_noise(noise.relative_scale(x), noise.feature_scale > 0)
+def _noise_rate(model: ContrastiveModel, settings: TrainingSettings) -> float:
+    """A number per feature has to move as far as a network's output does, with one step of its own at a time."""
+    alone = model.noise is not None and isinstance(model.noise.generator, GlobalGenerator)
+    return (10 if alone else 1) * settings.learning_rate
 
 
 @torch.no_grad()

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 
 from pinoise.methods import Method
-from pinoise.noise import Objective, PiNoise
+from pinoise.noise import Noise, Objective, Outcome, PiNoise
 from pinoise.views import Batch, Pairing
 
 
@@ -44,31 +47,59 @@ class ContrastiveModel(nn.Module):
 
     def forward(self, batch: Batch) -> Step:
         """Return the scalar to minimise and the loss of every sample."""
-        if self.pairing.keeps_original and self.noise is not None and self.noise.shares_features:
+        loss, losses = self.objective(partial(self.look, batch))
+        return Step(loss, losses.detach())
+
+    def look(self, batch: Batch, *, theta: bool = True, psi: float = 1.0) -> Outcome:
+        """Draw views of the batch and compare them.
+
+        Args:
+            batch: samples and their rows.
+            theta: whether the gradient of the losses reaches the method's weights.
+            psi: the factor on the gradient that reaches the noise.
+        """
+        if theta and self.pairing.keeps_original and self.noise is not None and self.noise.shares_features:
             # x is itself a view, so the features that its noise is made of need no pass of their own.
             batch = batch._replace(features=self.method.encoder(batch.x))
-        views = self.pairing(batch)
-        losses: Tensor = self.method(views)
-        noisy = [view for view in views if view.noise is not None]
-        noise, drew = stack_noise(noisy) if noisy else (None, None)
-        return Step(self.objective(losses, noise, drew), losses.detach())
+        views = [view.with_gradient(psi) for view in self.pairing(batch)]
+        return Outcome(self._losses(views, theta=theta), *stack_noise(views))
+
+    def clean_losses(self, batch: Batch) -> Tensor:
+        """Return ℓ(x) of every sample (m,) where each view is the sample itself."""
+        return self._losses([batch] if self.pairing.name == "identity" else [batch, batch], theta=True)
+
+    def _losses(self, views: Sequence[Batch], *, theta: bool) -> Tensor:
+        if theta:
+            losses: Tensor = self.method(views)
+            return losses
+        frozen = {name: weight.detach() for name, weight in self.method.named_parameters()}
+        losses = functional_call(self.method, frozen, (views,))
+        return losses
 
     @property
     def noise(self) -> PiNoise | None:
         """The learned noise, None where the views are predefined."""
         return None if self.pairing.noise is None else self.pairing.noise.learned
 
+    def before_step(self, step: int) -> None:
+        """Let views update what follows training without a gradient; ``step`` counts from 0."""
+        self.pairing.before_step(step)
+
     def after_step(self) -> None:
         """Let the method update what follows the optimiser."""
         self.method.after_step()
 
 
-def stack_noise(views: list[Batch]) -> tuple[Tensor | None, Tensor | None]:
+def stack_noise(views: Sequence[Batch]) -> tuple[Noise | None, Tensor | None]:
     """Join the noise of several views along the batch, with who drew it."""
-    noise = torch.cat([view.noise for view in views if view.noise is not None])
-    drew = [view.drew for view in views]
-    if all(mask is None for mask in drew):
+    noisy = [(view, view.noise) for view in views if view.noise is not None]
+    if not noisy:
+        return None, None
+    scales = [noise.scale for _, noise in noisy]
+    same = all(scale is scales[0] for scale in scales[1:]) and len(scales[0]) == 1
+    noise = Noise(torch.cat([noise.epsilon for _, noise in noisy]), scales[0] if same else torch.cat(scales))
+    if all(view.drew is None for view, _ in noisy):
         return noise, None
     return noise, torch.cat(
-        [view.rows.new_ones(len(view.rows), dtype=torch.bool) if view.drew is None else view.drew for view in views]
+        [view.rows.new_ones(len(view.rows), dtype=torch.bool) if view.drew is None else view.drew for view, _ in noisy]
     )

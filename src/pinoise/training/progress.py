@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import TextIO
 
@@ -27,7 +28,7 @@ class Lines:
     >>> import sys
     >>> lines = Lines(sys.stdout)
     >>> lines.start(total_steps=10, done_steps=0)
-    >>> lines.epoch(Record(1, 10, 2.5, 0.9, 1.0, 3.2))
+    >>> lines.epoch(Record(1, 10, 2.5, {"sigma_mean": 0.9}, 3.2))
     epoch 1 · step 10/10 · loss 2.5000 · σ 0.900 · 3 s
     """
 
@@ -59,6 +60,7 @@ class Lines:
 
 def describe(record: Record, total_steps: int) -> str:
     """One line on how training stands."""
-    sigma = "" if record.sigma_mean != record.sigma_mean else f" · σ {record.sigma_mean:.3f}"
+    size = record.metrics.get("sigma_mean", math.nan)
+    sigma = "" if math.isnan(size) else f" · σ {size:.3f}"
     steps = f"step {record.step}/{total_steps}"
     return f"epoch {record.epoch} · {steps} · loss {record.loss:.4f}{sigma} · {record.seconds:.0f} s"

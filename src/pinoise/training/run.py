@@ -21,7 +21,7 @@ from pinoise.training.checkpoint import find_checkpoint
 from pinoise.training.device import make_fabric, on_first
 from pinoise.training.environment import describe_environment
 from pinoise.training.files import read_json, standardizer_tensors, write_json, write_tensors, write_text
-from pinoise.training.fit import noise_health, seeded_model
+from pinoise.training.fit import run_health, seeded_model
 from pinoise.training.logs import RunLog
 from pinoise.training.loop import Reporter, train
 from pinoise.training.model import ContrastiveModel
@@ -120,7 +120,7 @@ def run_training(
     fabric.launch()
     for note in data.notes if fabric.is_global_zero else ():
         tell(note)
-    standardizer = Standardizer.fit(data.train.x)
+    standardizer = Standardizer.fit(data.train.x, scaling=settings.data.scaling)
     rows = make_rows(data.train.x, standardizer)
     record = _describe_data(settings, data, preparation)
     del data  # rows in memory are a copy, so this one need not stay beside it
@@ -150,7 +150,7 @@ def run_training(
             log.close()
     if fabric.is_global_zero:
         _write_weights(path, model, standardizer)
-    return Outcome(history=history, flags=noise_health(model, rows))
+    return Outcome(history=history, flags=run_health(model, rows, settings, history))
 
 
 def _describe_data(settings: Settings, data: Dataset, preparation: Preparation | None) -> dict[str, Any]:

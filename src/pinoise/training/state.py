@@ -24,8 +24,7 @@ class Record(NamedTuple):
     epoch: int
     step: int
     loss: float  # mean over the epoch
-    sigma_mean: float  # of the learned noise, in standard deviations; nan without learned noise
-    sigma_median: float
+    metrics: dict[str, float]  # by the names of ``METRICS``; nan where one does not apply or was not measured
     seconds: float  # since training began, over all sittings
 
 
@@ -35,7 +34,7 @@ class Progress:
 
     step: int = 0
     seconds: float = 0.0
-    loss_sum: Tensor = field(default_factory=lambda: torch.zeros(()))  # over the steps of this epoch
+    loss_sum: Tensor = field(default_factory=lambda: torch.zeros(2))  # of loss and contrast, this epoch
     history: list[Record] = field(default_factory=list)
 
 
@@ -80,7 +79,7 @@ def load_state(fabric: Fabric, path: Path, model: Any, optimizer: Any) -> Progre
     return Progress(
         step=rest["step"],
         seconds=rest["seconds"],
-        loss_sum=rest["loss_sum"][fabric.global_rank].squeeze(),
+        loss_sum=rest["loss_sum"][fabric.global_rank],
         history=[Record(*line) for line in rest["history"]],
     )
 

@@ -1,0 +1,60 @@
+"""Is an augmentation π-noise for a task? The information that a run's views have about its task, and that of others."""
+
+from __future__ import annotations
+
+import torch
+
+from pinoise.data.rows import make_rows
+from pinoise.errors import UserError
+from pinoise.information import Information
+from pinoise.training.build import build_view
+from pinoise.training.finished import FinishedRun, load_model
+from pinoise.training.metrics import information_in_views
+from pinoise.training.model import ContrastiveModel
+from pinoise.training.settings import (
+    DACLSettings,
+    GaussianSettings,
+    IdentitySettings,
+    NeighbourSettings,
+    ScarfSettings,
+    Section,
+    VimeSettings,
+)
+from pinoise.views import Batch, Pairing
+
+PREDEFINED: dict[str, Section] = {
+    "identity": IdentitySettings(),
+    "gaussian": GaussianSettings(),
+    "scarf": ScarfSettings(),
+    "vime": VimeSettings(),
+    "dacl": DACLSettings(),
+    "neighbours": NeighbourSettings(),
+}
+"""The views that a run's own are set beside, each of x against the view of x."""
+
+_ROWS = 512
+
+
+def information_of_run(run: FinishedRun, *, draws: int = 16, progress: bool = False) -> dict[str, Information]:
+    """Measure what a run's own views, and predefined ones, tell about the task of its encoder.
+
+    Args:
+        run: a finished run, whose own training rows are used; labels are not.
+        draws: of every view.
+        progress: whether a download of the data shows a bar.
+    """
+    if draws < 2:
+        raise UserError(f"draws is {draws}: mutual information needs at least 2.")
+    rows = make_rows(run.own_data(progress=progress).train.x, run.standardizer)
+    model = load_model(run, rows)
+    size = min(_ROWS, len(rows))
+    chosen = torch.arange(size) * len(rows) // size
+    batch = Batch(rows[chosen], chosen)
+    found = {"the run's own": information_in_views(model, batch, draws=draws)}
+    for name, item in PREDEFINED.items():
+        view = build_view(item, run.settings, run.standardizer, rows)
+        other = ContrastiveModel(
+            pairing=Pairing("identity-noise", noise=view), method=model.method, objective=model.objective
+        )
+        found[name] = information_in_views(other, batch, draws=draws)
+    return found

@@ -1,0 +1,78 @@
+"""How methods stand over several data sets: mean ranks, and whether differences are more than chance."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from pinoise.experiments.compare import SCORES, Cell, Line, summarise
+from pinoise.experiments.ranks import ScoreTable, mean_ranks
+from pinoise.experiments.recipes import OURS, is_trained
+from pinoise.experiments.significance import Comparison, Difference, against, bootstrap_difference
+
+
+def score_table(lines: Sequence[Line], score: str) -> ScoreTable:
+    """Return data set to method to mean score, in percent."""
+    table: dict[str, dict[str, float]] = {}
+    for line in lines:
+        table.setdefault(line.data, {})[line.method] = line.means[score]
+    return table
+
+
+def rank_methods(lines: Sequence[Line], score: str) -> dict[str, float]:
+    """Return the mean rank over data sets of every trained method, best first.
+
+    >>> means = {"few": 90.0}
+    >>> lines = [Line("toy", "scarf", means, {}, 1.0, ()), Line("toy", "pinda", {"few": 95.0}, {}, 1.0, ())]
+    >>> rank_methods(lines, "few")
+    {'pinda': 1.0, 'scarf': 2.0}
+    """
+    table = score_table([line for line in lines if is_trained(line.method)], score)
+    return dict(sorted(mean_ranks(table).items(), key=lambda item: item[1]))
+
+
+def comparisons(lines: Sequence[Line], score: str) -> list[Comparison]:
+    """Return our method against every other that was compared, or the best-ranked one if ours was not."""
+    ranks = rank_methods(lines, score)
+    if not ranks:
+        return []
+    method = OURS if OURS in ranks else next(iter(ranks))
+    others = dict.fromkeys(line.method for line in lines if line.method != method)
+    return [against(score_table(lines, score), method, rival) for rival in others]
+
+
+def against_best_rival(cells: Sequence[Cell]) -> tuple[str, Difference] | None:
+    """Return our few-label advantage over the best rival on one data set, with a bootstrap interval, in percent.
+
+    Nothing where our method or every rival is absent, or where seeds differ.
+    """
+    lines = [line for line in summarise(cells) if is_trained(line.method)]
+    rivals = [line for line in lines if line.method != OURS]
+    if len(rivals) == len(lines) or not rivals:
+        return None
+    best = max(rivals, key=lambda line: line.means["few"]).method
+    draws = {method: {cell.seed: cell.few_draws for cell in cells if cell.method == method} for method in (OURS, best)}
+    if draws[OURS].keys() != draws[best].keys():
+        return None
+    ours, theirs = (100 * np.array([draws[method][seed] for seed in draws[OURS]]) for method in (OURS, best))
+    return best, bootstrap_difference(ours, theirs)
+
+
+def standing_as_dict(cells: Sequence[Cell]) -> dict[str, Any]:
+    """Return ranks and significance for JSON."""
+    lines = summarise(cells)
+    within = {}
+    for data in dict.fromkeys(cell.data for cell in cells):
+        found = against_best_rival([cell for cell in cells if cell.data == data])
+        if found is not None:
+            within[data] = {"rival": found[0], **asdict(found[1])}
+    return {
+        "ranks": {score: rank_methods(lines, score) for score in SCORES},
+        "significance": {
+            "over_sets": {score: [asdict(found) for found in comparisons(lines, score)] for score in SCORES},
+            "within_sets": within,
+        },
+    }
