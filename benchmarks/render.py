@@ -1,4 +1,4 @@
-"""Write benchmarks/results/README.md from the result files beside it, so that no figure is copied by hand.
+"""Write results/README.md and the table in the README from result files, so that no figure is copied by hand.
 
 python benchmarks/render.py
 """
@@ -9,17 +9,18 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pinoise.experiments import RECIPES, SCORES, Cell, summarise, verdict
+from pinoise.experiments import RECIPES, SCORES, Cell, comparisons, rank_methods, summarise, verdict
 
 RESULTS = Path(__file__).parent / "results"
+README = RESULTS.parent.parent / "README.md"
+MARKS = ("<!-- table: vectors -->\n", "<!-- end of table -->\n")
 HEAD = """# Results
 
 Every table is made by `python benchmarks/render.py` from the JSON files in this folder, and each of those was printed
 by the command above its table. Accuracy in percent, mean ± standard deviation over seeds; few-label is logistic
-regression on 10 labels per class, over 10 draws. The last epoch is reported. No label was used in training and no
-setting was chosen on a test set: σ = 1 for random noise and the other methods' defaults were fixed beforehand, and the
-strength of CLAE was chosen on a validation part of the training rows of digits (`python benchmarks/clae_strength.py`,
-`clae_strength.json`).
+regression on 10 labels per class, over 10 draws. The last epoch is reported. No label was used in training. What the
+default is made of was chosen on validation rows (`choices.json` below), and the strengths of CLAE, Viewmaker and SimCL
+on a validation part of the training rows of digits (`python benchmarks/rival_strength.py`, `rival_strength.json`).
 """
 
 
@@ -32,29 +33,171 @@ def describe(environment: dict[str, Any]) -> str:
     )
 
 
-def comparison(path: Path) -> str:
-    """The table of one ``pinoise compare --json``."""
+def read(path: Path) -> tuple[dict[str, Any], list[Cell]]:
+    """Return a result of ``pinoise compare --json`` and its cells."""
     result = json.loads(path.read_text(encoding="utf-8"))
-    cells = [Cell(**{**row, "flags": tuple(row["flags"])}) for row in result["rows"]]
-    methods = list(dict.fromkeys(cell.method for cell in cells))
+    return result, [Cell.from_dict(row) for row in result["rows"]]
+
+
+def command(result: dict[str, Any], cells: list[Cell], path: Path) -> str:
+    """The command that printed a result."""
+    source = f"--suite {result['suite']}" if result["suite"] else f"--data {' '.join(_unique(c.data for c in cells))}"
+    methods = "" if result["suite"] else f" --methods {' '.join(_unique(cell.method for cell in cells))}"
     seeds = sorted({cell.seed for cell in cells})
-    epochs = result["settings"]["training"]["epochs"]
-    lines = [
-        f"## {cells[0].data}\n",
-        f"`pinoise compare --data {cells[0].data} --methods {' '.join(methods)} --seeds {len(seeds)} --epochs {epochs} "
-        f"--json > {path.name}`\n",
-        f"Seeds {', '.join(map(str, seeds))}; {describe(result['environment'])}\n",
-        "| | kNN | SR | LR | few-label | fit (s) | noise |",
+    epochs = result["settings"].get("training", {}).get("epochs")
+    length = f" --epochs {epochs}" if epochs else "" if result["suite"] else f" --steps {result['steps']}"
+    return (
+        f"`pinoise compare {source}{methods} --seeds {len(seeds)} --embedding {result['embedding']}{length} --json "
+        f"> {path.name}`; seeds {', '.join(map(str, seeds))}; {describe(result['environment'])}\n"
+    )
+
+
+def comparison(path: Path) -> str:
+    """The tables of a comparison on a few data sets."""
+    result, cells = read(path)
+    parts = []
+    for data in _unique(cell.data for cell in cells):
+        here = [cell for cell in cells if cell.data == data]
+        lines = [
+            f"## {data}, {result['embedding']} embedding\n",
+            command(result, cells, path),
+            "| | kNN | SR | LR | few-label | fit (s) | health |",
+            "|---|---|---|---|---|---|---|",
+        ]
+        for line in summarise(here):
+            figures = " | ".join(f"{line.means[key]:.1f} ± {line.stds[key]:.1f}" for key in SCORES)
+            title = RECIPES[line.method].title
+            lines.append(f"| {title} | {figures} | {line.seconds:.0f} | {', '.join(line.flags)} |")
+        parts.append("\n".join([*lines, "", verdict(summarise(here)), ""]))
+    return "\n".join(parts)
+
+
+def standing(cells: list[Cell]) -> list[str]:
+    """Methods over all data sets: mean ranks, and how ours stands against each."""
+    lines = summarise(cells)
+    ranks = {score: rank_methods(lines, score) for score in ("few", "knn")}
+    found = {score: {item.rival: item for item in comparisons(lines, score)} for score in ("few", "knn")}
+    methods = sorted(_unique(cell.method for cell in cells), key=lambda method: ranks["few"].get(method, 99))
+    table = [
+        "| | few-label rank | PiNDA won–lost | p | kNN rank | PiNDA won–lost | p |",
         "|---|---|---|---|---|---|---|",
     ]
-    for line in summarise(cells):
-        figures = " | ".join(f"{line.means[key]:.1f} ± {line.stds[key]:.1f}" for key in SCORES)
-        title = RECIPES[line.method].title
-        lines.append(f"| {title} | {figures} | {line.seconds:.0f} | {', '.join(line.flags)} |")
-    return "\n".join([*lines, "", verdict(summarise(cells)), ""])
+    for method in methods:
+        row = [RECIPES[method].title]
+        for score in ("few", "knn"):
+            item = found[score].get(method)
+            row.append(f"{ranks[score][method]:.2f}" if method in ranks[score] else "–")
+            row += ["–", "–"] if item is None else [f"{item.wins}–{len(item.losses)}", _p(item.p)]
+        table.append(f"| {' | '.join(row)} |")
+    return table
 
 
-def cost(path: Path) -> str:
+def by_set(cells: list[Cell], score: str) -> list[str]:
+    """One score of every method on every data set; the best trained method of a set is bold."""
+    lines = summarise(cells)
+    methods = _unique(line.method for line in lines)
+    table = [
+        f"| {score} | {' | '.join(RECIPES[method].title for method in methods)} |",
+        f"|---|{'---|' * len(methods)}",
+    ]
+    for data in _unique(line.data for line in lines):
+        here = {line.method: line for line in lines if line.data == data}
+        trained = [line.means[score] for method, line in here.items() if RECIPES[method].settings is not None]
+        row = []
+        for method in methods:
+            if method not in here:
+                row.append("")
+                continue
+            shown = f"{here[method].means[score]:.1f} ± {here[method].stds[score]:.1f}"
+            best = RECIPES[method].settings is not None and here[method].means[score] == max(trained)
+            row.append(f"**{shown}**" if best else shown)
+        table.append(f"| {data} | {' | '.join(row)} |")
+    return table
+
+
+def losses(cells: list[Cell]) -> str:
+    """Name the sets on which our method loses."""
+    sentences = []
+    for score, title in (("few", "With few labels"), ("knn", "In kNN")):
+        for item in comparisons(summarise(cells), score):
+            if item.losses and item.rival in ("raw", "fixed", "scarf", "neighbours"):
+                rival = RECIPES[item.rival].title
+                sentences.append(f"{title} PiNDA is below {rival} on {', '.join(item.losses)}.")
+    return " ".join(sentences)
+
+
+def suite(path: Path) -> str:
+    """The tables of a suite."""
+    result, cells = read(path)
+    sets = len({cell.data for cell in cells})
+    flagged = sorted({f"{cell.data}: {flag}" for cell in cells if cell.method == "pinda" for flag in cell.flags})
+    health = f"PiNDA's health: {', '.join(flagged)}." if flagged else "No run of PiNDA raised a flag."
+    return "\n".join(
+        [
+            f"## {sets} data sets as vectors, {result['embedding']} embedding\n",
+            command(result, cells, path),
+            *standing(cells),
+            "",
+            f"p: Wilcoxon over sets, two-sided. {losses(cells)} {health}\n",
+            *by_set(cells, "few"),
+            "",
+            *by_set(cells, "knn"),
+            "",
+        ]
+    )
+
+
+def nuisance(path: Path) -> str:
+    """The table of ``nuisance.py``."""
+    result = json.loads(path.read_text(encoding="utf-8"))
+    lines = [
+        "## Does noise find what does not matter?\n",
+        f"`python benchmarks/nuisance.py`; seeds {', '.join(map(str, result['seeds']))}; "
+        f"{describe(result['environment'])}\n",
+        "AUC of σ for 40 features of pure nuisance among 40 that carry a hidden state; 0.5 is chance.\n",
+        "| objective | at the start | learned, mean | learned, worst seed | health |",
+        "|---|---|---|---|---|",
+    ]
+    for row in result["rows"]:
+        values = [row[key] for key in ("objective", "start", "auc_mean", "auc_min")]
+        lines.append(f"| {' | '.join(map(str, values))} | {', '.join(row['flags'])} |")
+    return "\n".join([*lines, ""])
+
+
+def choices(path: Path) -> str:
+    """The table of ``choices.py``."""
+    result = json.loads(path.read_text(encoding="utf-8"))
+    data = _unique(row["data"] for row in result["rows"])
+    keys = [key for key in result["rows"][0] if key not in ("variant", "data")]
+    lines = [
+        "## What each choice is worth\n",
+        f"`python benchmarks/choices.py`; seeds {', '.join(map(str, result['seeds']))}; "
+        f"{describe(result['environment'])}\n",
+        f"On validation rows of {', '.join(data)}; few-label, then kNN for several shares of the learned part in the "
+        "joined embedding, each as a mean over the sets.\n",
+        f"| | {' | '.join(keys)} |",
+        f"|---|{'---|' * len(keys)}",
+    ]
+    for variant in _unique(row["variant"] for row in result["rows"]):
+        rows = [row for row in result["rows"] if row["variant"] == variant]
+        means = [f"{sum(row[key] for row in rows) / len(rows):.1f}" for key in keys]
+        lines.append(f"| {variant} | {' | '.join(means)} |")
+    return "\n".join([*lines, ""])
+
+
+def fit_cost(path: Path) -> str:
+    """The figure of ``fit_cost.py``."""
+    result = json.loads(path.read_text(encoding="utf-8"))
+    rounds = len(result["seconds"]["the default"])
+    return (
+        "## The cost of a fit\n\n"
+        f"`python benchmarks/fit_cost.py`; {describe(result['environment'])}\n\n"
+        f"The default, neighbour search included, takes {result['ratio']:.2f} times as long as random noise on "
+        f"{result['rows']} rows of HAPT-561, {result['epochs']} epochs (median of {rounds} rounds in turns).\n"
+    )
+
+
+def step_cost(path: Path) -> str:
     """The table of ``step_cost.py``."""
     result = json.loads(path.read_text(encoding="utf-8"))
     lines = [
@@ -72,11 +215,32 @@ def cost(path: Path) -> str:
     return "\n".join([*lines, ""])
 
 
+def _unique(items: Any) -> list[str]:
+    return list(dict.fromkeys(items))
+
+
+def _p(value: float) -> str:
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+SECTIONS = (
+    ("vectors_*.json", suite),
+    ("compare_*.json", comparison),
+    ("nuisance.json", nuisance),
+    ("choices.json", choices),
+    ("fit_cost.json", fit_cost),
+    ("step_cost.json", step_cost),
+)
+
+
 def main() -> None:
-    parts = [HEAD, *(comparison(path) for path in sorted(RESULTS.glob("compare_*.json")))]
-    if (RESULTS / "step_cost.json").exists():
-        parts.append(cost(RESULTS / "step_cost.json"))
+    parts = [HEAD, *(render(path) for pattern, render in SECTIONS for path in sorted(RESULTS.glob(pattern)))]
     (RESULTS / "README.md").write_text("\n".join(parts), encoding="utf-8")
+    if (RESULTS / "vectors_joined.json").exists():
+        before, rest = README.read_text(encoding="utf-8").split(MARKS[0])
+        after = rest.split(MARKS[1])[1]
+        table = "\n".join(standing(read(RESULTS / "vectors_joined.json")[1])) + "\n"
+        README.write_text(before + MARKS[0] + "\n" + table + "\n" + MARKS[1] + after, encoding="utf-8")
 
 
 if __name__ == "__main__":

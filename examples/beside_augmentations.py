@@ -21,7 +21,6 @@ def main() -> None:
             n_components=32,
             hidden=256,
             augmentations=augmentations,  # with any, pairing "auto" means Algorithm 2
-            objective="fixed",  # "paper" learns the noise
             epochs=15,
             random_state=0,
         ).fit(X_train)

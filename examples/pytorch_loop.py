@@ -16,18 +16,22 @@ def main(steps: int = 100) -> None:
     data = torch.from_numpy(load_digits().data).float()
     encoder = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64))
 
-    noise = PiNoise(64, hidden=256, feature_scale=data.std(dim=0))  # 1: the generator p_ψ(ε|x)
-    optimizer = torch.optim.Adam([*encoder.parameters(), *noise.parameters()], lr=1e-3)  # 2: ψ learns with θ
+    noise = PiNoise.along(data)  # 1: p_ψ(ε|x), which moves samples along the data
+    theta = {"params": encoder.parameters(), "lr": 1e-3}
+    optimizer = torch.optim.Adam([theta, {"params": noise.parameters(), "lr": 1e-2}])  # 2: ψ learns with θ
 
-    for step in range(1, steps + 1):
-        x = data[torch.randint(len(data), (256,))]
-        epsilon = noise.sample(x)  # 3: x + ε is the other view
-        loss = nt_xent(encoder(x), encoder(x + epsilon)).mean() + 10 * noise.penalty(epsilon)
+    for step in range(steps):
+        noise.before_step(step)  # the learned σ decides who is a neighbour
+        rows = torch.randint(len(data), (256,))
+        x = data[rows]
+        first, second = x + noise.sample(x, draws=2, rows=rows)  # 3: two views
+        loss = nt_xent(encoder(first), encoder(second)).mean() + 0.3 * noise.prior_distance(x)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
-        if step % 25 == 0:
-            print(f"step {step}: loss {loss.item():.3f}, mean σ {noise.relative_scale(x).mean().item():.3f}")
+        if (step + 1) % 25 == 0:
+            sigma = noise.relative_scale(x)[0]
+            print(f"step {step + 1}: loss {loss.item():.3f}, σ from {sigma[sigma > 0].min():.2f} to {sigma.max():.2f}")
 
 
 if __name__ == "__main__":

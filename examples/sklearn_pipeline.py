@@ -17,7 +17,7 @@ def main() -> None:
     X_train, X_test, y_train, y_test = train_test_split(X, y, test_size=0.2, stratify=y, random_state=0)
 
     # All rows teach the embedding; no label is used.
-    pinda = PiNDA(n_components=64, hidden=256, objective="fixed", epochs=20, random_state=0).fit(X_train)
+    pinda = PiNDA(n_components=64, hidden=256, epochs=20, random_state=0).fit(X_train)
 
     few = slice(0, 100)
     for name, steps in {"raw features": [], "embedding": [pinda]}.items():

@@ -1,0 +1,61 @@
+"""What learned noise costs: the default fit against one with random noise on HAPT-561, in turns in one process.
+
+PINOISE_DATA=FOLDER python benchmarks/fit_cost.py
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import time
+from pathlib import Path
+from typing import Any
+
+from pinoise.data import load
+from pinoise.data.rows import make_rows
+from pinoise.data.standardizer import Standardizer
+from pinoise.training.device import flushed_denormals
+from pinoise.training.environment import describe_environment
+from pinoise.training.fit import fit
+from pinoise.training.parse import parse_settings
+from pinoise.training.progress import Quiet
+
+ROUNDS = 5
+EPOCHS = 10
+VARIANTS: dict[str, dict[str, Any]] = {"random noise": {"objective": "fixed"}, "the default": {}}
+
+
+def main() -> None:
+    x = load("hapt561").train.x
+    standardizer = Standardizer.fit(x)
+    rows = make_rows(x, standardizer)
+    seconds: dict[str, list[float]] = {name: [] for name in VARIANTS}
+    with flushed_denormals():
+        for _ in range(ROUNDS):
+            for name, settings in VARIANTS.items():
+                began = time.perf_counter()
+                fit(
+                    parse_settings({**settings, "training": {"epochs": EPOCHS, "information_draws": 0}}),
+                    standardizer,
+                    rows,
+                    reporter=Quiet(),
+                )
+                seconds[name].append(round(time.perf_counter() - began, 2))
+    medians = {name: statistics.median(times) for name, times in seconds.items()}
+    ratio = statistics.median(
+        default / random for default, random in zip(seconds["the default"], seconds["random noise"], strict=True)
+    )
+    print(f"{medians}, ratio {ratio:.2f} (median of {ROUNDS} rounds)")
+    result = {
+        "rows": len(rows),
+        "epochs": EPOCHS,
+        "seconds": seconds,
+        "ratio": round(ratio, 3),
+        "environment": describe_environment(),
+    }
+    target = Path(__file__).parent / "results" / "fit_cost.json"
+    target.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
