@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+import math
 import pickle
 import warnings
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 import scipy.sparse as sp
 import torch
 from sklearn.base import clone
-from sklearn.datasets import load_digits
+from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
@@ -19,6 +21,8 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pinoise import HealthWarning, PiNDA, UserError
+from pinoise.networks.embedding import LEARNED_SHARE
+from pinoise.training.metrics import METRICS
 
 
 def small(**changes: Any) -> PiNDA:
@@ -27,7 +31,6 @@ def small(**changes: Any) -> PiNDA:
         "hidden": 32,
         "epochs": 3,
         "batch_size": 64,
-        "objective": "fixed",
         "random_state": 0,
     }
     return PiNDA(**{**values, **changes})
@@ -40,7 +43,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 # No check is skipped here; scikit-learn itself exempts the array API check where SCIPY_ARRAY_API is not set.
-@pytest.mark.filterwarnings("ignore:batch_size is 256")  # the checks fit a few dozen rows
+@pytest.mark.filterwarnings("ignore:batch_size is 256", "ignore::pinoise.HealthWarning")  # the checks fit a few rows
 @parametrize_with_checks(  # type: ignore[untyped-decorator]  # scikit-learn ships no types
     [
         PiNDA(n_components=4, hidden=8, epochs=2, random_state=0),
@@ -51,14 +54,34 @@ def test_the_scikit_learn_contract_is_kept(estimator: PiNDA, check: Any) -> None
     check(estimator)
 
 
-def test_transform_is_the_encoder_on_standardised_samples(digits: tuple[np.ndarray, np.ndarray]) -> None:
+def test_transform_is_the_encoder_on_standardised_samples_alone_or_beside_them(
+    digits: tuple[np.ndarray, np.ndarray],
+) -> None:
     X = digits[0]
-    model = small().fit(X)
     live = X.std(axis=0) > 0
     standard = np.where(live, (X - X.mean(axis=0)) / np.where(live, X.std(axis=0), 1), 0)
+    model = small(embedding="learned").fit(X)
     with torch.no_grad():
-        expected = model.encoder_(torch.from_numpy(standard).float()).numpy()
-    np.testing.assert_allclose(model.transform(X), expected, atol=1e-4)
+        learned = model.encoder_(torch.from_numpy(standard).float()).numpy()
+    np.testing.assert_allclose(model.transform(X), learned, atol=1e-4)
+
+    joined = small().fit(X)
+    Z = joined.transform(X)
+    assert Z.shape == (300, 64 + 8)
+    np.testing.assert_allclose(Z[:, :64], standard / 8, atol=1e-6)
+    unit = learned / np.linalg.norm(learned, axis=1, keepdims=True)  # the same seed gave the same encoder
+    np.testing.assert_allclose(Z[:, 64:], LEARNED_SHARE * unit, atol=1e-5)
+
+
+@pytest.mark.parametrize(("embedding", "width"), [("joined", 72), ("learned", 8)])
+def test_names_come_with_as_many_columns_as_the_embedding_has(
+    digits: tuple[np.ndarray, np.ndarray], embedding: str, width: int, tmp_path: Path
+) -> None:
+    model = small(embedding=embedding, epochs=1).fit(digits[0])
+    model.save(tmp_path / "model.safetensors")
+    for each in (model, PiNDA.load(tmp_path / "model.safetensors")):
+        assert each.transform(digits[0]).shape == (300, width)
+        assert list(each.get_feature_names_out()) == [f"pinda{i}" for i in range(width)]
 
 
 def test_the_same_seed_gives_the_same_embedding_and_another_does_not(digits: tuple[np.ndarray, np.ndarray]) -> None:
@@ -84,6 +107,103 @@ def test_sparse_and_dense_input_give_the_same(digits: tuple[np.ndarray, np.ndarr
     np.testing.assert_allclose(sparse.scale_, dense.scale_)
 
 
+def counts(rows: int = 200) -> np.ndarray:
+    """Texts as counts of words: nearly all zeros, of topics that have their own words, and one empty text."""
+    rng = np.random.default_rng(0)
+    topics = rng.gamma(0.1, size=(4, 150))
+    topics /= topics.sum(axis=1, keepdims=True)
+    topic = np.arange(rows) % 4
+    X = rng.poisson(rng.uniform(3, 12, size=(rows, 1)) * topics[topic]).astype(float)
+    X[np.arange(rows), topics.argmax(axis=1)[topic]] += 1
+    X[5] = 0
+    return X
+
+
+def test_texts_are_scaled_by_rows_whether_sparse_or_dense() -> None:
+    X = counts()
+    sparse = small().fit(sp.csr_matrix(X))
+    lengths = np.linalg.norm(X, axis=1, keepdims=True)
+    unit = X / np.where(lengths > 0, lengths, 1)
+    np.testing.assert_allclose(sparse.mean_, unit.mean(axis=0))
+    live = X.any(axis=0)
+    common = math.sqrt(unit.var(axis=0)[live].mean())
+    np.testing.assert_allclose(sparse.scale_, np.where(live, common, 0))
+    np.testing.assert_allclose(
+        sparse.transform(X)[:, :150], (unit - unit.mean(axis=0)) / common / math.sqrt(150), atol=1e-6
+    )
+    np.testing.assert_array_equal(sparse.transform(sp.csr_matrix(X)), sparse.transform(X))
+    np.testing.assert_allclose(small().fit(X).transform(X), sparse.transform(X), atol=1e-5)
+    np.testing.assert_array_equal(sparse.augment(sp.csc_matrix(X)), sparse.augment(X))
+
+
+def test_noisy_texts_return_to_counts_of_the_same_length() -> None:
+    X = counts()
+    lengths = np.linalg.norm(X, axis=1)
+    model = small(objective="fixed", initial_scale=0.5).fit(sp.csr_matrix(X))
+    noise = np.stack([model.augment(sp.csr_matrix(X), random_state=seed) - X for seed in range(40)])
+    np.testing.assert_array_equal(noise[:, 5], 0)  # nothing has a direction in an empty text
+    unit = X / np.where(lengths > 0, lengths, 1)[:, None]
+    filled = lengths > 0
+    found = (noise[:, filled] / lengths[filled, None]).std(axis=(0, 1))
+    np.testing.assert_allclose(found, 0.5 * unit.std(axis=0), rtol=0.1, atol=1e-9)
+    np.testing.assert_allclose(
+        model.noise_scale(X, relative=False), np.broadcast_to(0.5 * unit.std(axis=0), X.shape), rtol=1e-5, atol=1e-9
+    )
+
+
+def nearly_noiseless(**changes: Any) -> PiNDA:
+    """A model whose noise is the way to a neighbour and next to nothing beside it."""
+    return small(initial_scale=1e-6, epochs=1, noise_learning_rate=1e-9, **changes)
+
+
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")
+def test_augment_moves_samples_along_the_data(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = digits
+    noisy = nearly_noiseless().fit(X).augment(X, random_state=1)
+    distances = np.linalg.norm(noisy[:, None] - X[None], axis=2)
+    assert distances.min(axis=1).max() < 0.01  # each is at one of the rows
+    landed = distances.argmin(axis=1)
+    assert (landed != np.arange(300)).mean() > 0.7
+    assert (y[landed] == y).mean() > 0.85  # and a row near it, which chance would make .1
+    still = nearly_noiseless(neighbours=0).fit(X).augment(X, random_state=1)
+    np.testing.assert_allclose(still, X, atol=0.01)
+
+
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")
+def test_augmented_texts_have_the_direction_of_a_neighbour_and_their_own_length() -> None:
+    X = np.delete(counts(), 5, axis=0)
+    lengths = np.linalg.norm(X, axis=1)
+    noisy = nearly_noiseless(scaling="rows").fit(sp.csr_matrix(X)).augment(X, random_state=1)
+    np.testing.assert_allclose(np.linalg.norm(noisy, axis=1), lengths, rtol=1e-3)
+    cosines = noisy @ X.T / lengths[:, None] / lengths
+    assert cosines.max(axis=1).min() > 0.9999
+    landed = cosines.argmax(axis=1)
+    assert (landed != np.arange(len(X))).mean() > 0.5
+    topics = np.delete(np.arange(200) % 4, 5)
+    assert (topics[landed] == topics).mean() > 0.9
+
+
+def test_a_table_of_categories_is_no_text_for_all_its_zeros() -> None:
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=300), np.eye(30)[rng.integers(30, size=300)]])
+    assert (X == 0).mean() > 0.9
+    model = small().fit(X)
+    np.testing.assert_allclose(model.mean_, X.mean(axis=0))
+    np.testing.assert_allclose(model.scale_, X.std(axis=0))
+    np.testing.assert_allclose(small().fit(sp.csr_matrix(X)).transform(X), model.transform(X), atol=1e-5)
+
+
+def test_bits_are_divided_by_one_number_and_other_scalings_are_at_hand(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    bits = (digits[0] > 8).astype(float)
+    live = bits.std(axis=0) > 0
+    common = np.sqrt(bits.var(axis=0)[live].mean())
+    np.testing.assert_allclose(small(epochs=1).fit(bits).scale_, np.where(live, common, 0))
+    np.testing.assert_allclose(small(epochs=1, scaling="features").fit(bits).scale_, bits.std(axis=0))
+    lengths = np.linalg.norm(digits[0], axis=1, keepdims=True)
+    np.testing.assert_allclose(small(epochs=1, scaling="rows").fit(digits[0]).mean_, (digits[0] / lengths).mean(axis=0))
+
+
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")
 def test_sparse_input_is_never_made_dense_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     X = sp.random(2000, 500, density=0.02, random_state=0, format="csr")
     largest = 0
@@ -95,15 +215,16 @@ def test_sparse_input_is_never_made_dense_as_a_whole(monkeypatch: pytest.MonkeyP
         return np.asarray(original(self, *args, **kwargs))
 
     monkeypatch.setattr(sp.csr_array, "toarray", watched)
+    monkeypatch.setattr("pinoise.training.build.SUPPORT_ROWS", 200)
     small(batch_size=100).fit(X)
-    assert 0 < largest <= 256  # a batch, or the rows on which the noise is measured
+    assert 0 < largest <= 256  # a batch, the rows among which neighbours are found, or those on which noise is measured
 
 
 def test_pandas_goes_in_and_comes_out(digits: tuple[np.ndarray, np.ndarray]) -> None:
     frame = pd.DataFrame(digits[0], columns=[f"pixel{i}" for i in range(64)], index=np.arange(300) + 1000)
     model = small().set_output(transform="pandas").fit(frame)
     result = model.transform(frame)
-    assert list(result.columns) == [f"pinda{i}" for i in range(8)]
+    assert list(result.columns) == [f"pinda{i}" for i in range(72)]
     assert list(result.index) == list(frame.index)
     assert list(model.feature_names_in_) == list(frame.columns)
     with pytest.raises(ValueError, match="feature names should match"):
@@ -118,15 +239,39 @@ def test_it_works_in_a_pipeline_a_grid_and_cross_validation(digits: tuple[np.nda
     assert grid.best_params_["pinda__n_components"] in (4, 8)
 
 
-def test_pickle_and_clone_and_files_keep_everything(digits: tuple[np.ndarray, np.ndarray], tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"epochs": 12, "embedding": "learned", "scaling": "rows", "generator": "shared", "mean": "learned"},
+        {"neighbours": 0, "initial_scale": 1e-3},
+        {"neighbours": 3, "augmentations": ("neighbours",)},
+        {"objective": "paper", "generator": "shared", "augmentations": ("scarf", {"name": "dacl", "alpha": 0.8})},
+        {"objective": "adversarial", "distribution": "uniform"},
+        {"objective": "information", "epochs": 1},
+        {"objective": "fixed"},
+    ],
+)
+@pytest.mark.parametrize("bank", [4096, 100])
+def test_pickle_and_clone_and_files_keep_everything(
+    digits: tuple[np.ndarray, np.ndarray],
+    tmp_path: Path,
+    changes: dict[str, Any],
+    bank: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("pinoise.training.build.SUPPORT_ROWS", bank)
     X = pd.DataFrame(digits[0], columns=[f"p{i}" for i in range(64)])
-    model = small(objective="paper", generator="shared", augmentations=("scarf", {"name": "dacl", "alpha": 0.8})).fit(X)
+    model = small(**changes).fit(X)
     model.save(tmp_path / "model.safetensors")
     for other in (pickle.loads(pickle.dumps(model)), PiNDA.load(tmp_path / "model.safetensors")):
         np.testing.assert_array_equal(other.transform(X), model.transform(X))
         np.testing.assert_array_equal(other.noise_scale(X), model.noise_scale(X))
+        np.testing.assert_array_equal(other.augment(X), model.augment(X))
         assert other.get_params() == model.get_params()
-        assert other.history_ == model.history_
+        np.testing.assert_equal(other.history_, model.history_)
+        assert other.flags_ == model.flags_
         assert list(other.feature_names_in_) == list(X.columns)
         assert other.n_features_in_ == 64
     assert not hasattr(clone(model), "encoder_")
@@ -143,8 +288,8 @@ def test_a_model_chosen_from_a_grid_of_numpy_numbers_can_be_saved(
 
 
 def test_names_of_features_follow_the_fitted_encoder(digits: tuple[np.ndarray, np.ndarray]) -> None:
-    model = small(n_components=4).fit(digits[0]).set_params(n_components=9)
-    assert list(model.get_feature_names_out()) == [f"pinda{i}" for i in range(4)]
+    model = small(n_components=4).fit(digits[0]).set_params(n_components=9, embedding="learned")
+    assert list(model.get_feature_names_out()) == [f"pinda{i}" for i in range(68)]
 
 
 def test_augment_repeats_itself_for_a_fixed_seed_of_the_estimator(digits: tuple[np.ndarray, np.ndarray]) -> None:
@@ -165,13 +310,16 @@ def test_a_file_that_is_not_a_saved_model_is_refused(tmp_path: Path) -> None:
     save_file({"a": torch.zeros(1)}, tmp_path / "other.safetensors")
     with pytest.raises(UserError, match=r"was not written by PiNDA\.save"):
         PiNDA.load(tmp_path / "other.safetensors")
+    save_file({"a": torch.zeros(1)}, tmp_path / "old.safetensors", metadata={"pinoise": json.dumps({"format": 1})})
+    with pytest.raises(UserError, match=r"old\.safetensors has format 1: this version of pinoise reads format 2"):
+        PiNDA.load(tmp_path / "old.safetensors")
 
 
 def test_augment_adds_noise_of_the_stated_scale_in_the_units_of_the_data(
     digits: tuple[np.ndarray, np.ndarray],
 ) -> None:
     X = digits[0] * 1000 + 5
-    model = small(initial_scale=0.5).fit(X)
+    model = small(objective="fixed", initial_scale=0.5).fit(X)
     noise = np.stack([model.augment(X, random_state=seed) - X for seed in range(30)])
     live = X.std(axis=0) > 0
     np.testing.assert_allclose(noise[:, :, live].std(axis=(0, 1)), 0.5 * X.std(axis=0)[live], rtol=0.05)
@@ -185,14 +333,36 @@ def test_history_tells_every_epoch(digits: tuple[np.ndarray, np.ndarray], capsys
     model = small(verbose=True).fit(digits[0])
     assert model.history_["epoch"] == [1, 2, 3]
     assert {len(values) for values in model.history_.values()} == {3}
+    assert list(model.history_) == ["epoch", "loss", "seconds", *METRICS]
     assert "epoch 3 · step 12/12" in capsys.readouterr().out
 
 
+def test_costly_figures_of_a_long_history_are_nan_now_and_then(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    history = small(epochs=12, batch_size=300).fit(digits[0]).history_
+    measured = [2, 4, 6, 8, 10, 12]
+    for name in ("information", "plug_in", "effective_rank", "spread"):
+        assert [
+            epoch for epoch, value in zip(history["epoch"], history[name], strict=True) if value == value
+        ] == measured
+    for name in ("loss", "contrast", "sigma_mean", "participation"):
+        assert np.isfinite(history[name]).all()
+
+
+def test_the_default_keeps_its_entropy_whatever_it_learns(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    X = digits[0]
+    live = X.std(axis=0) > 0
+    begun, ended = (small(noise_learning_rate=rate, epochs=10).fit(X) for rate in (1e-12, 0.1))
+    before, after = (model.noise_scale(X[:1])[0, live] for model in (begun, ended))
+    assert np.abs(np.log(after / before)).max() > 0.2
+    assert np.log(after).sum() == pytest.approx(np.log(before).sum(), abs=1e-3)
+
+
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # of the one that learns nothing
 def test_the_embedding_learns() -> None:
     X, y = load_digits(return_X_y=True)
     accuracy = {}
     for rate in (1e-12, 1e-3):  # the first leaves the encoder where it began
-        model = PiNDA(32, hidden=128, epochs=15, learning_rate=rate, objective="fixed", random_state=0).fit(X[:1200])
+        model = PiNDA(32, embedding="learned", hidden=128, epochs=15, learning_rate=rate, random_state=0).fit(X[:1200])
         probe = make_pipeline(StandardScaler(), LogisticRegression(max_iter=2000)).fit(
             model.transform(X[:200]), y[:200]
         )
@@ -202,10 +372,22 @@ def test_the_embedding_learns() -> None:
 
 def test_collapsed_noise_is_a_warning_with_a_name(digits: tuple[np.ndarray, np.ndarray]) -> None:
     with pytest.warns(HealthWarning, match="shrink: the learned noise collapsed"):
-        small(objective="paper", epochs=40, hidden=128).fit(digits[0])
+        model = small(objective="paper", epochs=40, hidden=128).fit(digits[0])
+    assert model.flags_ == ["shrink"]
     with warnings.catch_warnings():
         warnings.simplefilter("error", HealthWarning)
-        small().fit(digits[0])
+        assert small(epochs=10).fit(digits[0]).flags_ == []
+
+
+@pytest.mark.filterwarnings("error::pinoise.HealthWarning", "ignore:batch_size is 256")
+@pytest.mark.parametrize("load", [load_digits, load_wine, load_breast_cancer])
+def test_the_default_has_nothing_to_warn_of(load: Any) -> None:
+    assert PiNDA(hidden=64, epochs=20, random_state=0).fit(load().data[:600]).flags_ == []
+
+
+def test_a_learning_rate_that_breaks_everything_is_said_so(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    with pytest.raises(UserError, match=r"no longer a finite number by step 2: lower the learning rate \(now 1e\+20\)"):
+        small(learning_rate=1e20, batch_size=300).fit(digits[0])
 
 
 @pytest.mark.parametrize(
@@ -226,7 +408,12 @@ def test_collapsed_noise_is_a_warning_with_a_name(digits: tuple[np.ndarray, np.n
         ({"pairing": "compose"}, "pairing 'compose' adds noise on top of augmentations"),
         ({"augmentations": ("scraf",)}, "did you mean 'scarf'"),
         ({"objective": "fixed", "penalty": 1.0}, "penalty is 1.0: it belongs to objective 'paper'"),
-        ({"mean": "learned"}, "objective 'fixed' learns none"),
+        ({"penalty": 1.0}, "penalty is 1.0: it belongs to objective 'paper', not 'supported'"),
+        ({"objective": "fixed", "mean": "learned"}, "objective 'fixed' learns none"),
+        ({"embedding": "joint"}, "setting 'embedding' is 'joint': did you mean 'joined'"),
+        ({"scaling": "row"}, "setting 'scaling' is 'row': did you mean 'rows'"),
+        ({"neighbours": -1}, "setting 'neighbours' is -1"),
+        ({"augmentations": ("neighbour",)}, "did you mean 'neighbours'"),
         ({"initial_scale": 1e-9}, "setting 'initial_scale' is 1e-09"),
         ({"device": "gpu"}, "unknown device 'gpu'"),
     ],

@@ -47,7 +47,8 @@ class HealthWarning(UserWarning):
 class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Learn an embedding by contrast, with noise p_ψ(ε|x) that is learned with it (π-noise driven data augmentation).
 
-    Samples are standardised inside, so raw tables can be given; sparse input is made dense batch by batch only.
+    Samples are standardised inside, so raw tables can be given; of sparse input only batches, and the rows among which
+    neighbours are searched, are made dense.
 
     Parameters
     ----------

@@ -40,6 +40,14 @@ class Result(NamedTuple):
 Command = Callable[..., Result]
 
 
+@pytest.fixture(autouse=True)
+def cells(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where comparisons keep finished cells in this test, rather than in the user's home."""
+    cache = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("PINOISE_CACHE", str(cache))
+    return cache / "cells"
+
+
 @pytest.fixture
 def pinoise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
     """Run the command with these arguments."""

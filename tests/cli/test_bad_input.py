@@ -111,7 +111,7 @@ def test_constant_and_empty_columns_are_noted(pinoise: Command, folder: Path, ti
         (["--label", "y"], "--label 'y' is for files"),
         (["--method", "simlcr"], "setting 'method' is 'simlcr': did you mean 'simclr'? Allowed: simclr, simcl, clae."),
         (["--objective", "papr"], "setting 'objective' is 'papr': did you mean 'paper'?"),
-        (["--generator", "unet"], "setting 'noise.generator' is 'unet'. Allowed: mlp, shared."),
+        (["--generator", "resnet"], "setting 'noise.generator' is 'resnet'. Allowed: auto, global, mlp, shared."),
         (["--encoder", "resnet"], "Allowed: mlp."),
         (
             ["--pairing", "smapled"],
@@ -135,6 +135,14 @@ def test_constant_and_empty_columns_are_noted(pinoise: Command, folder: Path, ti
         (["--set", "training=3"], "setting 'training' is 3: it is a section"),
         (["--set", "method.weight=2"], "unknown setting 'method.weight'"),
         (["--set", "views.noise=none"], "method 'simclr' compares two views"),
+        (
+            ["--set", "embedding=joint"],
+            "setting 'embedding' is 'joint': did you mean 'joined'? Allowed: joined, learned.",
+        ),
+        (["--set", "data.scaling=row"], "setting 'data.scaling' is 'row': did you mean 'rows'?"),
+        (["--set", "objective.penalty=1"], "unknown setting 'objective.penalty'"),
+        (["--set", "objective.neighbours=-1"], "setting 'objective.neighbours' is -1"),
+        (["--set", "training.information_draws=1"], "information needs 2 draws or more"),
         (["--config", "gone.yaml"], "gone.yaml cannot be read"),
     ],
 )
@@ -195,9 +203,38 @@ def test_a_used_run_folder_is_refused_and_kept(pinoise: Command, digits_run: Pat
         (["--set", "training.seed=4"], "a comparison sets training.seed itself"),
         (["--methods", "fixed", "simcl", "--set", "method=clae"], "method is what makes method 'simcl'"),
         (["--set", "method.name=clae", "--methods", "simcl"], "method.name is what makes method 'simcl'"),
+        (["--methods", "pinda", "--set", "objective=paper"], "objective is what makes method 'pinda'"),
+        (["--epochs", "3", "--steps", "5"], "--epochs is 3 and --steps is 5: give one of them."),
+        (["--steps", "0"], "--steps is 0: it must be at least 1."),
+        (["--fresh", "--cache", "kept"], "--fresh keeps nothing and --cache says where to: give one of them."),
+        (["--embedding", "join"], "unknown embedding 'join': did you mean 'joined'? Allowed: joined, learned."),
     ],
 )
 def test_a_comparison_that_cannot_be_made_is_one_sentence(
     pinoise: Command, arguments: list[str], sentence: str
 ) -> None:
     assert sentence in pinoise("compare", "--data", "digits", *arguments).sentence
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "give either --data, with names or files, or --suite vectors."),
+        (["--data", "digits", "--suite", "vectors"], "give either --data, with names or files, or --suite vectors."),
+        (["--suite", "vector"], "unknown suite 'vector': did you mean 'vectors'?"),
+    ],
+)
+def test_a_comparison_is_of_data_or_of_a_suite(pinoise: Command, arguments: list[str], sentence: str) -> None:
+    assert pinoise("compare", *arguments).sentence.startswith(sentence)
+
+
+def test_a_folder_that_cannot_keep_cells_is_one_sentence(pinoise: Command, folder: Path) -> None:
+    Path("file").write_text("kept")
+    sentence = pinoise("compare", "--data", "wine", "--cache", "file").sentence
+    assert sentence.startswith("cannot keep finished cells in file (")
+    assert Path("file").read_text() == "kept"
+
+
+def test_information_needs_two_draws(pinoise: Command, digits_run: Path) -> None:
+    sentence = pinoise("evaluate", digits_run, "--information", "--draws", 1).sentence
+    assert sentence == "draws is 1: mutual information needs at least 2."

@@ -13,25 +13,156 @@ import pytest
 
 from pinoise.cli.compare import chosen_seeds
 from pinoise.cli.variadic import spread
-from pinoise.experiments import compare as _  # noqa: F401 the module below must be loaded
+from pinoise.experiments import SUITES
+from pinoise.training.settings import Settings
 
 Command = Callable[..., Any]
 
 
+MODULE = sys.modules["pinoise.experiments.compare"]
+SCORES = ["knn", "sr", "lr", "few"]
+
+
+@pytest.fixture
+def fits(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
+    """The settings of every encoder that is trained from now on."""
+    seen: list[Settings] = []
+    fit = MODULE.fit
+
+    def remember(settings: Settings, *arguments: Any, **options: Any) -> Any:
+        seen.append(settings)
+        return fit(settings, *arguments, **options)
+
+    monkeypatch.setattr(MODULE, "fit", remember)
+    return seen
+
+
 def test_the_json_has_a_row_for_every_method_and_seed(pinoise: Command, tiny: list[str]) -> None:
-    result = pinoise(
-        "compare", "--data", "digits", "--rows", 100, "--methods", "fixed", "scarf", "--seeds", "3,5", "--json", *tiny
-    )
+    methods = ["--methods", "fixed", "scarf", "pinda"]
+    result = pinoise("compare", "--data", "digits", "wine", "--rows", 100, *methods, "--seeds", "3,5", "--json", *tiny)
     document = json.loads(result.out)
-    assert [(row["method"], row["seed"]) for row in document["rows"]] == [
-        (method, seed) for method in ("raw", "untrained", "fixed", "scarf") for seed in (3, 5)
+    assert document.keys() == {
+        *("rows", "ranks", "significance", "verdicts"),
+        *("embedding", "suite", "steps", "settings", "environment"),
+    }
+    assert [(row["data"], row["method"], row["seed"]) for row in document["rows"]] == [
+        (data, method, seed)
+        for data in ("digits", "wine")
+        for method in ("raw", "untrained", "fixed", "scarf", "pinda")
+        for seed in (3, 5)
     ]
     for row in document["rows"]:
-        assert {"data", "method", "seed", "knn", "sr", "lr", "few", "seconds"} <= row.keys()
-        assert all(0 <= row[score] <= 1 for score in ("knn", "sr", "lr", "few"))
+        assert row.keys() == {"data", "method", "seed", "embedding", *SCORES, "seconds", "flags", "few_draws"}
+        assert all(0 <= row[score] <= 1 for score in SCORES)
+        assert row["few"] == pytest.approx(sum(row["few_draws"]) / 10)
+        assert row["embedding"] == "joined"
+    for score in SCORES:
+        assert document["ranks"][score].keys() == {"fixed", "scarf", "pinda"}
+        assert sum(document["ranks"][score].values()) == 6
+        against = document["significance"]["over_sets"][score]
+        assert [item["rival"] for item in against] == ["raw", "untrained", "fixed", "scarf"]
+        assert {item["method"] for item in against} == {"pinda"}
+    assert document["significance"]["within_sets"].keys() == {"digits", "wine"}
     assert document["verdicts"]["digits"].startswith("On digits, ")
     assert document["settings"]["training"]["epochs"] == 2
+    assert (document["embedding"], document["suite"], document["steps"]) == ("joined", None, None)
     assert document["environment"]["packages"]["torch"]
+
+
+def test_what_was_fitted_before_is_not_fitted_again(
+    pinoise: Command, tiny: list[str], fits: list[Settings], cells: Path
+) -> None:
+    wine = ["compare", "--data", "wine", "--batch-size", 64, "--seeds", 1, "--json", *tiny]
+    first = json.loads(pinoise(*wine, "--methods", "fixed").out)["rows"]
+    assert len(fits) == 1
+    assert len(list(cells.iterdir())) == 3  # raw, untrained and fixed, where PINOISE_CACHE says
+    more = json.loads(pinoise(*wine, "--methods", "fixed", "scarf").out)["rows"]
+    assert len(fits) == 2
+    assert more[:3] == first  # with the seconds that it took then
+
+    pinoise(*wine, "--methods", "fixed", "--fresh")
+    assert len(fits) == 3
+    assert len(list(cells.iterdir())) == 4
+
+
+def test_cells_can_be_kept_where_one_wants(
+    pinoise: Command, folder: Path, tiny: list[str], fits: list[Settings], cells: Path
+) -> None:
+    wine = ["compare", "--data", "wine", "--methods", "fixed", "--seeds", 1, "--cache", "mine/cells", *tiny]
+    tables = [pinoise(*wine).out for _ in range(2)]
+    assert tables[0] == tables[1]
+    assert len(fits) == 1
+    assert len(list(Path("mine/cells").glob("*.json"))) == 3
+    assert not cells.exists()
+
+
+def test_either_embedding_is_scored(pinoise: Command, tiny: list[str]) -> None:
+    wine = ["compare", "--data", "wine", "--methods", "pinda", "--seeds", 1, "--json", *tiny]
+    joined, learned = (json.loads(pinoise(*wine, "--embedding", name).out) for name in ("joined", "learned"))
+    assert learned["embedding"] == "learned"
+    assert {row["embedding"] for row in learned["rows"]} == {"learned"}
+    for score in SCORES:
+        assert joined["rows"][0][score] == learned["rows"][0][score]  # raw features have no learned part
+    assert [joined["rows"][2][score] for score in SCORES] != [learned["rows"][2][score] for score in SCORES]
+
+
+def test_steps_take_the_place_of_epochs(pinoise: Command, tiny: list[str], fits: list[Settings]) -> None:
+    network = tiny[: tiny.index("--epochs")]
+    wine = ["compare", "--data", "wine", "--methods", "fixed", "--seeds", 1, "--batch-size", 50, "--json", *network]
+    document = json.loads(pinoise(*wine, "--steps", 5).out)
+    assert document["steps"] == 5
+    assert [settings.training.epochs for settings in fits] == [3]  # of 142 training rows, two batches each
+    pinoise(*wine)
+    assert fits[-1].training.epochs == 20
+
+
+@pytest.fixture
+def suite(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A suite that takes a moment, one of whose sets is not here."""
+    monkeypatch.setitem(SUITES, "vectors", ("digits", "hapt561", "wine"))
+    monkeypatch.delenv("PINOISE_DATA", raising=False)
+    small = ("encoder.hidden=16", "encoder.out_features=8", "noise.hidden=16", "training.batch_size=32")
+    for name, value in {"SUITE_SETTINGS": small, "SUITE_STEPS": 4, "SUITE_ROWS": 64}.items():
+        monkeypatch.setattr(f"pinoise.experiments.{name}", value)
+
+
+@pytest.mark.usefixtures("suite")
+def test_a_suite_is_every_set_that_is_here_with_fewer_rows(pinoise: Command, fits: list[Settings], cells: Path) -> None:
+    asked = ["compare", "--suite", "vectors", "--methods", "fixed", "pinda", "--seeds", 1]
+    result = pinoise(*asked)
+    assert result.code == 0
+    assert "note: not here, so left out: hapt561; set PINOISE_DATA to the folder that has them" in result.err
+    assert "note: digits: 64 of 1437 training rows were drawn at random (seed 0)" in result.err
+    assert "note: digits: 64 of 360 test rows were drawn at random (seed 0)" in result.err
+    assert {settings.training.epochs for settings in fits} == {2}  # 4 steps of 32 of 64 rows
+    assert len(fits) == 4
+    assert len(list(cells.iterdir())) == 2 * 2 * 4  # sets, embeddings and methods
+    assert len(re.findall(r"PiNDA − random noise \(σ = 1\), few-label: [+-]\d+\.\d \[[+-]\d+", result.out)) == 2
+    lines = result.out.splitlines()
+    start = next(number for number, line in enumerate(lines) if line.startswith("over 2 sets"))
+    standing = {line.split("  ")[0]: line for line in lines[start:]}
+    assert re.search(r"few-label rank +won–lost +p +kNN rank +won–lost +p", lines[start])
+    assert re.fullmatch(r"PiNDA +\d\.\d\d +\d\.\d\d *", standing["PiNDA"])
+    assert re.fullmatch(
+        r"random noise \(σ = 1\)( +\d\.\d\d +\d–\d +\d\.\d{3}){2}", standing["random noise (σ = 1)"].rstrip()
+    )
+    assert re.fullmatch(r"raw features( +\d–\d +\d\.\d{3}){2}", standing["raw features"].rstrip())
+
+    document = json.loads(pinoise(*asked, "--embedding", "learned", "--json").out)
+    assert len(fits) == 4  # every fit was scored under both embeddings
+    assert (document["suite"], document["steps"], document["embedding"]) == ("vectors", 4, "learned")
+    assert {row["embedding"] for row in document["rows"]} == {"learned"}
+    assert [row["data"] for row in document["rows"]] == 4 * ["digits"] + 4 * ["wine"]
+
+
+@pytest.mark.usefixtures("suite")
+def test_a_suite_obeys_what_is_asked_for(pinoise: Command, fits: list[Settings]) -> None:
+    asked = ["compare", "--suite", "vectors", "--methods", "fixed", "--seeds", 1, "--json"]
+    document = json.loads(pinoise(*asked, "--epochs", 1, "--set", "encoder.hidden=4").out)
+    assert document["steps"] is None
+    assert {(settings.training.epochs, settings.encoder.hidden) for settings in fits} == {(1, 4)}
+    pinoise(*asked, "--steps", 6)
+    assert fits[-1].training.epochs == 3
 
 
 def test_the_table_fits_a_narrow_terminal_and_loses_no_figure(
@@ -39,7 +170,8 @@ def test_the_table_fits_a_narrow_terminal_and_loses_no_figure(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     labelled = ["--data", "people.csv", "wine", "--label", "group"]
-    result = pinoise("compare", *labelled, "--methods", "fixed", "pinda-paper", "--seeds", 2, *tiny)
+    longer = ["--epochs", 12, "--batch-size", 40]
+    result = pinoise("compare", *labelled, "--methods", "fixed", "pinda-paper", "--seeds", 2, *tiny, *longer)
     assert result.code == 0
     table = [line for line in result.out.splitlines() if " ±" in line and "standard" not in line]
     assert [line.split("  ")[0] for line in table] == 2 * [
@@ -52,23 +184,42 @@ def test_the_table_fits_a_narrow_terminal_and_loses_no_figure(
     assert "On wine, " in result.out
 
 
-def test_ctrl_c_prints_what_is_done(pinoise: Command, tiny: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules["pinoise.experiments.compare"]
-    score, calls = module.score, 0
+@pytest.mark.parametrize("fresh", [False, True])
+def test_ctrl_c_prints_what_is_done_and_the_same_command_goes_on(
+    pinoise: Command, tiny: list[str], fresh: bool, fits: list[Settings], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    score, calls = MODULE.score, 0
 
-    def stop_at_third(*arguments: Any, **options: Any) -> Any:
+    def stop_at_fourth(*arguments: Any, **options: Any) -> Any:
         nonlocal calls
         calls += 1
-        if calls == 3:
+        if calls == 4:
             raise KeyboardInterrupt
         return score(*arguments, **options)
 
-    monkeypatch.setattr(module, "score", stop_at_third)
-    result = pinoise("compare", "--data", "digits", "--rows", 50, "--methods", "fixed", "--seeds", 1, *tiny)
+    monkeypatch.setattr(MODULE, "score", stop_at_fourth)
+    asked = ["compare", "--data", "digits", "--rows", 50, "--methods", "fixed", "scarf", "--seeds", 1, *tiny]
+    result = pinoise(*asked, *(["--fresh"] if fresh else []))
     assert result.code == 130
-    assert "stopped after 2 of 3 fits" in result.err
-    assert "untrained encoder" in result.out
-    assert "random noise" not in result.out
+    assert "stopped after 3 of 4 fits" in result.err
+    assert ("; the same command goes on from here" in result.err) != fresh
+    assert "random noise" in result.out
+    assert "SCARF" not in result.out
+    assert len(fits) == 2
+
+    again = pinoise(*asked)
+    assert again.code == 0
+    assert "SCARF" in again.out
+    assert len(fits) == (4 if fresh else 3)
+
+
+def test_what_went_wrong_has_a_column_of_its_own(pinoise: Command, tiny: list[str]) -> None:
+    wine = ["compare", "--data", "wine", "--methods", "scarf", "pinda-paper", "--seeds", 1, *tiny]
+    result = pinoise(*wine, "--set", "noise.initial_scale=0.001", "--epochs", 12)
+    health = {line.split("  ")[0]: line.split()[-1] for line in result.out.splitlines() if "  " in line}
+    assert health["wine"] == "health"
+    assert health["PiNDA (paper)"] == "shrink"
+    assert "the learned noise of PiNDA (paper) collapsed to almost nothing" in result.out
 
 
 def test_plain_output_does_not_flood(pinoise: Command, tiny: list[str]) -> None:

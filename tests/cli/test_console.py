@@ -46,7 +46,7 @@ def test_a_bar_follows_training_and_goes_away() -> None:
         bar = Bar(progress, "runs/x")
         bar.start(total_steps=4, done_steps=1)
         bar.step(3)
-        bar.epoch(Record(1, 3, 2.5, 1.0, 1.0, 0.1))
+        bar.epoch(Record(1, 3, 2.5, {"sigma_mean": 1.0}, 0.1))
         (task,) = progress.tasks
         assert (task.completed, task.total, task.description) == (3, 4, "runs/x · loss 2.500")
         bar.done()

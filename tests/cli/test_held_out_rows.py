@@ -104,7 +104,9 @@ def test_a_file_that_changed_is_not_scored_as_the_runs_own(pinoise: Command, peo
 def test_the_json_of_a_run_without_learned_noise_is_json(pinoise: Command, people: Path, tiny: list[str]) -> None:
     result = pinoise("train", *LABELLED, "--set", "views.noise=scarf", "--out", "run", "--json", *tiny)
     assert "NaN" not in result.out
-    assert json.loads(result.out)["sigma_mean"] is None
+    metrics = json.loads(result.out)["metrics"]
+    assert metrics["sigma_mean"] is None
+    assert metrics["information"] >= 0  # of predefined views too
 
 
 @pytest.mark.parametrize("terminal", [True, False])

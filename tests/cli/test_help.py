@@ -7,9 +7,16 @@ import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
-from typing import Any
+from typing import Any, get_args
 
 import pytest
+import typer
+
+from pinoise.cli.app import app
+from pinoise.experiments import RECIPES, SUITES
+from pinoise.networks import EMBEDDINGS
+from pinoise.training.settings import MethodSettings, NoiseSettings, ObjectiveSettings, ViewSettings, names_in
+from pinoise.views.pairing import PAIRINGS
 
 VERBS = ["demo", "train", "embed", "evaluate", "compare", "datasets"]
 
@@ -33,6 +40,29 @@ def test_the_version_is_the_packages(pinoise: Callable[..., Any]) -> None:
     assert pinoise("--version").out.strip() == version("pinoise")
 
 
+def described(verb: str, option: str) -> str:
+    command: Any = typer.main.get_command(app)
+    return str(next(parameter.help for parameter in command.commands[verb].params if parameter.name == option))
+
+
+@pytest.mark.parametrize(
+    ("verb", "option", "names"),
+    [
+        ("train", "method", names_in(MethodSettings)),
+        ("train", "objective", names_in(ObjectiveSettings)),
+        ("train", "augment", names_in(get_args(get_args(ViewSettings.model_fields["augmentations"].annotation)[0])[0])),
+        ("train", "generator", get_args(NoiseSettings.model_fields["generator"].annotation)),
+        ("train", "pairing", PAIRINGS),
+        ("compare", "methods", tuple(RECIPES)),
+        ("compare", "embedding", EMBEDDINGS),
+        ("compare", "suite", tuple(SUITES)),
+    ],
+)
+def test_the_help_of_a_choice_lists_what_there_is(verb: str, option: str, names: tuple[str, ...]) -> None:
+    words = re.findall(r"[\w.-]+\w", described(verb, option))
+    assert [name for name in names if name not in words] == []
+
+
 def test_importing_the_command_imports_nothing_heavy() -> None:
     code = "import sys; import pinoise.cli; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
@@ -49,8 +79,8 @@ def test_importing_the_command_imports_nothing_heavy() -> None:
         (["train", "digits"], r"unexpected extra argument.*digits"),
         (["embed"], r"Missing argument 'DIR'"),
         (["embed", "runs/x", "--out", "x.npy"], r"Missing option '--data'"),
-        (["compare"], r"Missing option '--data'"),
         (["compare", "--data"], r"--data"),
+        (["compare", "--suite"], r"--suite.* requires an argument"),
         (["compare", "--data", "digits", "--seeds", "two"], r"--seeds.*integer"),
         (["datasets", "--jsn"], r"No such option: --jsn .*--json"),
     ],

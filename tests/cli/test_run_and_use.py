@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ import yaml
 
 from pinoise.evaluation import embed as embed_rows
 from pinoise.training.finished import load_run
+from pinoise.training.metrics import METRICS
 
 Command = Callable[..., Any]
 
@@ -44,6 +47,12 @@ def test_train_tells_machines_how_it_ended(pinoise: Command, folder: Path, tiny:
     assert ended["run"] == "r"
     assert (ended["epoch"], ended["step"]) == (2, 4)
     assert np.isfinite(ended["loss"])
+    assert ended.keys() == {"run", "epoch", "step", "loss", "metrics", "seconds", "flags"}
+    assert tuple(ended["metrics"]) == METRICS
+    with Path("r/metrics.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert tuple(lines[0]) == ("epoch", "step", "loss", *METRICS, "seconds")
+    assert {name: float(lines[-1][name]) for name in METRICS} == ended["metrics"]
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".parquet", ".NPY"])
@@ -53,12 +62,12 @@ def test_embed_writes_the_same_numbers_in_every_format(
     out = folder / f"e{suffix}"
     shown = json.loads(pinoise("embed", digits_run, "--data", "digits", "--out", out, "--json").out)
     run = load_run(digits_run)
-    expected = embed_rows(run.encoder, run.rows(run.read("digits").train.x, where="digits"))
+    expected = embed_rows(run.embedding, run.rows(run.read("digits").train.x, where="digits"))
     match suffix:
         case ".npz":
             stored = np.load(out)
             assert set(stored) == {"X_train", "X_test"}
-            assert stored["X_test"].shape == (360, 8)
+            assert stored["X_test"].shape == (360, 72)
             found = stored["X_train"]
         case ".csv":
             found = np.stack([c.to_numpy() for c in pyarrow.csv.read_csv(out).columns], axis=1)
@@ -67,12 +76,19 @@ def test_embed_writes_the_same_numbers_in_every_format(
         case _:
             found = np.load(out)
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
-    assert shown["shapes"]["train"] == [1437, 8]
+    assert shown["shapes"]["train"] == [1437, 72]
     assert sorted(path.name for path in folder.iterdir()) == sorted([out.name, digits_run.name])  # nothing partial
 
 
 def test_embed_takes_the_part_that_is_asked_for(pinoise: Command, folder: Path, digits_run: Path) -> None:
     assert pinoise("embed", digits_run, "--data", "digits", "--part", "test", "--out", "e.npy").code == 0
+    assert np.load("e.npy").shape == (360, 72)
+
+
+def test_the_learned_part_alone_is_there_for_the_asking(pinoise: Command, folder: Path, tiny: list[str]) -> None:
+    learned = ["--rows", "100", "--set", "embedding=learned"]
+    assert pinoise("train", "--data", "digits", "--out", "run", *learned, *tiny).code == 0
+    assert pinoise("embed", "run", "--data", "digits", "--part", "test", "--out", "e.npy").code == 0
     assert np.load("e.npy").shape == (360, 8)
 
 
@@ -131,7 +147,8 @@ def test_a_table_of_a_user_goes_through_every_verb(
     embedded = pinoise("embed", "run", "--data", "later.csv", "--out", "later.npy")
     assert embedded.code == 0
     assert "Paris" in embedded.err
-    assert np.load("later.npy").shape == (2, 8)
+    width = len(load_run("run").standardizer.mean) + 8
+    assert np.load("later.npy").shape == (2, width)
 
     scores = json.loads(pinoise("evaluate", "run", "--json").out)["scores"]
     assert scores["raw"]["knn"] == 1.0  # the groups lie far apart
@@ -172,7 +189,47 @@ def test_a_batch_larger_than_the_data_is_a_note(pinoise: Command, people: Path, 
 
 
 def test_collapsed_noise_is_a_warning_by_name(pinoise: Command, folder: Path, tiny: list[str]) -> None:
-    shrunk = ["--set", "noise.initial_scale=0.001"]
-    result = pinoise("train", "--data", "digits", "--rows", "100", "--out", "r", *shrunk, *tiny)
+    shrunk = ["--objective", "paper", "--set", "noise.initial_scale=0.001"]
+    result = pinoise("train", "--data", "digits", "--rows", "100", "--out", "r", "--json", *shrunk, *tiny)
     assert result.code == 0
     assert "warning: shrink: the learned noise collapsed" in result.err
+    assert "shrink" in json.loads(result.out)["flags"]
+
+
+@pytest.mark.parametrize("objective", ["supported", "paper", "fixed", "adversarial", "information"])
+def test_a_run_of_every_objective_is_read_back(pinoise: Command, folder: Path, tiny: list[str], objective: str) -> None:
+    arguments = ["--data", "wine", "--batch-size", "64", "--objective", objective]
+    assert pinoise("train", *arguments, "--out", "run", *tiny).code == 0
+    run = load_run("run")
+    assert run.settings.objective.name == objective
+    assert run.noise is not None
+    assert (run.noise.support is not None) == (objective == "supported")
+    assert pinoise("embed", "run", "--data", "wine", "--out", "e.npy").code == 0
+    assert np.isfinite(np.load("e.npy")).all()
+
+
+def test_evaluate_says_what_views_tell_about_the_task(pinoise: Command, digits_run: Path) -> None:
+    result = pinoise("evaluate", digits_run, "--information", "--draws", 4, "--json")
+    found = json.loads(result.out)["information"]
+    assert json.loads((digits_run / "evaluation.json").read_text())["information"] == found
+    assert list(found) == ["the run's own", "identity", "gaussian", "scarf", "vime", "dacl", "neighbours"]
+    for name, measured in found.items():
+        assert measured["draws"] == 4
+        assert measured["samples"] == 200
+        assert measured["exact"]["value"] >= 0
+        gap = measured["task_entropy"]["value"] - measured["conditional_entropy"]["value"]
+        assert measured["plug_in"]["value"] == pytest.approx(gap), name
+    assert found["identity"]["exact"]["value"] == pytest.approx(0, abs=1e-9)  # a view that is no view tells nothing
+    assert found["identity"]["plug_in"]["value"] == pytest.approx(0, abs=1e-9)
+    assert found["the run's own"]["exact"]["value"] > 0
+    table = pinoise("evaluate", digits_run, "--information", "--draws", 4).out
+    for name, measured in found.items():
+        (line,) = [line for line in table.splitlines() if line.startswith(f"{name} ")]
+        assert f"{measured['exact']['value']:.3f} ±" in line
+    assert "information" not in json.loads(pinoise("evaluate", digits_run, "--json").out)
+
+
+def test_what_views_tell_needs_the_last_checkpoint(pinoise: Command, digits_run: Path) -> None:
+    shutil.rmtree(digits_run / "checkpoints")
+    assert pinoise("evaluate", digits_run).code == 0
+    assert "checkpoints is empty" in pinoise("evaluate", digits_run, "--information").sentence

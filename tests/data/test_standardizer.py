@@ -363,3 +363,24 @@ def test_measurements_of_movement_are_scaled_by_features(real_data: Path) -> Non
     x = np.load(real_data / "har_hapt561.npz")["X_train"]
     assert auto_scaling(x) == "features"
     assert Standardizer.fit(x).deviation.tolist() == (x != x[0]).any(axis=0).astype(float).tolist()
+
+
+@pytest.mark.parametrize("kind", ["one number", "five numbers", "five standardised numbers"])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_table_of_numbers_and_categories_is_no_text(kind: str, sparse: bool) -> None:
+    random = np.random.default_rng(0)
+    numbers = {"one number": 1, "five numbers": 5, "five standardised numbers": 5}[kind]
+    centre, spread = (0, 1) if "standardised" in kind else (50, 10)
+    columns = [random.normal(centre, spread, size=(400, numbers))]
+    columns += [np.eye(30)[random.integers(30, size=400)] for _ in range(2 * numbers)]
+    table = np.concatenate(columns, axis=1)
+    assert (table == 0).mean() >= 0.9
+    assert auto_scaling(sp.csr_array(table) if sparse else table) == "features"
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_counts_with_one_common_word_are_a_text(sparse: bool) -> None:
+    random = np.random.default_rng(0)
+    counts = random.poisson(0.05, size=(400, 200)).astype(np.float64)
+    counts[:, 0] = random.poisson(2, size=400)
+    assert auto_scaling(sp.csr_array(counts) if sparse else counts) == "rows"

@@ -11,7 +11,7 @@ from pinoise.errors import UserError
 from pinoise.evaluation import (
     Scores,
     evaluate,
-    few_label_probe,
+    few_label_accuracies,
     knn_accuracy,
     logistic_regression,
     softmax_regression,
@@ -21,19 +21,20 @@ from pinoise.evaluation import (
 def test_every_score_is_that_of_its_own_function() -> None:
     x, y = load_digits(return_X_y=True)
     parts = (x[:600] / 16, y[:600], x[600:] / 16, y[600:])
-    few, few_std = few_label_probe(*parts, seed=3)
     assert evaluate(*parts, seed=3) == Scores(
         knn=knn_accuracy(*parts, k=5),
         sr=softmax_regression(*parts, seed=3),
         lr=logistic_regression(*parts),
-        few=few,
-        few_std=few_std,
+        few_draws=few_label_accuracies(*parts, seed=3),
     )
 
 
 def test_scores_are_frozen_and_go_through_json() -> None:
-    scores = Scores(knn=0.5, sr=0.25, lr=1.0, few=0.0, few_std=0.125)
-    assert Scores(**json.loads(json.dumps(scores.as_dict()))) == scores
+    draws = (0.5, 0.6, 0.85)
+    scores = Scores(knn=0.5, sr=0.25, lr=1.0, few_draws=draws)
+    assert json.loads(json.dumps(scores.as_dict())) == {
+        **{"knn": 0.5, "sr": 0.25, "lr": 1.0, "few": np.mean(draws), "few_std": np.std(draws)},
+    }
     with pytest.raises(dataclasses.FrozenInstanceError):
         scores.knn = 1.0  # type: ignore[misc]
 

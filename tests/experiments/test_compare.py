@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import json
+import sys
+from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,14 +18,27 @@ from sklearn.preprocessing import StandardScaler
 from pinoise.data.dataset import Dataset, Part
 from pinoise.data.source import open_source
 from pinoise.errors import UserError
-from pinoise.experiments import RECIPES, SCORES, Cell, choose_methods, compare, plan, summarise
+from pinoise.experiments import (
+    DEFAULT_METHODS,
+    RECIPES,
+    SCORES,
+    SUITE_METHODS,
+    Cell,
+    CellCache,
+    choose_methods,
+    compare,
+    plan,
+    summarise,
+)
+from pinoise.training.settings import Settings
 
 SMALL: dict[str, Any] = {
     "encoder": {"hidden": 16, "out_features": 8},
     "head": {"hidden": 8, "out_features": 4},
     "noise": {"hidden": 16},
-    "training": {"epochs": 2, "batch_size": 100, "device": "cpu"},
+    "training": {"epochs": 2, "batch_size": 50, "device": "cpu"},
 }
+MODULE = sys.modules["pinoise.experiments.compare"]  # the package has a function of the same name
 
 
 @pytest.fixture(scope="module")
@@ -29,41 +46,207 @@ def digits() -> Dataset:
     return open_source("digits", rows=100)[0]
 
 
-def cells_of(data: Dataset, methods: list[str], seeds: list[int]) -> list[Cell]:
-    return list(compare([data], plan(methods, seeds, settings=SMALL)))
+@pytest.fixture(scope="module")
+def few(digits: Dataset) -> Dataset:
+    assert digits.test is not None
+    return dataclasses.replace(digits.head(60), test=digits.test.take(np.arange(60)))
 
 
+@pytest.fixture
+def fits(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
+    """The settings of every encoder that is trained from now on."""
+    seen: list[Settings] = []
+    fit = MODULE.fit
+
+    def remember(settings: Settings, *arguments: Any, **options: Any) -> Any:
+        seen.append(settings)
+        return fit(settings, *arguments, **options)
+
+    monkeypatch.setattr(MODULE, "fit", remember)
+    return seen
+
+
+def cells_of(data: Dataset, methods: list[str], seeds: list[int], **options: Any) -> list[Cell]:
+    return list(compare([data], plan(methods, seeds, settings=SMALL), **options))
+
+
+def untimed(cells: list[Cell]) -> list[Cell]:
+    return [dataclasses.replace(cell, seconds=0.0) for cell in cells]
+
+
+@pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("method", RECIPES)
 def test_every_recipe_trains_and_gives_finite_scores(digits: Dataset, method: str) -> None:
     (cell,) = cells_of(digits, [method], [0])
-    assert (cell.data, cell.method, cell.seed) == ("digits", method, 0)
+    assert (cell.data, cell.method, cell.seed, cell.embedding) == ("digits", method, 0, "joined")
     assert all(0 < getattr(cell, score) <= 1 for score in SCORES)
+    assert len(cell.few_draws) == 10
+    assert cell.few == pytest.approx(np.mean(cell.few_draws))
 
 
 def test_the_raw_row_is_what_scikit_learn_computes(digits: Dataset) -> None:
-    (cell,) = cells_of(digits, ["raw"], [0])
+    joined, learned = cells_of(digits, ["raw"], [0], embeddings=("joined", "learned"))
     assert digits.test is not None
     knn = make_pipeline(StandardScaler(), KNeighborsClassifier(5)).fit(digits.train.x, digits.train.y)
-    assert cell.knn == pytest.approx(knn.score(digits.test.x, digits.test.y), abs=1.5 / len(digits.test))  # one tie
+    assert joined.knn == pytest.approx(knn.score(digits.test.x, digits.test.y), abs=1.5 / len(digits.test))  # one tie
+    assert untimed([dataclasses.replace(learned, embedding="joined")]) == untimed([joined])  # there is no learned part
 
 
-@pytest.mark.parametrize("method", ["untrained", "pinda-paper", "scarf"])
+@pytest.mark.parametrize("method", ["untrained", "pinda-paper", "pinda", "scarf"])
 def test_a_seed_decides_everything(digits: Dataset, method: str) -> None:
-    first, again, other = cells_of(digits, [method], [0]) + cells_of(digits, [method], [0, 1])
-    assert dataclasses.replace(again, seconds=0.0) == dataclasses.replace(first, seconds=0.0)
+    first, again, other = untimed(cells_of(digits, [method], [0]) + cells_of(digits, [method], [0, 1]))
+    assert again == first
     assert [getattr(other, name) for name in SCORES] != [getattr(first, name) for name in SCORES]
 
 
 def test_methods_do_not_disturb_one_another(digits: Dataset) -> None:
-    alone = cells_of(digits, ["scarf"], [0])[0]
-    beside = cells_of(digits, ["fixed", "clae", "scarf"], [0])[-1]
-    assert dataclasses.replace(alone, seconds=0.0) == dataclasses.replace(beside, seconds=0.0)
+    alone = cells_of(digits, ["scarf"], [0])
+    beside = cells_of(digits, ["fixed", "pinda", "clae", "scarf"], [0])[-1:]
+    assert untimed(alone) == untimed(beside)
+
+
+def test_one_fit_is_scored_under_every_embedding_asked_for(digits: Dataset, fits: list[Settings]) -> None:
+    both = cells_of(digits, ["scarf"], [0, 1], embeddings=("joined", "learned"))
+    assert [(cell.seed, cell.embedding) for cell in both] == [
+        (seed, embedding) for seed in (0, 1) for embedding in ("joined", "learned")
+    ]
+    assert len(fits) == 2
+    alone = cells_of(digits, ["scarf"], [0], embeddings=("learned",))
+    assert untimed(alone) == untimed(both[1:2])
+    assert [getattr(both[0], name) for name in SCORES] != [getattr(both[1], name) for name in SCORES]
+    assert both[0].seconds == both[1].seconds
+
+
+def test_nobody_waits_for_figures_that_a_table_has_not(digits: Dataset, fits: list[Settings]) -> None:
+    cells_of(digits, ["pinda"], [0])
+    assert [settings.training.information_draws for settings in fits] == [0]
+
+
+@pytest.mark.parametrize(
+    ("steps", "batch_size", "epochs"),
+    [(1, 20, 1), (5, 20, 1), (6, 20, 2), (12, 20, 3), (12, 30, 4), (3, 1000, 3)],  # 100 rows
+)
+def test_steps_become_whole_epochs_of_at_least_as_many(
+    digits: Dataset, fits: list[Settings], steps: int, batch_size: int, epochs: int
+) -> None:
+    settings = {**SMALL, "training": {"batch_size": batch_size, "device": "cpu"}}
+    plans = plan(["fixed"], [0], settings=settings)
+    if batch_size > 100:
+        with pytest.warns(UserWarning, match="batch_size is 1000"):
+            list(compare([digits], plans, steps=steps))
+    else:
+        list(compare([digits], plans, steps=steps))
+    assert [settings.training.epochs for settings in fits] == [epochs]
+
+
+def test_steps_give_what_as_many_epochs_give(digits: Dataset) -> None:
+    by_steps = cells_of(digits, ["pinda"], [0], steps=5)
+    settings = {**SMALL, "training": {**SMALL["training"], "epochs": 3}}
+    assert untimed(by_steps) == untimed(list(compare([digits], plan(["pinda"], [0], settings=settings))))
+
+
+def test_finished_cells_are_not_fitted_again(few: Dataset, fits: list[Settings], tmp_path: Path) -> None:
+    methods = ["raw", "untrained", "fixed", "pinda"]
+    first = cells_of(few, methods, [0], cache=CellCache(tmp_path))
+    assert len(fits) == 2
+    assert cells_of(few, methods, [0], cache=CellCache(tmp_path)) == first  # to the second that it took
+    assert len(fits) == 2
+    assert untimed(cells_of(few, methods, [0])) == untimed(first)  # nothing is kept or read without a cache
+    assert len(fits) == 4
+
+
+def test_a_stopped_comparison_goes_on(few: Dataset, fits: list[Settings], tmp_path: Path) -> None:
+    plans = plan(["raw", "fixed", "scarf"], [0, 1], settings=SMALL)
+    begun = list(islice(compare([few], plans, cache=CellCache(tmp_path)), 4))
+    assert len(fits) == 2
+    whole = list(compare([few], plans, cache=CellCache(tmp_path)))
+    assert len(fits) == 4
+    assert whole[:4] == begun
+    assert untimed(whole) == untimed(list(compare([few], plans)))
+
+
+def test_a_fit_that_is_interrupted_is_done_again(
+    few: Dataset, fits: list[Settings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    score = MODULE.score
+
+    def stop(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MODULE, "score", stop)
+    with pytest.raises(KeyboardInterrupt):
+        cells_of(few, ["fixed"], [0], cache=CellCache(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(MODULE, "score", score)
+    (cell,) = cells_of(few, ["fixed"], [0], cache=CellCache(tmp_path))
+    assert len(fits) == 2
+    assert untimed([cell]) == untimed(cells_of(few, ["fixed"], [0]))
+
+
+def test_only_the_embedding_that_is_missing_is_added(few: Dataset, fits: list[Settings], tmp_path: Path) -> None:
+    joined = cells_of(few, ["fixed"], [0], cache=CellCache(tmp_path))
+    both = cells_of(few, ["fixed"], [0], cache=CellCache(tmp_path), embeddings=("joined", "learned"))
+    assert both[:1] == joined
+    assert len(fits) == 2
+    assert cells_of(few, ["fixed"], [0], cache=CellCache(tmp_path), embeddings=("learned",)) == both[1:]
+    assert len(fits) == 2
+
+
+def changed(data: Dataset, **parts: Any) -> Dataset:
+    return dataclasses.replace(data, train=dataclasses.replace(data.train, **parts))
+
+
+def test_a_cell_is_another_once_anything_that_it_depends_on_is(
+    few: Dataset, fits: list[Settings], tmp_path: Path
+) -> None:
+    cache = CellCache(tmp_path)
+
+    def fitted(data: Dataset, settings: dict[str, Any], seed: int = 0, **options: Any) -> bool:
+        before = len(fits)
+        list(compare([data], plan(["fixed"], [seed], settings={**SMALL, **settings}), cache=cache, **options))
+        return len(fits) > before
+
+    assert few.train.y is not None
+    longer = {"training": {**SMALL["training"], "epochs": 3}}
+    assert fitted(few, {})
+    assert fitted(few, {}, seed=1)
+    assert fitted(few, longer)
+    assert not fitted(few, {}, steps=3)  # which is as long
+    assert fitted(few, {"data": {"scaling": "global"}})
+    assert fitted(changed(few, x=np.asarray(few.train.x) + 1), {})
+    assert fitted(changed(few, y=few.train.y[::-1].copy()), {})
+    assert fitted(dataclasses.replace(few, name="numbers"), {})
+    assert not fitted(few, {})
+
+
+def test_raw_features_depend_on_no_setting_of_training(few: Dataset, tmp_path: Path) -> None:
+    scored = []
+    for epochs in (2, 3):
+        settings = {**SMALL, "training": {**SMALL["training"], "epochs": epochs}}
+        scored += list(compare([few], plan(["raw"], [0], settings=settings), cache=CellCache(tmp_path)))
+    assert scored[0] == scored[1]
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_damaged_cell_is_computed_again(few: Dataset, tmp_path: Path) -> None:
+    first = cells_of(few, ["raw"], [0], cache=CellCache(tmp_path))
+    (file,) = tmp_path.iterdir()
+    file.write_text(file.read_text()[:-20])
+    assert untimed(cells_of(few, ["raw"], [0], cache=CellCache(tmp_path))) == untimed(first)
+    assert json.loads(file.read_text())["value"]["knn"] == first[0].knn
+
+
+def test_a_cell_goes_through_json_unchanged() -> None:
+    cell = Cell("toy", "pinda", 3, "learned", 0.1, 0.2, 0.3, 0.4, 1.5, ("shrink", "parking"), (0.3, 0.5))
+    assert Cell.from_dict(json.loads(json.dumps(cell.as_dict()))) == cell
 
 
 def test_collapsed_noise_is_flagged_by_name(digits: Dataset) -> None:
     settings = {**SMALL, "noise": {"hidden": 16, "initial_scale": 1e-3}}
-    cells = list(compare([digits], plan(["fixed", "pinda-paper"], [0], settings=settings)))
-    assert [cell.flags for cell in cells] == [(), ("shrink",)]  # what is fixed cannot collapse
+    scarf, paper, ours = compare([digits], plan(["scarf", "pinda-paper", "pinda"], [0], settings=settings))
+    assert "shrink" not in scarf.flags  # what is not learned cannot collapse
+    assert "shrink" in paper.flags
+    assert "shrink" in ours.flags  # it was told to begin there
 
 
 def test_labels_are_needed_to_score() -> None:
@@ -77,7 +260,18 @@ def test_a_plan_finds_mistakes_before_any_work() -> None:
         plan(["raw", "fixed"], [0], settings={"training": {"epoch": 3}})
     with pytest.raises(UserError, match="objective is what makes method 'fixed'"):
         plan(["raw", "fixed"], [0], settings={"objective": "paper"})
-    assert plan(["simcl"], [4], settings={"method": {"temperature": 0.5}})["simcl", 4].method.temperature == 0.5
+    with pytest.raises(UserError, match=r"noise.initial_scale is what makes method 'fixed-2'"):
+        plan(["raw", "fixed-2"], [0], settings={"noise": {"initial_scale": 1}})
+    with pytest.raises(UserError, match=r"method.temperature is what makes method 'pinda-paper'"):
+        plan(["pinda-paper"], [0], settings={"method": {"temperature": 0.5}})
+    assert plan(["simcl"], [4], settings={"method": {"temperature": 0.3}})["simcl", 4].method.temperature == 0.3
+    assert plan(["pinda"], [0], settings={"objective": {"weight": 2}})["pinda", 0].objective.name == "supported"
+
+
+def test_lists_of_methods_hold_known_ones_and_ours() -> None:
+    for names in (DEFAULT_METHODS, SUITE_METHODS):
+        assert choose_methods(list(names)) == list(names)
+        assert "pinda" in names
 
 
 def test_raw_and_untrained_are_always_there_and_first() -> None:
@@ -94,7 +288,7 @@ def test_summaries_are_numpys_mean_and_standard_deviation() -> None:
         for i, method in enumerate(["raw", "fixed"]):
             knn, sr, lr, few = map(float, values[i, seed])
             flags = ("shrink",) if seed == 1 else ()
-            cells.append(Cell("toy", method, seed, knn, sr, lr, few, seconds=float(seed), flags=flags))
+            cells.append(Cell("toy", method, seed, "joined", knn, sr, lr, few, seconds=float(seed), flags=flags))
     lines = summarise(cells)
     assert [line.method for line in lines] == ["raw", "fixed"]
     for i, line in enumerate(lines):

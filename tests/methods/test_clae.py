@@ -110,6 +110,15 @@ def test_weight_0_is_simclr(encoder: nn.Module, head: nn.Module, pair: Pair) -> 
     torch.testing.assert_close(clae(batches(*pair)), SimCLR(encoder, head)(batches(*pair)))
 
 
+def test_guessing_has_the_loss_of_a_head_that_forgets_everything(encoder: nn.Module, head: nn.Module) -> None:
+    last = head[-1]  # type: ignore[index]
+    torch.nn.init.zeros_(last.weight)
+    torch.nn.init.ones_(last.bias)
+    method = CLAE(encoder, head, feature_scale=UNIT, weight=0.6)
+    losses = method(batches(*torch.randn(2, 9, 4, dtype=torch.float64)))
+    assert losses.tolist() == pytest.approx([method.guessing_loss(9)] * 9)
+
+
 def test_the_same_loss_without_gradient(encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
     method = CLAE(encoder, head, feature_scale=UNIT)
     expected = method(batches(*pair))
@@ -160,7 +169,7 @@ def test_noise_in_the_first_view_learns_through_the_adversarial_example(
     encoder: nn.Module, head: nn.Module, pair: Pair
 ) -> None:
     noise = torch.zeros_like(pair[0]).requires_grad_()
-    method = CLAE(encoder, head, feature_scale=UNIT, weight=1.0)
+    method = CLAE(encoder, head, feature_scale=UNIT, strength=1.0, weight=1.0)
     whole, clean = (
         torch.autograd.grad(CLAE.forward(m, batches(pair[0] + noise, pair[1])).sum(), noise)[0]
         for m in (method, CLAE(encoder, head, feature_scale=UNIT, weight=0.0))

@@ -22,6 +22,13 @@ def batches(*views: Tensor) -> list[Batch]:
     return [Batch(x, torch.arange(len(x))) for x in views]
 
 
+class Alike(nn.Module):
+    """A head that has forgotten everything."""
+
+    def forward(self, h: Tensor) -> Tensor:
+        return torch.ones_like(h)
+
+
 @pytest.mark.parametrize("m", [1, 2, 5, 16])
 @pytest.mark.parametrize("temperature", [0.1, 0.5, 3.0])
 def test_agrees_with_one_pair_at_a_time(m: int, temperature: float, slow_nt_xent: SlowLoss) -> None:
@@ -31,9 +38,9 @@ def test_agrees_with_one_pair_at_a_time(m: int, temperature: float, slow_nt_xent
     np.testing.assert_allclose(losses.numpy(), slow_nt_xent(first.numpy(), second.numpy(), temperature), atol=1e-5)
 
 
-def test_the_default_temperature_is_the_papers() -> None:
+def test_the_default_temperature_is_a_half() -> None:
     first, second = torch.randn(2, 5, 7)
-    assert torch.equal(nt_xent(first, second), nt_xent(first, second, temperature=0.1))
+    assert torch.equal(nt_xent(first, second), nt_xent(first, second, temperature=0.5))
 
 
 def test_gradient_agrees_with_finite_differences(pair: Pair) -> None:
@@ -118,6 +125,17 @@ def test_both_views_pass_the_encoder_in_one_go(encoder: nn.Module, head: nn.Modu
     encoder.register_forward_hook(lambda module, inputs, output: sizes.append(len(output)))
     SimCLR(encoder, head)(batches(*pair))
     assert sizes == [12]
+
+
+@pytest.mark.parametrize("m", [2, 7])
+def test_guessing_has_the_loss_of_projections_that_are_all_equal(encoder: nn.Module, m: int) -> None:
+    method = SimCLR(encoder, Alike())
+    losses = method(batches(*torch.randn(2, m, 4, dtype=torch.float64)))
+    assert losses.tolist() == pytest.approx([method.guessing_loss(m)] * m)
+
+
+def test_a_method_without_a_known_loss_of_guessing_says_none(encoder: nn.Module) -> None:
+    assert Method(encoder).guessing_loss(8) is None
 
 
 @pytest.mark.parametrize("noisy_side", [0, 1])

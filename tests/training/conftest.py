@@ -21,7 +21,7 @@ SMALL: dict[str, Any] = {
     "encoder": {"hidden": 32, "out_features": 16},
     "head": {"hidden": 16, "out_features": 8},
     "noise": {"hidden": 32},
-    "training": {"epochs": 2, "batch_size": 64, "device": "cpu"},
+    "training": {"epochs": 2, "batch_size": 64, "device": "cpu", "information_draws": 2},
 }
 Problem = Callable[..., tuple[Settings, ContrastiveModel, Rows]]
 

@@ -11,16 +11,9 @@ from lightning_fabric import Fabric
 from lightning_fabric.plugins.precision.amp import MixedPrecision
 from torch import Tensor
 
-from pinoise.training.loop import (
-    DivergedError,
-    Interrupted,
-    make_optimizer,
-    noise_summary,
-    plan_epoch,
-    probe_rows,
-    shuffled_rows,
-    train,
-)
+from pinoise.noise import Support
+from pinoise.training.loop import DivergedError, Interrupted, make_optimizer, plan_epoch, shuffled_rows, train
+from pinoise.training.metrics import COSTLY_METRICS, METRICS, NOISE_METRICS
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Quiet
 from pinoise.training.settings import TrainingSettings
@@ -62,27 +55,44 @@ def assert_equal(first: dict[str, Tensor], second: dict[str, Tensor]) -> None:
         assert torch.equal(first[name], second[name]), name
 
 
-def test_the_loop_does_what_a_plain_pytorch_loop_does(problem: Problem) -> None:
-    settings, model, rows = problem(objective="paper")
+def assert_same_history(first: list[Record], second: list[Record]) -> None:
+    """In all but the seconds; numbers that were not measured are nan in both."""
+    np.testing.assert_equal([record[:-1] for record in first], [record[:-1] for record in second])
+
+
+@pytest.mark.parametrize("objective", ["supported", "paper", "fixed", "adversarial"])
+def test_the_loop_does_what_a_plain_pytorch_loop_does(
+    problem: Problem, objective: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pinoise.noise.module.REFRESH_EVERY", 3)
+    settings, model, rows = problem(objective=objective)
     history = train(model, rows, settings.training, fabric=fabric(), reporter=Quiet())
 
-    _, twin, _ = problem(objective="paper")
-    optimizer = torch.optim.Adam(twin.parameters(), lr=1e-3, fused=False)
-    losses = []
+    _, twin, _ = problem(objective=objective)
+    noise = list(twin.noise.parameters())
+    rates = [{"params": twin.method.parameters()}, {"params": noise, "lr": 1e-2 if objective == "supported" else 1e-3}]
+    optimizer = torch.optim.Adam(rates if noise else rates[:1], lr=1e-3, fused=False)
+    losses: list[float] = []
+    contrasts: list[float] = []
     torch.manual_seed(int(np.random.SeedSequence([0, 1, 0]).generate_state(1)[0]))
     for epoch in range(2):
         order = np.random.default_rng([0, epoch]).permutation(300)
         for start in range(0, 256, 64):
             chosen = torch.from_numpy(order[start : start + 64])
-            loss = twin(Batch(rows[chosen], chosen)).loss
+            if twin.noise.support is not None and len(losses) % 3 == 0:
+                twin.noise.support.refresh(twin.noise.scale(rows[chosen])[0].detach())  # all samples have the same σ
+            loss, each = twin(Batch(rows[chosen], chosen))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
             losses.append(loss.item())
+            contrasts.append(each.mean().item())
 
     for name, tensor in twin.state_dict().items():
         torch.testing.assert_close(model.state_dict()[name], tensor, rtol=1e-4, atol=1e-6)
     assert [record.loss for record in history] == pytest.approx([np.mean(losses[:4]), np.mean(losses[4:])], rel=1e-5)
+    found = [record.metrics["contrast"] for record in history]
+    assert found == pytest.approx([np.mean(contrasts[:4]), np.mean(contrasts[4:])], rel=1e-5)
 
 
 def test_both_encoder_and_generator_move(problem: Problem) -> None:
@@ -95,7 +105,15 @@ def test_both_encoder_and_generator_move(problem: Problem) -> None:
 
 
 @pytest.mark.parametrize("stop_at", [1, 3, 4, 6, 7])
-@pytest.mark.parametrize("changes", [{}, {"method": "clae"}, {"views": {"augmentations": ["scarf"]}}])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"objective": "paper", "method": "clae"},
+        {"objective": "information"},
+        {"views": {"augmentations": ["scarf", "neighbours"]}},
+    ],
+)
 def test_a_run_stopped_anywhere_and_resumed_ends_in_the_same_weights(
     problem: Problem, tmp_path: Path, stop_at: int, changes: dict[str, Any]
 ) -> None:
@@ -129,7 +147,57 @@ def test_a_run_stopped_anywhere_and_resumed_ends_in_the_same_weights(
 
     assert_equal(weights(second), weights(whole))
     assert after.started == [(8, stop_at)]
-    assert [record[:5] for record in history] == [record[:5] for record in expected]
+    assert_same_history(history, expected)
+
+
+def metrics_seen(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
+    """The metric of neighbours after every look at whether σ has moved."""
+    seen: list[Tensor] = []
+    refresh = Support.refresh
+
+    def remember(support: Support, scale: Tensor) -> None:
+        refresh(support, scale)
+        seen.append(support.metric.clone())
+
+    monkeypatch.setattr(Support, "refresh", remember)
+    return seen
+
+
+@pytest.mark.parametrize("bank", [4096, 70])  # all rows, whose neighbours are looked up, and a sample of them
+def test_neighbours_that_change_between_a_checkpoint_and_the_end_are_the_same_after_a_resume(
+    problem: Problem, tmp_path: Path, bank: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pinoise.noise.module.REFRESH_EVERY", 3)
+    monkeypatch.setattr("pinoise.training.build.SUPPORT_ROWS", bank)
+    changes = {"training": {"noise_learning_rate": 0.05}}
+    seen = metrics_seen(monkeypatch)
+    settings, whole, rows = problem(**changes)
+    expected = train(whole, rows, settings.training, fabric=fabric(), reporter=Quiet())
+    in_one_go = list(seen)
+    assert len(in_one_go) == 3  # before steps 0, 3 and 6
+    assert not torch.equal(in_one_go[0], in_one_go[1])
+    assert not torch.equal(in_one_go[1], in_one_go[2])
+    assert len(whole.noise.support.bank) == min(bank, 300)
+
+    seen.clear()
+    _, first, _ = problem(**changes)
+    watcher = Watcher()
+    with pytest.raises(Interrupted, match="step 5"):
+        train(
+            first,
+            rows,
+            settings.training,
+            fabric=fabric(),
+            reporter=watcher,
+            checkpoints=tmp_path,
+            should_stop=lambda: len(watcher.steps) >= 4,
+        )
+    _, second, _ = problem(**changes)
+    last = tmp_path / "last.ckpt"
+    history = train(second, rows, settings.training, fabric=fabric(), reporter=Quiet(), resume_from=last)
+    assert_equal(weights(second), weights(whole))
+    assert_same_history(history, expected)
+    assert all(torch.equal(a, b) for a, b in zip(seen, in_one_go, strict=True))
 
 
 def half_precision() -> Fabric:
@@ -205,6 +273,27 @@ def test_the_reporter_hears_every_step_and_epoch(problem: Problem) -> None:
     assert history[0].seconds <= history[1].seconds
 
 
+def test_costly_metrics_are_measured_about_ten_times_and_at_the_end(problem: Problem) -> None:
+    settings, model, rows = problem(training={"epochs": 25, "batch_size": 300})
+    history = train(model, rows, settings.training, fabric=fabric(), reporter=Quiet())
+    for record in history:
+        assert tuple(record.metrics) == METRICS
+        assert all(np.isfinite(record.metrics[name]) for name in ("contrast", *NOISE_METRICS))
+        measured = record.epoch % 3 == 0 or record.epoch == 25
+        assert all(np.isfinite(record.metrics[name]) == measured for name in COSTLY_METRICS)
+
+
+@pytest.mark.parametrize("changes", [{}, {"objective": "paper"}, {"views": {"noise": "scarf"}}])
+def test_what_is_measured_on_the_way_does_not_change_the_result(problem: Problem, changes: dict[str, Any]) -> None:
+    ended = []
+    for draws in (0, 7):
+        settings, model, rows = problem(**changes, training={"information_draws": draws})
+        history = train(model, rows, settings.training, fabric=fabric(), reporter=Quiet())
+        assert np.isfinite(history[-1].metrics["information"]) == (draws > 0)
+        ended.append(weights(model))
+    assert_equal(*ended)
+
+
 def test_the_learning_rate_of_the_noise_can_differ(problem: Problem) -> None:
     _, model, _ = problem()
     settings = TrainingSettings(learning_rate=0.5, noise_learning_rate=0.25)
@@ -214,6 +303,25 @@ def test_the_learning_rate_of_the_noise_can_differ(problem: Problem) -> None:
     assert {rates[id(p)] for p in model.noise.parameters()} == {0.25}
     assert {rates[id(p)] for p in model.method.parameters()} == {0.5}
     assert len(rates) == len(list(model.parameters()))
+
+
+@pytest.mark.parametrize(
+    ("changes", "rate"),
+    [
+        ({}, 0.5),  # one number per feature
+        ({"objective": "paper"}, 0.05),
+        ({"objective": "paper", "noise": {"generator": "global"}}, 0.5),
+        ({"noise": {"generator": "shared"}}, 0.05),
+    ],
+)
+def test_numbers_of_their_own_learn_ten_times_as_fast_as_networks(
+    problem: Problem, changes: dict[str, Any], rate: float
+) -> None:
+    _, model, _ = problem(**changes)
+    optimizer = make_optimizer(model, TrainingSettings(learning_rate=0.05), torch.device("cpu"))
+    theta, psi = optimizer.param_groups
+    assert {id(p) for p in psi["params"]} == {id(p) for p in model.noise.parameters()}
+    assert (theta["lr"], psi["lr"]) == (0.05, pytest.approx(rate))
 
 
 def test_a_shared_generator_gives_the_encoder_to_the_optimiser_once(problem: Problem) -> None:
@@ -267,13 +375,6 @@ def test_frozen_weights_are_not_given_to_the_optimiser(problem: Problem) -> None
     assert listed == {id(p) for p in model.parameters()} - {id(frozen)}
 
 
-def test_noise_is_measured_on_rows_from_all_over_a_sorted_file() -> None:
-    labels = torch.arange(10).repeat_interleave(1000)
-    assert torch.bincount(probe_rows(labels)).tolist() == pytest.approx([25.6] * 10, abs=1)
-    assert probe_rows(labels[:300]).shape == (256,)
-    assert torch.equal(probe_rows(torch.arange(7)), torch.arange(7))
-
-
 def test_fewer_rows_than_a_batch_make_one_batch_and_a_warning() -> None:
     with pytest.warns(UserWarning, match="batch_size is 256 but a process has only 100 rows: using batches of 100"):
         assert plan_epoch(100, 256) == (1, 100)
@@ -292,16 +393,3 @@ def test_an_epoch_visits_every_row_once_in_an_order_of_its_own() -> None:
     assert not torch.equal(*orders)
     assert torch.equal(orders[0], shuffled_rows(50, seed=1, epoch=0))
     assert not torch.equal(orders[0], shuffled_rows(50, seed=2, epoch=0))
-
-
-def test_the_noise_is_measured_over_live_features(problem: Problem, digits: np.ndarray) -> None:
-    _, model, rows = problem(noise={"initial_scale": 0.5}, objective="fixed")
-    summary = noise_summary(model, rows[torch.arange(10)])
-    assert (digits.std(axis=0) == 0).any()  # some pixels are always blank, and must not pull the mean down
-    assert summary.sigma_mean == pytest.approx(0.5)
-    assert summary.sigma_median == pytest.approx(0.5)
-
-
-def test_there_is_no_noise_to_measure_with_predefined_views(problem: Problem) -> None:
-    _, model, rows = problem(views={"noise": "scarf"})
-    assert np.isnan(noise_summary(model, rows[torch.arange(10)]).sigma_mean)

@@ -9,6 +9,7 @@ import typer
 
 from pinoise.cli.console import SCORE_TITLES, note, on_terminal, print_json, print_table
 from pinoise.cli.options import JsonOption, LabelOption
+from pinoise.errors import UserError
 
 if TYPE_CHECKING:
     from pinoise.information import Estimate, Information
@@ -33,6 +34,8 @@ def evaluate(
     from pinoise.training.files import write_json
     from pinoise.training.finished import load_run
 
+    if information and draws < 2:
+        raise UserError(f"--draws is {draws}: mutual information needs at least 2 draws of every view.")
     finished = load_run(run)
     labelled = open_scored(finished, data, label=label, progress=on_terminal())
     for sentence in labelled.notes:

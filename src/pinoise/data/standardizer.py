@@ -19,9 +19,9 @@ after every row was brought to length 1; ``auto`` looks at the samples (``auto_s
 # A feature that varies by less than a few roundings of its own size is constant.
 _DEAD_SHARE = 10 * np.finfo(np.float64).eps
 
-# Words of texts all count alike and share the variance of rows of length 1, a few hundredths each at most. Where one
-# column has this much of it, the zeros are those of a table whose other columns are categories.
-_MOST_OF_ONE = 0.25
+# Where columns that are mostly filled have this share of the squared length of rows, the zeros are those of categories
+# in a table whose numbers would drown them; the words of a text are mostly absent, even common ones.
+_MOST = 0.9
 
 
 @dataclass(frozen=True)
@@ -54,15 +54,14 @@ class Standardizer:
         """Learn from samples in passes over bounded chunks, so that neither precision nor memory is lost."""
         if scaling not in get_args(Scaling):
             raise unknown_choice("scaling", scaling, get_args(Scaling))
-        chosen = auto_scaling(x) if scaling == "auto" else scaling
-        unit_rows = chosen == "rows"
+        if scaling == "auto":
+            scaling = auto_scaling(x)
+        unit_rows = scaling == "rows"
         mean, square = _sparse_moments(x, unit_rows) if isinstance(x, sp.csr_array) else _dense_moments(x, unit_rows)
-        if scaling == "auto" and unit_rows and square.max() > _MOST_OF_ONE * square.sum():
-            return cls.fit(x, scaling="features")
         deviation = np.sqrt(square)
         deviation = np.where(deviation > _DEAD_SHARE * np.abs(mean), deviation, 0.0)
         live = deviation > 0
-        if chosen == "features" or not live.any():
+        if scaling == "features" or not live.any():
             return cls(mean=mean, scale=deviation, unit_rows=unit_rows)
         common = np.sqrt(square[live].mean())
         return cls(mean=mean, scale=np.where(live, common, 0.0), deviation=deviation / common, unit_rows=unit_rows)
@@ -122,7 +121,8 @@ def auto_scaling(x: Samples) -> Scaling:
     """Return the scaling that suits samples: ``rows`` where 90 % are zeros, ``global`` for 0 and 1, else ``features``.
 
     Dividing a rare word or a rare bit by its own small deviation would make it the largest of all values. A single
-    feature is always divided by its own: of a row of one number, length 1 leaves only the sign.
+    feature is always divided by its own: of a row of one number, length 1 leaves only the sign. So are those of a table
+    whose zeros come from categories: it has numbers below 0, or columns that are filled and make up most of a row.
 
     >>> auto_scaling(np.eye(10)), auto_scaling(np.eye(9)), auto_scaling(2 * np.eye(9))
     ('rows', 'global', 'features')
@@ -137,8 +137,26 @@ def auto_scaling(x: Samples) -> Scaling:
         if not binary and 10 * filled > total:
             return "features"  # whatever the rest of a long file holds
     if 10 * filled <= total:
-        return "rows"
+        return "features" if not binary and _is_table(x) else "rows"
     return "global" if binary else "features"
+
+
+def _is_table(x: Samples) -> bool:
+    """Whether samples that are mostly zeros are a table with categories rather than counts of one kind."""
+    if isinstance(x, sp.csr_array):
+        rows = _canonical(x)
+        unit = rows.data / np.repeat(row_divisors(rows), np.diff(rows.indptr))
+        negative = bool((unit < 0).any())
+        counts: npt.NDArray[Any] = np.bincount(rows.indices, minlength=x.shape[1])
+        lengths: npt.NDArray[Any] = np.bincount(rows.indices, weights=np.square(unit), minlength=x.shape[1])
+    else:
+        negative, counts, lengths = False, np.zeros(x.shape[1:]), np.zeros(x.shape[1:])
+        for chunk in row_slices(x):
+            dense = x[chunk] / row_divisors(x[chunk])
+            negative = negative or bool((dense < 0).any())
+            counts += np.count_nonzero(dense, axis=0)
+            lengths += np.square(dense).sum(axis=0)
+    return negative or bool(lengths[2 * counts >= x.shape[0]].sum() > _MOST * lengths.sum())
 
 
 def row_divisors(x: Samples) -> npt.NDArray[np.float64]:

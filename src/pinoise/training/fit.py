@@ -42,7 +42,9 @@ def seeded_model(settings: Settings, standardizer: Standardizer, rows: Rows) -> 
     return build_model(settings, standardizer, rows)
 
 
-def run_health(model: ContrastiveModel, rows: Rows, settings: Settings, history: list[Record]) -> list[HealthFlag]:
-    """Return what is wrong with a trained model, judged by its last epoch."""
-    batch_size = min(settings.training.batch_size, len(rows))
+def run_health(
+    model: ContrastiveModel, rows: Rows, settings: Settings, history: list[Record], *, processes: int = 1
+) -> list[HealthFlag]:
+    """Return what is wrong with a model that so many processes trained, judged by its last epoch."""
+    batch_size = min(settings.training.batch_size, len(rows) // processes)
     return model_health(model, rows, contrast=history[-1].metrics["contrast"], batch_size=batch_size)

@@ -150,7 +150,7 @@ def run_training(
             log.close()
     if fabric.is_global_zero:
         _write_weights(path, model, standardizer)
-    return Outcome(history=history, flags=run_health(model, rows, settings, history))
+    return Outcome(history=history, flags=run_health(model, rows, settings, history, processes=fabric.world_size))
 
 
 def _describe_data(settings: Settings, data: Dataset, preparation: Preparation | None) -> dict[str, Any]:

@@ -291,6 +291,10 @@ class Settings(Section):
         """Refuse sections that contradict each other, rather than let one of them win in silence."""
         if isinstance(self.objective, FixedSettings) and self.noise.mean == "learned":
             raise ValueError("the mean of the noise is to be learned and objective 'fixed' learns none: change either")
+        if isinstance(self.views.noise, ViewmakerSettings) and not isinstance(self.objective, AdversarialSettings):
+            raise ValueError(
+                "views.noise 'viewmaker' learns against the encoder: choose objective 'adversarial' with it"
+            )
         if self.training.information_draws == 1:
             raise ValueError("training.information_draws is 1: information needs 2 draws or more, 0 measures none")
         return self
