@@ -7,6 +7,7 @@ import pytest
 from pydantic import ValidationError
 
 from pinoise import PiNDA
+from pinoise.errors import UserError
 from pinoise.methods import CLAE, SimCL, SimCLR
 from pinoise.networks import EMBEDDINGS
 from pinoise.noise import GENERATORS, Supported
@@ -96,7 +97,10 @@ def test_names_are_those_of_the_sections() -> None:
     for name in names_in(ObjectiveSettings):
         assert parse_settings({"objective": name}).objective.name == name
     for name in names_in(NoiseViewSettings):
-        assert parse_settings({"views": {"noise": name}}).views.noise.name == name
+        objective = "adversarial" if name == "viewmaker" else "supported"
+        assert parse_settings({"views": {"noise": name}, "objective": objective}).views.noise.name == name
+    with pytest.raises(UserError, match="'viewmaker' learns against the encoder"):
+        parse_settings({"views": {"noise": "viewmaker"}})
     assert get_args(Settings.model_fields["embedding"].annotation) == EMBEDDINGS
 
 

@@ -184,7 +184,7 @@ def run_comparison(
 
 def _opened(sources: list[str], settings: dict[str, Any], *, label: str | None, sampled: bool) -> Iterable[Dataset]:
     """Return data sets and tell their notes: all at once, so that a mistake costs no fit, or a suite's in turn."""
-    from pinoise.experiments import SUITE_ROWS, open_compared, sample_rows
+    from pinoise.experiments import SUITE_ROWS, open_compared, sample_rows, shrink_images
     from pinoise.training.parse import parse_settings
 
     def told(opened: Dataset) -> Dataset:
@@ -196,7 +196,7 @@ def _opened(sources: list[str], settings: dict[str, Any], *, label: str | None, 
     if not sampled:
         return [told(opened) for opened in open_compared(sources, read, label=label, progress=on_terminal())]
     return (
-        told(sample_rows(opened, train=SUITE_ROWS, test=SUITE_ROWS))
+        told(shrink_images(sample_rows(opened, train=SUITE_ROWS, test=SUITE_ROWS)))
         for source in sources
         for opened in open_compared([source], read, label=None)
     )

@@ -6,7 +6,15 @@ from pinoise.experiments.information import information_of_run
 from pinoise.experiments.recipes import DEFAULT_METHODS, RECIPES, SUITE_METHODS, Recipe, choose_methods
 from pinoise.experiments.sources import check_scorable, open_compared, open_scored
 from pinoise.experiments.standing import against_best_rival, comparisons, rank_methods, standing_as_dict
-from pinoise.experiments.suites import SUITE_ROWS, SUITE_SETTINGS, SUITE_STEPS, SUITES, sample_rows, suite_sources
+from pinoise.experiments.suites import (
+    SUITE_ROWS,
+    SUITE_SETTINGS,
+    SUITE_STEPS,
+    SUITES,
+    sample_rows,
+    shrink_images,
+    suite_sources,
+)
 from pinoise.experiments.verdict import distance, verdict
 
 __all__ = [
@@ -37,6 +45,7 @@ __all__ = [
     "rank_methods",
     "sample_rows",
     "score_run",
+    "shrink_images",
     "standing_as_dict",
     "suite_sources",
     "summarise",

@@ -44,6 +44,9 @@ SUITE_STEPS = 500
 SUITE_ROWS = 2000
 """At most so many training rows, and as many test rows."""
 
+SUITE_PIXELS = 32
+"""At most so many pixels a side."""
+
 
 def suite_sources(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the sets of a suite that can be read now without a download, and those that cannot.
@@ -77,6 +80,32 @@ def sample_rows(data: Dataset, *, train: int, test: int, seed: int = 0) -> Datas
     cut_test, test_note = (None, "") if data.test is None else _drawn(data.test, test, "test", [seed, 1])
     notes = [note for note in (train_note, test_note) if note]
     return replace(data, train=cut, test=cut_test, notes=(*data.notes, *notes)) if notes else data
+
+
+def shrink_images(data: Dataset, *, most: int = SUITE_PIXELS) -> Dataset:
+    """Return a data set whose images have at most so many pixels a side, each the mean of a block; others as they are.
+
+    >>> data = Dataset("toy", train=Part(np.arange(16.0).reshape(1, 4, 4, 1)))
+    >>> shrink_images(data, most=2).train.x[0, :, :, 0]
+    array([[ 2.5,  4.5],
+           [10.5, 12.5]], dtype=float32)
+    """
+    if len(data.shape) != 3 or max(data.shape[:2]) <= most:
+        return data
+    factor = -(-max(data.shape[:2]) // most)
+    if data.shape[0] % factor or data.shape[1] % factor:
+        return data
+    note = f"images were shrunk from {data.shape[0]} × {data.shape[1]} pixels by means of {factor} × {factor}"
+    parts = [None if part is None else _pooled(part, factor) for part in (data.train, data.test)]
+    assert parts[0] is not None  # every data set has a training part
+    return replace(data, train=parts[0], test=parts[1], notes=(*data.notes, note))
+
+
+def _pooled(part: Part, factor: int) -> Part:
+    x = np.asarray(part.x)
+    n, height, width, channels = x.shape
+    blocks = x.reshape(n, height // factor, factor, width // factor, factor, channels)
+    return replace(part, x=blocks.mean(axis=(2, 4), dtype=np.float32))
 
 
 def _drawn(part: Part, rows: int, side: str, seed: list[int]) -> tuple[Part, str]:
