@@ -106,7 +106,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     encoder_ : torch.nn.Module
         The trained encoder, for standardised samples; ``embedding_`` is what ``transform`` computes with it.
     noise_ : PiNoise
-        The trained noise, for standardised samples; for objective "supported" with up to 4,096 training rows, its
+        The trained noise, for standardised samples; for objective "supported" with up to 2,048 training rows, its
         ``support``, which ``save`` writes too.
     history_ : dict of lists
         One entry per epoch: ``epoch``, ``loss``, ``seconds``, ``contrast`` (the loss without what the objective adds),

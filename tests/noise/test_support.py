@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -405,3 +407,35 @@ def test_a_bank_without_a_pair_of_rows_is_refused() -> None:
 def test_less_than_one_neighbour_is_refused() -> None:
     with pytest.raises(UserError, match=r"k is 0: a sample must have at least 1 neighbour"):
         complete(make_bank(), k=0)
+
+
+@pytest.mark.parametrize("mutual", [True, False])
+def test_a_table_of_rows_outside_the_bank_agrees_with_searching_for_each(
+    mutual: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pinoise.noise.support._TABLE_BLOCK", 7)
+    torch.manual_seed(0)
+    data = torch.randn(60, 4)
+    numbers = torch.arange(60)[::3]
+    settings: dict[str, Any] = {"numbers": numbers, "rows": 60, "k": 5, "mutual": mutual}
+    fetched: list[int] = []
+
+    def fetch(rows: Tensor) -> Tensor:
+        fetched.extend(rows.tolist())
+        return data[rows]
+
+    searching, looking_up = Support(data[numbers], **settings), Support(data[numbers], **settings, fetch=fetch)
+    rows = torch.tensor([0, 1, 2, 30, 59])
+    wanted, got = (support.neighbours(data[rows], rows) for support in (searching, looking_up))
+    judged = [
+        [set(zip(*(part[row].tolist() for part in found), strict=True)) for row in range(len(rows))]
+        for found in (wanted, got)
+    ]
+    assert judged[0] == judged[1]
+    assert fetched == list(range(60))
+    looking_up.neighbours(data[rows], rows)
+    assert len(fetched) == 60  # once for a metric
+    looking_up.refresh(torch.tensor([1.0, 2.0, 3.0, 4.0]))
+    looking_up.neighbours(data[rows], rows)
+    assert len(fetched) == 120
+    assert copy.deepcopy(looking_up).fetch is None

@@ -163,13 +163,14 @@ def metrics_seen(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
     return seen
 
 
-@pytest.mark.parametrize("bank", [4096, 70])  # all rows, whose neighbours are looked up, and a sample of them
+@pytest.mark.parametrize(("bank", "table"), [(4096, 4096), (70, 4096), (70, 0)], ids=["all", "table", "search"])
 def test_neighbours_that_change_between_a_checkpoint_and_the_end_are_the_same_after_a_resume(
-    problem: Problem, tmp_path: Path, bank: int, monkeypatch: pytest.MonkeyPatch
+    problem: Problem, tmp_path: Path, bank: int, table: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pinoise.noise.module.REFRESH_EVERY", 3)
     monkeypatch.setattr("pinoise.training.build.SUPPORT_ROWS", bank)
-    changes = {"training": {"noise_learning_rate": 0.05}}
+    monkeypatch.setattr("pinoise.training.build.TABLE_ROWS", table)
+    changes = {"training": {"noise_learning_rate": 0.2}}
     seen = metrics_seen(monkeypatch)
     settings, whole, rows = problem(**changes)
     expected = train(whole, rows, settings.training, fabric=fabric(), reporter=Quiet())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
@@ -12,10 +13,11 @@ from pinoise.errors import UserError
 from pinoise.noise.scale_maps import FARTHEST
 
 NEIGHBOURS = 10
-STALE_AFTER = 0.02
+STALE_AFTER = 0.05
 """Neighbours are looked up anew once log σ has moved by this much, on average over features."""
 
 _BLOCK_ENTRIES = 1 << 23  # of a block of distances
+_TABLE_BLOCK = 4096  # rows that are fetched at once
 _ROUNDING = 1e-4  # of squared distances in single precision, which come from a difference of larger numbers
 
 
@@ -37,14 +39,22 @@ class Nearest(NamedTuple):
 class _Bank(NamedTuple):
     """What follows from a metric."""
 
-    rows: Tensor  # (b, d), in units of the metric
+    middle: Tensor  # (*shape): their mean
+    rows: Tensor  # (b, d), around their mean, in units of the metric
+    squares: Tensor  # (b,): their squared norms
     crowding: Tensor  # (b,): every row's mean squared distance to its nearest
     found: Nearest  # every row's neighbours
     reach: Tensor  # (b,): the discounted squared distance to the last of them
 
 
 def nearest(
-    queries: Tensor, bank: Tensor, *, k: int, skip: Tensor | None = None, discount: Tensor | None = None
+    queries: Tensor,
+    bank: Tensor,
+    *,
+    k: int,
+    skip: Tensor | None = None,
+    discount: Tensor | None = None,
+    squares: Tensor | None = None,
 ) -> Nearest:
     """Find the k rows of the bank that are nearest to each query by squared Euclidean distance.
 
@@ -54,13 +64,15 @@ def nearest(
         k: how many.
         skip: a position for each query that does not count, such as its own, −1 for none; shape (m,).
         discount: what to take off the squared distances to each row of the bank; shape (n,).
+        squares: the squared norms of the bank's rows, where they are known already; shape (n,).
 
     >>> bank = torch.tensor([[0.0], [1.0], [7.0]])
     >>> nearest(torch.tensor([[0.0], [5.0]]), bank, k=1, skip=torch.tensor([0, -1])).positions
     tensor([[1],
             [2]])
     """
-    squares = bank.square().sum(dim=1)
+    if squares is None:
+        squares = bank.square().sum(dim=1)
     positions, distances, crowding = [], [], []
     step = max(1, _BLOCK_ENTRIES // len(bank))
     for start in range(0, len(queries), step):
@@ -123,8 +135,9 @@ class Support(nn.Module):
     the squared distance to a row is taken relative to that row's own mean squared distance to its k nearest, and a
     sample moves only to neighbours that have it among their own; one without such a neighbour stays where it is.
 
-    Neighbours are those in a bank of training rows. If it holds them all, they are found once for every row and looked
-    up by row number; otherwise each batch is searched for. Both follow ``refresh``, which takes a new σ as the metric.
+    Neighbours are those in a bank of training rows. If it holds them all, or ``fetch`` gets the others, they are found
+    once for every row and looked up by row number; otherwise each batch is searched for. Both follow ``refresh``, which
+    takes a new σ as the metric.
 
     Args:
         bank: training rows, shape (b, *shape).
@@ -132,6 +145,7 @@ class Support(nn.Module):
         rows: the number of training rows in all.
         k: how many neighbours a sample has; one less than the bank has rows if that is fewer.
         mutual: False for the k nearest as they are, without any of the above care.
+        fetch: returns training rows by their numbers; not part of the state, and dropped when this is copied.
 
     >>> support = Support(torch.tensor([[0.0], [1.0], [7.0], [7.5]]), numbers=torch.arange(4), rows=4, k=1)
     >>> support.draw(torch.tensor([[0.0], [7.5]]), rows=torch.tensor([0, 3]))
@@ -145,7 +159,16 @@ class Support(nn.Module):
     _known_bank: _Bank | None
     _known_table: Neighbours | None
 
-    def __init__(self, bank: Tensor, *, numbers: Tensor, rows: int, k: int = NEIGHBOURS, mutual: bool = True) -> None:
+    def __init__(
+        self,
+        bank: Tensor,
+        *,
+        numbers: Tensor,
+        rows: int,
+        k: int = NEIGHBOURS,
+        mutual: bool = True,
+        fetch: Callable[[Tensor], Tensor] | None = None,
+    ) -> None:
         super().__init__()
         if len(bank) < 2:
             raise UserError(f"noise that moves along the data needs at least 2 rows of it: the bank has {len(bank)}.")
@@ -154,6 +177,7 @@ class Support(nn.Module):
         self.k = min(k, len(bank) - 1)
         self.rows = rows
         self.mutual = mutual
+        self.fetch = fetch
         self.register_buffer("bank", bank.clone())
         self.register_buffer("numbers", numbers)
         self.register_buffer("metric", torch.ones_like(bank[0]))
@@ -175,16 +199,15 @@ class Support(nn.Module):
 
     def neighbours(self, x: Tensor, rows: Tensor | None = None) -> Neighbours:
         """Return who the neighbours of every sample are; arguments as in ``draw``."""
-        if rows is not None and len(self.bank) == self.rows:
-            table = self._table()
-            return Neighbours(table.positions[rows], table.eligible[rows])
-        bank = self._measured_bank()
-        skip = None if rows is None else self._positions(rows)
-        return self._judged(nearest(self._measured(x), bank.rows, k=self.k, skip=skip, discount=bank.crowding))
+        if rows is None or (self.fetch is None and len(self.bank) < self.rows):
+            return self._searched(x, rows)
+        if self._known_table is None:
+            self._known_table = self._table()
+        return Neighbours(*(part[rows] for part in self._known_table))
 
     def spread(self) -> Tensor:
         """Return r of ``neighbour_spread`` with the neighbours of the present metric, shape (*shape)."""
-        return neighbour_spread(self.bank.flatten(1), self._table().positions).reshape(self.metric.shape)
+        return neighbour_spread(self.bank.flatten(1), self._measured_bank().found.positions).reshape(self.metric.shape)
 
     @torch.no_grad()
     def refresh(self, scale: Tensor) -> None:
@@ -195,26 +218,45 @@ class Support(nn.Module):
             self.metric.copy_(torch.where(live, scale, 1))  # dead features are equal in all rows
             self._forget()
 
-    def _measured(self, x: Tensor) -> Tensor:
+    def _measured(self, x: Tensor, middle: Tensor) -> Tensor:
         # Around the middle of the bank, as distances by ‖b‖² − 2ab lose their digits far from the origin.
-        return ((x.detach() - self.bank.mean(dim=0)) / self.metric).flatten(1)
+        return ((x.detach() - middle) / self.metric).flatten(1)
 
     def _measured_bank(self) -> _Bank:
         if self._known_bank is None:
-            rows = self._measured(self.bank)
+            middle = self.bank.mean(dim=0)
+            rows = self._measured(self.bank, middle)
+            squares = rows.square().sum(dim=1)
             everyone = torch.arange(len(rows), device=rows.device)
-            found = nearest(rows, rows, k=self.k, skip=everyone)
+            found = nearest(rows, rows, k=self.k, skip=everyone, squares=squares)
             crowding = found.crowding if self.mutual else torch.zeros_like(found.crowding)
             if self.mutual:
-                found = nearest(rows, rows, k=self.k, skip=everyone, discount=crowding)
-            self._known_bank = _Bank(rows, crowding, found, found.distances.amax(dim=1))
+                found = nearest(rows, rows, k=self.k, skip=everyone, discount=crowding, squares=squares)
+            self._known_bank = _Bank(middle, rows, squares, crowding, found, found.distances.amax(dim=1))
         return self._known_bank
 
+    def _searched(self, x: Tensor, rows: Tensor | None) -> Neighbours:
+        """Find the neighbours of samples, of which training rows have numbers."""
+        bank = self._measured_bank()
+        found = nearest(
+            self._measured(x, bank.middle),
+            bank.rows,
+            k=self.k,
+            skip=None if rows is None else self._positions(rows),
+            discount=bank.crowding if self.mutual else None,
+            squares=bank.squares,
+        )
+        return self._judged(found)
+
     def _table(self) -> Neighbours:
-        """The neighbours of every row of the bank."""
-        if self._known_table is None:
-            self._known_table = self._judged(self._measured_bank().found)
-        return self._known_table
+        """The neighbours of every training row."""
+        if self.fetch is None or len(self.bank) == self.rows:
+            return self._judged(self._measured_bank().found)
+        parts = []
+        for numbers in torch.arange(self.rows).split(_TABLE_BLOCK):
+            x = self.fetch(numbers).to(self.bank)
+            parts.append(self._searched(x, numbers.to(self.bank.device)))
+        return Neighbours(*(torch.cat(part) for part in zip(*parts, strict=True)))
 
     def _judged(self, found: Nearest) -> Neighbours:
         """Keep the neighbours for whom a sample is near enough to be among theirs."""
@@ -244,4 +286,4 @@ class Support(nn.Module):
         self._forget()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_known_bank": None, "_known_table": None}
+        return {**self.__dict__, "_known_bank": None, "_known_table": None, "fetch": None}

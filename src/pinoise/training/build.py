@@ -59,7 +59,10 @@ from pinoise.views import (
 _BANK_ENTRIES = 1 << 24
 
 # Rows among which neighbours are searched: their number bounds what the search adds to a step, however many rows.
-SUPPORT_ROWS = 4096
+SUPPORT_ROWS = 2048
+
+# Up to so many rows, finding everyone's neighbours whenever σ has moved costs less than searching in every step.
+TABLE_ROWS = 16_384
 
 
 def build_model(settings: Settings, standardizer: Standardizer, rows: Rows) -> ContrastiveModel:
@@ -153,7 +156,8 @@ def feature_scale(standardizer: Standardizer) -> Tensor:
 def build_support(rows: Rows, *, neighbours: int, mutual: bool = True) -> Support:
     """Return the rows among which neighbours are searched: all of them, or a sample of many."""
     bank, numbers = _bank(rows, most=SUPPORT_ROWS)
-    return Support(bank, numbers=numbers, rows=len(rows), k=neighbours, mutual=mutual)
+    fetch = rows.__getitem__ if len(numbers) < len(rows) <= TABLE_ROWS else None
+    return Support(bank, numbers=numbers, rows=len(rows), k=neighbours, mutual=mutual, fetch=fetch)
 
 
 def _build_method(settings: Settings, unit: Tensor, encoder: MLPEncoder) -> Method:

@@ -33,6 +33,8 @@ def fit(settings: Settings, standardizer: Standardizer, rows: Rows, *, reporter:
         model = seeded_model(settings, standardizer, rows)
         history = train(model, rows, settings.training, fabric=fabric, reporter=reporter)
     model.to("cpu").eval()
+    if model.noise is not None and model.noise.support is not None:
+        model.noise.support.fetch = None  # the training data need not live as long as what was learned from it
     return Fitted(model, history, run_health(model, rows, settings, history))
 
 
