@@ -27,9 +27,9 @@ from pinoise.training.model import ContrastiveModel
 from pinoise.training.parse import parse_settings
 from pinoise.training.state import Record
 
-EPOCHS = 100
+EPOCHS = 60
 EVERY = 10
-ROWS = 4000
+ROWS = 3000
 OBJECTIVES: dict[str, dict[str, Any]] = {
     "supported": {},
     "paper": {"objective": "paper", "method": {"temperature": 0.1}},

@@ -13,7 +13,7 @@ from pinoise.errors import UserError
 from pinoise.noise.scale_maps import FARTHEST
 
 NEIGHBOURS = 10
-STALE_AFTER = 0.05
+STALE_AFTER = 0.02
 """Neighbours are looked up anew once log σ has moved by this much, on average over features."""
 
 _BLOCK_ENTRIES = 1 << 23  # of a block of distances
