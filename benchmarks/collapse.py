@@ -106,8 +106,8 @@ def draw(curves: dict[str, list[dict[str, float]]], path: Path) -> None:
         axis.set_title(title)
         axis.set_xlabel("step")
     axes[0].set_yscale("log")
-    axes[0].set_ylim(bottom=1e-4)
-    axes[0].legend(frameon=False, fontsize=8)
+    axes[0].set_ylim(bottom=3e-7)  # σ is held at 1e-6
+    axes[0].legend(frameon=False, fontsize=8, loc="center right")
     figure.savefig(path, dpi=110)
 
 
