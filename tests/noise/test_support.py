@@ -236,10 +236,16 @@ def test_a_row_never_draws_itself(make: Maker, mutual: bool) -> None:
     assert bool((drawn[:, moves] != bank[unique][moves]).any(dim=2).all())
 
 
-def test_a_row_that_is_no_training_row_may_draw_its_equal() -> None:
+def test_a_training_row_is_not_its_own_neighbour_whether_its_number_is_told_or_not() -> None:
     bank = make_bank()
-    assert all(i in found for i, found in enumerate(sets(partial(bank).neighbours(bank))))
-    assert not any(i in found for i, found in enumerate(sets(partial(bank).neighbours(bank, 3 * torch.arange(ROWS)))))
+    told = sets(partial(bank).neighbours(bank, 3 * torch.arange(ROWS)))
+    assert not any(i in found for i, found in enumerate(told))
+    assert sets(partial(bank).neighbours(bank)) == told
+
+
+def test_a_sample_that_equals_every_row_stays_where_it_is() -> None:
+    support = Support(torch.ones(5, 3), numbers=torch.arange(5), rows=5, k=2)
+    assert torch.equal(support.draw(torch.ones(2, 3)), torch.ones(1, 2, 3))
 
 
 @pytest.mark.parametrize("with_rows", [True, False])
@@ -416,7 +422,7 @@ def test_a_table_of_rows_outside_the_bank_agrees_with_searching_for_each(
     monkeypatch.setattr("pinoise.noise.support._TABLE_BLOCK", 7)
     torch.manual_seed(0)
     data = torch.randn(60, 4)
-    numbers = torch.arange(60)[::3]
+    numbers = torch.arange(0, 60, 3)
     settings: dict[str, Any] = {"numbers": numbers, "rows": 60, "k": 5, "mutual": mutual}
     fetched: list[int] = []
 
@@ -439,3 +445,11 @@ def test_a_table_of_rows_outside_the_bank_agrees_with_searching_for_each(
     looking_up.neighbours(data[rows], rows)
     assert len(fetched) == 120
     assert copy.deepcopy(looking_up).fetch is None
+
+
+def test_neighbours_that_hardly_differ_get_a_prior_that_teaches() -> None:
+    spread = torch.tensor([0.01, 0.02, 0.04])
+    raised = prior_scale(spread, torch.ones(3))
+    assert float(raised.median()) == pytest.approx(0.1)
+    torch.testing.assert_close(raised / raised[1], spread / spread[1])
+    torch.testing.assert_close(prior_scale(10 * spread, torch.ones(3)), 10 * spread)

@@ -63,9 +63,9 @@ def test_loading_leaves_the_rows_of_the_user_alone(bank: Tensor) -> None:
     assert torch.equal(mine, bank)
 
 
-def test_the_state_is_the_bank_its_row_numbers_and_the_metric(support: Support, bank: Tensor) -> None:
+def test_the_state_is_the_bank_its_row_numbers_their_total_and_the_metric(support: Support, bank: Tensor) -> None:
     found(support, bank)
-    assert set(support.state_dict()) == {"bank", "numbers", "metric"}
+    assert set(support.state_dict()) == {"bank", "numbers", "total", "metric"}
     assert list(support.parameters()) == []
 
 

@@ -71,6 +71,8 @@ def compare(
     """
     if (data is None) == (suite is None):
         raise UserError("give either --data, with names or files, or --suite vectors.")
+    if suite is not None and label is not None:
+        raise UserError(f"--label is {label!r} and a suite's sets know their labels: leave it out.")
     if epochs is not None and steps is not None:
         raise UserError(f"--epochs is {epochs} and --steps is {steps}: give one of them.")
     if steps is not None and steps < 1:
@@ -222,6 +224,7 @@ def _print_tables(cells: list[Cell]) -> None:
 
     seeds = len({cell.seed for cell in cells})
     by_data = _by_data(summarise(cells))
+    bracketed = False
     for name, lines in by_data.items():
         flagged = any(line.flags for line in lines)
         table = [
@@ -237,6 +240,7 @@ def _print_tables(cells: list[Cell]) -> None:
         print_table(titles, table, words=(0, 6))
         print(f"\n{verdict(lines)}")
         if (found := against_best_rival([cell for cell in cells if cell.data == name])) is not None:
+            bracketed = True
             rival, gap = found
             print(f"PiNDA − {RECIPES[rival].title}, few-label: {gap.mean:+.1f} [{gap.low:+.1f}, {gap.high:+.1f}].")
         print()
@@ -244,7 +248,9 @@ def _print_tables(cells: list[Cell]) -> None:
         _print_standing([line for lines in by_data.values() for line in lines])
     over = f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "one seed"
     print(f"Accuracy in percent, {over}; few-label: 10 labels per class, 10 draws; fit s: seconds to train.")
-    print("In brackets: 95 % bootstrap interval over seeds and draws of labels.")
+    if bracketed:
+        what = "seeds and draws of labels" if seeds > 1 else "draws of labels"
+        print(f"In brackets: 95 % bootstrap interval over {what}, for these test rows.")
 
 
 def _print_standing(lines: list[Line]) -> None:

@@ -7,15 +7,16 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from importlib.metadata import version
 from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 import torch
 from torch import nn
 
-from pinoise.data.dataset import Dataset
+from pinoise.data.dataset import Dataset, row_slices
 from pinoise.data.rows import Rows, make_rows
-from pinoise.data.source import fingerprint_parts
 from pinoise.data.standardizer import Scaling, Standardizer
 from pinoise.errors import UserError
 from pinoise.evaluation import Scores, embed, evaluate
@@ -78,8 +79,8 @@ def plan(methods: Sequence[str], seeds: Sequence[int], *, settings: Mapping[str,
         settings: what all methods share, as nested configuration; what a recipe is made of is not theirs to change.
     """
     given = set(_paths(settings))
-    if taken := given & {"data.source", "data.label", "training.seed"}:
-        raise UserError(f"a comparison sets {min(taken)} itself: use --data, --label and --seeds.")
+    if taken := given & {"data.source", "data.label", "embedding", "training.seed"}:
+        raise UserError(f"a comparison sets {min(taken)} itself: use --data, --label, --embedding and --seeds.")
     for method in methods:
         made_of = set(_paths(RECIPES[method].settings or {}))
         for path in sorted(given):
@@ -129,7 +130,7 @@ def compare(
     """
     for data in map(check_scorable, datasets):
         prepared: dict[Scaling, _Prepared] = {}
-        identity = {"data": data.name, "rows": fingerprint_parts(data), "labels": _label_checksum(data)}
+        identity = {"data": data.name, "checksum": _checksum(data), "pinoise": version("pinoise")}
         for (method, seed), planned in plans.items():
             settings = planned if steps is None else _with_steps(planned, steps, rows=len(data.train))
             about = {**identity, "method": method, "settings": _what_counts(method, settings), "format": CELL_FORMAT}
@@ -210,10 +211,20 @@ def _what_counts(method: str, settings: Settings) -> dict[str, Any]:
     return {"data": values["data"]} if method == "raw" else values
 
 
-def _label_checksum(data: Dataset) -> str:
+def _checksum(data: Dataset) -> str:
+    """Return a checksum of every sample and label."""
     digest = hashlib.sha256()
     for part in (data.train, data.test):
-        if part is not None and part.y is not None:
+        if part is None:
+            continue
+        digest.update(repr((part.x.shape, str(part.x.dtype))).encode())
+        if isinstance(part.x, sp.csr_array):
+            for array in (part.x.data, part.x.indices, part.x.indptr):
+                digest.update(np.ascontiguousarray(array).tobytes())
+        else:
+            for chunk in row_slices(part.x):  # a mapped file is read piece by piece
+                digest.update(np.ascontiguousarray(part.x[chunk]).tobytes())
+        if part.y is not None:
             digest.update(np.ascontiguousarray(part.y).tobytes())
     return digest.hexdigest()
 

@@ -20,7 +20,7 @@ from pinoise.training.settings import (
     Section,
     VimeSettings,
 )
-from pinoise.views import Batch, Pairing
+from pinoise.views import Batch, Pairing, PairingName
 
 PREDEFINED: dict[str, Section] = {
     "identity": IdentitySettings(),
@@ -30,7 +30,7 @@ PREDEFINED: dict[str, Section] = {
     "dacl": DACLSettings(),
     "neighbours": NeighbourSettings(),
 }
-"""The views that a run's own are set beside, each of x against the view of x."""
+"""The views that a run's own are set beside."""
 
 _ROWS = 512
 
@@ -51,10 +51,10 @@ def information_of_run(run: FinishedRun, *, draws: int = 16, progress: bool = Fa
     chosen = torch.arange(size) * len(rows) // size
     batch = Batch(rows[chosen], chosen)
     found = {"the run's own": information_in_views(model, batch, draws=draws)}
+    # As the run's own views are paired, so that figures can be set beside each other.
+    pairing: PairingName = "noise-noise" if model.pairing.name == "noise-noise" else "identity-noise"
     for name, item in PREDEFINED.items():
         view = build_view(item, run.settings, run.standardizer, rows)
-        other = ContrastiveModel(
-            pairing=Pairing("identity-noise", noise=view), method=model.method, objective=model.objective
-        )
+        other = ContrastiveModel(pairing=Pairing(pairing, noise=view), method=model.method, objective=model.objective)
         found[name] = information_in_views(other, batch, draws=draws)
     return found

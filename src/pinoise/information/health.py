@@ -195,7 +195,7 @@ def _check_loss(loss: float, floor: float | None) -> list[HealthFlag]:
     if floor is not None and loss >= (1 - LOSS_FLOOR_WITHIN) * floor:
         meaning = (
             f"the loss is {loss:.3g}, and guessing has log(2m − 1) = {floor:.3g}: no sample is told from another; use "
-            "weaker noise, a lower learning rate, or more epochs, or objective 'supported' instead of 'adversarial'"
+            "weaker noise, a lower learning rate, or more epochs; objective 'adversarial' is known for it"
         )
         return [HealthFlag("loss-floor", meaning)]
     if abs(loss) < LOSS_ZERO_BELOW:  # one that can be negative, such as a negative cosine, only passes 0

@@ -20,7 +20,7 @@ LEARNED_SHARE = 0.3
 
 Distances between neighbours are small in the learned part, and large in x when it has many features: at equal length
 the learned part alone would decide who is near. Chosen on validation rows (``benchmarks/choices.py``), so that no set
-loses much and most gain. Linear probes do not depend on it."""
+loses much and most gain. Probes that standardise their input do not depend on it."""
 
 
 def join(x: Tensor, z: Tensor) -> Tensor:

@@ -111,7 +111,7 @@ class PiNoise(nn.Module):
         )
 
     @classmethod
-    def along(cls, data: Tensor, *, neighbours: int = NEIGHBOURS) -> PiNoise:
+    def along(cls, data: Tensor, *, neighbours: int = NEIGHBOURS, most: int = 2048) -> PiNoise:
         """Return noise that moves samples along the data, the default of the library, for a loop of one's own.
 
         A sample goes to one of its nearest neighbours, plus noise of fixed entropy with one learned σ per feature.
@@ -119,8 +119,9 @@ class PiNoise(nn.Module):
         ψ with ten times the encoder's learning rate.
 
         Args:
-            data: training rows in any units, shape (n, *shape); a few thousand stand for any number.
+            data: training rows in any units, shape (n, *shape).
             neighbours: how many a sample has.
+            most: how many rows are kept to move to, a random choice of more; they are part of the state.
 
         >>> data = torch.randn(50, 4)
         >>> noise = PiNoise.along(data)
@@ -128,8 +129,15 @@ class PiNoise(nn.Module):
         >>> first.shape, bool(noise.prior_distance(first) < 1e-6)
         (torch.Size([8, 4]), True)
         """
-        deviation = data.std(dim=0, correction=0)
-        support = Support(data, numbers=torch.arange(len(data)), rows=len(data), k=neighbours)
+        if not isinstance(data, Tensor) or not data.is_floating_point() or data.ndim < 2:
+            found = f"{data.ndim}-dimensional {data.dtype}" if isinstance(data, Tensor) else type(data).__name__
+            raise UserError(f"data is {found}: give training rows as a tensor of floating-point numbers, (n, *shape).")
+        deviation = data.detach().std(dim=0, correction=0)
+        numbers = torch.arange(len(data))
+        if len(data) > most:
+            numbers = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))[:most].sort().values
+        numbers = numbers.to(data.device)
+        support = Support(data[numbers], numbers=numbers, rows=len(data), k=neighbours)
         support.refresh(deviation)
         return cls(
             tuple(data.shape[1:]),
@@ -218,7 +226,9 @@ class PiNoise(nn.Module):
         """σ in the units of x, as the geometric mean over rows of the support, shape (*shape)."""
         if self.support is None:
             raise UserError("this noise has no support: its typical scale depends on samples, ask scale(x).")
-        scale, _ = self._parameters_of_noise(self.support.bank[:_TYPICAL_ROWS])
+        bank = self.support.bank
+        size = min(_TYPICAL_ROWS, len(bank))  # from all over a bank that may be sorted
+        scale, _ = self._parameters_of_noise(bank[torch.arange(size, device=bank.device) * len(bank) // size])
         return self.feature_scale * scale.clamp_min(SMALLEST_SCALE).log().mean(dim=0).exp()
 
     @property

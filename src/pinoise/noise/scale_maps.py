@@ -39,8 +39,8 @@ def fixed_entropy(raw: Tensor, initial: Tensor, live: Tensor) -> Tensor:
     """log σ_j = c·tanh(3 g_j / c) − mean_j(·) + mean_j log r_j: noise of a given entropy, which only moves about.
 
     The entropy of Gaussian noise is Σ_j log σ_j up to a constant, so it is that of σ = r whatever the generator says:
-    the noise can neither vanish nor explode, and it cannot leave a few features clean at the cost of the others by more
-    than a factor e^c. A feature whose r is farther than that from the mean starts at the limit.
+    the noise can neither vanish nor explode, and no two features differ by more than a factor e^2c. A feature whose r
+    is farther than e^c from the geometric mean starts at the limit.
 
     Args:
         raw: the generator's output, shape (m, *shape).

@@ -13,11 +13,15 @@ from pinoise.errors import UserError
 from pinoise.noise.scale_maps import FARTHEST
 
 NEIGHBOURS = 10
+SMALLEST_PRIOR = 0.1
+"""The least median of the prior, in standard deviations."""
+
 STALE_AFTER = 0.02
 """Neighbours are looked up anew once log σ has moved by this much, on average over features."""
 
 _BLOCK_ENTRIES = 1 << 23  # of a block of distances
 _TABLE_BLOCK = 4096  # rows that are fetched at once
+_EQUAL = 1e-6  # of the squared norms that a squared distance is the difference of
 _ROUNDING = 1e-4  # of squared distances in single precision, which come from a difference of larger numbers
 
 
@@ -53,6 +57,7 @@ def nearest(
     *,
     k: int,
     skip: Tensor | None = None,
+    skip_equal: bool = False,
     discount: Tensor | None = None,
     squares: Tensor | None = None,
 ) -> Nearest:
@@ -63,6 +68,7 @@ def nearest(
         bank: shape (n, d).
         k: how many.
         skip: a position for each query that does not count, such as its own, −1 for none; shape (m,).
+        skip_equal: whether rows equal to a query, up to rounding, do not count either.
         discount: what to take off the squared distances to each row of the bank; shape (n,).
         squares: the squared norms of the bank's rows, where they are known already; shape (n,).
 
@@ -83,8 +89,11 @@ def nearest(
             own = skip[start : start + step, None]
             scores.scatter_add_(1, own.clamp_min(0), torch.where(own < 0, 0.0, torch.inf).to(scores.dtype))
         own_square = block.square().sum(dim=1, keepdim=True)
+        if skip_equal:
+            scores.masked_fill_(scores + own_square <= _EQUAL * (own_square + squares), torch.inf)
         found = scores.topk(k, dim=1, largest=False, sorted=False)
-        crowding.append((found.values + own_square).mean(dim=1))
+        finite = found.values.isfinite()  # with fewer rows than k that count, some are not
+        crowding.append(torch.where(finite, found.values + own_square, 0).sum(dim=1) / finite.sum(dim=1).clamp_min(1))
         if discount is not None:
             found = scores.sub_(discount).topk(k, dim=1, largest=False, sorted=False)
         positions.append(found.indices)
@@ -112,7 +121,8 @@ def prior_scale(spread: Tensor, feature_scale: Tensor) -> Tensor:
     """Return r in standard deviations of each feature, as noise of fixed entropy can take it on.
 
     It is held within e^±2 of its median over live features: a feature in which no two neighbours differ, as duplicates
-    make it, would have log r = −∞. A dead feature, whose scale is 0, gets 1 and no noise.
+    make it, would have log r = −∞. Where neighbours hardly differ at all, it is raised to a median of 0.1: views that
+    are equal teach nothing. A dead feature, whose scale is 0, gets 1 and no noise.
 
     Args:
         spread: how much neighbours differ, shape (*shape).
@@ -125,7 +135,8 @@ def prior_scale(spread: Tensor, feature_scale: Tensor) -> Tensor:
     relative = torch.where(live, spread / torch.where(live, feature_scale, 1), 0)
     differing = relative[relative > 0]
     middle = differing.median() if differing.numel() else relative.new_ones(())
-    return torch.where(live, relative.clamp(middle * math.exp(-FARTHEST), middle * math.exp(FARTHEST)), 1)
+    held = relative.clamp(middle * math.exp(-FARTHEST), middle * math.exp(FARTHEST))
+    return torch.where(live, held * (SMALLEST_PRIOR / middle).clamp_min(1), 1)
 
 
 class Support(nn.Module):
@@ -155,6 +166,7 @@ class Support(nn.Module):
 
     bank: Tensor
     numbers: Tensor
+    total: Tensor
     metric: Tensor  # σ at the last refresh; a checkpoint holds it, so that a resumed run has the same neighbours
     _known_bank: _Bank | None
     _known_table: Neighbours | None
@@ -178,8 +190,9 @@ class Support(nn.Module):
         self.rows = rows
         self.mutual = mutual
         self.fetch = fetch
-        self.register_buffer("bank", bank.clone())
+        self.register_buffer("bank", bank.detach().clone())
         self.register_buffer("numbers", numbers)
+        self.register_buffer("total", torch.tensor(rows))  # for those who load the state
         self.register_buffer("metric", torch.ones_like(bank[0]))
         self._forget()
 
@@ -243,6 +256,7 @@ class Support(nn.Module):
             bank.rows,
             k=self.k,
             skip=None if rows is None else self._positions(rows),
+            skip_equal=rows is None,  # samples without a number may still be training rows
             discount=bank.crowding if self.mutual else None,
             squares=bank.squares,
         )
@@ -260,12 +274,13 @@ class Support(nn.Module):
 
     def _judged(self, found: Nearest) -> Neighbours:
         """Keep the neighbours for whom a sample is near enough to be among theirs."""
+        counts = found.distances.isfinite()
         if not self.mutual:
-            return Neighbours(found.positions, torch.ones_like(found.positions, dtype=torch.bool))
+            return Neighbours(found.positions, counts)
         bank = self._measured_bank()
         distances = found.distances + bank.crowding[found.positions] - found.crowding[:, None]  # as they see it
         reach = bank.reach[found.positions]
-        return Neighbours(found.positions, distances <= reach + _ROUNDING * reach.abs().clamp_min(1))
+        return Neighbours(found.positions, counts & (distances <= reach + _ROUNDING * reach.abs().clamp_min(1)))
 
     def _positions(self, rows: Tensor) -> Tensor:
         """Where these training rows are in the bank, −1 if they are not."""

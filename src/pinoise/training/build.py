@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 import torch
@@ -105,28 +106,37 @@ def build_embedding(encoder: nn.Module, name: EmbeddingName) -> Embedding:
     return Embedding(encoder, name=name)
 
 
-def build_noise(settings: Settings, unit: Tensor, encoder: nn.Module, *, support: Support | None = None) -> PiNoise:
+def build_noise(
+    settings: Settings,
+    unit: Tensor,
+    encoder: nn.Module,
+    *,
+    support: Support | None = None,
+    initial_scale: float | Tensor | None = None,
+) -> PiNoise:
     """Return p_ψ(ε|x), untrained; the objective ``fixed`` keeps it at its initial scale.
 
     Args:
         settings: the sections ``noise`` and ``objective``.
         unit: the standard deviation of every standardised feature, 0 for dead ones, shape (*shape).
         encoder: for a generator that shares its features.
-        support: the rows that noise moves samples to; how much neighbours among them differ is the initial scale,
-            unless the settings have one.
+        support: the rows that noise moves samples to.
+        initial_scale: σ at the start, where it is known; else that of the settings, or else how much neighbours in the
+            support differ.
     """
     noise = settings.noise
     generator, positive = noise_defaults(settings)
-    initial: float | Tensor = 1.0 if noise.initial_scale is None else noise.initial_scale
-    if support is not None and noise.initial_scale is None:
-        initial = prior_scale(support.spread(), unit)
+    initial = noise.initial_scale if initial_scale is None else initial_scale
+    if initial is None and support is not None:
+        # w of uniform noise on (−w, w) is √3 times its standard deviation.
+        initial = prior_scale(support.spread(), unit) * (math.sqrt(3) if noise.distribution == "uniform" else 1)
     return PiNoise(
         tuple(unit.shape),
         distribution=noise.distribution,
         mean=noise.mean,
         generator=generator,
         positive=positive,
-        initial_scale=initial,
+        initial_scale=1.0 if initial is None else initial,
         feature_scale=unit,
         normalize=noise.normalize,
         hidden=noise.hidden,
@@ -142,8 +152,10 @@ def restore_noise(
     support = None
     if (bank := tensors.get("support.bank")) is not None:
         neighbours = getattr(settings.objective, "neighbours", 1)
-        support = Support(torch.zeros_like(bank), numbers=torch.arange(len(bank)), rows=len(bank), k=neighbours)
-    noise = build_noise(settings, feature_scale(standardizer), encoder, support=support)
+        total = int(tensors["support.total"]) if "support.total" in tensors else len(bank)
+        support = Support(bank, numbers=torch.arange(len(bank)), rows=total, k=neighbours)
+    initial = tensors.get("initial_scale", 1.0)
+    noise = build_noise(settings, feature_scale(standardizer), encoder, support=support, initial_scale=initial)
     noise.load_state_dict(dict(tensors))
     return noise.eval()
 
