@@ -50,6 +50,8 @@ SUITE_METHODS = (
     "raw",
     "untrained",
     "fixed",
+    "fixed-0.5",
+    "fixed-2",
     "scarf",
     "dacl",
     "vime",
