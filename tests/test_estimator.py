@@ -216,6 +216,7 @@ def test_sparse_input_is_never_made_dense_as_a_whole(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(sp.csr_array, "toarray", watched)
     monkeypatch.setattr("pinoise.training.build.SUPPORT_ROWS", 200)
+    monkeypatch.setattr("pinoise.noise.support._TABLE_BLOCK", 150)
     small(batch_size=100).fit(X)
     assert 0 < largest <= 256  # a batch, the rows among which neighbours are found, or those on which noise is measured
 

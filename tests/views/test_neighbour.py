@@ -54,5 +54,5 @@ def test_neighbour_learns_nothing_and_owns_its_support() -> None:
     assert support.metric.tolist() == [1.0] * 3
     assert view.learned is None
     assert list(view.parameters()) == []
-    assert set(view.state_dict()) == {"support.bank", "support.numbers", "support.metric"}
+    assert set(view.state_dict()) == {"support.bank", "support.numbers", "support.total", "support.metric"}
     assert not view(Batch(bank, torch.arange(ROWS))).x.requires_grad

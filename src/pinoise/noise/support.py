@@ -20,7 +20,7 @@ STALE_AFTER = 0.02
 """Neighbours are looked up anew once log σ has moved by this much, on average over features."""
 
 _BLOCK_ENTRIES = 1 << 23  # of a block of distances
-_TABLE_BLOCK = 4096  # rows that are fetched at once
+_TABLE_BLOCK = 1024  # rows that are fetched at once, fewer if they are wide
 _EQUAL = 1e-6  # of the squared norms that a squared distance is the difference of
 _ROUNDING = 1e-4  # of squared distances in single precision, which come from a difference of larger numbers
 
@@ -267,7 +267,8 @@ class Support(nn.Module):
         if self.fetch is None or len(self.bank) == self.rows:
             return self._judged(self._measured_bank().found)
         parts = []
-        for numbers in torch.arange(self.rows).split(_TABLE_BLOCK):
+        step = max(1, min(_TABLE_BLOCK, _BLOCK_ENTRIES // self.metric.numel()))
+        for numbers in torch.arange(self.rows).split(step):
             x = self.fetch(numbers).to(self.bank)
             parts.append(self._searched(x, numbers.to(self.bank.device)))
         return Neighbours(*(torch.cat(part) for part in zip(*parts, strict=True)))
