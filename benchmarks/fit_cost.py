@@ -20,8 +20,8 @@ from pinoise.training.fit import fit
 from pinoise.training.parse import parse_settings
 from pinoise.training.progress import Quiet
 
-ROUNDS = 5
-EPOCHS = 10
+ROUNDS = 4
+EPOCHS = 20
 VARIANTS: dict[str, dict[str, Any]] = {"random noise": {"objective": "fixed"}, "the default": {}}
 
 

@@ -19,7 +19,8 @@ def gaussian(mean: Tensor | float, scale: Tensor, draw: Tensor) -> Tensor:
     >>> gaussian(1.0, torch.tensor([2.0]), torch.tensor([-0.5]))
     tensor([0.])
     """
-    return mean + scale * draw
+    noise = scale * draw
+    return noise if isinstance(mean, float) and mean == 0 else mean + noise  # adding nothing is a pass over the batch
 
 
 def uniform(mean: Tensor | float, scale: Tensor, draw: Tensor) -> Tensor:

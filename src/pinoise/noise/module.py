@@ -176,11 +176,13 @@ class PiNoise(nn.Module):
     ) -> tuple[Noise, ...]:
         """Draw independent ε from one pass through the generator, each with its σ; arguments as in ``sample``."""
         scale, mean = self._parameters_of_noise(x, features)
-        spread = scale.expand(times, *x.shape)
-        noise = REPARAMETERISATIONS[self.distribution](mean, spread, BASE_DRAWS[self.distribution](spread))
-        if self.normalize is not None:
-            noise = self.normalize * _unit_rms(noise, self.feature_scale > 0)
-        noise = self.feature_scale * noise
+        draws = BASE_DRAWS[self.distribution](x.expand(times, *x.shape))
+        noise_of = REPARAMETERISATIONS[self.distribution]
+        unit = self.feature_scale
+        if self.normalize is None:
+            noise = noise_of(mean * unit if isinstance(mean, Tensor) else mean, scale * unit, draws)
+        else:
+            noise = unit * self.normalize * _unit_rms(noise_of(mean, scale, draws), unit > 0)
         if self.support is not None:
             noise = noise + (self.support.draw(x, rows=rows, times=times) - x)
         return tuple(Noise(epsilon, scale) for epsilon in noise)

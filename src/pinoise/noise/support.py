@@ -208,7 +208,8 @@ class Support(nn.Module):
         lots = torch.rand(times, *positions.shape, device=x.device).masked_fill(~eligible, -1)
         chosen = positions.expand_as(lots).gather(2, lots.argmax(dim=2, keepdim=True)).squeeze(2)  # (times, m)
         moves = eligible.any(dim=1).reshape((-1,) + (1,) * (x.ndim - 1))
-        return torch.where(moves, self.bank[chosen], x)
+        there = self.bank.index_select(0, chosen.flatten()).reshape(times, *x.shape)
+        return torch.where(moves, there, x)
 
     def neighbours(self, x: Tensor, rows: Tensor | None = None) -> Neighbours:
         """Return who the neighbours of every sample are; arguments as in ``draw``."""
