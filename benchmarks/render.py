@@ -24,9 +24,9 @@ regression on 10 labels per class, over 10 draws. The last epoch is reported. No
 How far to trust them: the temperature and the guards on neighbours were first picked with a look at test scores, one
 seed, of digits, hapt561, isolet, wisdm, ecg5000 and reuters46. `choices.json` below repeats those choices on validation
 rows, and ranks without the six sets stand beside the others. The strengths of CLAE, Viewmaker and SimCL were chosen on
-a validation part of the training rows of digits (`python benchmarks/rival_strength.py`, `rival_strength.json`). The fits
-of `vectors_*.json` were made over several sittings, before later fixes that change them by rounding only, and their
-seconds while other fits ran: do not compare these.
+a validation part of the training rows of digits (`python benchmarks/rival_strength.py`, `rival_strength.json`). The
+fits of `vectors_*.json` were made over several sittings, before later fixes that should change them by rounding only,
+and their seconds while other fits ran: do not compare these.
 """
 
 
