@@ -162,7 +162,7 @@ def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for folder in (tmp_path / "file", tmp_path / "file" / "cells"):
         with pytest.raises(
-            UserError, match=r"cannot keep finished cells in .*file.*: make it writable, or set PINOISE_"
+            UserError, match=r"cannot keep finished cells in .*file.*: make room or make it writable, or choose another"
         ):
             CellCache(folder)
 

@@ -94,8 +94,8 @@ class CellCache:
 
     def _unwritable(self, error: OSError) -> UserError:
         return UserError(
-            f"cannot keep finished cells in {self.folder} ({error.strerror or error}): make it writable, "
-            "or set PINOISE_CACHE to another folder."
+            f"cannot keep finished cells in {self.folder} ({error.strerror or error}): make room or make it "
+            "writable, or choose another folder with --cache or PINOISE_CACHE."
         )
 
 
