@@ -215,7 +215,7 @@ def test_sparse_input_is_never_made_dense_as_a_whole(monkeypatch: pytest.MonkeyP
         return np.asarray(original(self, *args, **kwargs))
 
     monkeypatch.setattr(sp.csr_array, "toarray", watched)
-    monkeypatch.setattr("pinoise.training.build.SUPPORT_ROWS", 200)
+    monkeypatch.setattr("pinoise.training.build.noise.SUPPORT_ROWS", 200)
     monkeypatch.setattr("pinoise.noise.support._TABLE_BLOCK", 150)
     small(batch_size=100).fit(X)
     assert 0 < largest <= 256  # a batch, the rows among which neighbours are found, or those on which noise is measured
@@ -262,7 +262,7 @@ def test_pickle_and_clone_and_files_keep_everything(
     bank: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("pinoise.training.build.SUPPORT_ROWS", bank)
+    monkeypatch.setattr("pinoise.training.build.noise.SUPPORT_ROWS", bank)
     X = pd.DataFrame(digits[0], columns=[f"p{i}" for i in range(64)])
     model = small(**changes).fit(X)
     model.save(tmp_path / "model.safetensors")

@@ -28,7 +28,7 @@ from pinoise.errors import UserError, unknown_choice
 from pinoise.evaluation import embed
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
-from pinoise.training.build import build_embedding, build_encoder, restore_noise
+from pinoise.training.build import build_embedding, build_encoder, build_standardizer, restore_noise
 from pinoise.training.files import read_tensors, standardizer_from, standardizer_tensors, write_tensors
 from pinoise.training.fit import fit
 from pinoise.training.metrics import METRICS
@@ -59,7 +59,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         learned part alone.
     hidden : int, default=1024
         Width of the hidden layers of the encoder and of the noise generator.
-    method : {"simclr", "simcl", "clae"}, default="simclr"
+    method : {"simclr", "simcl", "clae", "moco", "memorybank", "byol", "simsiam", "dino"}, default="simclr"
         The contrastive method.
     objective : {"supported", "paper", "fixed", "adversarial", "information"}, default="supported"
         What the noise optimises. ``"supported"`` moves samples along the data, with noise of fixed entropy whose shape
@@ -94,7 +94,8 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     learning_rate : float, default=1e-3
     noise_learning_rate : float or None, default=None
         The generator's own learning rate; ``learning_rate`` if None, or ten times it for generator "global".
-    temperature : float, default=0.5
+    temperature : float or None, default=None
+        τ of the contrastive loss; the method's own if None. BYOL and SimSiam have none.
     device : {"auto", "cpu", "cuda", "mps"}, default="auto"
     random_state : int, RandomState instance or None, default=None
         An int makes the result repeatable.
@@ -151,7 +152,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         batch_size: int = 256,
         learning_rate: float = 1e-3,
         noise_learning_rate: float | None = None,
-        temperature: float = 0.5,
+        temperature: float | None = None,
         device: str = "auto",
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
@@ -184,7 +185,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         x = self._checked(X, fitting=True)
         seed = int(check_random_state(self.random_state).randint(2**31))
         settings = self._settings(seed)
-        standardizer = Standardizer.fit(x, scaling=settings.data.scaling)
+        standardizer = build_standardizer(settings, x)
         fitted = fit(
             settings,
             standardizer,
@@ -194,7 +195,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         for flag in fitted.flags:
             warnings.warn(f"{flag.name}: {flag.meaning}.", HealthWarning, stacklevel=2)
         assert fitted.model.noise is not None  # _settings asks for it
-        self._adopt(build_embedding(fitted.model.method.encoder, settings.embedding), fitted.model.noise, standardizer)
+        self._adopt(build_embedding(fitted.model.method.encoder, settings), fitted.model.noise, standardizer)
         self.flags_ = [flag.name for flag in fitted.flags]
         self.history_ = {
             **{name: [getattr(record, name) for record in fitted.history] for name in ("epoch", "loss", "seconds")},
@@ -282,7 +283,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         encoder = build_encoder(settings, standardizer.shape)
         encoder.load_state_dict(_under("encoder.", tensors))
         noise = restore_noise(settings, standardizer, encoder, _under("noise.", tensors))
-        self._adopt(build_embedding(encoder, settings.embedding).eval(), noise, standardizer)
+        self._adopt(build_embedding(encoder, settings).eval(), noise, standardizer)
         self.history_ = header["history"]
         self.flags_ = header["flags"]
         self.n_features_in_ = standardizer.mean.size
@@ -339,7 +340,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             "data": {"scaling": self.scaling},
             "embedding": self.embedding,
             "encoder": {"hidden": self.hidden, "out_features": self.n_components},
-            "method": {"name": self.method, "temperature": self.temperature},
+            "method": {"name": self.method} | ({} if self.temperature is None else {"temperature": self.temperature}),
             "noise": {
                 "generator": self.generator,
                 "distribution": self.distribution,

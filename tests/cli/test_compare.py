@@ -14,7 +14,7 @@ import pytest
 from pinoise.cli.compare import chosen_seeds
 from pinoise.cli.variadic import spread
 from pinoise.experiments import SUITES
-from pinoise.training.settings import Settings
+from pinoise.training.settings import MLPSettings, Settings
 
 Command = Callable[..., Any]
 
@@ -160,7 +160,7 @@ def test_a_suite_obeys_what_is_asked_for(pinoise: Command, fits: list[Settings])
     asked = ["compare", "--suite", "vectors", "--methods", "fixed", "--seeds", 1, "--json"]
     document = json.loads(pinoise(*asked, "--epochs", 1, "--set", "encoder.hidden=4").out)
     assert document["steps"] is None
-    assert {(settings.training.epochs, settings.encoder.hidden) for settings in fits} == {(1, 4)}
+    assert {(settings.training.epochs, settings.encoder) for settings in fits} == {(1, MLPSettings(hidden=4))}
     pinoise(*asked, "--steps", 6)
     assert fits[-1].training.epochs == 3
 

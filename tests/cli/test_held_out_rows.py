@@ -24,7 +24,7 @@ LABELLED = ["--data", "people.csv", "--label", "group"]
 
 def lines(part: Part | None) -> set[bytes]:
     assert part is not None
-    return {np.asarray(row).tobytes() for row in part.x}
+    return {np.asarray(row).tobytes() for row in np.asarray(part.x)}
 
 
 @pytest.fixture

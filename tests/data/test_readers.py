@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import json
 import statistics
 import tempfile
@@ -12,6 +13,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from PIL import Image
 
 from pinoise.data.preparation import preparation_from_json
 from pinoise.data.preparation.tables import TablePreparation
@@ -267,3 +269,63 @@ def test_a_real_table_survives_being_written_as_csv_and_parquet(real_data: Path,
         names = np.array(again.class_names)[np.asarray(again.train.y)]
         np.testing.assert_array_equal(names, np.array(data.class_names)[y])
         assert "1 column is constant: XAVG" in again.notes
+
+
+def write_images(folder: Path, *names: str) -> Path:
+    for number, name in enumerate(names):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("L", (5, 4), color=10 * number).save(folder / name)
+    return folder
+
+
+def test_a_folder_of_images_is_read_like_a_file(tmp_path: Path) -> None:
+    folder = write_images(tmp_path / "my.photos", "cat/a.png", "dog/b.png", "dog/c.png")
+    data, _ = read_file(str(folder), color="rgb", size=(2, 3))
+    assert (data.name, data.shape, data.class_names) == ("my.photos", (2, 3, 3), ("cat", "dog"))
+    assert np.asarray(data.train.x).max(axis=(1, 2, 3)).tolist() == [0, 10, 20]
+    assert np.asarray(data.train.y).tolist() == [0, 1, 1]
+    later = write_images(tmp_path / "later", "dog/z.png")
+    data, _ = read_file(folder, test=later)
+    assert data.test is not None
+    assert np.asarray(data.test.y).tolist() == [1]
+
+
+def test_options_that_do_not_fit_the_source_are_refused(tmp_path: Path) -> None:
+    folder = write_images(tmp_path / "photos", "cat/a.png", "dog/b.png")
+    (tmp_path / "a.csv").write_text("n,m\n1,2\n3,4\n")
+    with pytest.raises(UserError, match=r"a\.csv is not a folder of images, so size cannot apply"):
+        read_file(tmp_path / "a.csv", size=8)
+    with pytest.raises(UserError, match=r"photos has no named columns, so drop="):
+        read_file(folder, drop=["n"])
+    with pytest.raises(
+        UserError, match=r"photos is a folder of images, whose subfolders are the classes: leave out label"
+    ):
+        read_file(folder, label="class")
+    with pytest.raises(UserError, match="unknown color 'red'"):
+        read_file(folder, color="red")  # type: ignore[arg-type]
+
+
+def test_an_idx_file_is_read_with_the_labels_beside_it(tmp_path: Path) -> None:
+    x = np.arange(24, dtype=np.uint8).reshape(4, 3, 2)
+    images = bytes([0, 0, 8, 3, 0, 0, 0, 4, 0, 0, 0, 3, 0, 0, 0, 2]) + x.tobytes()
+    (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(images))
+    (tmp_path / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(bytes([0, 0, 8, 1, 0, 0, 0, 4, 5, 3, 5, 3])))
+    for path in (tmp_path / "train-images-idx3-ubyte.gz", tmp_path):
+        data, preparation = read_file(path)
+        np.testing.assert_array_equal(data.train.x, x)
+        assert np.asarray(data.train.y).tolist() == [1, 0, 1, 0]
+        assert data.class_names == ("3", "5")
+        np.testing.assert_array_equal(read_prepared(path, preparation).train.x, x)
+
+
+def test_an_unpacked_published_set_is_read_as_such(tmp_path: Path) -> None:
+    rows = np.random.default_rng(0).integers(0, 256, (4, 3074), dtype=np.uint8)
+    rows[:, 1] = [7, 8, 7, 8]
+    for name in ("train.bin", "test.bin"):
+        rows.tofile(tmp_path / name)
+    (tmp_path / "fine_label_names.txt").write_text("".join(f"n{number}\n" for number in range(100)))
+    data, _ = read_file(tmp_path)
+    assert data.train.x.shape == (4, 32, 32, 3)
+    assert np.asarray(data.train.y).tolist() == [7, 8, 7, 8]
+    with pytest.raises(UserError, match="is not a folder of images, so size cannot apply"):
+        read_file(tmp_path, size=8)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import weakref
 from pathlib import Path
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -17,6 +16,7 @@ from pinoise.data.standardizer import Scaling, Standardizer
 RNG = np.random.default_rng(0)
 X = np.where(RNG.random((200, 9)) < 0.4, RNG.normal(size=(200, 9)) + 1e3, 0.0).astype(np.float32)
 ORDER = torch.tensor([7, 0, 199, 7, 31])
+VECTOR_SCALINGS: list[Scaling] = ["auto", "features", "global", "rows"]
 
 
 def mapped(x: np.ndarray, folder: Path) -> np.ndarray:
@@ -25,7 +25,7 @@ def mapped(x: np.ndarray, folder: Path) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-@pytest.mark.parametrize("scaling", get_args(Scaling))
+@pytest.mark.parametrize("scaling", VECTOR_SCALINGS)
 def test_memory_a_mapped_file_and_a_sparse_matrix_agree_to_the_bit(
     scaling: Scaling, dtype: torch.dtype, tmp_path: Path
 ) -> None:
@@ -44,7 +44,7 @@ def test_memory_a_mapped_file_and_a_sparse_matrix_agree_to_the_bit(
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize("source", ["uint8", "int64", "float32", "float64"])
-@pytest.mark.parametrize("scaling", get_args(Scaling))
+@pytest.mark.parametrize("scaling", VECTOR_SCALINGS)
 def test_rows_come_in_the_order_asked_for_and_in_the_type_asked_for(
     scaling: Scaling, source: str, dtype: torch.dtype
 ) -> None:
@@ -70,7 +70,7 @@ def test_dead_features_are_zero_in_later_rows() -> None:
         assert make_rows(later, standardizer)[torch.tensor([0])].tolist() == [[0.0, 0.0]]
 
 
-@pytest.mark.parametrize("scaling", get_args(Scaling))
+@pytest.mark.parametrize("scaling", VECTOR_SCALINGS)
 def test_rows_standardised_in_chunks_are_the_same(scaling: Scaling, monkeypatch: pytest.MonkeyPatch) -> None:
     standardizer = Standardizer.fit(X, scaling=scaling)
     whole = make_rows(X, standardizer)[torch.arange(200)]
@@ -78,7 +78,7 @@ def test_rows_standardised_in_chunks_are_the_same(scaling: Scaling, monkeypatch:
     assert torch.equal(make_rows(X, standardizer)[torch.arange(200)], whole)
 
 
-@pytest.mark.parametrize("scaling", get_args(Scaling))
+@pytest.mark.parametrize("scaling", VECTOR_SCALINGS)
 def test_the_samples_given_are_not_changed(scaling: Scaling) -> None:
     x = X.astype(np.float64)
     for given in (x, sp.csr_array(x)):
@@ -129,3 +129,14 @@ def test_text_in_memory_and_as_a_sparse_matrix_gives_the_same_batches(real_data:
     assert standardizer.unit_rows
     order = torch.randperm(len(dense))[:512]
     assert torch.equal(make_rows(dense, standardizer)[order], make_rows(sparse, standardizer)[order])
+
+
+@pytest.mark.parametrize("shape", [(4, 5), (4, 5, 3), (3, 5, 4)])
+def test_images_are_kept_in_bytes_and_come_with_channels_first(shape: tuple[int, ...], tmp_path: Path) -> None:
+    x = RNG.integers(0, 256, size=(20, *shape)).astype(np.uint8)
+    standardizer = Standardizer.fit(x, scaling="channels")
+    rows = torch.tensor([3, 0, 19])
+    for images in (x, mapped(x, tmp_path)):
+        got = make_rows(images, standardizer)[rows]
+        assert got.is_contiguous()
+        np.testing.assert_allclose(got.numpy(), standardizer.apply(x)[rows.numpy()], atol=1e-5)

@@ -6,8 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from PIL import Image
 
-from pinoise.data.preparation import ArrayPreparation, TablePreparation
+from pinoise.data.images.files import ImageFiles
+from pinoise.data.preparation import ArrayPreparation, ImagePreparation, TablePreparation
 from pinoise.data.source import fingerprint, fingerprint_parts, is_name, open_for_training, open_source
 from pinoise.data.splitting import split, stratified_rows
 from pinoise.errors import UserError
@@ -173,3 +175,28 @@ def test_a_change_in_either_part_changes_the_fingerprint_of_both() -> None:
         x[5, 2] += 1e-3
         seen.add(fingerprint_parts(replace(data, **{part: replace(getattr(data, part), x=x)})))
     assert len(seen) == 4
+
+
+def test_a_folder_of_images_is_opened_with_its_options_and_held_out_rows_stay_files(tmp_path: Path) -> None:
+    for number in range(20):
+        path = tmp_path / "photos" / "ab"[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (6, 8), color=(number, 0, 0)).save(path)
+    source = str(tmp_path / "photos")
+    data, preparation = open_for_training(source, size=4, color="gray", rows=10)
+    assert isinstance(preparation, ImagePreparation)
+    assert data.test is not None
+    assert isinstance(data.train.x, ImageFiles)
+    assert isinstance(data.test.x, ImageFiles)
+    assert (data.train.x.shape, data.test.x.shape) == ((10, 4, 4), (4, 4, 4))
+    kept, _ = open_for_training(source, size=4, color="gray", rows=10, cache=tmp_path / "cache")
+    assert fingerprint_parts(kept) == fingerprint_parts(data)
+    with pytest.raises(UserError, match=r"the data set 'wine' is not a folder of images, so size cannot apply"):
+        open_source("wine", size=4)
+
+
+def test_images_that_are_all_the_same_are_refused(tmp_path: Path) -> None:
+    for number in range(3):
+        Image.new("L", (3, 3), color=7).save(tmp_path / f"{number}.png")
+    with pytest.raises(UserError, match=r"all 3 rows of .* are the same"):
+        open_source(str(tmp_path))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import tracemalloc
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,7 +87,7 @@ def test_chunks_of_a_mapped_file_give_what_the_whole_array_gives(
     np.testing.assert_allclose(chunked.scale, whole.scale, rtol=1e-12)
 
 
-@pytest.mark.parametrize("scaling", get_args(Scaling))
+@pytest.mark.parametrize("scaling", ["auto", *SCALINGS])
 @given(
     x=hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=3, max_side=6), elements=st.floats(-1e6, 1e6)),
 )
@@ -174,7 +174,7 @@ def untidy(x: np.ndarray) -> sp.csr_array:
     return sp.csr_array((entries[order], np.tile(columns, 2)[order], indptr), shape=x.shape)
 
 
-@pytest.mark.parametrize("scaling", get_args(Scaling))
+@pytest.mark.parametrize("scaling", ["auto", *SCALINGS])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_dense_sparse_and_mapped_samples_teach_the_same(
     dtype: str, scaling: Scaling, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -323,14 +323,14 @@ def test_mean_and_scale_alone_mean_scaling_by_features() -> None:
     np.testing.assert_array_equal(alone.apply(x), fitted.apply(x))
 
 
-@pytest.mark.parametrize("scaling", get_args(Scaling))
+@pytest.mark.parametrize("scaling", ["auto", *SCALINGS])
 def test_a_wide_sparse_matrix_is_never_made_dense(scaling: Scaling) -> None:
     values, rows, columns = RNG.random(10_000), RNG.integers(5000, size=10_000), RNG.integers(20_000, size=10_000)
     x = sp.csr_array((values, (rows, columns)), shape=(5000, 20_000))  # 800 MB if dense
     assert peak_memory(x, scaling) < 8e6
 
 
-@pytest.mark.parametrize("scaling", get_args(Scaling))
+@pytest.mark.parametrize("scaling", ["auto", *SCALINGS])
 def test_a_mapped_file_is_read_in_chunks(scaling: Scaling, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     np.save(tmp_path / "x.npy", RNG.poisson(0.08, size=(2000, 500)).astype(np.float32))  # 4 MB
     monkeypatch.setattr(dataset, "CHUNK_VALUES", 500 * 20)
@@ -384,3 +384,54 @@ def test_counts_with_one_common_word_are_a_text(sparse: bool) -> None:
     counts = random.poisson(0.05, size=(400, 200)).astype(np.float64)
     counts[:, 0] = random.poisson(2, size=400)
     assert auto_scaling(sp.csr_array(counts) if sparse else counts) == "rows"
+
+
+def images(shape: tuple[int, ...]) -> np.ndarray:
+    """Pixels whose channels have different means, some of which never vary."""
+    x = np.random.default_rng(1).integers(0, 200, size=(30, *shape)).astype(np.uint8)
+    x[:, 0] = 7
+    return x
+
+
+@pytest.mark.parametrize(("shape", "axes"), [((6, 5), (0, 1, 2)), ((6, 5, 3), (0, 1, 2)), ((6, 5, 12), (0, 1, 2))])
+def test_channels_have_one_centre_and_one_scale_each(shape: tuple[int, ...], axes: tuple[int, ...]) -> None:
+    x = images(shape)
+    found = Standardizer.fit(x, scaling="channels")
+    channels = shape[2] if len(shape) == 3 else 1
+    assert found.shape == (channels, 6, 5)
+    last = x.reshape(30, 6, 5, channels).astype(np.float64)
+    for channel in range(channels):
+        np.testing.assert_allclose(found.mean[channel], last[..., channel].mean())
+        np.testing.assert_allclose(found.scale[channel], last[..., channel].std())
+        np.testing.assert_allclose(found.deviation[channel], last[..., channel].std(axis=0) / last[..., channel].std())
+    assert not found.deviation[:, 0].any()  # a row of pixels that never vary gets no noise
+    np.testing.assert_allclose(found.undo(found.apply(x)), x, atol=1e-9)
+    assert found.white == 255
+
+
+def test_an_image_is_known_by_its_shape() -> None:
+    found = Standardizer.fit(images((6, 5, 3)), scaling="channels")
+    assert found.fits((6, 5, 3))
+    assert not any(found.fits(shape) for shape in [(6, 5), (5, 6, 3), (3, 6, 5), (90,), (6, 5, 1)])
+
+
+@pytest.mark.parametrize(
+    ("x", "white"),
+    [(np.zeros((2, 3, 3)), 1.0), (np.full((2, 3, 3), 200.0), 255.0), (np.zeros((2, 3, 3), np.uint16), 65535.0)],
+)
+def test_white_follows_from_the_type_or_the_values(x: np.ndarray, white: float) -> None:
+    assert Standardizer.fit(x, scaling="channels").white == white
+
+
+def test_vectors_have_no_channels() -> None:
+    with pytest.raises(UserError, match=r"samples have the shape \(4,\): images are"):
+        Standardizer.fit(np.zeros((3, 4)), scaling="channels")
+
+
+def test_channels_are_exact_whatever_the_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    x = images((6, 5, 3))
+    whole = Standardizer.fit(x, scaling="channels")
+    monkeypatch.setattr(dataset, "CHUNK_VALUES", 200)
+    chunked = Standardizer.fit(x, scaling="channels")
+    for name in ("mean", "scale", "deviation"):
+        np.testing.assert_array_equal(getattr(chunked, name), getattr(whole, name))

@@ -30,7 +30,7 @@ from pinoise.experiments import (
     plan,
     summarise,
 )
-from pinoise.training.settings import Settings
+from pinoise.training.settings import Settings, SimCLSettings
 
 SMALL: dict[str, Any] = {
     "encoder": {"hidden": 16, "out_features": 8},
@@ -264,7 +264,9 @@ def test_a_plan_finds_mistakes_before_any_work() -> None:
         plan(["raw", "fixed-2"], [0], settings={"noise": {"initial_scale": 1}})
     with pytest.raises(UserError, match=r"method.temperature is what makes method 'pinda-paper'"):
         plan(["pinda-paper"], [0], settings={"method": {"temperature": 0.5}})
-    assert plan(["simcl"], [4], settings={"method": {"temperature": 0.3}})["simcl", 4].method.temperature == 0.3
+    assert plan(["simcl"], [4], settings={"method": {"temperature": 0.3}})["simcl", 4].method == SimCLSettings(
+        temperature=0.3
+    )
     assert plan(["pinda"], [0], settings={"objective": {"weight": 2}})["pinda", 0].objective.name == "supported"
 
 

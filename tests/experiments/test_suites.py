@@ -27,7 +27,7 @@ def numbered(train: int, test: int) -> Dataset:
 
 
 def dense(x: Samples) -> np.ndarray:
-    return x.toarray() if isinstance(x, sp.csr_array) else x
+    return x.toarray() if isinstance(x, sp.csr_array) else np.asarray(x)
 
 
 @pytest.mark.parametrize("name", SUITES)

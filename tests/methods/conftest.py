@@ -1,4 +1,4 @@
-"""A slow NT-Xent in plain Python, and small networks, against which the methods are measured."""
+"""A slow cosine and NT-Xent in plain Python, and small networks, against which the methods are measured."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from pinoise.networks import MLPEncoder, ProjectionHead
 
+SlowCosine = Callable[[np.ndarray, np.ndarray], float]
 SlowLoss = Callable[[np.ndarray, np.ndarray, float], list[float]]
 Network = Callable[[np.ndarray], np.ndarray]
 
@@ -39,6 +40,12 @@ def _slow_nt_xent(first: np.ndarray, second: np.ndarray, temperature: float) -> 
 
 
 @pytest.fixture
+def slow_cosine() -> SlowCosine:
+    """The cosine of two vectors, one entry at a time, in float64."""
+    return _cosine
+
+
+@pytest.fixture
 def slow_nt_xent() -> SlowLoss:
     """ℓ of every sample, one pair of views at a time, in float64."""
     return _slow_nt_xent
@@ -54,6 +61,12 @@ def encoder() -> nn.Module:
 def head() -> nn.Module:
     torch.manual_seed(1)
     return ProjectionHead(5, hidden=16, out_features=3).double()
+
+
+@pytest.fixture
+def predictor() -> nn.Module:
+    torch.manual_seed(2)
+    return ProjectionHead(3, hidden=16, out_features=3).double()
 
 
 @pytest.fixture

@@ -240,7 +240,7 @@ def test_the_bank_of_neighbours_is_a_sample_of_many_rows(
 ) -> None:
     _, whole, rows = problem()
     assert torch.equal(whole.noise.support.bank, rows[torch.arange(300)])
-    monkeypatch.setattr("pinoise.training.build.SUPPORT_ROWS", 70)
+    monkeypatch.setattr("pinoise.training.build.noise.SUPPORT_ROWS", 70)
     _, model, rows = problem()
     support = model.noise.support
     assert (support.rows, support.k, len(support.bank)) == (300, 10, 70)
@@ -301,7 +301,7 @@ def test_the_bank_of_scarf_holds_training_rows(problem: Problem) -> None:
 def test_noise_is_restored_from_its_tensors(
     problem: Problem, digits: np.ndarray, objective: str, rows_of_bank: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pinoise.training.build.SUPPORT_ROWS", rows_of_bank)
+    monkeypatch.setattr("pinoise.training.build.noise.SUPPORT_ROWS", rows_of_bank)
     settings, model, rows = problem(objective=objective, noise={"hidden": 8})
     for parameter in model.noise.parameters():
         parameter.data += 0.1 * torch.randn_like(parameter)
@@ -325,7 +325,7 @@ def test_tensors_of_other_noise_do_not_fit(problem: Problem, digits: np.ndarray)
 
 
 def test_networks_that_cannot_fit_in_memory_are_refused_at_once(problem: Problem) -> None:
-    with pytest.raises(UserError, match=r"need about \d+ GB and this machine has \d+: make the hidden layers narrower"):
+    with pytest.raises(UserError, match=r"need about \d+ GB and this machine has \d+: make them narrower"):
         problem(encoder={"hidden": 65_536}, objective="paper", noise={"hidden": 65_536, "mean": "learned"})
 
 

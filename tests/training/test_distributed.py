@@ -18,7 +18,7 @@ from sklearn.datasets import load_digits
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.noise import module
-from pinoise.training import build
+from pinoise.training.build import noise as build_noise_module
 from pinoise.training.device import any_process, make_fabric, mean_over_processes, on_first
 from pinoise.training.files import read_tensors
 from pinoise.training.fit import seeded_model
@@ -51,11 +51,11 @@ def problem(*, bank: int = 4096) -> tuple[Settings, ContrastiveModel, Rows]:
     x = load_digits().data[:N_ROWS]
     standardizer = Standardizer.fit(x)
     rows = make_rows(x, standardizer)
-    build.SUPPORT_ROWS, rows_before = bank, build.SUPPORT_ROWS
+    build_noise_module.SUPPORT_ROWS, rows_before = bank, build_noise_module.SUPPORT_ROWS
     try:
         return settings, seeded_model(settings, standardizer, rows), rows
     finally:
-        build.SUPPORT_ROWS = rows_before
+        build_noise_module.SUPPORT_ROWS = rows_before
 
 
 def torchrun(*arguments: str, processes: int = 2) -> subprocess.Popen[str]:

@@ -77,7 +77,7 @@ def draws(noise: PiNoise, x: torch.Tensor) -> torch.Tensor:
 def test_noise_and_embedding_of_a_folder_are_those_that_were_trained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], bank: int
 ) -> None:
-    monkeypatch.setattr("pinoise.training.build.SUPPORT_ROWS", bank)
+    monkeypatch.setattr("pinoise.training.build.noise.SUPPORT_ROWS", bank)
     monkeypatch.setattr("pinoise.noise.module.REFRESH_EVERY", 3)
     trained = Trained(tmp_path / "run", monkeypatch, changes)
     run, model = trained.run, trained.model

@@ -168,8 +168,8 @@ def test_neighbours_that_change_between_a_checkpoint_and_the_end_are_the_same_af
     problem: Problem, tmp_path: Path, bank: int, table: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pinoise.noise.module.REFRESH_EVERY", 3)
-    monkeypatch.setattr("pinoise.training.build.SUPPORT_ROWS", bank)
-    monkeypatch.setattr("pinoise.training.build.TABLE_ROWS", table)
+    monkeypatch.setattr("pinoise.training.build.noise.SUPPORT_ROWS", bank)
+    monkeypatch.setattr("pinoise.training.build.noise.TABLE_ROWS", table)
     changes = {"training": {"noise_learning_rate": 0.2}}
     seen = metrics_seen(monkeypatch)
     settings, whole, rows = problem(**changes)
@@ -345,10 +345,10 @@ def test_weights_that_the_last_update_broke_are_not_saved(
     problem: Problem, tmp_path: Path, breaks_at: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings, model, rows = problem(training={"checkpoint_every": 4})
-    steps = iter(range(1, 9))
 
-    def after_step() -> None:
-        if next(steps) == breaks_at:
+    def after_step(step: int, steps: int) -> None:
+        assert steps == 8
+        if step + 1 == breaks_at:
             next(model.method.parameters()).data.view(-1)[0] = torch.nan
 
     monkeypatch.setattr(model, "after_step", after_step)
@@ -363,7 +363,7 @@ def test_weights_that_the_last_update_broke_are_not_saved(
 
 def test_weights_that_the_last_update_broke_are_not_returned(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     settings, model, rows = problem(training={"epochs": 1, "batch_size": 300})
-    monkeypatch.setattr(model, "after_step", lambda: next(model.method.parameters()).data.fill_(torch.inf))
+    monkeypatch.setattr(model, "after_step", lambda *_: next(model.method.parameters()).data.fill_(torch.inf))
     with pytest.raises(DivergedError, match="by step 1"):
         train(model, rows, settings.training, fabric=fabric(), reporter=Quiet())
 

@@ -37,7 +37,10 @@ def test_a_section_without_a_name_keeps_the_default_name() -> None:
 @pytest.mark.parametrize(
     ("assignments", "sentence"),
     [
-        (["method=simclrr"], "setting 'method' is 'simclrr': did you mean 'simclr'? Allowed: simclr, simcl, clae."),
+        (
+            ["method=simclrr"],
+            "setting 'method' is 'simclrr': did you mean 'simclr'? Allowed: simclr, simcl, clae, moco, ",
+        ),
         (["method.temprature=3"], "unknown setting 'method.temprature': did you mean 'method.temperature'?"),
         (["method=clae", "method.wight=3"], "unknown setting 'method.wight': did you mean 'method.weight'?"),
         (["training.epochs=0"], "setting 'training.epochs' is 0: input should be greater than or equal to 1."),
@@ -45,7 +48,7 @@ def test_a_section_without_a_name_keeps_the_default_name() -> None:
             ["training.batch_size=-4"],
             "setting 'training.batch_size' is -4: input should be greater than or equal to 2.",
         ),
-        (["noise.generator=mpl"], "did you mean 'mlp'? Allowed: auto, global, mlp, shared."),
+        (["noise.generator=mpl"], "did you mean 'mlp'? Allowed: auto, global, mlp, shared, resnet18, resnet50, unet."),
         (["encoder.out_features=1000000000"], "input should be less than or equal to 65536."),
         (["views.augmentations=[scraf]"], "did you mean 'scarf'?"),
         (
@@ -62,8 +65,8 @@ def test_a_section_without_a_name_keeps_the_default_name() -> None:
             "did you mean 'supported'? Allowed: supported, paper, fixed, adversarial, information",
         ),
         (["objective=information", "objective.draws=1"], "setting 'objective.draws' is 1"),
-        (["embedding=joint"], "setting 'embedding' is 'joint': did you mean 'joined'? Allowed: joined, learned."),
-        (["data.scaling=global_"], "did you mean 'global'? Allowed: auto, features, global, rows."),
+        (["embedding=joint"], "setting 'embedding' is 'joint': did you mean 'joined'? Allowed: joined, learned, auto."),
+        (["data.scaling=global_"], "did you mean 'global'? Allowed: auto, features, global, rows, channels."),
         (["noise.positive=exp"], "setting 'noise.positive' is 'exp'. Allowed: softplus, abs, fixed-entropy, auto."),
         (["views.noise=neighbour"], "setting 'views.noise' is 'neighbour': did you mean 'neighbours'?"),
         (["views.augmentations=[viewmaker]"], "is 'viewmaker'"),

@@ -8,21 +8,29 @@ from pydantic import ValidationError
 
 from pinoise import PiNDA
 from pinoise.errors import UserError
-from pinoise.methods import CLAE, SimCL, SimCLR
-from pinoise.networks import EMBEDDINGS
+from pinoise.methods import BYOL, CLAE, DINO, MemoryBank, MoCo, SimCL, SimCLR, SimSiam
+from pinoise.networks import EMBEDDINGS, ENCODERS, PrototypeHead, ResNet, ViT
 from pinoise.noise import GENERATORS, Supported
 from pinoise.noise.support import NEIGHBOURS
 from pinoise.training.parse import parse_settings
 from pinoise.training.settings import (
     AdversarialSettings,
+    DINOSettings,
+    EncoderSettings,
     InformationSettings,
     MethodSettings,
+    MLPSettings,
     NeighbourSettings,
     NoiseSettings,
     NoiseViewSettings,
     ObjectiveSettings,
+    ResNet18Settings,
+    ResNet50Settings,
     Settings,
+    SimCLRSettings,
     SupportedSettings,
+    ViTSettings,
+    embedding_of,
     names_in,
     noise_defaults,
 )
@@ -32,8 +40,9 @@ def test_the_default_is_noise_along_the_data_and_a_joined_embedding() -> None:
     settings = Settings()
     assert isinstance(settings.objective, SupportedSettings)
     assert min(settings.objective.weight, settings.objective.neighbours) > 0
-    assert settings.embedding == "joined"
-    assert settings.method.temperature == 0.5
+    assert embedding_of(settings) == "joined"
+    assert settings.method == SimCLRSettings(temperature=0.5)
+    assert settings.encoder == MLPSettings()
     assert settings.data.scaling == "auto"
     assert (settings.noise.generator, settings.noise.positive, settings.noise.initial_scale) == ("auto", "auto", None)
 
@@ -44,16 +53,23 @@ def default(function: Any, name: str) -> Any:
 
 def test_settings_modules_and_the_estimator_have_the_same_defaults() -> None:
     settings = Settings()
-    for name, method in {"simclr": SimCLR, "simcl": SimCL, "clae": CLAE}.items():
+    methods = (SimCLR, SimCL, CLAE, MoCo, MemoryBank, BYOL, SimSiam, DINO)
+    for name, method in zip(names_in(MethodSettings), methods, strict=True):
         chosen = parse_settings({"method": name}).method
-        for key, value in chosen.model_dump(exclude={"name"}).items():
+        assert chosen.name == method.__name__.lower()
+        for key, value in chosen.model_dump(exclude={"name", "prototypes"}).items():
             assert default(method, key) == value, (name, key)
+    assert default(PrototypeHead, "prototypes") == DINOSettings().prototypes
+    for resnet in (ResNet18Settings(), ResNet50Settings()):
+        assert (default(ResNet, "width"), default(ResNet, "stem")) == (resnet.width, resnet.stem)
+    for key, value in ViTSettings().model_dump(exclude={"name"}).items():
+        assert default(ViT, key) == value, key
     assert default(Supported, "weight") == SupportedSettings().weight
     assert SupportedSettings().neighbours == NeighbourSettings().k == NEIGHBOURS
     for parameter, value in {
-        "n_components": settings.encoder.out_features,
-        "embedding": settings.embedding,
-        "hidden": settings.encoder.hidden,
+        "n_components": MLPSettings().out_features,
+        "embedding": embedding_of(settings),
+        "hidden": MLPSettings().hidden,
         "method": settings.method.name,
         "objective": settings.objective.name,
         "distribution": settings.noise.distribution,
@@ -68,7 +84,7 @@ def test_settings_modules_and_the_estimator_have_the_same_defaults() -> None:
         "batch_size": settings.training.batch_size,
         "learning_rate": settings.training.learning_rate,
         "noise_learning_rate": settings.training.noise_learning_rate,
-        "temperature": settings.method.temperature,
+        "temperature": None,
         "device": settings.training.device,
     }.items():
         assert default(PiNDA, parameter) == value, parameter
@@ -91,7 +107,8 @@ def test_what_is_given_is_kept_and_what_is_auto_follows_the_objective(
 
 
 def test_names_are_those_of_the_sections() -> None:
-    assert names_in(MethodSettings) == ("simclr", "simcl", "clae")
+    assert names_in(MethodSettings) == ("simclr", "simcl", "clae", "moco", "memorybank", "byol", "simsiam", "dino")
+    assert names_in(EncoderSettings) == (*ENCODERS, "module")
     assert names_in(ObjectiveSettings) == ("supported", "paper", "fixed", "adversarial", "information")
     assert {"pi", "none", "neighbours", "viewmaker"} < set(names_in(NoiseViewSettings))
     for name in names_in(ObjectiveSettings):
@@ -101,7 +118,15 @@ def test_names_are_those_of_the_sections() -> None:
         assert parse_settings({"views": {"noise": name}, "objective": objective}).views.noise.name == name
     with pytest.raises(UserError, match="'viewmaker' learns against the encoder"):
         parse_settings({"views": {"noise": "viewmaker"}})
-    assert get_args(Settings.model_fields["embedding"].annotation) == EMBEDDINGS
+    assert set(names_of(Settings, "embedding")) == {*EMBEDDINGS, "auto"}
+    assert set(names_of(NoiseSettings, "generator")) == {*GENERATORS, "auto"} - {"constant"}
+
+
+def names_of(section: Any, field: str) -> list[str]:
+    """The names in a field that is a Literal, or several of them."""
+    annotation = section.model_fields[field].annotation
+    inner = get_args(annotation)
+    return [name for part in inner for name in (get_args(part) or (part,))]
 
 
 def test_options_of_every_objective_are_its_own() -> None:

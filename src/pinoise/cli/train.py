@@ -29,15 +29,21 @@ if TYPE_CHECKING:
 def train(
     data: Annotated[
         str | None,
-        typer.Option("--data", help="A data set of the catalogue, or a file (.csv .parquet .npy .npz .svm)."),
+        typer.Option(
+            "--data", help="A data set of the catalogue, a file (.csv .parquet .npy .npz .svm), or a folder of images."
+        ),
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="The run folder to make.")] = None,
     label: LabelOption = None,
     resume: Annotated[Path | None, typer.Option("--resume", help="Go on with this run folder.")] = None,
     config: Annotated[Path | None, typer.Option("--config", help="Settings from a YAML file, under the flags.")] = None,
-    method: Annotated[str | None, typer.Option(help="simclr, simcl or clae.")] = None,
-    encoder: Annotated[str | None, typer.Option(help="mlp.")] = None,
-    generator: Annotated[str | None, typer.Option(help="auto, global, mlp or shared.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="simclr, moco, byol, simsiam, dino, memorybank, simcl or clae.")
+    ] = None,
+    encoder: Annotated[str | None, typer.Option(help="mlp, or for images resnet18, resnet50 or vit.")] = None,
+    generator: Annotated[
+        str | None, typer.Option(help="auto, global, mlp, shared, or for images resnet18, resnet50 or unet.")
+    ] = None,
     distribution: Annotated[str | None, typer.Option(help="gaussian or uniform.")] = None,
     mean: Annotated[str | None, typer.Option(help="zero or learned.")] = None,
     objective: Annotated[str | None, typer.Option(help="supported, paper, fixed, adversarial or information.")] = None,
@@ -45,7 +51,11 @@ def train(
         str | None, typer.Option(help="auto, identity-noise, noise-noise, sampled, compose or identity.")
     ] = None,
     augment: Annotated[
-        list[str] | None, typer.Option(help="identity, gaussian, scarf, vime, dacl, modals or neighbours; repeatable.")
+        list[str] | None,
+        typer.Option(
+            help="identity, gaussian, scarf, vime, dacl, modals or neighbours, and for images simclr, byol, crop or "
+            "background; repeatable."
+        ),
     ] = None,
     epochs: EpochsOption = None,
     batch_size: BatchOption = None,

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-Samples = np.ndarray | sp.csr_array
-"""Samples as rows: an array of shape (n, *shape) or a sparse matrix of shape (n, d)."""
+from pinoise.data.images.files import ImageFiles
+
+Samples = np.ndarray | sp.csr_array | ImageFiles
+"""Samples as rows: an array of shape (n, *shape), a sparse matrix of shape (n, d), or image files that are decoded to
+such an array when they are indexed."""
 
 Labels = npt.NDArray[np.int64]
 """Class numbers from 0, one per row."""
@@ -31,9 +33,9 @@ class Part:
         return int(self.x.shape[0])
 
     def take(self, rows: npt.NDArray[np.int64]) -> Part:
-        """Return the given rows, in the given order; those of a mapped file are read into memory."""
+        """Return the given rows, in the given order; those of a mapped file are read into memory, images are not."""
         return Part(
-            x=self.x[rows],
+            x=self.x.take(rows) if isinstance(self.x, ImageFiles) else self.x[rows],
             y=None if self.y is None else self.y[rows],
             groups=None if self.groups is None else self.groups[rows],
         )
@@ -76,12 +78,13 @@ class Dataset:
         return replace(self, train=self.train.take(chosen))
 
 
-def row_slices(x: npt.NDArray[Any]) -> Iterator[slice]:
+def row_slices(x: Samples) -> Iterator[slice]:
     """Yield slices of rows that together cover an array, each of a bounded number of values.
 
     >>> list(row_slices(np.zeros((5_000_000, 1))))
     [slice(0, 4194304, None), slice(4194304, 5000000, None)]
     """
     step = max(1, CHUNK_VALUES // max(1, int(np.prod(x.shape[1:]))))
-    for start in range(0, len(x), step):
-        yield slice(start, min(start + step, len(x)))
+    rows = int(x.shape[0])
+    for start in range(0, rows, step):
+        yield slice(start, min(start + step, rows))

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from pinoise.data.dataset import Dataset, Samples
 from pinoise.data.formats.raw import Array, RawArrays, RawPart
 from pinoise.data.preparation.arrays import ArrayPreparation, learn_arrays
+from pinoise.data.preparation.images import ImagePreparation
 from pinoise.data.preparation.kinds import Preparation, refuse_table_options, wrong_kind
 from pinoise.data.preparation.labels import label_array, learn_labels
 from pinoise.data.preparation.learning import MAX_CATEGORIES, learn_table
@@ -67,6 +68,8 @@ def from_arrays_prepared(
     """Return later samples in memory, read as ``preparation`` says; ``labelled=False`` leaves labels unread."""
     if is_table(X) != isinstance(preparation, TablePreparation):
         raise wrong_kind(preparation, name)
+    if isinstance(preparation, ImagePreparation):
+        preparation = preparation.arrays
     if isinstance(preparation, ArrayPreparation):
         return preparation.apply(_raw(X, y, name), name=name, labelled=labelled, where=name)
     return prepared_table(

@@ -1,4 +1,4 @@
-"""From the name of a file to a data set, whatever the format."""
+"""From the name of a file or folder to a data set, whatever the format."""
 
 from __future__ import annotations
 
@@ -8,12 +8,17 @@ from pathlib import Path
 
 from pinoise.data.dataset import Dataset
 from pinoise.data.formats.arrays import read_npy, read_npz
-from pinoise.data.formats.extensions import COMPRESSED, existing_file, file_format
+from pinoise.data.formats.extensions import COMPRESSED, existing_path, file_format
+from pinoise.data.formats.idx import read_idx_samples
+from pinoise.data.formats.published import published_reader
 from pinoise.data.formats.raw import RawArrays
 from pinoise.data.formats.svmlight import read_svmlight
 from pinoise.data.formats.tables import TableFile, read_csv, read_parquet
+from pinoise.data.images.options import Color, Corrupt, ImageOptions, ImageSize, refuse_image_options
+from pinoise.data.images.reading import read_image_folder
 from pinoise.data.preparation.arrays import ArrayPreparation, learn_arrays
-from pinoise.data.preparation.kinds import Preparation, refuse_table_options, wrong_kind
+from pinoise.data.preparation.images import ImagePreparation, learn_images
+from pinoise.data.preparation.kinds import Preparation, image_preparation, refuse_table_options, wrong_kind
 from pinoise.data.preparation.learning import MAX_CATEGORIES, learn_table
 from pinoise.data.preparation.tables import MissingPolicy, TablePreparation, prepared_table
 from pinoise.errors import UserError
@@ -28,8 +33,13 @@ def read_file(
     drop: Sequence[str] = (),
     missing: MissingPolicy = "median",
     max_categories: int = MAX_CATEGORIES,
+    size: ImageSize | None = None,
+    color: Color = "auto",
+    corrupt: Corrupt = "refuse",
+    cache: str | Path | None = None,
+    progress: bool = False,
 ) -> tuple[Dataset, Preparation]:
-    """Read a training file, and return it with the preparation that reads later files the same way.
+    """Read a training file or folder, and return it with the preparation that reads later ones the same way.
 
     CSV and Parquet: numbers are features, text and truth values become one feature ``column=value`` for each of
     their values, and so do the columns in ``categorical``. The columns in ``drop`` are left out. Missing numbers
@@ -38,7 +48,14 @@ def read_file(
     done is told in the data set's notes. ``label`` is a column's name or number.
 
     ``.npz`` holds ``X_train, y_train, X_test, y_test``, or ``X, y``, or one array, or a sparse matrix. ``.npy`` is
-    not read into memory. Text with ``index:value`` pairs is svmlight's format.
+    not read into memory. Text with ``index:value`` pairs is svmlight's format. IDX files are those of MNIST.
+
+    A folder holds images: directly, or in subfolders that are their classes, or in ``train`` and ``test`` or ``val``
+    with either. ``size`` is the height and width, or one number for both, that images are scaled and cropped to.
+    ``color`` is ``gray``, ``rgb``, or ``auto`` for colour where any image has it. ``corrupt`` files are refused by
+    name, or with ``skip`` left out and counted in a note. Images are decoded whenever they are asked for, unless
+    ``cache`` names a folder where they are kept decoded. ``progress`` shows bars meanwhile. A folder with the unpacked
+    files of MNIST, Fashion-MNIST, CIFAR-10, CIFAR-100 or STL-10 is read as such.
 
     ``test`` is a second file, read as the first one, that becomes the test part.
 
@@ -50,9 +67,11 @@ def read_file(
     >>> data.feature_names, data.notes
     (('age', 'town=Oslo', 'town=Rome'), ('filled 1 missing value in 1 column with its median: age',))
     """
-    path = existing_file(path)
+    path = existing_path(path)
     data: Dataset
     preparation: Preparation
+    if not _is_image_folder(path):
+        refuse_image_options(size, color, corrupt, cache, where=str(path))
     if _is_table(path):
         file = _read_table(path, text=categorical)
         preparation, notes = learn_table(
@@ -65,6 +84,15 @@ def read_file(
             where=str(path),
         )
         data = prepared_table(file.table, preparation, name=_stem(path), where=str(path), notes=(*file.notes, *notes))
+    elif _is_image_folder(path):
+        refuse_table_options(categorical, drop, where=str(path))
+        if label is not None:
+            raise UserError(
+                f"{path} is a folder of images, whose subfolders are the classes: leave out label={label!r}."
+            )
+        options = ImageOptions.checked(size=size, color=color, corrupt=corrupt)
+        content = read_image_folder(path, options, cache=None if cache is None else Path(cache), progress=progress)
+        data, preparation = learn_images(content, options, name=_stem(path), where=str(path))
     else:
         refuse_table_options(categorical, drop, where=str(path))
         data, preparation = learn_arrays(_read_arrays(path), name=_stem(path), where=str(path), label=label)
@@ -79,14 +107,29 @@ def read_file(
     return replace(data, test=held_out.train, notes=data.notes + told), preparation
 
 
-def read_prepared(path: str | Path, preparation: Preparation, *, labelled: bool = True) -> Dataset:
-    """Read a later file exactly as the training file was read.
+def read_prepared(
+    path: str | Path,
+    preparation: Preparation,
+    *,
+    labelled: bool = True,
+    cache: str | Path | None = None,
+    progress: bool = False,
+) -> Dataset:
+    """Read a later file or folder exactly as the training one was read.
 
-    Its labels may be absent; ``labelled=False`` leaves them unread, whatever they are.
+    Its labels may be absent; ``labelled=False`` leaves them unread, whatever they are. ``cache`` and ``progress`` are
+    those of ``read_file``.
     """
-    path = existing_file(path)
+    path = existing_path(path)
+    if _is_image_folder(path):
+        images = image_preparation(preparation, str(path))
+        kept = None if cache is None else Path(cache)
+        content = read_image_folder(path, images.options, cache=kept, progress=progress)
+        return images.apply(content, name=_stem(path), labelled=labelled, where=str(path))
     if _is_table(path) != isinstance(preparation, TablePreparation):
         raise wrong_kind(preparation, str(path))
+    if isinstance(preparation, ImagePreparation):
+        preparation = preparation.arrays
     if isinstance(preparation, ArrayPreparation):
         raw = _read_arrays(path, preparation)
         return preparation.apply(raw, name=_stem(path), labelled=labelled, where=str(path))
@@ -97,7 +140,11 @@ def read_prepared(path: str | Path, preparation: Preparation, *, labelled: bool 
 
 
 def _is_table(path: Path) -> bool:
-    return file_format(path) in ("csv", "parquet")
+    return not path.is_dir() and file_format(path) in ("csv", "parquet")
+
+
+def _is_image_folder(path: Path) -> bool:
+    return path.is_dir() and published_reader(path) is None
 
 
 def _read_table(path: Path, *, text: Sequence[str]) -> TableFile:
@@ -105,7 +152,12 @@ def _read_table(path: Path, *, text: Sequence[str]) -> TableFile:
 
 
 def _read_arrays(path: Path, preparation: ArrayPreparation | None = None) -> RawArrays:
+    published = published_reader(path)
+    if published is not None:
+        return published(path)
     match file_format(path):
+        case "idx":
+            return read_idx_samples(path)
         case "npy":
             return read_npy(path)
         case "npz":
@@ -117,6 +169,8 @@ def _read_arrays(path: Path, preparation: ArrayPreparation | None = None) -> Raw
 
 
 def _stem(path: Path) -> str:
-    """Return a file's name without its extensions."""
+    """Return a file's name without its extensions, or a folder's name."""
+    if path.is_dir():
+        return path.resolve().name
     inner = path.stem if path.suffix.lower() in COMPRESSED else path.name
     return Path(inner).stem if Path(inner).suffix != ".t" else inner

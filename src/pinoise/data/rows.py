@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from pinoise.data.dataset import Samples, row_slices
+from pinoise.data.layout import AS_IS, to_image_layout
 from pinoise.data.standardizer import Standardizer, row_divisors
 
 
@@ -27,7 +28,7 @@ class Rows(Protocol):
 
 
 class LazyRows:
-    """Samples of a mapped file or a sparse matrix, made dense and standardised batch by batch."""
+    """Samples of a mapped file, a sparse matrix or images, made dense and standardised batch by batch."""
 
     def __init__(self, x: Samples, standardizer: Standardizer, *, dtype: torch.dtype) -> None:
         self._x = x
@@ -62,10 +63,16 @@ class _ToStandard:
     def __init__(self, standardizer: Standardizer, dtype: torch.dtype) -> None:
         self._dtype = dtype
         self._unit_rows = standardizer.unit_rows
+        self._layout = standardizer.layout
         self._mean = torch.from_numpy(standardizer.mean)
         self._inverse_scale = torch.from_numpy(1 / np.where(standardizer.live, standardizer.scale, np.inf))
+        if self._layout != AS_IS:  # pixels are small numbers, to which the precision of batches is enough
+            self._mean, self._inverse_scale = self._mean.to(dtype), self._inverse_scale.to(dtype)
 
     def __call__(self, x: Samples) -> Tensor:
+        if self._layout != AS_IS:
+            pixels = torch.from_numpy(to_image_layout(np.asarray(x), self._layout))
+            return pixels.to(self._dtype).contiguous().sub_(self._mean).mul_(self._inverse_scale)
         dense: npt.NDArray[Any] = x.toarray() if isinstance(x, sp.csr_array) else np.asarray(x)
         # In double precision, so that features with large offsets lose nothing and sparse equals dense to the bit.
         dense = dense.astype(np.float64)
@@ -75,13 +82,13 @@ class _ToStandard:
 
 
 def make_rows(x: Samples, standardizer: Standardizer, *, dtype: torch.dtype = torch.float32) -> Rows:
-    """Return the samples as a source of standardised batches.
+    """Return the samples as a source of standardised batches; images stay as they are stored until they are asked for.
 
     >>> x = np.array([[0.0], [2.0], [4.0]])
     >>> rows = make_rows(x, Standardizer.fit(x))
     >>> len(rows), rows[torch.tensor([2, 0])].flatten()
     (3, tensor([ 1.2247, -1.2247]))
     """
-    if sp.issparse(x) or isinstance(x, np.memmap):
+    if standardizer.layout != AS_IS or isinstance(x, np.memmap) or not isinstance(x, np.ndarray):
         return LazyRows(x, standardizer, dtype=dtype)
     return DenseRows(np.asarray(x), standardizer, dtype=dtype)

@@ -1,4 +1,4 @@
-"""From what a user names, a data set of the catalogue or a file, to samples."""
+"""From what a user names, a data set of the catalogue, a file or a folder, to samples."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from pinoise.data.catalogue import entries, load
 from pinoise.data.checks import varies
 from pinoise.data.dataset import Dataset, Samples
+from pinoise.data.images.options import Color, Corrupt, ImageSize, refuse_image_options
 from pinoise.data.preparation.kinds import Preparation
 from pinoise.data.preparation.tables import MissingPolicy
 from pinoise.data.readers import read_file
@@ -29,10 +30,16 @@ def open_source(
     missing: MissingPolicy = "median",
     categorical: Sequence[str] = (),
     drop: Sequence[str] = (),
+    size: ImageSize | None = None,
+    color: Color = "auto",
+    corrupt: Corrupt = "refuse",
+    cache: str | Path | None = None,
     rows: int | None = None,
     progress: bool = False,
 ) -> tuple[Dataset, Preparation | None]:
-    """Return the data set of that name or file, with at most ``rows`` training rows, and how to read files like it.
+    """Return the data set of that name, file or folder, with at most ``rows`` training rows, and how to read more.
+
+    The options are those of ``read_file``.
 
     >>> data, preparation = open_source("digits", rows=100)
     >>> len(data.train), data.shape, preparation is None
@@ -42,9 +49,21 @@ def open_source(
     if is_name(source):
         if label is not None:
             raise UserError(f"--label {label!r} is for files: the labels of {source!r} are known.")
+        refuse_image_options(size, color, corrupt, cache, where=f"the data set {source!r}")
         data = load(source, progress=progress)
     elif Path(source).exists() or Path(source).suffix or "/" in source or os.sep in source:
-        data, preparation = read_file(source, label=label, missing=missing, categorical=categorical, drop=drop)
+        data, preparation = read_file(
+            source,
+            label=label,
+            missing=missing,
+            categorical=categorical,
+            drop=drop,
+            size=size,
+            color=color,
+            corrupt=corrupt,
+            cache=cache,
+            progress=progress,
+        )
     else:
         raise unknown_choice("data set", source, [entry.name for entry in entries()])
     _check_learnable(data, source, "rows")
@@ -60,6 +79,10 @@ def open_for_training(
     missing: MissingPolicy = "median",
     categorical: Sequence[str] = (),
     drop: Sequence[str] = (),
+    size: ImageSize | None = None,
+    color: Color = "auto",
+    corrupt: Corrupt = "refuse",
+    cache: str | Path | None = None,
     rows: int | None = None,
     progress: bool = False,
 ) -> tuple[Dataset, Preparation | None]:
@@ -74,7 +97,16 @@ def open_for_training(
     (100, 360)
     """
     data, preparation = open_source(
-        source, label=label, missing=missing, categorical=categorical, drop=drop, progress=progress
+        source,
+        label=label,
+        missing=missing,
+        categorical=categorical,
+        drop=drop,
+        size=size,
+        color=color,
+        corrupt=corrupt,
+        cache=cache,
+        progress=progress,
     )
     if data.test is None and data.train.y is not None:
         data = split(data)

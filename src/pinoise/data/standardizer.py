@@ -10,11 +10,13 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from pinoise.data.dataset import Samples, row_slices
+from pinoise.data.layout import AS_IS, ImageLayout, image_layout, to_image_layout, undo_image_layout
 from pinoise.errors import UserError, unknown_choice
 
-Scaling = Literal["auto", "features", "global", "rows"]
-"""What samples are divided by once centred: each feature's deviation, one number for all features, or that number
-after every row was brought to length 1; ``auto`` looks at the samples (``auto_scaling``)."""
+Scaling = Literal["auto", "features", "global", "rows", "channels"]
+"""What samples are divided by once centred: each feature's deviation, one number for all features, that number after
+every row was brought to length 1, or one number for each channel of images, which then have their channels first;
+``auto`` looks at the samples (``auto_scaling``)."""
 
 # A feature that varies by less than a few roundings of its own size is constant.
 _DEAD_SHARE = 10 * np.finfo(np.float64).eps
@@ -37,6 +39,12 @@ class Standardizer:
     >>> s = Standardizer.fit(np.array([[1.0, 0.0], [1.0, 14.0], [3.0, 0.0], [3.0, 14.0]]), scaling="global")
     >>> s.scale.tolist(), s.deviation.tolist()
     ([5.0, 5.0], [0.2, 1.4])
+
+    Under ``channels`` images have one centre and scale for each channel, and leave with their channels first:
+
+    >>> s = Standardizer.fit(np.array([[[[0, 1]]], [[[4, 1]]]], dtype=np.uint8), scaling="channels")
+    >>> s.shape, s.mean.ravel().tolist(), s.scale.ravel().tolist()
+    ((2, 1, 1), [2.0, 1.0], [2.0, 0.0])
     """
 
     mean: npt.NDArray[np.float64]  # (*shape), of rows of length 1 if unit_rows
@@ -44,6 +52,8 @@ class Standardizer:
     # (*shape), the standard deviation once standardised; where not given, 1 for live features and 0 for dead ones
     deviation: npt.NDArray[np.float64] = None  # type: ignore[assignment]
     unit_rows: bool = False  # whether every row is divided by its norm first
+    layout: ImageLayout = AS_IS  # how images come; standardised ones have their channels first
+    white: float = 1.0  # the largest value that a pixel of an image can have; black is 0
 
     def __post_init__(self) -> None:
         if self.deviation is None:
@@ -56,6 +66,8 @@ class Standardizer:
             raise unknown_choice("scaling", scaling, get_args(Scaling))
         if scaling == "auto":
             scaling = auto_scaling(x)
+        if scaling == "channels":
+            return cls._fit_channels(x)
         unit_rows = scaling == "rows"
         mean, square = _sparse_moments(x, unit_rows) if isinstance(x, sp.csr_array) else _dense_moments(x, unit_rows)
         deviation = np.sqrt(square)
@@ -66,10 +78,37 @@ class Standardizer:
         common = np.sqrt(square[live].mean())
         return cls(mean=mean, scale=np.where(live, common, 0.0), deviation=deviation / common, unit_rows=unit_rows)
 
+    @classmethod
+    def _fit_channels(cls, x: Samples) -> Standardizer:
+        layout = image_layout(tuple(x.shape[1:]))
+        mean, square = (to_image_layout(moment[None], layout)[0] for moment in _one_pass_moments(x))  # (C, H, W)
+        centre = mean.mean(axis=(1, 2), keepdims=True)
+        common = np.sqrt((square + np.square(mean - centre)).mean(axis=(1, 2), keepdims=True))
+        common = np.where(common > _DEAD_SHARE * np.abs(centre), common, 0.0)
+        return cls(
+            mean=np.broadcast_to(centre, mean.shape).copy(),
+            # A pixel that never varies in training has no noise, but keeps its value: crops move others there.
+            scale=np.broadcast_to(common, mean.shape).copy(),
+            deviation=np.divide(np.sqrt(square), common, out=np.zeros_like(mean), where=common > 0),
+            layout=layout,
+            white=_white(x),
+        )
+
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape of one sample."""
+        """The shape of one standardised sample."""
         return tuple(self.mean.shape)
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        """Whether samples of this shape can be standardised."""
+        if self.layout == AS_IS:
+            return shape == self.shape
+        try:
+            layout = image_layout(shape)
+        except UserError:
+            return False
+        sample = np.empty((1, *shape), np.uint8)
+        return layout == self.layout and to_image_layout(sample, layout).shape[1:] == self.shape
 
     @property
     def live(self) -> npt.NDArray[np.bool_]:
@@ -79,7 +118,7 @@ class Standardizer:
     def apply(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return (x − mean) / scale, 0 for dead features, of rows brought to length 1 if ``unit_rows``."""
         divisor = np.where(self.live, self.scale, np.inf)
-        rows = x / row_divisors(x) if self.unit_rows else x
+        rows = x / row_divisors(x) if self.unit_rows else to_image_layout(x, self.layout)
         standard: npt.NDArray[Any] = (rows - self.mean) / divisor
         return standard
 
@@ -90,7 +129,7 @@ class Standardizer:
         """
         original: npt.NDArray[Any] = x * self.scale + self.mean
         if not self.unit_rows:
-            return original
+            return undo_image_layout(original, self.layout)
         if norms is None or norms.shape != x.shape[:1]:
             got = "none" if norms is None else f"shape {norms.shape}"
             raise UserError(
@@ -194,12 +233,13 @@ Moments = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
 """Mean and variance of every feature."""
 
 
-def _dense_moments(x: npt.NDArray[Any], unit_rows: bool) -> Moments:
+def _dense_moments(x: Samples, unit_rows: bool) -> Moments:
     n = len(x)
     divisors = row_divisors(x) if unit_rows else None
 
     def read(rows: slice) -> npt.NDArray[Any]:
-        return x[rows] if divisors is None else x[rows] / divisors[rows]
+        dense = np.asarray(x[rows])
+        return dense if divisors is None else dense / divisors[rows]
 
     # Sums are of distances from the first row, so that those of a constant feature are exactly zero.
     first = read(slice(1))[0].astype(np.float64)
@@ -211,6 +251,24 @@ def _dense_moments(x: npt.NDArray[Any], unit_rows: bool) -> Moments:
         rest += distance.sum(axis=0)
         square += np.square(distance, out=distance).sum(axis=0)
     return mean + rest / n, square / n
+
+
+def _white(x: Samples) -> float:
+    if x.dtype.kind in "iu":
+        return float(np.iinfo(x.dtype).max)
+    return 1.0 if all(bool((np.asarray(x[chunk]) <= 1).all()) for chunk in row_slices(x)) else 255.0
+
+
+def _one_pass_moments(x: Samples) -> Moments:
+    """Exact for bytes, and without a second pass, as images may have to be decoded for each."""
+    first = np.asarray(x[:1])[0].astype(np.float64)
+    total, squares = np.zeros_like(first), np.zeros_like(first)
+    for chunk in row_slices(x):
+        distance = np.asarray(x[chunk]) - first
+        total += distance.sum(axis=0)
+        squares += np.square(distance, out=distance).sum(axis=0)
+    mean = total / len(x)
+    return first + mean, np.maximum(squares / len(x) - np.square(mean), 0.0)
 
 
 def _sparse_moments(x: sp.csr_array, unit_rows: bool) -> Moments:

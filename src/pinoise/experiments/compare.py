@@ -23,7 +23,7 @@ from pinoise.evaluation import Scores, embed, evaluate
 from pinoise.experiments.cache import CellCache, cell_key
 from pinoise.experiments.recipes import RECIPES
 from pinoise.experiments.sources import check_scorable
-from pinoise.networks import EmbeddingName
+from pinoise.networks import Embedding, EmbeddingName
 from pinoise.training.build import build_embedding, build_encoder
 from pinoise.training.device import check_device
 from pinoise.training.finished import FinishedRun
@@ -31,7 +31,7 @@ from pinoise.training.fit import fit
 from pinoise.training.loop import Reporter
 from pinoise.training.parse import merge, parse_settings
 from pinoise.training.progress import Quiet
-from pinoise.training.settings import Settings
+from pinoise.training.settings import Settings, scaling_of
 from pinoise.training.state import BUILDING, seed_of
 
 SCORES = ("knn", "sr", "lr", "few")
@@ -138,7 +138,7 @@ def compare(
             cells = {name: _cached(cache, parts[name]) for name in embeddings}
             missing = [name for name in embeddings if cells[name] is None]
             if missing:
-                scaling = settings.data.scaling
+                scaling = scaling_of(settings)
                 if scaling not in prepared:
                     prepared[scaling] = _Prepared.of(data, scaling)
                 title = f"{data.name} · {RECIPES[method].title} · seed {seed}"
@@ -181,7 +181,7 @@ def _fit_cells(
     encoder, flags = fit_encoder(method, settings, prepared.standardizer, prepared.train, reporter)
     seconds = round(time.perf_counter() - began, 3)
     for name in embeddings:
-        encode = nn.Flatten() if encoder is None else build_embedding(encoder, name)
+        encode = nn.Flatten() if encoder is None else Embedding(encoder, name=name)
         scores = score(encode, data, prepared.train, prepared.test, seed=seed)
         yield Cell(
             data=data.name,
@@ -263,7 +263,7 @@ def score_run(run: FinishedRun, data: Dataset, *, seed: int) -> dict[str, Scores
     assert untrained is not None  # only raw features have none
     embeddings = {
         "raw": nn.Flatten(),
-        "untrained": build_embedding(untrained, run.settings.embedding),
+        "untrained": build_embedding(untrained, run.settings),
         "learned": run.embedding,
     }
     return {name: score(encode, data, train_rows, test_rows, seed=seed) for name, encode in embeddings.items()}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
 
+from pinoise.errors import UserError
 from pinoise.views import Batch
 
 
@@ -26,9 +27,8 @@ class Method(nn.Module):
         raise NotImplementedError
 
     def encode(self, views: Sequence[Batch]) -> list[Tensor]:
-        """Return f_θ of every view: one concatenated pass for those whose features are not known yet."""
-        fresh = [view.x for view in views if view.features is None]
-        encoded = iter(self.encoder(torch.cat(fresh)).split([len(x) for x in fresh]) if fresh else ())
+        """Return f_θ of every view: one pass for each shape among those whose features are not known yet."""
+        encoded = iter(by_shape(self.encoder, [view.x for view in views if view.features is None]))
         return [next(encoded) if view.features is None else view.features for view in views]
 
     def embed(self, x: Tensor) -> Tensor:
@@ -40,5 +40,34 @@ class Method(nn.Module):
         """The loss where no sample is told from another, None for a method whose loss has no such value."""
         return None
 
-    def after_step(self) -> None:
-        """Update what follows the optimiser rather than the gradient, such as a momentum encoder."""
+    def after_step(self, step: int, steps: int) -> None:
+        """Update what follows the optimiser rather than the gradient, such as a momentum encoder.
+
+        Args:
+            step: how many steps were done before this one.
+            steps: how many the whole training has.
+        """
+
+
+def by_shape(network: Callable[[Tensor], Tensor], samples: Sequence[Tensor]) -> list[Tensor]:
+    """Return what a network makes of several batches, in their order: those of one shape pass it together.
+
+    >>> crops = [torch.ones(2, 1, 8, 8), torch.ones(3, 1, 4, 4), torch.zeros(2, 1, 8, 8)]
+    >>> [len(means) for means in by_shape(lambda x: x.mean((1, 2, 3)), crops)]
+    [2, 3, 2]
+    """
+    alike: dict[torch.Size, list[int]] = {}
+    for number, x in enumerate(samples):
+        alike.setdefault(x.shape[1:], []).append(number)
+    outputs: dict[int, Tensor] = {}
+    for numbers in alike.values():
+        together = network(torch.cat([samples[number] for number in numbers]))
+        outputs.update(zip(numbers, together.split([len(samples[number]) for number in numbers]), strict=True))
+    return [outputs[number] for number in range(len(samples))]
+
+
+def two_views(views: Sequence[Batch], *, method: str) -> tuple[Batch, Batch]:
+    """Return the two views, or say that the method needs them."""
+    if len(views) != 2:
+        raise UserError(f"method {method!r} compares two views and was given {len(views)}: choose another pairing.")
+    return views[0], views[1]

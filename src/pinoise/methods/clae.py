@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from pinoise.methods.simclr import SimCLR, nt_xent, two_views
+from pinoise.methods.base import two_views
+from pinoise.methods.simclr import SimCLR, nt_xent
 from pinoise.views import Batch
 
 

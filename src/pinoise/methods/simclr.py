@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinoise.errors import UserError
-from pinoise.methods.base import Method
+from pinoise.methods.base import Method, two_views
+from pinoise.methods.checks import check_positive
 from pinoise.views import Batch
 
 
@@ -51,10 +51,8 @@ class SimCLR(Method):
 
     def __init__(self, encoder: nn.Module, head: nn.Module, *, temperature: float = 0.5) -> None:
         super().__init__(encoder)
-        if not temperature > 0:
-            raise UserError(f"temperature is {temperature}: it must be positive.")
         self.head = head
-        self.temperature = temperature
+        self.temperature = check_positive("temperature", temperature)
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return NT-Xent of every sample, shape (m,)."""
@@ -64,10 +62,3 @@ class SimCLR(Method):
     def guessing_loss(self, batch_size: int) -> float | None:
         """log(2m − 1): a view's partner is as likely as any other view."""
         return math.log(2 * batch_size - 1)
-
-
-def two_views(views: Sequence[Batch], *, method: str) -> tuple[Batch, Batch]:
-    """Return the two views, or say that the method needs them."""
-    if len(views) != 2:
-        raise UserError(f"method {method!r} compares two views and was given {len(views)}: choose another pairing.")
-    return views[0], views[1]

@@ -9,6 +9,7 @@ from pinoise.noise.generators import (
     SharedGenerator,
     build_generator,
 )
+from pinoise.noise.image_generators import ResNetGenerator, SharedMapGenerator, UNetGenerator
 from pinoise.noise.module import Mean, Noise, PiNoise
 from pinoise.noise.objectives import Adversarial, Fixed, Information, Look, Objective, Outcome, Paper, Supported
 from pinoise.noise.penalty import inverse_norm, mean_log_ratio_squared
@@ -32,9 +33,12 @@ __all__ = [
     "Paper",
     "PiNoise",
     "Positive",
+    "ResNetGenerator",
     "SharedGenerator",
+    "SharedMapGenerator",
     "Support",
     "Supported",
+    "UNetGenerator",
     "build_generator",
     "gaussian",
     "inverse_norm",

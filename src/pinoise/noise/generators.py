@@ -12,8 +12,11 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.errors import UserError, unknown_choice
+from pinoise.networks.blocks import evaluating
+from pinoise.networks.resnet import Depth
+from pinoise.noise.image_generators import ResNetGenerator, SharedMapGenerator, UNetGenerator
 
-GENERATORS = ("mlp", "shared", "global", "constant")
+GENERATORS = ("mlp", "shared", "global", "constant", "resnet18", "resnet50", "unet")
 
 
 class MLPGenerator(nn.Module):
@@ -64,7 +67,7 @@ class SharedGenerator(nn.Module):
     def forward(self, x: Tensor, features: Tensor | None = None) -> Tensor:
         """Return raw parameters (m, outputs, *shape), from features (m, dim) where they are known already."""
         if features is None:
-            with torch.no_grad():
+            with torch.no_grad(), evaluating(self._encoder[0]):
                 features = self._encoder[0](x)
         raw: Tensor = self.head(features.detach())
         return raw.reshape(len(x), self.outputs, *self.shape)
@@ -105,21 +108,45 @@ def build_generator(
     outputs: int,
     hidden: int = 1024,
     encoder: nn.Module | None = None,
+    width: int | None = None,
 ) -> nn.Module:
-    """Return the generator of that name; ``shared`` needs the encoder that it shares."""
+    """Return the generator of that name.
+
+    Args:
+        name: one of ``GENERATORS``; ``resnet18``, ``resnet50`` and ``unet`` are for images.
+        shape: the shape of one sample.
+        outputs: 1 (scale), or 2 (scale, mean).
+        hidden: width of the fully connected layers of ``mlp`` and of the heads of ``resnet18`` and ``resnet50``.
+        encoder: what ``shared`` reads: its maps where samples are images and it has a method ``maps``, or its features.
+        width: channels of ``resnet18``, ``resnet50`` (64 if None) and ``unet`` (32 if None) at full size.
+
+    >>> build_generator("unet", (1, 7, 5), outputs=2, width=4)(torch.zeros(3, 1, 7, 5)).shape
+    torch.Size([3, 2, 1, 7, 5])
+    """
     if name == "mlp":
         return MLPGenerator(shape, outputs=outputs, hidden=hidden)
     if name == "global":
         return GlobalGenerator(shape, outputs=outputs)
     if name == "constant":
         return ConstantGenerator(outputs=outputs)
+    if name in ("resnet18", "resnet50"):
+        depth: Depth = 18 if name == "resnet18" else 50
+        return ResNetGenerator(shape, outputs=outputs, depth=depth, width=64 if width is None else width, hidden=hidden)
+    if name == "unet":
+        return UNetGenerator(shape, outputs=outputs, width=32 if width is None else width)
     if name == "shared":
-        features = getattr(encoder, "out_features", None)
-        if encoder is None or not isinstance(features, int):
-            found = "none" if encoder is None else f"{type(encoder).__name__}, whose out_features is {features!r}"
-            raise UserError(
-                f"generator 'shared' reads the features of an encoder and was given {found}: "
-                "pass encoder=, a module that states its output size as the integer attribute out_features."
-            )
-        return SharedGenerator(shape, outputs=outputs, encoder=encoder, features=features)
+        return _shared(shape, outputs=outputs, encoder=encoder)
     raise unknown_choice("generator", name, GENERATORS)
+
+
+def _shared(shape: tuple[int, ...], *, outputs: int, encoder: nn.Module | None) -> nn.Module:
+    if encoder is not None and len(shape) == 3 and hasattr(encoder, "maps"):
+        return SharedMapGenerator(shape, outputs=outputs, encoder=encoder)
+    features = getattr(encoder, "out_features", None)
+    if encoder is None or not isinstance(features, int):
+        found = "none" if encoder is None else f"{type(encoder).__name__}, whose out_features is {features!r}"
+        raise UserError(
+            f"generator 'shared' reads the features of an encoder and was given {found}: "
+            "pass encoder=, a module that states its output size as the integer attribute out_features."
+        )
+    return SharedGenerator(shape, outputs=outputs, encoder=encoder, features=features)

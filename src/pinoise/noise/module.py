@@ -47,15 +47,17 @@ class PiNoise(nn.Module):
         shape: the shape of one sample, or the number of features.
         distribution: ``"gaussian"``, ε = μ + σ ⊙ n, or ``"uniform"``, ε = μ + (2u − 1) ⊙ w.
         mean: ``"zero"`` fixes μ = 0, ``"learned"`` makes it an output of the generator.
-        generator: ``"mlp"``, ``"shared"``, ``"global"``, ``"constant"``, or a module from (m, *shape) to
-            (m, outputs, *shape) with outputs = 1 (scale), or 2 (scale, mean) when the mean is learned.
+        generator: ``"mlp"``, ``"shared"``, ``"global"``, ``"constant"``, for images (C, H, W) also ``"resnet18"``,
+            ``"resnet50"`` and ``"unet"``, or a module from (m, *shape) to (m, outputs, *shape) with outputs = 1
+            (scale), or 2 (scale, mean) when the mean is learned.
         positive: the map onto σ ≥ 0, ``"softplus"``, ``"abs"``, or ``"fixed-entropy"``, which keeps Σ_j log σ_j.
         initial_scale: σ (or w) where the generator's output is 0, in units of ``feature_scale``; a number, or a tensor
             of shape ``shape``.
         feature_scale: a tensor of shape ``shape``; ones if None.
         normalize: if given, every ε is rescaled so that its root mean square over live features, in units of
             ``feature_scale``, is this number.
-        hidden: width of the ``mlp`` generator.
+        hidden: width of the ``mlp`` generator and of the heads of the ResNets.
+        width: channels of the first stage of the ResNets, 64 if None, and of the U-Net, 32.
         encoder: the encoder whose features the ``shared`` generator reads.
         support: the rows that noise moves samples to, in the units of x.
 
@@ -80,6 +82,7 @@ class PiNoise(nn.Module):
         feature_scale: Tensor | None = None,
         normalize: float | None = None,
         hidden: int = 1024,
+        width: int | None = None,
         encoder: nn.Module | None = None,
         support: Support | None = None,
     ) -> None:
@@ -107,7 +110,9 @@ class PiNoise(nn.Module):
         self.generator = (
             generator
             if isinstance(generator, nn.Module)
-            else build_generator(generator, self.shape, outputs=self.outputs, hidden=hidden, encoder=encoder)
+            else build_generator(
+                generator, self.shape, outputs=self.outputs, hidden=hidden, width=width, encoder=encoder
+            )
         )
 
     @classmethod

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from pinoise.data.layout import LAYOUTS
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.strict_json import to_json
@@ -68,6 +70,8 @@ def standardizer_tensors(standardizer: Standardizer) -> dict[str, Tensor]:
         "scale": torch.from_numpy(standardizer.scale),
         "deviation": torch.from_numpy(standardizer.deviation),
         "unit_rows": torch.tensor(standardizer.unit_rows),
+        "layout": torch.tensor(LAYOUTS.index(standardizer.layout)),
+        "white": torch.tensor(standardizer.white, dtype=torch.float64),
     }
 
 
@@ -78,4 +82,21 @@ def standardizer_from(tensors: Mapping[str, Tensor]) -> Standardizer:
         scale=np.asarray(tensors["scale"], dtype=np.float64),
         deviation=np.asarray(tensors["deviation"], dtype=np.float64),
         unit_rows=bool(tensors["unit_rows"]),
+        layout=LAYOUTS[int(tensors["layout"])],
+        white=float(tensors["white"]),
     )
+
+
+def read_weights(path: Path) -> dict[str, Tensor]:
+    """Read published weights, a state dict in safetensors or in torch's own format; nothing in it is executed."""
+    if not path.is_file():
+        raise UserError(f"{path} is not there: name a file of weights.")
+    try:
+        if path.suffix == ".safetensors":
+            return safetensors.torch.load_file(path)
+        state = torch.load(path, map_location="cpu", weights_only=True)
+    except (SafetensorError, OSError, EOFError, RuntimeError, ValueError, pickle.UnpicklingError):
+        raise UserError(f"{path} holds no weights: give a state dict as torch.save or safetensors writes it.") from None
+    if not isinstance(state, Mapping) or not all(isinstance(value, Tensor) for value in state.values()):
+        raise UserError(f"{path} holds {type(state).__name__}, not a state dict: give names and tensors alone.")
+    return dict(state)

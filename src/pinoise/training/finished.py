@@ -8,16 +8,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from pinoise.data.dataset import Dataset, Samples
+from pinoise.data.layout import undo_image_layout
 from pinoise.data.preparation import Preparation, TablePreparation, preparation_from_json
 from pinoise.data.readers import read_file, read_prepared
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.source import fingerprint_parts, is_name, open_source
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.networks import Embedding, MLPEncoder
+from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
 from pinoise.training.build import build_embedding, build_encoder, build_model, restore_noise
 from pinoise.training.checkpoint import find_checkpoint
@@ -80,10 +82,10 @@ class FinishedRun:
 
     def rows(self, x: Samples, *, where: str) -> Rows:
         """Return samples standardised as in training, or say that they do not fit."""
-        if tuple(x.shape[1:]) != self.standardizer.shape:
+        if not self.standardizer.fits(tuple(x.shape[1:])):
+            trained_on = undo_image_layout(np.empty((1, *self.standardizer.shape)), self.standardizer.layout).shape[1:]
             raise UserError(
-                f"{where} has samples of shape {tuple(x.shape[1:])}: the run {self.path} was trained on "
-                f"{self.standardizer.shape}."
+                f"{where} has samples of shape {tuple(x.shape[1:])}: the run {self.path} was trained on {trained_on}."
             )
         return make_rows(x, self.standardizer)
 
@@ -106,7 +108,7 @@ def load_run(path: str | Path) -> FinishedRun:
         path=path,
         settings=settings,
         standardizer=standardizer,
-        embedding=build_embedding(encoder, settings.embedding).eval(),
+        embedding=build_embedding(encoder, settings).eval(),
         noise=noise,
         preparation=None if stored is None else preparation_from_json(stored),
         fingerprint=str(record.get("fingerprint")),
@@ -143,7 +145,7 @@ def _load_standardizer(path: Path) -> Standardizer:
         raise UserError(f"{path} has no tensor {missing}: the run folder is damaged.") from None
 
 
-def _load_noise(settings: Settings, standardizer: Standardizer, encoder: MLPEncoder, path: Path) -> PiNoise:
+def _load_noise(settings: Settings, standardizer: Standardizer, encoder: torch.nn.Module, path: Path) -> PiNoise:
     tensors = read_tensors(path)
     with _fitting(path):
         return restore_noise(settings, standardizer, encoder, tensors)

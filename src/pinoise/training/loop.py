@@ -105,7 +105,7 @@ def train(
         optimizer.zero_grad()
         fabric.backward(loss)
         optimizer.step()
-        model.after_step()
+        model.after_step(step, last_step)
 
         done = step + 1
         loss_sum = torch.stack([loss.detach(), losses.mean()]) + (loss_sum if position else 0)

@@ -19,6 +19,7 @@ from pinoise.information import (
     measure_information,
     measure_noise,
 )
+from pinoise.networks import evaluating
 from pinoise.training.model import ContrastiveModel
 from pinoise.views import Batch
 
@@ -41,6 +42,7 @@ METRICS = ("contrast", *NOISE_METRICS, *COSTLY_METRICS)
 """Names of all that a record holds beside the loss; ``contrast`` is the mean of ℓ, without what an objective adds."""
 
 _PROBE_ROWS = 256
+_PROBE_IMAGES = 64  # for what takes many passes through an image network
 _COSTLY_TIMES = 10
 
 
@@ -72,16 +74,18 @@ def measure(model: ContrastiveModel, probe: Batch, *, costly: bool, draws: int) 
     """
     found = dict.fromkeys(METRICS, math.nan)
     noise = model.noise
-    if noise is not None:
-        found.update(measure_noise(noise.relative_scale(probe.x), noise.feature_scale > 0)._asdict())
-    if not costly:
-        return found
-    embedding = measure_embedding(model.method.embed(probe.x))
+    with evaluating(model):
+        if noise is not None:
+            found.update(measure_noise(noise.relative_scale(probe.x), noise.feature_scale > 0)._asdict())
+        if not costly:
+            return found
+        embedding = measure_embedding(model.method.embed(probe.x))
     found.update(effective_rank=embedding.effective_rank, spread=embedding.spread)
     if not draws or len(probe.x) < 2:
         return found
     with suppress(UserError):  # of losses that are not finite: the next step, or the model's health, has more to say
-        information = information_in_views(model, probe, draws=draws)
+        few = Batch(probe.x[:_PROBE_IMAGES], probe.rows[:_PROBE_IMAGES]) if probe.x.ndim == 4 else probe
+        information = information_in_views(model, few, draws=draws)
         found.update(
             task_entropy=information.task_entropy.value,
             conditional_entropy=information.conditional_entropy.value,
@@ -96,7 +100,7 @@ def measure(model: ContrastiveModel, probe: Batch, *, costly: bool, draws: int) 
 @torch.no_grad()
 def information_in_views(model: ContrastiveModel, batch: Batch, *, draws: int) -> Information:
     """Measure what the model's views, learned or predefined, tell about its task; the caller's random state is kept."""
-    with _own_randomness(batch.x):
+    with _own_randomness(batch.x), evaluating(model):
         losses = torch.stack([model.look(batch).losses for _ in range(draws)], dim=1)  # (m, K)
         return measure_information(model.clean_losses(batch), losses)
 
@@ -114,12 +118,13 @@ def model_health(model: ContrastiveModel, rows: Rows, *, contrast: float, batch_
     probe = probe_batch(rows)
     x = probe.x.to(next(model.parameters()).device)
     noise = model.noise if model.objective.learns_noise else None
-    return check_health(
-        noise=None if noise is None else measure_noise(noise.relative_scale(x), noise.feature_scale > 0),
-        embedding=measure_embedding(model.method.embed(x)),
-        loss=contrast,
-        loss_floor=model.method.guessing_loss(batch_size),
-    )
+    with evaluating(model):
+        return check_health(
+            noise=None if noise is None else measure_noise(noise.relative_scale(x), noise.feature_scale > 0),
+            embedding=measure_embedding(model.method.embed(x)),
+            loss=contrast,
+            loss_floor=model.method.guessing_loss(batch_size),
+        )
 
 
 @contextmanager

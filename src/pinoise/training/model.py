@@ -85,9 +85,9 @@ class ContrastiveModel(nn.Module):
         """Let views update what follows training without a gradient; ``step`` counts from 0."""
         self.pairing.before_step(step)
 
-    def after_step(self) -> None:
-        """Let the method update what follows the optimiser."""
-        self.method.after_step()
+    def after_step(self, step: int, steps: int) -> None:
+        """Let the method update what follows the optimiser; ``step`` counts from 0, ``steps`` are those of the run."""
+        self.method.after_step(step, steps)
 
 
 def stack_noise(views: Sequence[Batch]) -> tuple[Noise | None, Tensor | None]:

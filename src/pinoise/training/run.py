@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from pinoise.data.source import fingerprint_parts, is_name, open_for_training
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.information import HealthFlag
+from pinoise.training.build import build_standardizer, prepare_masks
 from pinoise.training.checkpoint import find_checkpoint
 from pinoise.training.device import make_fabric, on_first
 from pinoise.training.environment import describe_environment
@@ -66,10 +68,19 @@ def create_folder(path: Path, settings: Settings) -> None:
 
 def write_config(path: Path, settings: Settings) -> None:
     """Write ``config.yaml``, in which a data file has its full path, so that it is found from any folder."""
-    values = settings.model_dump(mode="json")
+    values = _with_full_paths(settings.model_dump())
     if not is_name(settings.data.source):
         values["data"]["source"] = str(Path(settings.data.source).expanduser().resolve())
     write_text(path / "config.yaml", yaml.safe_dump(values, sort_keys=False))
+
+
+def _with_full_paths(value: Any) -> Any:
+    """Write the paths in nested settings out in full, and tuples as lists."""
+    if isinstance(value, Path):
+        return str(value.expanduser().resolve())
+    if isinstance(value, dict):
+        return {key: _with_full_paths(inner) for key, inner in value.items()}
+    return [_with_full_paths(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def read_config(path: Path) -> Settings:
@@ -89,6 +100,10 @@ def open_data(settings: DataSettings, *, progress: bool = False) -> tuple[Datase
         categorical=settings.categorical,
         drop=settings.drop,
         rows=settings.rows,
+        size=settings.size,
+        color=settings.color,
+        corrupt=settings.corrupt,
+        cache=settings.cache,
         progress=progress,
     )
 
@@ -120,10 +135,11 @@ def run_training(
     fabric.launch()
     for note in data.notes if fabric.is_global_zero else ():
         tell(note)
-    standardizer = Standardizer.fit(data.train.x, scaling=settings.data.scaling)
+    standardizer = build_standardizer(settings, data.train.x)
     rows = make_rows(data.train.x, standardizer)
     record = _describe_data(settings, data, preparation)
     del data  # rows in memory are a copy, so this one need not stay beside it
+    on_first(fabric, partial(prepare_masks, settings, standardizer, rows, progress=progress))
     model = seeded_model(settings, standardizer, rows)
 
     def settle() -> tuple[Path | None, str | None]:

@@ -57,6 +57,8 @@ class Pairing(nn.Module):
         name: one of the above.
         noise: ν, usually a ``PiNoiseView``; None for predefined augmentations alone.
         augmentations: 𝒜.
+        local: what makes further views, such as small crops, of which a method compares each with the two others.
+        local_views: how many of these.
 
     >>> from pinoise.noise import PiNoise
     >>> from pinoise.views import PiNoiseView
@@ -66,7 +68,15 @@ class Pairing(nn.Module):
     (True, False)
     """
 
-    def __init__(self, name: PairingName, *, noise: View | None = None, augmentations: Sequence[View] = ()) -> None:
+    def __init__(
+        self,
+        name: PairingName,
+        *,
+        noise: View | None = None,
+        augmentations: Sequence[View] = (),
+        local: View | None = None,
+        local_views: int = 0,
+    ) -> None:
         super().__init__()
         if name not in PAIRINGS:
             raise unknown_choice("pairing", name, PAIRINGS)
@@ -84,7 +94,10 @@ class Pairing(nn.Module):
             raise UserError("pairing 'sampled' has nothing to draw from: give a noise or augmentations.")
         if name == "identity" and (noise is not None or augmentations):
             raise UserError("pairing 'identity' is the sample alone: leave out the noise and the augmentations.")
-        for view in (noise, *augmentations):
+        if (local is None) != (local_views == 0) or local_views < 0:
+            given = "nothing makes them" if local is None else "something makes them"
+            raise UserError(f"{local_views} local views were asked for and {given}: give both or neither.")
+        for view in (noise, *augmentations, local):
             if view is not None and not isinstance(view, View):
                 raise UserError(
                     f"a pairing is made of views and was given {type(view).__name__}: "
@@ -93,6 +106,8 @@ class Pairing(nn.Module):
         self.name = name
         self.noise = noise
         self.augmentations = nn.ModuleList(augmentations)
+        self.local = local
+        self.local_views = local_views
 
     @property
     def keeps_original(self) -> bool:
@@ -100,7 +115,11 @@ class Pairing(nn.Module):
         return self.name in ("identity-noise", "identity")
 
     def forward(self, batch: Batch) -> tuple[Batch, ...]:
-        """Return the views: two of them, or one for ``identity``."""
+        """Return the views: two of them, or one for ``identity``, and the local ones."""
+        views = self._pair(batch)
+        return views if self.local is None else (*views, *self.local.draw(batch, self.local_views))
+
+    def _pair(self, batch: Batch) -> tuple[Batch, ...]:
         if self.name == "identity":
             return (batch,)
         if self.name == "compose":
@@ -116,7 +135,7 @@ class Pairing(nn.Module):
 
     def before_step(self, step: int) -> None:
         """Let every view update what follows training without a gradient."""
-        for view in (self.noise, *self.augmentations):
+        for view in (self.noise, *self.augmentations, self.local):
             if isinstance(view, View):
                 view.before_step(step)
 

@@ -242,3 +242,42 @@ def test_the_cache_is_the_platforms_unless_the_environment_names_one(
     assert cache_folder() == Path.home() / "sets"
     monkeypatch.delenv("PINOISE_CACHE")
     assert "pinoise" in cache_folder().parts
+
+
+def test_a_file_repacked_by_others_is_known_by_a_checksum_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(CONTENT)
+    verify(tmp_path / "a", "0" * 64, repacked=("1" * 64, SHA256))
+    (tmp_path / "a").write_bytes(CONTENT + b"x")
+    with pytest.raises(UserError, match="is not the file expected"):
+        verify(tmp_path / "a", "0" * 64, repacked=("1" * 64, SHA256))
+
+
+def test_an_unpacked_folder_comes_before_its_archive_and_a_file_is_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PINOISE_DATA", str(tmp_path))
+    file = DataFile("set.tar.gz", sha256="0" * 64, instead=(DataFile("set", folder=True),))
+    (tmp_path / "set").write_text("not a folder")
+    assert find(file) is None
+    (tmp_path / "set.tar.gz").write_bytes(b"")
+    assert find(file) == (file, tmp_path / "set.tar.gz")
+    (tmp_path / "set").unlink()
+    (tmp_path / "set").mkdir()
+    assert obtain(file) == (tmp_path / "set", None)
+
+
+def test_debians_folder_comes_after_the_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch, "SYSTEM_FOLDER", tmp_path / "system")
+    for root in ("system", "cache"):
+        (tmp_path / root / "set").mkdir(parents=True)
+        (tmp_path / root / "set/a.gz").write_bytes(CONTENT)
+        assert find(DataFile("set/a.gz"), cache=tmp_path / "cache") == (
+            DataFile("set/a.gz"),
+            tmp_path / root / "set/a.gz",
+        )
+
+
+def test_a_file_in_a_subfolder_is_downloaded_into_it(server: str, tmp_path: Path) -> None:
+    path, _ = obtain(DataFile("set/file.gz", sha256=SHA256, url=f"{server}/file.gz"), cache=tmp_path / "cache")
+    assert path == tmp_path / "cache/set/file.gz"
+    assert path.read_bytes() == CONTENT

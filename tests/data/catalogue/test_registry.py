@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
 import zipfile
@@ -15,11 +16,15 @@ from pinoise.data.catalogue import entries, entry, load, locate
 from pinoise.errors import UserError
 
 NAMES = [found.name for found in entries()]
-PREPARED = [found.name for found in entries() if found.files and all(f.url is None and f.sha256 for f in found.files)]
+PREPARED = [
+    found.name
+    for found in entries()
+    if found.prepared or (found.files and all(f.url is None and f.sha256 for f in found.files))
+]
 
 
 def test_names_are_unique_and_the_default_needs_no_file() -> None:
-    assert len(NAMES) == len(set(NAMES)) == 27
+    assert len(NAMES) == len(set(NAMES)) == 31
     assert entry(catalogue.DEFAULT).files == ()
     assert {"har", "reuters10k", "reuters21578", "epsilon", "mslr_web30k"} <= set(NAMES)
 
@@ -32,14 +37,15 @@ def test_every_entry_is_described_completely(name: str) -> None:
     assert all((found.title, found.shape, found.split, found.licence, found.source))
     assert found.rows[0] > 0
     for file in found.files:
-        assert file.sha256 is None or len(file.sha256) == 64
+        assert all(len(sha256) == 64 for sha256 in (file.sha256, *file.repacked) if sha256 is not None)
         assert file.url is None or file.url.startswith("https://")
         assert file.url or file.sha256 or file.hint
 
 
 def test_no_two_files_of_the_catalogue_share_a_name() -> None:
-    files = [file.name for found in entries() for whole in found.files for file in (whole, *whole.instead)]
-    assert len(files) == len(set(files))
+    # Two sets may be read from one archive, which then is one file.
+    files = {file for found in entries() for whole in found.files for file in whole.wrappings}
+    assert len(files) == len({file.name for file in files})
 
 
 @pytest.mark.parametrize("name", ["digits", "wine", "breast_cancer"])
@@ -119,8 +125,40 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
 
 def test_importing_the_catalogue_imports_no_heavy_library() -> None:
     code = (
-        "import sys, pinoise.data.catalogue as c; c.entries(); "
+        "import sys, pinoise.data.catalogue as c, pinoise.data.images.reading; c.entries(); "
         "print(sorted({'torch', 'sklearn', 'pooch', 'requests', 'PIL', 'pyarrow'} & set(sys.modules)))"
     )
     answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert answer.stdout.strip() == "[]"
+
+
+def write_idx_set(folder: Path) -> None:
+    folder.mkdir(parents=True)
+    for side in ("train", "t10k"):
+        images = bytes([0, 0, 8, 3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0, 1, 3, 4])
+        (folder / f"{side}-images-idx3-ubyte.gz").write_bytes(gzip.compress(images))
+        (folder / f"{side}-labels-idx1-ubyte.gz").write_bytes(gzip.compress(bytes([0, 0, 8, 1, 0, 0, 0, 2, 0, 9])))
+
+
+def test_fashion_mnist_comes_from_the_users_folder_the_cache_or_debians(
+    real_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [
+        f"fashion-mnist/{side}-{what}-ubyte.gz" for side in ("train", "t10k") for what in ("images-idx3", "labels-idx1")
+    ]
+    monkeypatch.setattr("pinoise.data.catalogue.fetch.SYSTEM_FOLDER", tmp_path / "system")
+    assert locate("fashion_mnist") == {"fashion_mnist.npz": real_data / "fashion_mnist.npz"}
+    monkeypatch.delenv("PINOISE_DATA")
+    cache = tmp_path / "cache"
+    assert locate("fashion_mnist", cache=cache) == dict.fromkeys(names)
+    with pytest.raises(
+        UserError, match=r"train-images-idx3-ubyte\.gz is not in .*: allow its download from https://git"
+    ):
+        load("fashion_mnist", cache=cache, download=False)
+    for root in (tmp_path / "system", cache, tmp_path / "mine"):
+        write_idx_set(root / "fashion-mnist")
+        if root.name == "mine":
+            monkeypatch.setenv("PINOISE_DATA", str(root))
+        assert locate("fashion_mnist", cache=cache) == {name: root / name for name in names}
+    with pytest.raises(UserError, match=r"train-images-idx3-ubyte\.gz is not the file expected"):
+        load("fashion_mnist", cache=cache)

@@ -4,25 +4,24 @@ from pathlib import Path
 
 import pytest
 
-from pinoise.data.formats.extensions import existing_file, file_format
+from pinoise.data.formats.extensions import existing_path, file_format
 from pinoise.errors import UserError
 
 
 def test_a_file_that_does_not_exist_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"nowhere\.csv does not exist"):
-        existing_file(tmp_path / "nowhere.csv")
+        existing_path(tmp_path / "nowhere.csv")
 
 
-def test_a_folder_is_refused_with_the_readable_formats(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"is a folder: give a file .*\.parquet"):
-        existing_file(tmp_path)
+def test_a_folder_is_left_to_the_readers(tmp_path: Path) -> None:
+    assert existing_path(str(tmp_path)) == tmp_path
 
 
 def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "nothing.npy"
     path.touch()
     with pytest.raises(UserError, match=r"nothing\.npy is empty"):
-        existing_file(path)
+        existing_path(path)
 
 
 @pytest.mark.parametrize(
@@ -39,6 +38,10 @@ def test_an_empty_file_is_refused(tmp_path: Path) -> None:
         ("a.txt.gz", "svmlight"),
         ("epsilon_normalized.gz", "svmlight"),
         ("epsilon_normalized.t.gz", "svmlight"),
+        ("train-images-idx3-ubyte", "idx"),
+        ("train-images-idx3-ubyte.gz", "idx"),
+        ("t10k-labels.idx1-ubyte", "idx"),
+        ("mine.idx.bz2", "idx"),
     ],
 )
 def test_the_extension_tells_the_format(name: str, expected: str) -> None:

@@ -109,7 +109,7 @@ def _part_arrays(part: Part, side: str) -> dict[str, Array]:
         arrays |= {f"{side}_data": x.data, f"{side}_indices": x.indices, f"{side}_indptr": x.indptr}
         arrays[f"{side}_shape"] = np.array(x.shape)
     else:
-        arrays[f"{side}_x"] = x
+        arrays[f"{side}_x"] = np.asarray(x)
     for name, values in (("y", part.y), ("groups", part.groups)):
         if values is not None:
             arrays[f"{side}_{name}"] = values

@@ -1,8 +1,9 @@
-"""Where the files of a data set come from: a folder of the user's, the cache, or their publisher.
+"""Where the files of a data set come from: a folder of the user's, the cache, the system's, or their publisher.
 
-The order is ``PINOISE_DATA``, then the cache (``PINOISE_CACHE``, or the platform's folder for caches), then a
-download into the cache. A file whose checksum is known is verified once per process. For a file whose publisher
-states no checksum, the first download records it beside the cached file and later loads are held to that record.
+The order is ``PINOISE_DATA``, then the cache (``PINOISE_CACHE``, or the platform's folder for caches), then the folder
+where Debian's packages put data sets, then a download into the cache. A file whose checksum is known is verified once
+per process. For a file whose publisher states no checksum, the first download records it beside the cached file and
+later loads are held to that record.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ _BLOCK = 1 << 16
 # First bytes by file name, so that an error page sent in place of a file never reaches the cache.
 _MAGIC = {".zip": b"PK", ".gz": b"\x1f\x8b", ".bz2": b"BZh"}
 
+SYSTEM_FOLDER = Path("/usr/share/datasets")
+"""Where Debian's packages such as ``dataset-fashion-mnist`` put their files."""
+
 _verified: set[tuple[Path, int, int, str]] = set()
 
 
@@ -34,7 +38,8 @@ class DataFile:
     """A file of a data set as its publisher names it.
 
     ``sha256`` is None where no checksum is known, ``url`` is None where there is no direct link, and then ``hint``
-    says where the file can be had. ``instead`` lists files with the same content in another wrapping.
+    says where the file can be had. ``instead`` lists files with the same content in another wrapping, among them a
+    ``folder`` that an archive unpacks to. ``repacked`` are the SHA-256 of the same content compressed by others.
     """
 
     name: str
@@ -42,6 +47,17 @@ class DataFile:
     url: str | None = None
     hint: str = ""
     instead: tuple[DataFile, ...] = ()
+    folder: bool = False
+    repacked: tuple[str, ...] = ()
+
+    @property
+    def wrappings(self) -> tuple[DataFile, ...]:
+        """The file and those that do instead of it, folders first: what is unpacked need not be unpacked again."""
+        return tuple(sorted((self, *self.instead), key=lambda file: not file.folder))
+
+    def is_at(self, path: Path) -> bool:
+        """Whether there is such a file, or such a folder."""
+        return path.is_dir() if self.folder else path.is_file()
 
 
 def data_folder() -> Path | None:
@@ -62,11 +78,12 @@ def cache_folder() -> Path:
 
 def find(file: DataFile, *, cache: Path | None = None) -> tuple[DataFile, Path] | None:
     """Return the file, or the one found instead of it, and its path on this machine; None where it is not."""
-    folders = [folder for folder in (data_folder(), cache or cache_folder()) if folder is not None]
-    for folder in folders:
-        for candidate in (file, *file.instead):
+    for folder in (data_folder(), cache or cache_folder(), SYSTEM_FOLDER):
+        if folder is None:
+            continue
+        for candidate in file.wrappings:
             path = folder / candidate.name
-            if path.is_file():
+            if candidate.is_at(path):
                 return candidate, path
     return None
 
@@ -80,7 +97,7 @@ def obtain(
     if found is not None:
         candidate, path = found
         known = candidate.sha256 or _recorded(path)
-        verify(path, known)
+        verify(path, known, repacked=candidate.repacked)
         return path, known
     if file.url is None or not download:
         raise _missing(file, folder)
@@ -111,8 +128,8 @@ def sha256_of(path: Path) -> str:
         raise UserError(f"cannot read {path}: {error.strerror}.") from error
 
 
-def verify(path: Path, sha256: str | None) -> None:
-    """Raise an error unless the file has the checksum; an unchanged file is read once per process."""
+def verify(path: Path, sha256: str | None, *, repacked: tuple[str, ...] = ()) -> None:
+    """Raise an error unless the file has a checksum that is known; an unchanged file is read once per process."""
     if sha256 is None:
         logger.info("no checksum of %s is known, so it was not verified", path)
         return
@@ -121,7 +138,7 @@ def verify(path: Path, sha256: str | None) -> None:
     if key in _verified:
         return
     found = sha256_of(path)
-    if found != sha256:
+    if found not in (sha256, *repacked):
         raise UserError(
             f"{path} is not the file expected: its sha256 is {found} and should be {sha256}; "
             "remove it or put the right file in its place."

@@ -5,18 +5,22 @@ from __future__ import annotations
 from pathlib import Path
 
 from pinoise.data.catalogue.conversions import converted
-from pinoise.data.catalogue.fetch import cache_folder, find, obtain
+from pinoise.data.catalogue.fetch import DataFile, cache_folder, find, obtain
 from pinoise.data.catalogue.publishers import (
     bundled,
+    cifar,
     collection,
     epsilon,
+    fashion_mnist,
     har,
     mslr,
     reuters10k,
     reuters21578,
+    stl10,
     tiny_imagenet,
 )
 from pinoise.data.catalogue.publishers.entry import Entry
+from pinoise.data.catalogue.unpacking import unpacked
 from pinoise.data.dataset import Dataset
 from pinoise.errors import unknown_choice
 
@@ -25,7 +29,19 @@ DEFAULT = "digits"
 
 _ENTRIES: dict[str, Entry] = {
     entry.name: entry
-    for module in (bundled, har, reuters10k, reuters21578, epsilon, mslr, collection, tiny_imagenet)
+    for module in (
+        bundled,
+        har,
+        reuters10k,
+        reuters21578,
+        epsilon,
+        mslr,
+        fashion_mnist,
+        cifar,
+        stl10,
+        collection,
+        tiny_imagenet,
+    )
     for entry in module.ENTRIES
 }
 
@@ -59,7 +75,7 @@ def locate(name: str, *, cache: Path | None = None) -> dict[str, Path | None]:
     >>> locate("digits")
     {}
     """
-    found = {file.name: find(file, cache=cache) for file in entry(name).files}
+    found = {file.name: find(file, cache=cache) for file in _files(entry(name), cache)}
     return {file: None if at is None else at[1] for file, at in found.items()}
 
 
@@ -67,8 +83,9 @@ def load(name: str, *, cache: Path | None = None, progress: bool = False, downlo
     """Find, or download, and read a data set.
 
     Files come from the folder ``PINOISE_DATA``, else from the cache (``cache``, else ``PINOISE_CACHE``, else the
-    platform's), else from their publisher unless ``download`` is false; ``progress`` shows a bar meanwhile. A set
-    that must be parsed is kept converted in the cache for the next time.
+    platform's), else from Debian's folder of data sets, else from their publisher unless ``download`` is false;
+    ``progress`` shows a bar meanwhile. A set that must be parsed is kept converted in the cache for the next time, and
+    one that is mapped is unpacked there.
 
     >>> data = load("digits")
     >>> len(data.train), len(data.test), data.shape, data.n_classes
@@ -76,8 +93,16 @@ def load(name: str, *, cache: Path | None = None, progress: bool = False, downlo
     """
     chosen = entry(name)
     folder = cache or cache_folder()
-    files = [obtain(file, cache=folder, progress=progress, download=download) for file in chosen.files]
+    files = [obtain(file, cache=folder, progress=progress, download=download) for file in _files(chosen, folder)]
     paths = [path for path, _ in files]
+    if chosen.unpacked:
+        paths = [path if path.is_dir() else unpacked(path, chosen.unpacked, cache=folder) for path in paths]
     if not chosen.parsed:
         return chosen.reader(paths)
     return converted(name, files, lambda: chosen.reader(paths), cache=folder)
+
+
+def _files(chosen: Entry, cache: Path | None) -> tuple[DataFile, ...]:
+    """Return the files to read: the prepared one where it is on this machine, else the publisher's."""
+    prepared = chosen.prepared
+    return chosen.files if prepared is None or find(prepared, cache=cache) is None else (prepared,)

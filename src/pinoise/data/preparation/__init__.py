@@ -4,16 +4,19 @@ Reading bytes belongs in ``pinoise.data.formats``; standardisation in ``pinoise.
 """
 
 from pinoise.data.preparation.arrays import ArrayPreparation, learn_arrays
+from pinoise.data.preparation.images import ImagePreparation, learn_images
 from pinoise.data.preparation.kinds import Preparation, preparation_from_json
 from pinoise.data.preparation.learning import learn_table
 from pinoise.data.preparation.tables import MissingPolicy, TablePreparation
 
 __all__ = [
     "ArrayPreparation",
+    "ImagePreparation",
     "MissingPolicy",
     "Preparation",
     "TablePreparation",
     "learn_arrays",
+    "learn_images",
     "learn_table",
     "preparation_from_json",
 ]

@@ -15,18 +15,6 @@ from pinoise.data.formats.arrays import read_npz
 _BY_SUBJECT = "by subject, as in UCI HAR: 21 people to train on, 9 others to test on"
 _HELD_OUT = "held out from the whole set by whoever prepared the file"
 _ACTIVITIES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
-_CLOTHES = (
-    "T-shirt/top",
-    "Trouser",
-    "Pullover",
-    "Dress",
-    "Coat",
-    "Sandal",
-    "Shirt",
-    "Sneaker",
-    "Bag",
-    "Ankle boot",
-)
 _DIGITS = tuple(str(digit) for digit in range(10))
 _SCIKIT_FEATURE = "Li et al., Feature selection: a data perspective, ACM Computing Surveys 50 (2017)"
 
@@ -139,19 +127,6 @@ ENTRIES = (
         rows=(1000, 500),
         split=_HELD_OUT,
         source="Lewis, Yang, Rose and Li, RCV1: a new benchmark collection, JMLR 5 (2004)",
-    ),
-    _prepared(
-        "fashion_mnist",
-        "fashion_mnist.npz",
-        "063002653625f7c01815a5dcda78f6d9c531ea0fd1038ae5e533ab46c7f6075a",
-        title="Fashion-MNIST: grey pictures of clothes, 28 × 28 pixels",
-        shape=(28, 28),
-        classes=10,
-        rows=(60000, 10000),
-        split="the publisher's",
-        source="https://github.com/zalandoresearch/fashion-mnist",
-        licence="MIT",
-        class_names=_CLOTHES,
     ),
     _prepared(
         "cifar10_sub12k",

@@ -28,3 +28,5 @@ class Entry:
     reader: Reader = field(repr=False, compare=False)
     files: tuple[DataFile, ...] = ()
     parsed: bool = True  # reading takes long enough that the result is kept in the cache
+    prepared: DataFile | None = None  # has the content of all files, and comes before them where it is found
+    unpacked: tuple[str, ...] = ()  # files of an archive that are mapped, and therefore unpacked into the cache

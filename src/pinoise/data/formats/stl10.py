@@ -1,0 +1,72 @@
+"""STL-10 in its binary version: files of pixels that are mapped and never read whole."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pinoise.data.formats.raw import RawArrays, RawPart
+from pinoise.data.wording import counted
+from pinoise.errors import UserError
+
+_IMAGE = 3 * 96 * 96  # bytes
+
+LABELLED = ("train_X.bin", "train_y.bin", "test_X.bin", "test_y.bin", "class_names.txt")
+UNLABELLED = ("unlabeled_X.bin",)
+
+
+def holds_stl10(folder: Path) -> bool:
+    """Whether a folder holds the labelled training images of STL-10."""
+    return (folder / "train_X.bin").is_file()
+
+
+def read_stl10(folder: Path) -> RawArrays:
+    """Read the labelled images of an unpacked folder, 96 × 96 × 3; labels count from 1 in the files and from 0 here."""
+    names = folder / "class_names.txt"
+    words = names.read_text(encoding="utf-8", errors="replace").split("\n") if names.is_file() else []
+    return RawArrays(
+        train=_part(folder, "train"),
+        test=_part(folder, "test") if (folder / "test_X.bin").is_file() else None,
+        class_names=tuple(word.strip() for word in words if word.strip()) or None,
+    )
+
+
+def read_stl10_unlabelled(folder: Path) -> RawArrays:
+    """Read the unlabelled images of an unpacked folder as rows to train on."""
+    return RawArrays(RawPart(read_stl10_images(folder / "unlabeled_X.bin")))
+
+
+def read_stl10_images(path: Path) -> npt.NDArray[np.uint8]:
+    """Map a file of images as (n, 96, 96, 3); in the file each channel is stored column by column."""
+    size = _size(path)
+    rows, rest = divmod(size, _IMAGE)
+    if rest or not rows:
+        raise UserError(
+            f"{path} has {size} bytes: images have {_IMAGE}, so that {rows * _IMAGE} or {(rows + 1) * _IMAGE} were "
+            "expected; the file is cut off or of another kind."
+        )
+    pixels = np.memmap(path, dtype=np.uint8, mode="r", shape=(rows, 3, 96, 96))  # channel, column, row
+    return pixels.transpose(0, 3, 2, 1)
+
+
+def _part(folder: Path, side: str) -> RawPart:
+    x = read_stl10_images(folder / f"{side}_X.bin")
+    path = folder / f"{side}_y.bin"
+    _size(path)
+    y = np.fromfile(path, dtype=np.uint8)
+    if len(y) != len(x):
+        raise UserError(
+            f"{path} has {counted(len(y), 'label')}, but there are {counted(len(x), 'image')}: a file is cut off."
+        )
+    if y.min() < 1:
+        raise UserError(f"{path} has a label of 0 in row {int(y.argmin())} (counted from 0): labels count from 1.")
+    return RawPart(x, y - 1)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror}.") from error

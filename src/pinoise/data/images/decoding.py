@@ -1,0 +1,176 @@
+"""One image file: whether it is sound, its size and colour, and its pixels."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from pinoise.errors import UserError
+
+EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm")
+
+# Pillow knows more formats, some of which start other programs.
+_FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
+
+_GRAY = ("1", "L", "LA", "La", "I")
+_COLOUR = ("PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
+
+_ORIENTATION = 0x0112  # EXIF
+_TURNS = {
+    2: "FLIP_LEFT_RIGHT",
+    3: "ROTATE_180",
+    4: "FLIP_TOP_BOTTOM",
+    5: "TRANSPOSE",
+    6: "ROTATE_270",
+    7: "TRANSVERSE",
+    8: "ROTATE_90",
+}
+
+_BLOCK = 4096  # files given to the threads at once
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a first look at a file finds; ``problem`` says why it cannot be decoded."""
+
+    size: tuple[int, int] = (0, 0)  # height, width
+    colour: bool = False
+    problem: str | None = None
+
+
+def pillow() -> ModuleType:
+    """Return Pillow's ``Image`` module, or say how to install it."""
+    try:
+        from PIL import Image
+    except ImportError as error:
+        raise UserError("image files are decoded by Pillow: install it with pip install 'pinoise[vision]'.") from error
+    return Image
+
+
+def look(path: Path) -> Look:
+    """Decode a file once, as coarsely as its format allows, and tell what was found."""
+    library = pillow()
+    try:
+        with _opened(path, library) as image:
+            width, height = image.size
+            turned = _orientation(image) >= 5
+            image.draft(None, (1, 1))  # of a JPEG file, only every eighth pixel
+            image.load()
+            colour = _has_colour(image)
+    except MemoryError:
+        raise
+    except Exception as error:  # Pillow's readers meet damage with errors of every kind
+        return Look(problem=_reason(error))
+    return Look((width, height) if turned else (height, width), colour)
+
+
+def decode(path: Path, *, shape: tuple[int, ...], resize: bool) -> npt.NDArray[np.uint8]:
+    """Return the pixels of a file in the given shape, (height, width) for gray and (height, width, 3) for colour.
+
+    With ``resize`` the image is scaled until its shorter side fits, and cropped about its centre; without it, another
+    size is an error.
+    """
+    library = pillow()
+    height, width = shape[:2]
+    try:
+        with _opened(path, library) as file:
+            turn = _TURNS.get(_orientation(file))
+            image = _eight_bits(file, library).convert("L" if len(shape) == 2 else "RGB")
+        if turn is not None:
+            image = image.transpose(library.Transpose[turn])
+        if resize and image.size != (width, height):
+            from PIL import ImageOps
+
+            image = ImageOps.fit(image, (width, height), library.Resampling.BILINEAR)
+    except MemoryError:
+        raise
+    except Exception as error:
+        raise UserError(f"{path} cannot be decoded ({_reason(error)}): repair or remove it.") from error
+    if image.size != (width, height):
+        raise UserError(f"{path} is {describe(image.size[::-1])} pixels: the others are {describe((height, width))}.")
+    return np.asarray(image, dtype=np.uint8)
+
+
+def describe(size: tuple[int, int]) -> str:
+    """Return height and width as text.
+
+    >>> describe((32, 48))
+    '32 × 48'
+    """
+    return f"{size[0]} × {size[1]}"
+
+
+def in_threads(
+    function: Callable[[Item], Result], items: Sequence[Item], *, told: str | None = None
+) -> Iterator[Result]:
+    """Yield the results in order; Pillow lets go of Python's lock while it decodes. ``told`` names a progress bar."""
+    from tqdm import tqdm
+
+    with (
+        ThreadPoolExecutor(max_workers=_cores()) as pool,
+        tqdm(total=len(items), desc=told, unit="image", disable=told is None) as bar,
+    ):
+        for start in range(0, len(items), _BLOCK):
+            for result in pool.map(function, items[start : start + _BLOCK]):
+                bar.update()
+                yield result
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _opened(path: Path, library: ModuleType) -> Iterator[Any]:
+    with library.open(path, formats=_FORMATS) as image:
+        yield image
+
+
+def _orientation(image: Any) -> int:
+    try:
+        return int(image.getexif().get(_ORIENTATION, 1))
+    except Exception:  # a photograph with spoiled remarks is still a photograph
+        return 1
+
+
+def _has_colour(image: Any) -> bool:
+    if image.mode == "P":
+        palette = np.array(image.getpalette("RGB")).reshape(-1, 3)
+        return bool((palette != palette[:, :1]).any())
+    if image.mode in _COLOUR:
+        return True
+    if image.mode in _GRAY or image.mode.startswith("I;16"):
+        return False
+    raise ValueError(f"pixels are of mode {image.mode}")
+
+
+def _eight_bits(image: Any, library: ModuleType) -> Any:
+    """Return an image whose channels have 8 bits; of 16 bits the upper ones are kept."""
+    if image.mode != "I" and not image.mode.startswith("I;16"):
+        return image
+    values = np.asarray(image).astype(np.int64)
+    if values.min() < 0 or values.max() > 0xFFFF:
+        raise ValueError("pixels have more than 16 bits")
+    return library.fromarray((values >> 8).astype(np.uint8))
+
+
+def _reason(error: Exception) -> str:
+    from PIL import UnidentifiedImageError
+
+    if isinstance(error, UnidentifiedImageError):  # its own text is mostly the path
+        return "it is not an image of a known format"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return (str(error).strip() or type(error).__name__).splitlines()[0].removesuffix(".")

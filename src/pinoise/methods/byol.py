@@ -1,0 +1,66 @@
+"""BYOL (Grill et al., 2020, arXiv:2006.07733): one view predicts what a slowly moving network makes of the other.
+
+Gradient reaches π-noise through the online branch alone: the target network runs without gradient. Each view is once
+online and once target, so noise in either view learns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pinoise.methods.base import Method, by_shape, two_views
+from pinoise.methods.checks import check_momentum, check_predictor
+from pinoise.methods.momentum import Momentum, cosine_momentum
+from pinoise.views import Batch
+
+
+def byol_loss(prediction: Tensor, target: Tensor) -> Tensor:
+    """2 − 2 cos(p, z): the squared distance of the normalised vectors.
+
+    Args:
+        prediction: p, shape (m, dim).
+        target: z, shape (m, dim).
+
+    Returns:
+        The loss of every sample, shape (m,).
+
+    >>> byol_loss(torch.eye(2), torch.tensor([[2.0, 0.0], [1.0, 0.0]]))
+    tensor([0., 2.])
+    """
+    return 2 - 2 * F.cosine_similarity(prediction, target, dim=1)
+
+
+class BYOL(Method):
+    """2 − 2 cos of every view's prediction and the other view's target, summed over both directions.
+
+    Args:
+        encoder: f_θ.
+        head: the projection head, with the integer attribute ``out_features``.
+        predictor: from a projection to a projection.
+        momentum: how much of the target network stays at the first step; it rises to 1 along a cosine.
+    """
+
+    def __init__(self, encoder: nn.Module, head: nn.Module, predictor: nn.Module, *, momentum: float = 0.996) -> None:
+        super().__init__(encoder)
+        check_predictor(head, predictor)
+        self.momentum = check_momentum("momentum", momentum)
+        self.head = head
+        self.predictor = predictor
+        self.target_network = Momentum(encoder, head)
+
+    def forward(self, views: Sequence[Batch]) -> Tensor:
+        """Return the loss of every sample, shape (m,)."""
+        first, second = two_views(views, method="byol")
+        m = len(first.x)
+        prediction = self.predictor(self.head(torch.cat(self.encode((first, second)))))  # (2m, dim)
+        target = torch.cat(by_shape(self.target_network, (first.x, second.x)))  # (2m, dim)
+        return byol_loss(prediction, target.roll(m, dims=0)).view(2, m).sum(dim=0)
+
+    def after_step(self, step: int, steps: int) -> None:
+        """Move the target network towards the online one, ever more slowly."""
+        momentum = cosine_momentum(step, steps, self.momentum)
+        self.target_network.follow(self.encoder, self.head, momentum=momentum)

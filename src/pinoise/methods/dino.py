@@ -1,0 +1,122 @@
+"""DINO (Caron et al., 2021, arXiv:2104.14294): a student matches its teacher's distribution over prototypes.
+
+Gradient reaches π-noise through the student branch alone: the teacher runs without gradient. The student sees every
+view, so noise in any of them learns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from pinoise.errors import UserError
+from pinoise.methods.base import Method, by_shape
+from pinoise.methods.checks import check_momentum, check_positive, width
+from pinoise.methods.momentum import Momentum, cosine_momentum
+from pinoise.methods.processes import gather
+from pinoise.views import Batch
+
+_GLOBAL_VIEWS = 2
+
+
+def dino_loss(
+    student: Tensor, teacher: Tensor, centre: Tensor, *, temperature: float = 0.1, teacher_temperature: float = 0.04
+) -> Tensor:
+    """Mean of −Σ P_t(g) log P_s(v) over the teacher's views g and the student's views v ≠ g.
+
+    P_s = softmax(s / τ_s) and P_t = softmax((t − c) / τ_t): the centre keeps one prototype from winning always, the
+    lower temperature keeps all from being alike.
+
+    Args:
+        student: s, shape (views, m, prototypes).
+        teacher: t, of the first of these views, shape (global views, m, prototypes).
+        centre: c, shape (prototypes,).
+        temperature: τ_s.
+        teacher_temperature: τ_t.
+
+    Returns:
+        The loss of every sample, shape (m,).
+
+    >>> student, teacher = torch.zeros(3, 1, 4), torch.randn(2, 1, 4)
+    >>> dino_loss(student, teacher, torch.zeros(4))  # log 4, whatever the teacher says
+    tensor([1.3863])
+    """
+    log_student = (student / temperature).log_softmax(dim=-1)
+    wanted = ((teacher - centre) / teacher_temperature).softmax(dim=-1)
+    cross_entropy = -torch.einsum("gmk,vmk->gvm", wanted, log_student)
+    pairs = 1 - torch.eye(len(teacher), len(student), dtype=student.dtype, device=student.device)
+    return (pairs[:, :, None] * cross_entropy).sum(dim=(0, 1)) / (len(teacher) * (len(student) - 1))
+
+
+class DINO(Method):
+    """Cross entropy between teacher and student on different views, averaged over the pairs of views.
+
+    The first two views are the global ones, which the teacher sees as well; any others are local crops, which may have
+    another size. A forward pass in train mode remembers the teacher's mean output; ``after_step`` moves the centre
+    there, with those of all processes.
+
+    Args:
+        encoder: f_θ, the student.
+        head: from features to the scores of prototypes, with the integer attribute ``out_features``.
+        temperature: τ_s, the student's.
+        teacher_temperature: τ_t.
+        momentum: how much of the teacher stays at the first step; it rises to 1 along a cosine.
+        centre_momentum: how much of the centre stays at every step.
+    """
+
+    centre: Tensor
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        head: nn.Module,
+        *,
+        temperature: float = 0.1,
+        teacher_temperature: float = 0.04,
+        momentum: float = 0.99,
+        centre_momentum: float = 0.9,
+    ) -> None:
+        super().__init__(encoder)
+        self.temperature = check_positive("temperature", temperature)
+        self.teacher_temperature = check_positive("teacher_temperature", teacher_temperature)
+        self.momentum = check_momentum("momentum", momentum)
+        self.centre_momentum = check_momentum("centre_momentum", centre_momentum)
+        self.head = head
+        self.teacher = Momentum(encoder, head)
+        self.register_buffer("centre", torch.zeros(width("head", head)))
+        self._teacher_mean: Tensor | None = None
+
+    def forward(self, views: Sequence[Batch]) -> Tensor:
+        """Return the loss of every sample, shape (m,)."""
+        if len(views) < _GLOBAL_VIEWS:
+            raise UserError(
+                f"method 'dino' compares two views or more and was given {len(views)}: choose another pairing."
+            )
+        student = self.head(torch.cat(self.encode(views))).unflatten(0, (len(views), -1))  # (views, m, prototypes)
+        teacher = torch.stack(by_shape(self.teacher, [view.x for view in views[:_GLOBAL_VIEWS]]))
+        if self.training:
+            self._teacher_mean = teacher.mean(dim=(0, 1))
+        return dino_loss(
+            student,
+            teacher,
+            self.centre,
+            temperature=self.temperature,
+            teacher_temperature=self.teacher_temperature,
+        )
+
+    def guessing_loss(self, batch_size: int) -> float | None:
+        """The log of the number of prototypes: to the student each is as likely as any other."""
+        return math.log(len(self.centre))
+
+    @torch.no_grad()
+    def after_step(self, step: int, steps: int) -> None:
+        """Move the teacher towards the student, ever more slowly, and the centre to where the teacher's output was."""
+        self.teacher.follow(self.encoder, self.head, momentum=cosine_momentum(step, steps, self.momentum))
+        if self._teacher_mean is None:
+            return
+        mean = gather(self._teacher_mean[None]).mean(dim=0)
+        self.centre.lerp_(mean.to(self.centre.dtype), 1 - self.centre_momentum)
+        self._teacher_mean = None

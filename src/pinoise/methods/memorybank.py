@@ -1,0 +1,133 @@
+"""MemoryBank (Wu et al., 2018, arXiv:1805.01978): views against a bank that remembers one embedding of every row.
+
+Both views pass the same encoder with gradient, so π-noise in either learns; the entries of the bank are constants.
+
+f(x₊) is the row's own entry, which earlier views of it left behind, and not the other view of the step: the entries lag
+behind the encoder, so two fresh views could both leave all of them behind and the encoder would collapse to one point.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pinoise.errors import UserError
+from pinoise.methods.base import Method, two_views
+from pinoise.methods.checks import check_momentum, check_positive, check_size, width
+from pinoise.methods.processes import gather
+from pinoise.views import Batch
+
+
+def memory_bank_loss(
+    anchor: Tensor, positive: Tensor, negatives: Tensor, *, excluded: Tensor | None = None, temperature: float = 0.2
+) -> Tensor:
+    """−log ℓ_pos / (ℓ_pos + ℓ_neg) with ℓ_pos = exp(f(x)ᵀf(x₊)/τ), Eq. 4, and ℓ_neg = Σ exp(f(x)ᵀv/τ) over the bank.
+
+    Args:
+        anchor: f(x), shape (m, dim); normalised here.
+        positive: f(x₊), unit vectors, shape (m, dim).
+        negatives: v, unit vectors that all samples share, shape (n, dim).
+        excluded: which of them are not a sample's negatives, shape (m, n); none if None.
+        temperature: τ.
+
+    Returns:
+        The loss of every sample, shape (m,).
+
+    >>> own = torch.eye(2, dtype=torch.bool)
+    >>> memory_bank_loss(torch.eye(2), torch.eye(2), torch.eye(2), excluded=own, temperature=1.0)  # log(1 + 1/e)
+    tensor([0.3133, 0.3133])
+    """
+    anchor = F.normalize(anchor, dim=1)
+    near = (anchor * positive).sum(dim=1, keepdim=True)  # (m, 1)
+    far = anchor @ negatives.T  # (m, n)
+    if excluded is not None:
+        far = far.masked_fill(excluded, -torch.inf)
+    logits = torch.cat([near, far], dim=1) / temperature  # (m, 1 + n)
+    return F.cross_entropy(logits, logits.new_zeros(len(logits), dtype=torch.int64), reduction="none")
+
+
+class MemoryBank(Method):
+    """Each of two views against its row's entry in the bank and the entries of others, averaged over both views.
+
+    A forward pass in train mode remembers its projections; ``after_step`` moves the entries of the rows in the last
+    pass, of all processes, towards them: v ← normalise(κ v + (1 − κ) f), f the mean over both views.
+
+    Args:
+        encoder: f_θ.
+        head: the projection head, with the integer attribute ``out_features``.
+        rows: how many rows the training data has; the row numbers of a batch are below it.
+        temperature: τ.
+        momentum: κ.
+        negatives: how many entries are drawn for a batch, with replacement; a bank with no more others serves whole.
+            A row's own entry is never its negative.
+    """
+
+    bank: Tensor
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        head: nn.Module,
+        *,
+        rows: int,
+        temperature: float = 0.2,
+        momentum: float = 0.5,
+        negatives: int = 4096,
+    ) -> None:
+        super().__init__(encoder)
+        self.temperature = check_positive("temperature", temperature)
+        self.momentum = check_momentum("momentum", momentum)
+        self.negatives = check_size("negatives", negatives)
+        self.head = head
+        size = check_size("rows", rows, least=2)
+        self.register_buffer("bank", F.normalize(torch.randn(size, width("head", head)), dim=1))
+        self._seen: tuple[Tensor, Tensor] | None = None  # rows (m,) and their new f (m, dim)
+
+    def forward(self, views: Sequence[Batch]) -> Tensor:
+        """Return the loss of every sample, shape (m,)."""
+        first, second = two_views(views, method="memorybank")
+        rows, m = first.rows, len(first.x)
+        self._check(rows)
+        z = F.normalize(self.head(torch.cat(self.encode((first, second)))), dim=1)  # (2m, dim)
+        if self.training:
+            self._seen = rows, z.detach().view(2, m, -1).mean(dim=0)
+        drawn = self._draw()  # (n,)
+        losses = memory_bank_loss(
+            z,
+            self.bank[rows].repeat(2, 1),
+            self.bank[drawn],
+            excluded=(drawn == rows[:, None]).repeat(2, 1),
+            temperature=self.temperature,
+        )
+        return losses.view(2, m).mean(dim=0)
+
+    def guessing_loss(self, batch_size: int) -> float | None:
+        """log(n + 1): a row's own entry is as likely as any of n negatives."""
+        return math.log(min(self.negatives, len(self.bank) - 1) + 1)
+
+    @torch.no_grad()
+    def after_step(self, step: int, steps: int) -> None:
+        """Move the entries of this step's rows."""
+        if self._seen is None:
+            return
+        rows, projections = (gather(part) for part in self._seen)
+        moved = self.bank[rows].lerp(projections.to(self.bank.dtype), 1 - self.momentum)
+        self.bank[rows] = F.normalize(moved, dim=1)
+        self._seen = None
+
+    def _draw(self) -> Tensor:
+        if self.negatives >= len(self.bank) - 1:
+            return torch.arange(len(self.bank), device=self.bank.device)
+        return torch.randint(len(self.bank), (self.negatives,), device=self.bank.device)
+
+    def _check(self, rows: Tensor) -> None:
+        # Elsewhere than on the CPU a look at the numbers would make the host wait in every step.
+        if rows.device.type == "cpu" and (int(rows.max()) >= len(self.bank) or int(rows.min()) < 0):
+            raise UserError(
+                f"the bank of method 'memorybank' has rows 0 to {len(self.bank) - 1} and a batch holds "
+                f"{int(rows.min())} to {int(rows.max())}: give the number of training rows as 'rows'."
+            )

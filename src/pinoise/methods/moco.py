@@ -1,0 +1,114 @@
+"""MoCo v2 (He et al., 2020, arXiv:1911.05722; Chen et al., 2020, arXiv:2003.04297): a queue of past keys.
+
+Gradient reaches π-noise through the query branch alone: keys are made by the momentum network without gradient. Each
+view is once query and once key, so noise in either view learns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pinoise.errors import UserError
+from pinoise.methods.base import Method, by_shape, two_views
+from pinoise.methods.checks import check_momentum, check_positive, check_size, width
+from pinoise.methods.momentum import Momentum
+from pinoise.methods.processes import gather, world_size
+from pinoise.views import Batch
+
+
+def moco_loss(query: Tensor, key: Tensor, queue: Tensor, *, temperature: float = 0.2) -> Tensor:
+    """−log of exp(q·k₊/τ) / (exp(q·k₊/τ) + Σ exp(q·k/τ)) with k from the queue; q and k₊ are normalised here.
+
+    Args:
+        query: projections of one view, shape (m, dim).
+        key: the momentum network's projections of the other view, shape (m, dim).
+        queue: unit vectors, shape (K, dim).
+        temperature: τ.
+
+    Returns:
+        The loss of every sample, shape (m,).
+
+    >>> moco_loss(torch.eye(2), torch.eye(2), torch.tensor([[1.0, 0.0]]), temperature=1.0)
+    tensor([0.6931, 0.3133])
+    """
+    query, key = F.normalize(query, dim=1), F.normalize(key, dim=1)
+    positive = (query * key).sum(dim=1, keepdim=True)  # (m, 1)
+    logits = torch.cat([positive, query @ queue.T], dim=1) / temperature  # (m, 1 + K)
+    return F.cross_entropy(logits, logits.new_zeros(len(logits), dtype=torch.int64), reduction="none")
+
+
+class MoCo(Method):
+    """Every view's query against the other view's key and a queue of keys from past steps, averaged over both views.
+
+    A forward pass in train mode remembers its keys; ``after_step`` enqueues those of the last pass, of all processes.
+
+    Args:
+        encoder: f_θ.
+        head: the projection head, with the integer attribute ``out_features``.
+        temperature: τ.
+        momentum: how much of the key network stays at every step.
+        queue: K, the number of keys that are kept; at the start they are random.
+    """
+
+    queue: Tensor
+    position: Tensor
+
+    def __init__(
+        self,
+        encoder: nn.Module,
+        head: nn.Module,
+        *,
+        temperature: float = 0.2,
+        momentum: float = 0.99,
+        queue: int = 4096,
+    ) -> None:
+        super().__init__(encoder)
+        self.temperature = check_positive("temperature", temperature)
+        self.momentum = check_momentum("momentum", momentum)
+        self.head = head
+        self.key_network = Momentum(encoder, head)
+        size = check_size("queue", queue)
+        self.register_buffer("queue", F.normalize(torch.randn(size, width("head", head)), dim=1))
+        self.register_buffer("position", torch.zeros((), dtype=torch.int64))  # where the oldest key is
+        self._keys: Tensor | None = None
+
+    def forward(self, views: Sequence[Batch]) -> Tensor:
+        """Return the loss of every sample, shape (m,)."""
+        first, second = two_views(views, method="moco")
+        m = len(first.x)
+        query = self.head(torch.cat(self.encode((first, second))))  # (2m, dim)
+        key = torch.cat(by_shape(self.key_network, (first.x, second.x)))  # (2m, dim)
+        if self.training:
+            self._remember(key)
+        losses = moco_loss(query, key.roll(m, dims=0), self.queue, temperature=self.temperature)  # (2m,)
+        return losses.view(2, m).mean(dim=0)
+
+    def guessing_loss(self, batch_size: int) -> float | None:
+        """log(K + 1): the key is as likely as any of the queue."""
+        return math.log(len(self.queue) + 1)
+
+    @torch.no_grad()
+    def after_step(self, step: int, steps: int) -> None:
+        """Move the key network towards the encoder, then put the keys of this step in the place of the oldest."""
+        self.key_network.follow(self.encoder, self.head, momentum=self.momentum)
+        if self._keys is None:
+            return
+        keys = gather(self._keys).to(self.queue.dtype)
+        places = (self.position + torch.arange(len(keys), device=keys.device)) % len(self.queue)
+        self.queue[places] = keys
+        self.position.add_(len(keys)).remainder_(len(self.queue))
+        self._keys = None
+
+    def _remember(self, key: Tensor) -> None:
+        arriving = len(key) * world_size()
+        if arriving > len(self.queue):
+            raise UserError(
+                f"the queue of method 'moco' holds {len(self.queue)} keys and every step brings {arriving}, "
+                "two for each sample: make the queue longer or the batch smaller."
+            )
+        self._keys = F.normalize(key, dim=1)

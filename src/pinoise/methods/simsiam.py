@@ -1,0 +1,56 @@
+"""SimSiam (Chen and He, 2021, arXiv:2011.10566): one view predicts the other, which is held still.
+
+Gradient reaches π-noise through the branch with the predictor alone: the other branch is the same network behind a
+stop-gradient. Each view is once in either, so noise in either view learns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pinoise.methods.base import Method, two_views
+from pinoise.methods.checks import check_predictor
+from pinoise.views import Batch
+
+
+def negative_cosine(prediction: Tensor, projection: Tensor) -> Tensor:
+    """D(p, z) = −cos(p, z), Eq. 1 of SimSiam.
+
+    Args:
+        prediction: p, shape (m, dim).
+        projection: z, shape (m, dim).
+
+    Returns:
+        The loss of every sample, shape (m,).
+
+    >>> negative_cosine(torch.eye(2), torch.tensor([[2.0, 0.0], [0.0, -1.0]]))
+    tensor([-1.,  1.])
+    """
+    return -F.cosine_similarity(prediction, projection, dim=1)
+
+
+class SimSiam(Method):
+    """½ D(p₁, z₂) + ½ D(p₂, z₁) with z held constant.
+
+    Args:
+        encoder: f_θ.
+        head: the projection head, with the integer attribute ``out_features``.
+        predictor: from a projection to a projection, through a bottleneck.
+    """
+
+    def __init__(self, encoder: nn.Module, head: nn.Module, predictor: nn.Module) -> None:
+        super().__init__(encoder)
+        check_predictor(head, predictor)
+        self.head = head
+        self.predictor = predictor
+
+    def forward(self, views: Sequence[Batch]) -> Tensor:
+        """Return the loss of every sample, shape (m,)."""
+        first, second = two_views(views, method="simsiam")
+        m = len(first.x)
+        z = self.head(torch.cat(self.encode((first, second))))  # (2m, dim)
+        return negative_cosine(self.predictor(z), z.detach().roll(m, dims=0)).view(2, m).mean(dim=0)

@@ -1,0 +1,58 @@
+"""What the image networks and their users share: the checks of an image, and reading a network as it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from torch import Tensor, nn
+
+from pinoise.errors import UserError
+
+
+def image_shape(shape: Sequence[int], *, owner: str) -> tuple[int, int, int]:
+    """Return the shape of one image (C, H, W), or refuse what is none.
+
+    >>> image_shape((3, 8, 8), owner="a ResNet")
+    (3, 8, 8)
+    """
+    if len(shape) != 3 or any(size < 1 for size in shape):
+        raise UserError(f"{owner} takes images, (channels, height, width): one sample has shape {tuple(shape)}.")
+    channels, height, width = shape
+    return channels, height, width
+
+
+def check_images(x: Tensor, channels: int, *, owner: str) -> None:
+    """Refuse a batch that is not images of so many channels."""
+    if x.ndim != 4 or x.shape[1] != channels:
+        raise UserError(
+            f"{owner} was made for images of {channels} {'channel' if channels == 1 else 'channels'}, "
+            f"(m, {channels}, height, width): it was given a tensor of shape {tuple(x.shape)}."
+        )
+
+
+def check_width(width: int, *, owner: str, name: str = "width") -> None:
+    """Refuse a size of a network that is below 1."""
+    if width < 1:
+        raise UserError(f"{name} of {owner} is {width}: it must be at least 1.")
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Hold a module in evaluation mode: no batch statistics are used or changed; each part gets its own mode back.
+
+    >>> norm = nn.BatchNorm1d(2)
+    >>> with evaluating(norm):
+    ...     norm.training
+    False
+    >>> norm.training
+    True
+    """
+    training = [part for part in module.modules() if part.training]
+    for part in training:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True

@@ -1,0 +1,94 @@
+"""Heads after the encoder: projections with batch normalisation, predictors, and DINO's prototypes."""
+
+from __future__ import annotations
+
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pinoise.errors import UserError
+
+
+class BatchNormHead(nn.Sequential):
+    """A hidden layer with batch normalisation and ReLU, and a linear layer: BYOL's projection head.
+
+    >>> import torch
+    >>> BatchNormHead(4, hidden=8, out_features=2)(torch.randn(5, 4)).shape
+    torch.Size([5, 2])
+    """
+
+    def __init__(self, in_features: int, *, hidden: int = 256, out_features: int = 128) -> None:
+        _check_sizes(hidden=hidden, out_features=out_features)
+        super().__init__(*_normalised_layer(in_features, hidden), nn.Linear(hidden, out_features))
+        self.out_features = out_features
+
+
+class PredictionHead(BatchNormHead):
+    """From a projection to as many features, through a hidden layer: a bottleneck of a quarter unless it is given.
+
+    >>> import torch
+    >>> PredictionHead(8)(torch.randn(5, 8)).shape
+    torch.Size([5, 8])
+    """
+
+    def __init__(self, features: int, *, hidden: int | None = None) -> None:
+        super().__init__(features, hidden=max(features // 4, 1) if hidden is None else hidden, out_features=features)
+
+
+class SimSiamHead(nn.Sequential):
+    """SimSiam's projection head: three layers with batch normalisation, that of the output without scale and shift.
+
+    >>> import torch
+    >>> SimSiamHead(4, hidden=8, out_features=2)(torch.randn(5, 4)).mean(dim=0).abs().max().item() < 1e-6
+    True
+    """
+
+    def __init__(self, in_features: int, *, hidden: int = 256, out_features: int = 128) -> None:
+        _check_sizes(hidden=hidden, out_features=out_features)
+        super().__init__(
+            *_normalised_layer(in_features, hidden),
+            *_normalised_layer(hidden, hidden),
+            nn.Linear(hidden, out_features, bias=False),
+            nn.BatchNorm1d(out_features, affine=False),
+        )
+        self.out_features = out_features
+
+
+class PrototypeHead(nn.Module):
+    """DINO's head: three layers with GELU, then the cosine of their output with every prototype.
+
+    A prototype is a direction: the length of its weights has no effect and never learns.
+
+    >>> import torch
+    >>> head = PrototypeHead(4, hidden=8, bottleneck=3, prototypes=10)
+    >>> scores = head(torch.randn(5, 4))
+    >>> scores.shape, bool((scores.abs() <= 1.0001).all())
+    (torch.Size([5, 10]), True)
+    """
+
+    def __init__(self, in_features: int, *, hidden: int = 256, bottleneck: int = 128, prototypes: int = 1024) -> None:
+        super().__init__()
+        _check_sizes(hidden=hidden, bottleneck=bottleneck, prototypes=prototypes)
+        self.layers = nn.Sequential(
+            nn.Linear(in_features, hidden),
+            nn.GELU(),
+            nn.Linear(hidden, hidden),
+            nn.GELU(),
+            nn.Linear(hidden, bottleneck),
+        )
+        self.prototypes = nn.Linear(bottleneck, prototypes, bias=False)
+        self.out_features = prototypes
+
+    def forward(self, h: Tensor) -> Tensor:
+        """Return the scores (m, prototypes) of features (m, in_features), each between −1 and 1."""
+        return F.linear(F.normalize(self.layers(h), dim=1), F.normalize(self.prototypes.weight, dim=1))
+
+
+def _normalised_layer(in_features: int, out_features: int) -> tuple[nn.Module, ...]:
+    # Batch normalisation has a shift of its own and takes away any other.
+    return nn.Linear(in_features, out_features, bias=False), nn.BatchNorm1d(out_features), nn.ReLU()
+
+
+def _check_sizes(**sizes: int) -> None:
+    for name, size in sizes.items():
+        if size < 1:
+            raise UserError(f"{name} of the head is {size}: it must be at least 1.")

@@ -1,0 +1,189 @@
+"""ResNet18 and ResNet50 (He et al., 2016) under torchvision's names, so that its published weights load."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Literal, get_args
+
+from torch import Tensor, nn
+
+from pinoise.errors import UserError, unknown_choice
+from pinoise.networks.blocks import check_images, check_width, image_shape
+
+Depth = Literal[18, 50]
+Stem = Literal["auto", "cifar", "imagenet"]
+
+BLOCKS: dict[int, tuple[int, int, int, int]] = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
+
+LARGEST_CIFAR_STEM = 64
+"""Images up to this side keep their size in the stem; larger ones are reduced fourfold before the first block."""
+
+
+class BasicBlock(nn.Module):
+    """Two 3×3 convolutions beside a shortcut."""
+
+    expansion = 1
+
+    def __init__(self, in_channels: int, channels: int, *, stride: int, downsample: nn.Module | None) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(in_channels, channels, 3, stride=stride, padding=1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.relu = nn.ReLU(inplace=True)
+        self.conv2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.downsample = downsample
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return maps (m, channels, h, w), h and w divided by the stride."""
+        h = self.relu(self.bn1(self.conv1(x)))
+        h = self.bn2(self.conv2(h))
+        shortcut = x if self.downsample is None else self.downsample(x)
+        out: Tensor = self.relu(h + shortcut)
+        return out
+
+
+class Bottleneck(nn.Module):
+    """1×1, 3×3 and 1×1 convolutions beside a shortcut, the stride in the middle one (torchvision's version 1.5)."""
+
+    expansion = 4
+
+    def __init__(self, in_channels: int, channels: int, *, stride: int, downsample: nn.Module | None) -> None:
+        super().__init__()
+        self.conv1 = nn.Conv2d(in_channels, channels, 1, bias=False)
+        self.bn1 = nn.BatchNorm2d(channels)
+        self.conv2 = nn.Conv2d(channels, channels, 3, stride=stride, padding=1, bias=False)
+        self.bn2 = nn.BatchNorm2d(channels)
+        self.conv3 = nn.Conv2d(channels, channels * self.expansion, 1, bias=False)
+        self.bn3 = nn.BatchNorm2d(channels * self.expansion)
+        self.relu = nn.ReLU(inplace=True)
+        self.downsample = downsample
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return maps (m, 4 * channels, h, w), h and w divided by the stride."""
+        h = self.relu(self.bn1(self.conv1(x)))
+        h = self.relu(self.bn2(self.conv2(h)))
+        h = self.bn3(self.conv3(h))
+        shortcut = x if self.downsample is None else self.downsample(x)
+        out: Tensor = self.relu(h + shortcut)
+        return out
+
+
+def _stage(
+    block: type[BasicBlock] | type[Bottleneck], in_channels: int, channels: int, *, blocks: int, stride: int
+) -> nn.Sequential:
+    """Blocks of one width; the first one changes the size, and its shortcut with it."""
+    out_channels = channels * block.expansion
+    downsample = None
+    if stride != 1 or in_channels != out_channels:
+        downsample = nn.Sequential(
+            nn.Conv2d(in_channels, out_channels, 1, stride=stride, bias=False), nn.BatchNorm2d(out_channels)
+        )
+    first = block(in_channels, channels, stride=stride, downsample=downsample)
+    return nn.Sequential(first, *(block(out_channels, channels, stride=1, downsample=None) for _ in range(blocks - 1)))
+
+
+class ResNet(nn.Module):
+    """The paper's backbone for images, without the classifier; images of any size go in, as multi-crop needs.
+
+    Args:
+        shape: the shape of one image, (C, H, W); C is fixed, H and W choose the stem.
+        depth: 18 or 50.
+        width: channels of the first stage; the published networks have 64, small machines want 8 or 16.
+        stem: ``"cifar"`` (3×3 convolution, size kept), ``"imagenet"`` (7×7 convolution of stride 2, then max pooling),
+            or ``"auto"``, which takes the former for sides up to 64 pixels.
+
+    >>> import torch
+    >>> network = ResNet((3, 8, 8), depth=18, width=4)
+    >>> x = torch.zeros(2, 3, 8, 8)
+    >>> network(x).shape, network.out_features, network.maps(x).shape, network.map_channels
+    (torch.Size([2, 32]), 32, torch.Size([2, 16, 2, 2]), 16)
+    """
+
+    def __init__(self, shape: tuple[int, ...], *, depth: Depth, width: int = 64, stem: Stem = "auto") -> None:
+        super().__init__()
+        if depth not in BLOCKS:
+            raise UserError(f"depth of the ResNet is {depth!r}: allowed are {' and '.join(map(str, BLOCKS))}.")
+        if stem not in get_args(Stem):
+            raise unknown_choice("stem", stem, get_args(Stem))
+        self._owner = f"a ResNet{depth}"
+        self.channels, height, side = image_shape(shape, owner=self._owner)
+        check_width(width, owner=self._owner)
+        self.depth = depth
+        self.width = width
+        if stem == "auto":
+            stem = "cifar" if max(height, side) <= LARGEST_CIFAR_STEM else "imagenet"
+        self.stem: Stem = stem
+        if stem == "cifar":
+            self.conv1 = nn.Conv2d(self.channels, width, 3, padding=1, bias=False)
+        else:
+            self.conv1 = nn.Conv2d(self.channels, width, 7, stride=2, padding=3, bias=False)
+        self.bn1 = nn.BatchNorm2d(width)
+        self.relu = nn.ReLU(inplace=True)
+        self.maxpool = nn.Identity() if stem == "cifar" else nn.MaxPool2d(3, stride=2, padding=1)
+        block = BasicBlock if depth == 18 else Bottleneck
+        first, second, third, fourth = BLOCKS[depth]
+        wide = width * block.expansion
+        self.layer1 = _stage(block, width, width, blocks=first, stride=1)
+        self.layer2 = _stage(block, wide, 2 * width, blocks=second, stride=2)
+        self.layer3 = _stage(block, 2 * wide, 4 * width, blocks=third, stride=2)
+        self.layer4 = _stage(block, 4 * wide, 8 * width, blocks=fourth, stride=2)
+        self.map_channels = 4 * wide
+        self.out_features = 8 * wide
+        for module in self.modules():
+            if isinstance(module, nn.Conv2d):
+                nn.init.kaiming_normal_(module.weight, mode="fan_out", nonlinearity="relu")
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return pooled features (m, out_features) of images (m, C, h, w)."""
+        features: Tensor = self.layer4(self.maps(x)).mean(dim=(2, 3))
+        return features
+
+    def maps(self, x: Tensor) -> Tensor:
+        """Return the third stage's maps (m, map_channels, h', w'): a quarter of the side, a sixteenth for ImageNet."""
+        check_images(x, self.channels, owner=self._owner)
+        h = self.maxpool(self.relu(self.bn1(self.conv1(x))))
+        maps: Tensor = self.layer3(self.layer2(self.layer1(h)))
+        return maps
+
+    def load_torchvision(self, state: Mapping[str, Tensor]) -> None:
+        """Load a state dict as torchvision publishes it, its classifier ``fc`` left out; every name must fit.
+
+        >>> import torch
+        >>> network, other = (ResNet((3, 8, 8), depth=18, width=4) for _ in range(2))
+        >>> classifier = {"fc.weight": torch.zeros(10, 32), "fc.bias": torch.zeros(10)}
+        >>> network.load_torchvision({**other.state_dict(), **classifier})
+        >>> torch.equal(network.layer4[1].conv2.weight, other.layer4[1].conv2.weight)
+        True
+        """
+        own = self.state_dict()
+        given = {name: value for name, value in state.items() if name not in ("fc.weight", "fc.bias")}
+        # The oldest published files do not count batches.
+        missing = [name for name in own if name not in given and not name.endswith("num_batches_tracked")]
+        unexpected = [name for name in given if name not in own]
+        if missing or unexpected:
+            found = [
+                f"{kind} {_some(names)}" for kind, names in (("missing", missing), ("unexpected", unexpected)) if names
+            ]
+            raise UserError(f"these weights are not those of {self._owner}: {'; '.join(found)}.")
+        for name, value in given.items():
+            if not isinstance(value, Tensor) or value.shape != own[name].shape:
+                raise UserError(self._misfit(name, value, own[name]))
+        self.load_state_dict({**own, **given})
+
+    def _misfit(self, name: str, found: object, own: Tensor) -> str:
+        if not isinstance(found, Tensor):
+            return f"the weight {name} is a {type(found).__name__}: a state dict holds tensors."
+        sizes = f"the weight {name} has shape {tuple(found.shape)}, {self._owner} of width {self.width} needs"
+        advice = "choose the width that the weights were made with (torchvision's is 64)."
+        if name == "conv1.weight" and found.ndim == 4:
+            if found.shape[1] != self.channels:
+                advice = f"the weights take images of {found.shape[1]} channels, this network of {self.channels}."
+            elif found.shape[2:] != own.shape[2:]:
+                stem = "imagenet" if found.shape[2] == 7 else "cifar"
+                advice = f"choose stem={stem!r}; this network was made with {self.stem!r}."
+        return f"{sizes} {tuple(own.shape)}: {advice}"
+
+
+def _some(names: list[str]) -> str:
+    """The first few names, and how many there are."""
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

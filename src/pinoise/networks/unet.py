@@ -1,0 +1,73 @@
+"""A U-Net (Ronneberger et al., 2015): from an image to maps of its own size."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pinoise.errors import UserError
+from pinoise.networks.blocks import check_images, check_width
+
+
+def _groups(channels: int) -> int:
+    """Up to 8 groups of at least 4 channels, so that a map of one pixel still has something to normalise."""
+    return next((groups for groups in (8, 4, 2) if channels % (4 * groups) == 0), 1)
+
+
+def _double_conv(in_channels: int, channels: int) -> nn.Sequential:
+    """Two 3×3 convolutions. Groups are normalised, not batches: a sample's maps do not depend on its batch mates."""
+    layers: list[nn.Module] = []
+    for size in (in_channels, channels):
+        layers += [
+            nn.Conv2d(size, channels, 3, padding=1, bias=False),
+            nn.GroupNorm(_groups(channels), channels),
+            nn.ReLU(inplace=True),
+        ]
+    return nn.Sequential(*layers)
+
+
+class UNet(nn.Module):
+    """Maps of the size of the image, for images of any size, odd ones too.
+
+    Args:
+        in_channels: of the images.
+        out_channels: of the maps.
+        width: channels at full size; they double each time that the size is halved.
+        depth: how often it is.
+
+    >>> UNet(3, 5, width=4)(torch.zeros(2, 3, 9, 7)).shape
+    torch.Size([2, 5, 9, 7])
+    """
+
+    def __init__(self, in_channels: int, out_channels: int, *, width: int = 32, depth: int = 3) -> None:
+        super().__init__()
+        check_width(in_channels, owner="a U-Net", name="in_channels")
+        check_width(out_channels, owner="a U-Net", name="out_channels")
+        check_width(width, owner="a U-Net")
+        if depth < 0:
+            raise UserError(f"depth of a U-Net is {depth}: it must be at least 0.")
+        self.in_channels = in_channels
+        widths = [width * 2**level for level in range(depth + 1)]
+        self.down = nn.ModuleList(
+            _double_conv(before, after) for before, after in zip([in_channels, *widths], widths, strict=False)
+        )
+        self.halve = nn.MaxPool2d(2, ceil_mode=True)  # a side of one pixel stays
+        self.up = nn.ModuleList(_double_conv(wide + wide // 2, wide // 2) for wide in reversed(widths[1:]))
+        self.out = nn.Conv2d(width, out_channels, 1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return maps (m, out_channels, h, w) of images (m, in_channels, h, w)."""
+        check_images(x, self.in_channels, owner="a U-Net")
+        h = self.down[0](x)
+        skipped = []
+        for down in list(self.down)[1:]:
+            skipped.append(h)
+            h = down(self.halve(h))
+        for up in self.up:
+            skip = skipped.pop()
+            # Its gradient is deterministic on every device, unlike that of smoother ways to enlarge.
+            h = F.interpolate(h, size=skip.shape[2:], mode="nearest")
+            h = up(torch.cat([skip, h], dim=1))
+        maps: Tensor = self.out(h)
+        return maps

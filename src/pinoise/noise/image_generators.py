@@ -1,0 +1,134 @@
+"""Generators of noise for images: networks from (m, C, H, W) to raw parameters (m, outputs, C, H, W)."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pinoise.errors import UserError
+from pinoise.networks.blocks import check_width, evaluating, image_shape
+from pinoise.networks.resnet import Depth, ResNet
+from pinoise.networks.unet import UNet
+
+SMALL_START = 0.1
+"""What the last layer of a network on normalised maps starts with, as a share of torch's default: raw parameters are
+then below about 0.1, and σ starts near its initial value."""
+
+
+class ResNetGenerator(nn.Module):
+    """The paper's generator for images: pooled features of a ResNet, then for each output FC → ReLU → FC to C·H·W.
+
+    Its batch normalisation is the paper's: while training, the noise of a sample depends a little on its batch mates.
+
+    Args:
+        shape: the shape of one image, (C, H, W).
+        outputs: 1 (scale), or 2 (scale, mean).
+        depth: 18 or 50.
+        width: channels of the first stage.
+        hidden: width of the heads.
+
+    >>> generator = ResNetGenerator((3, 8, 8), outputs=2, depth=18, width=4, hidden=6)
+    >>> generator(torch.zeros(5, 3, 8, 8)).shape
+    torch.Size([5, 2, 3, 8, 8])
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], *, outputs: int, depth: Depth, width: int = 64, hidden: int = 1024
+    ) -> None:
+        super().__init__()
+        self.shape = image_shape(shape, owner=f"generator 'resnet{depth}'")
+        check_width(hidden, owner=f"generator 'resnet{depth}'", name="hidden")
+        self.trunk = ResNet(self.shape, depth=depth, width=width)
+        self.heads = nn.ModuleList(
+            nn.Sequential(
+                nn.Linear(self.trunk.out_features, hidden),
+                nn.ReLU(),
+                _small(nn.Linear(hidden, math.prod(self.shape))),
+            )
+            for _ in range(outputs)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return raw parameters (m, outputs, C, H, W)."""
+        features = self.trunk(x)  # (m, out_features)
+        return torch.stack([head(features) for head in self.heads], dim=1).reshape(len(x), -1, *self.shape)
+
+
+class UNetGenerator(nn.Module):
+    """A U-Net whose output maps are the raw parameters; the noise of a sample depends on that sample alone.
+
+    >>> UNetGenerator((3, 9, 7), outputs=2, width=4)(torch.zeros(5, 3, 9, 7)).shape
+    torch.Size([5, 2, 3, 9, 7])
+    """
+
+    def __init__(self, shape: tuple[int, ...], *, outputs: int, width: int = 32) -> None:
+        super().__init__()
+        self.shape = image_shape(shape, owner="generator 'unet'")
+        channels = self.shape[0]
+        self.network = UNet(channels, outputs * channels, width=width)
+        _small(self.network.out)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return raw parameters (m, outputs, C, H, W)."""
+        maps: Tensor = self.network(x)  # (m, outputs * C, H, W)
+        return maps.reshape(len(x), -1, *self.shape)
+
+
+class SharedMapGenerator(nn.Module):
+    """A light decoder on the encoder's own feature maps of x, which makes the noise of images nearly free.
+
+    The encoder runs without gradient and in evaluation mode, so that σ(x) depends on x alone and the statistics of its
+    batch normalisation are not touched. It is referred to, not owned: it appears neither in ``parameters()`` nor in
+    ``state_dict()`` of the generator.
+
+    Args:
+        shape: the shape of one image, (C, H, W).
+        outputs: 1 (scale), or 2 (scale, mean).
+        encoder: a module with ``maps(x)`` of shape (m, map_channels, h, w) and the integer attribute ``map_channels``.
+
+    >>> encoder = ResNet((3, 8, 8), depth=18, width=4)
+    >>> SharedMapGenerator((3, 8, 8), outputs=2, encoder=encoder)(torch.zeros(5, 3, 8, 8)).shape
+    torch.Size([5, 2, 3, 8, 8])
+    """
+
+    def __init__(self, shape: tuple[int, ...], *, outputs: int, encoder: nn.Module) -> None:
+        super().__init__()
+        self.shape = image_shape(shape, owner="generator 'shared' on feature maps")
+        map_channels = getattr(encoder, "map_channels", None)
+        if not isinstance(map_channels, int) or not hasattr(encoder, "maps"):
+            raise UserError(
+                f"generator 'shared' reads the feature maps of an encoder of images, and {type(encoder).__name__} has "
+                f"map_channels {map_channels!r}: give it a method maps(x) and the integer attribute map_channels."
+            )
+        self._encoder = (encoder,)  # a tuple hides it from nn.Module's registration
+        # As narrow as the encoder, to stay cheap beside it: 64, 32 and 16 channels for a ResNet18 of full width.
+        first = min(64, max(4, map_channels // 4))
+        second, third = max(min(16, first), first // 2), max(min(16, first), first // 4)
+        self.reduce = nn.Conv2d(map_channels, first, 1)
+        self.refine = nn.ModuleList(
+            nn.Conv2d(before, after, 3, padding=1) for before, after in ((first, second), (second, third))
+        )
+        self.out = nn.Conv2d(third, outputs * self.shape[0], 3, padding=1)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return raw parameters (m, outputs, C, H, W)."""
+        encoder = self._encoder[0]
+        with torch.no_grad(), evaluating(encoder):
+            maps = encoder.maps(x)  # type: ignore[operator]  # (m, map_channels, h, w)
+        h = F.relu(self.reduce(maps))
+        for conv in self.refine:
+            h = F.relu(conv(F.interpolate(h, scale_factor=2, mode="nearest")))
+        if h.shape[2:] != self.shape[1:]:
+            h = F.interpolate(h, size=self.shape[1:], mode="bilinear", align_corners=False)
+        raw: Tensor = self.out(h)  # (m, outputs * C, H, W)
+        return raw.reshape(len(x), -1, *self.shape)
+
+
+def _small(layer: nn.Module) -> nn.Module:
+    with torch.no_grad():
+        for parameter in layer.parameters():
+            parameter.mul_(SMALL_START)
+    return layer

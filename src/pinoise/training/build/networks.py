@@ -1,0 +1,88 @@
+"""f_θ, its embedding, and the units in which it sees samples."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+
+import torch
+from torch import Tensor, nn
+
+from pinoise.data.dataset import Samples
+from pinoise.data.layout import image_layout
+from pinoise.data.standardizer import Standardizer
+from pinoise.errors import UserError
+from pinoise.networks import Embedding, MLPEncoder, ResNet, ViT
+from pinoise.training.settings import (
+    MLPSettings,
+    ModuleSettings,
+    ResNet18Settings,
+    ResNet50Settings,
+    Settings,
+    ViTSettings,
+    embedding_of,
+    scaling_of,
+)
+
+
+def build_standardizer(settings: Settings, x: Samples) -> Standardizer:
+    """Learn the units of samples; those for an image network must be images."""
+    scaling = scaling_of(settings)
+    if scaling == "channels":
+        try:
+            image_layout(tuple(x.shape[1:]))
+        except UserError as error:
+            raise UserError(f"encoder {settings.encoder.name!r} is to see images, but {error}") from None
+    return Standardizer.fit(x, scaling=scaling)
+
+
+def feature_scale(standardizer: Standardizer) -> Tensor:
+    """The standard deviation of every standardised feature, the unit of noise; 0 for dead features."""
+    return torch.from_numpy(standardizer.deviation).to(torch.get_default_dtype())
+
+
+def build_encoder(settings: Settings, shape: tuple[int, ...]) -> nn.Module:
+    """Return f_θ, untrained or with the weights that a file holds."""
+    match settings.encoder:
+        case MLPSettings(hidden=hidden, out_features=out_features):
+            return MLPEncoder(shape, hidden=hidden, out_features=out_features)
+        case ResNet18Settings() | ResNet50Settings() as resnet:
+            deep = isinstance(resnet, ResNet50Settings)
+            network = ResNet(shape, depth=50 if deep else 18, width=resnet.width, stem=resnet.stem)
+            if resnet.weights is not None:
+                network.load_torchvision(_read_weights(resnet.weights))
+            return network
+        case ViTSettings(patch=patch, dim=dim, depth=depth, heads=heads):
+            return ViT(shape, patch=patch, dim=dim, depth=depth, heads=heads)
+        case ModuleSettings(factory=factory):
+            return _made_by(factory, shape)
+
+
+def build_embedding(encoder: nn.Module, settings: Settings) -> Embedding:
+    """Return what users get for a sample, from an encoder."""
+    return Embedding(encoder, name=embedding_of(settings))
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    from pinoise.training.files import read_weights
+
+    return read_weights(path)
+
+
+def _made_by(factory: str, shape: tuple[int, ...]) -> nn.Module:
+    module_name, colon, function = factory.partition(":")
+    if not colon:
+        raise UserError(f"encoder.factory is {factory!r}: write package.module:function.")
+    try:
+        make = getattr(importlib.import_module(module_name), function)
+    except (ImportError, AttributeError) as error:
+        raise UserError(
+            f"encoder.factory {factory!r} cannot be found ({error}): write package.module:function."
+        ) from None
+    encoder = make(shape)
+    if not isinstance(encoder, nn.Module) or not isinstance(getattr(encoder, "out_features", None), int):
+        raise UserError(
+            f"encoder.factory {factory!r} returned {type(encoder).__name__}: it must return a torch module that states "
+            "its output size as the integer attribute out_features."
+        )
+    return encoder

@@ -1,0 +1,122 @@
+"""Noise on the background of images alone, the rival of learned noise in the paper, and masks that a user supplies."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from pinoise.errors import UserError
+from pinoise.views.base import Batch, View
+
+
+class BackgroundNoise(View):
+    """x + σ s ⊙ n on the background, with n ~ N(0, I) and s the standard deviation of each feature; x elsewhere.
+
+    Args:
+        feature_scale: s, shape (C, H, W).
+        masks: True where a pixel is background, for every training row, shape (n, H, W).
+        rows: n, the number of training rows.
+        sigma: in units of ``feature_scale``.
+
+    >>> masks = torch.tensor([[[True, False]]])
+    >>> view = BackgroundNoise(torch.ones(1, 1, 2), masks, rows=1)
+    >>> view(Batch(torch.zeros(1, 1, 1, 2), torch.zeros(1, dtype=torch.long))).x.flatten() == 0
+    tensor([False,  True])
+    """
+
+    feature_scale: Tensor
+    masks: Tensor
+
+    def __init__(self, feature_scale: Tensor, masks: Tensor, *, rows: int, sigma: float = 1.0) -> None:
+        super().__init__()
+        if feature_scale.ndim != 3:
+            raise UserError(
+                "background noise is for images of shape (channels, height, width), got samples of shape "
+                f"{tuple(feature_scale.shape)}."
+            )
+        if masks.dtype != torch.bool:
+            raise UserError(f"masks must be bool, True where a pixel is background, got {masks.dtype}.")
+        _, height, width = feature_scale.shape
+        check_masks("the masks", tuple(masks.shape), rows=rows, size=(height, width))
+        self.sigma = sigma
+        self.register_buffer("feature_scale", feature_scale)
+        self.register_buffer("masks", masks, persistent=False)
+
+    def forward(self, batch: Batch) -> Batch:
+        """Return the batch with fresh noise on the background of every image."""
+        background = self.masks[batch.rows].unsqueeze(1)  # (m, 1, H, W)
+        noise = self.sigma * self.feature_scale * torch.randn_like(batch.x)
+        return batch.moved(batch.x + noise * background)
+
+
+def check_masks(name: str, shape: tuple[int, ...], *, rows: int, size: tuple[int, int]) -> None:
+    """Refuse masks whose shape is not one (height, width) for each row.
+
+    >>> check_masks("a.npy", (5, 8, 8), rows=6, size=(8, 8))
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: a.npy: 5 masks for 6 training rows: give one for each, in the order of the rows.
+    """
+    if len(shape) != 3 or shape[1:] != size:
+        raise UserError(
+            f"{name}: masks of shape {shape} do not fit the images: give shape (rows, height, width) = {(rows, *size)}."
+        )
+    if shape[0] != rows:
+        raise UserError(
+            f"{name}: {shape[0]} masks for {rows} training rows: give one for each, in the order of the rows."
+        )
+
+
+def read_masks(path: Path, *, rows: int, size: tuple[int, int]) -> npt.NDArray[np.bool_]:
+    """Read masks (n, h, w) that a user supplies, True (or 1, or 255) where a pixel is background.
+
+    Args:
+        path: a .npy file, or a .npz file of one array or with one called ``masks``; bool or uint8.
+        rows: n, the number of training rows.
+        size: (h, w) of the images.
+    """
+    masks = _read_array(path)
+    if masks.dtype not in (np.bool_, np.uint8):
+        raise UserError(
+            f"{path}: masks must be bool or uint8, True or 1 where a pixel is background, got {masks.dtype}."
+        )
+    check_masks(str(path), masks.shape, rows=rows, size=size)
+    if masks.dtype == np.uint8:
+        values = np.unique(masks)
+        if values.tolist() not in ([0], [1], [255], [0, 1], [0, 255], []):
+            shown = ", ".join(map(str, values[:4])) + (", …" if len(values) > 4 else "")
+            raise UserError(f"{path}: masks must hold 0 and 1, or 0 and 255, and nothing between, got {shown}.")
+    return masks.astype(np.bool_)
+
+
+def _read_array(path: Path) -> npt.NDArray[Any]:
+    if path.suffix not in (".npy", ".npz"):
+        raise UserError(f"{path}: masks are read from a .npy or .npz file.")
+    try:
+        content = np.load(path, allow_pickle=False)
+        if isinstance(content, np.ndarray):
+            return content
+        with content:
+            names = list(content)
+            name = "masks" if "masks" in names else names[0] if len(names) == 1 else None
+            if name is None:
+                raise UserError(
+                    f"{path}: of {len(names)} arrays none is called 'masks': name the one with the masks so."
+                )
+            array: npt.NDArray[Any] = content[name]
+            return array
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist: give the file of masks.") from None
+    except UserError:
+        raise
+    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0].removesuffix(".")
+        raise UserError(
+            f"{path} cannot be read as an array of numbers ({reason}): write it again by numpy.save."
+        ) from None

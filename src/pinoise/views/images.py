@@ -1,0 +1,259 @@
+"""Predefined augmentations of images: SimCLR's and BYOL's pipelines and DINO's local crops, on the batch's device.
+
+Every sample draws its own parameters from torch's global generator; only the order of the changes of colour is common
+to many. Operations are kornia's, except where ``pixels`` has a quicker way to the same result.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+from pinoise.errors import UserError, unknown_choice
+from pinoise.views.base import Batch, View, per_sample
+from pinoise.views.pixels import crop, draw_boxes, shift_hue, solarise
+
+_BLUR = (0.1, 2.0)  # σ in pixels
+_SHARP = 1e-2  # a σ so small that the kernel is exactly 1 in its middle and 0 elsewhere
+_SMALL = 32  # SimCLR does not blur images of this size
+_PART = 1 << 18  # values that a CPU recolours at a time: those of a whole batch fall out of its cache between two steps
+
+
+class ImagePreset(NamedTuple):
+    """The ranges and probabilities of a pipeline."""
+
+    area: tuple[float, float] = (0.08, 1.0)  # share of the image that a crop keeps
+    flip: float = 0.5
+    jitter: float = 0.0  # probability of a change of colour; the four amounts follow
+    brightness: float = 0.0
+    contrast: float = 0.0
+    saturation: float = 0.0
+    hue: float = 0.0
+    grayscale: float = 0.0
+    blur: float = 0.0
+    solarise: float = 0.0
+
+    @property
+    def coloured(self) -> bool:
+        """Whether anything but the geometry changes, which needs pixels between 0 and 1."""
+        return max(self.jitter, self.grayscale, self.blur, self.solarise) > 0
+
+
+IMAGE_PRESETS: dict[str, ImagePreset] = {
+    "simclr": ImagePreset(jitter=0.8, brightness=0.8, contrast=0.8, saturation=0.8, hue=0.2, grayscale=0.2, blur=0.5),
+    "byol": ImagePreset(
+        jitter=0.8, brightness=0.4, contrast=0.4, saturation=0.2, hue=0.1, grayscale=0.2, blur=0.5, solarise=0.2
+    ),
+    "crop": ImagePreset(),
+}
+
+
+class ImagePipeline(View):
+    """A random resized crop, flip and change of colour of standardised images (m, C, H, W).
+
+    ===========  =====================================================================================================
+    ``simclr``   crop, flip, colour jitter, grayscale, blur (Chen et al., 2020; they use strength 0.5 for CIFAR-10)
+    ``byol``     the same with weaker jitter, and solarisation (Grill et al., 2020, who give the two views unequal
+                 chances of blur and solarisation; here both views have those of one pipeline)
+    ``crop``     crop and flip alone, for any number of channels in any units
+    ===========  =====================================================================================================
+
+    Images of one channel get brightness and contrast but no saturation, hue or grayscale. Images of up to 32 pixels are
+    not blurred, as in SimCLR.
+
+    Args:
+        preset: a name of the above, or ranges and probabilities of your own.
+        shape: (C, H, W) of one image.
+        mean: per channel; a pixel between 0 and 1 is x · scale + mean.
+        scale: per channel; 0 for a channel that is constant, which stays 0.
+        strength: factor of the amounts of colour jitter.
+        size: (height, width) of the result, by default that of the image.
+
+    >>> pipeline = ImagePipeline("crop", (5, 8, 8), mean=[0.5] * 5, scale=[0.2] * 5)
+    >>> pipeline(Batch(torch.zeros(2, 5, 8, 8), torch.arange(2))).x.shape
+    torch.Size([2, 5, 8, 8])
+    """
+
+    mean: Tensor
+    scale: Tensor
+
+    def __init__(
+        self,
+        preset: str | ImagePreset,
+        shape: Sequence[int],
+        *,
+        mean: Tensor | Sequence[float],
+        scale: Tensor | Sequence[float],
+        strength: float = 1.0,
+        size: tuple[int, int] | None = None,
+    ) -> None:
+        super().__init__()
+        if len(shape) != 3:
+            raise UserError(
+                f"an image has shape (channels, height, width), got {tuple(shape)}: use a view for vectors."
+            )
+        if not (math.isfinite(strength) and strength >= 0):
+            raise UserError(f"the strength of colour jitter must be a number of at least 0, got {strength}.")
+        self.preset = find_preset(preset)
+        self.shape = tuple(shape)
+        self.size = (shape[1], shape[2]) if size is None else size
+        self.strength = strength
+        if self.preset.coloured:
+            _need_kornia()
+            if shape[0] not in (1, 3):
+                raise UserError(
+                    f"images of {shape[0]} channels have no colours to change: choose the pipeline 'crop', or give "
+                    "images of 1 or 3 channels."
+                )
+        self.register_buffer("mean", _per_channel("mean", mean, shape[0]))
+        self.register_buffer("scale", _per_channel("scale", scale, shape[0]))
+        if bool((self.scale < 0).any()):
+            raise UserError(f"the scale of a channel must not be negative, got {self.scale.flatten().tolist()}.")
+
+    def forward(self, batch: Batch) -> Batch:
+        """Return one augmented image for each."""
+        x = batch.x
+        if tuple(x.shape[1:]) != self.shape:
+            raise UserError(f"the pipeline is for images of shape {self.shape}, got a batch of {tuple(x.shape)}.")
+        boxes = draw_boxes(len(x), self.shape[1:], area=self.preset.area, device=x.device)
+        # Interpolation is linear, so that it may come first, in whatever units, and leave fewer pixels to the rest.
+        x = crop(x, boxes, _gate(x, self.preset.flip), size=self.size)
+        if self.preset.coloured:
+            part = max(16, _PART // x.shape[1:].numel()) if x.device.type == "cpu" else len(x)
+            with torch.autocast(x.device.type, enabled=False):
+                x = torch.cat([self._recolour(images) for images in x.split(part)])
+        return batch.moved(x)
+
+    def _recolour(self, x: Tensor) -> Tensor:
+        pixels = self._change_colours((x * self.scale + self.mean).clamp(0, 1))
+        return (pixels - self.mean) / torch.where(self.scale > 0, self.scale, torch.inf)
+
+    def _change_colours(self, x: Tensor) -> Tensor:
+        from kornia.color import rgb_to_grayscale
+        from kornia.filters import gaussian_blur2d
+
+        preset, colours = self.preset, self.shape[0] == 3
+        if preset.jitter > 0:
+            x = self._jitter(x, _gate(x, preset.jitter))
+        if preset.grayscale > 0 and colours:
+            x = torch.lerp(x, rgb_to_grayscale(x), per_sample(_gate(x, preset.grayscale).to(x.dtype), x))
+        if preset.blur > 0 and max(self.shape[1:]) > _SMALL:
+            sigma = torch.where(_gate(x, preset.blur), _uniform(x, *_BLUR), _SHARP)
+            x = gaussian_blur2d(x, blur_kernel(self.size), sigma[:, None].expand(-1, 2))
+        if preset.solarise > 0:
+            x = solarise(x, _gate(x, preset.solarise))
+        return x
+
+    def _jitter(self, x: Tensor, gate: Tensor) -> Tensor:
+        from kornia.enhance import (
+            adjust_brightness_accumulative,
+            adjust_contrast_with_mean_subtraction,
+            adjust_saturation_with_gray_subtraction,
+        )
+
+        def around_one(amount: float) -> tuple[float, float]:
+            return max(0, 1 - self.strength * amount), 1 + self.strength * amount
+
+        preset = self.preset
+        turn = min(0.5, self.strength * preset.hue)
+        changes = [
+            (adjust_brightness_accumulative, around_one(preset.brightness), 1),
+            (adjust_contrast_with_mean_subtraction, around_one(preset.contrast), 1),
+            (adjust_saturation_with_gray_subtraction, around_one(preset.saturation), 1),
+            (shift_hue, (-turn, turn), 0),
+        ]
+        if self.shape[0] == 1:
+            del changes[2:]
+        for number in torch.randperm(len(changes)).tolist():  # on the CPU, so that no device is waited for
+            change, span, neutral = changes[number]
+            x = change(x, torch.where(gate, _uniform(x, *span), neutral))
+        return x
+
+
+class LocalCrops(ImagePipeline):
+    """DINO's local views (Caron et al., 2021): small crops of a small part of the image, coloured as the preset has it.
+
+    Args:
+        preset: as in ``ImagePipeline``, but for the area.
+        shape: (C, H, W) of one image.
+        mean: per channel; a pixel between 0 and 1 is x · scale + mean.
+        scale: per channel.
+        strength: factor of the amounts of colour jitter.
+        area: the share of the image that a crop keeps.
+        multiple: what height and width of the crops are multiples of, such as a ViT's patch.
+
+    >>> crops = LocalCrops("crop", (1, 28, 28), mean=[0.5], scale=[0.2], multiple=4)
+    >>> [draw.x.shape for draw in crops.draw(Batch(torch.zeros(2, 1, 28, 28), torch.arange(2)), 2)]
+    [torch.Size([2, 1, 12, 12]), torch.Size([2, 1, 12, 12])]
+    """
+
+    def __init__(
+        self,
+        preset: str | ImagePreset,
+        shape: Sequence[int],
+        *,
+        mean: Tensor | Sequence[float],
+        scale: Tensor | Sequence[float],
+        strength: float = 1.0,
+        area: tuple[float, float] = (0.05, 0.4),
+        multiple: int = 1,
+    ) -> None:
+        small = find_preset(preset)._replace(area=area)
+        size = (local_size(shape[-2], multiple), local_size(shape[-1], multiple))
+        super().__init__(small, shape, mean=mean, scale=scale, strength=strength, size=size)
+
+
+def find_preset(preset: str | ImagePreset) -> ImagePreset:
+    """Return the preset of a name; one that is given stays."""
+    if isinstance(preset, ImagePreset):
+        return preset
+    if preset not in IMAGE_PRESETS:
+        raise unknown_choice("image pipeline", preset, IMAGE_PRESETS)
+    return IMAGE_PRESETS[preset]
+
+
+def local_size(side: int, multiple: int) -> int:
+    """Return about half of a side, rounded down to a multiple, of which it is at least one.
+
+    >>> local_size(32, 4), local_size(96, 16), local_size(28, 4), local_size(8, 8)
+    (16, 48, 12, 8)
+    """
+    if not 1 <= multiple <= side:
+        raise UserError(f"a local crop of {side} pixels cannot be a multiple of {multiple}: give smaller patches.")
+    return max(1, side // 2 // multiple) * multiple
+
+
+def blur_kernel(size: tuple[int, int]) -> tuple[int, int]:
+    """Return the odd numbers nearest to a tenth of height and width, at least 3.
+
+    >>> blur_kernel((224, 96))
+    (23, 9)
+    """
+    height, width = (2 * max(1, side // 20) + 1 for side in size)
+    return height, width
+
+
+def _gate(x: Tensor, probability: float) -> Tensor:
+    return torch.rand(len(x), device=x.device) < probability
+
+
+def _uniform(x: Tensor, low: float, high: float) -> Tensor:
+    return low + (high - low) * torch.rand(len(x), device=x.device, dtype=x.dtype)
+
+
+def _per_channel(name: str, values: Tensor | Sequence[float], channels: int) -> Tensor:
+    numbers = torch.as_tensor(values, dtype=torch.get_default_dtype()).flatten()
+    if len(numbers) != channels:
+        raise UserError(f"images of {channels} channels need a {name} for each of them, got {len(numbers)}.")
+    return numbers.reshape(-1, 1, 1)
+
+
+def _need_kornia() -> None:
+    try:
+        import kornia  # noqa: F401
+    except ImportError:
+        raise UserError("the colours of images need the extra 'vision': pip install 'pinoise[vision]'") from None

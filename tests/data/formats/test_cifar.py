@@ -1,0 +1,205 @@
+from __future__ import annotations
+
+import io
+import pickle
+import tarfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pinoise.data.formats.cifar import holds_cifar, read_cifar
+from pinoise.errors import UserError
+
+RNG = np.random.default_rng(0)
+NAMES10 = ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"]
+
+
+def images(rows: int) -> Any:
+    return RNG.integers(0, 256, (rows, 32, 32, 3), dtype=np.uint8)
+
+
+def planes(image: Any) -> bytes:
+    """Pixels as the publisher stores them: all reds row by row, then all greens, then all blues."""
+    return b"".join(
+        bytes(int(image[row, column, channel]) for row in range(32) for column in range(32)) for channel in range(3)
+    )
+
+
+def binary10(folder: Path) -> tuple[Any, Any, Any, Any]:
+    folder.mkdir()
+    x, y = images(10), RNG.integers(0, 10, 10)
+    for batch in range(5):
+        rows = range(2 * batch, 2 * batch + 2)
+        content = b"".join(bytes([int(y[row])]) + planes(x[row]) for row in rows)
+        (folder / f"data_batch_{batch + 1}.bin").write_bytes(content)
+    x_test, y_test = images(3), np.array([9, 0, 4])
+    content = b"".join(bytes([int(label)]) + planes(image) for image, label in zip(x_test, y_test, strict=True))
+    (folder / "test_batch.bin").write_bytes(content)
+    (folder / "batches.meta.txt").write_text("\n".join(NAMES10) + "\n\n")
+    (folder / "readme.html").write_text("<html>")
+    return x, y, x_test, y_test
+
+
+def binary100(folder: Path) -> tuple[Any, Any, Any, Any]:
+    folder.mkdir()
+    sets = []
+    for side, rows in (("train", 6), ("test", 2)):
+        x, coarse, fine = images(rows), RNG.integers(0, 20, rows), RNG.integers(0, 100, rows)
+        content = b"".join(bytes([int(c), int(f)]) + planes(i) for c, f, i in zip(coarse, fine, x, strict=True))
+        (folder / f"{side}.bin").write_bytes(content)
+        sets += [x, fine]
+    (folder / "fine_label_names.txt").write_text("".join(f"thing_{number}\n" for number in range(100)))
+    (folder / "coarse_label_names.txt").write_text("".join(f"kind_{number}\n" for number in range(20)))
+    return sets[0], sets[1], sets[2], sets[3]
+
+
+def python10(folder: Path) -> tuple[Any, Any, Any, Any]:
+    folder.mkdir()
+    x, y = images(10), RNG.integers(0, 10, 10)
+    for batch in range(5):
+        rows = slice(2 * batch, 2 * batch + 2)
+        write_python(folder / f"data_batch_{batch + 1}", x[rows], {b"labels": y[rows].tolist()})
+    x_test, y_test = images(3), np.array([9, 0, 4])
+    write_python(folder / "test_batch", x_test, {b"labels": y_test.tolist()})
+    (folder / "batches.meta").write_bytes(pickle.dumps({"label_names": NAMES10, "num_vis": 3072}, protocol=2))
+    return x, y, x_test, y_test
+
+
+def python100(folder: Path) -> tuple[Any, Any, Any, Any]:
+    folder.mkdir()
+    sets = []
+    for side, rows in (("train", 6), ("test", 2)):
+        x, fine = images(rows), RNG.integers(0, 100, rows)
+        write_python(folder / side, x, {b"coarse_labels": [0] * rows, b"fine_labels": fine.tolist()})
+        sets += [x, fine]
+    names = [f"thing_{number}".encode() for number in range(100)]
+    (folder / "meta").write_bytes(pickle.dumps({b"fine_label_names": names}, protocol=2))
+    return sets[0], sets[1], sets[2], sets[3]
+
+
+def write_python(path: Path, x: Any, labels: dict[bytes, list[int]]) -> None:
+    data = np.frombuffer(b"".join(map(planes, x)), np.uint8).reshape(len(x), 3072)
+    batch = {b"batch_label": b"batch", b"data": data, b"filenames": [b"a.png"] * len(x), **labels}
+    path.write_bytes(pickle.dumps(batch, protocol=2))
+
+
+def pack(folder: Path) -> Path:
+    path = folder.with_name(folder.name + ".tar.gz")
+    with tarfile.open(path, "w:gz") as archive:
+        archive.add(folder, arcname=folder.name)
+    return path
+
+
+WRITERS = [binary10, binary100, python10, python100]
+
+
+@pytest.mark.parametrize("write", WRITERS)
+@pytest.mark.parametrize("packed", [False, True])
+def test_every_version_comes_back_from_its_folder_and_from_its_archive(
+    write: Any, packed: bool, tmp_path: Path
+) -> None:
+    folder = tmp_path / "set"
+    x, y, x_test, y_test = write(folder)
+    assert holds_cifar(folder)
+    raw = read_cifar(pack(folder) if packed else folder)
+    assert raw.test is not None
+    np.testing.assert_array_equal(np.asarray(raw.train.x), x)
+    np.testing.assert_array_equal(np.asarray(raw.train.y), y)
+    np.testing.assert_array_equal(np.asarray(raw.test.x), x_test)
+    np.testing.assert_array_equal(np.asarray(raw.test.y), y_test)
+    assert raw.class_names is not None
+    assert len(raw.class_names) == (10 if write in (binary10, python10) else 100)
+    assert raw.class_names[3] in ("cat", "thing_3")
+
+
+def test_class_names_may_be_absent(tmp_path: Path) -> None:
+    binary10(tmp_path / "set")
+    (tmp_path / "set/batches.meta.txt").unlink()
+    assert read_cifar(tmp_path / "set").class_names is None
+
+
+@pytest.mark.parametrize(
+    ("file", "size", "message"),
+    [
+        ("data_batch_3.bin", 6145, r"data_batch_3\.bin has 6145 bytes: rows have 3073, so that 3073 or 6146 were"),
+        ("test_batch.bin", 9220, r"test_batch\.bin has 9220 bytes: rows have 3073, so that 9219 or 12292 were"),
+        ("test_batch.bin", 0, r"test_batch\.bin has 0 bytes"),
+    ],
+)
+def test_a_cut_or_overlong_file_is_told_with_the_bytes(file: str, size: int, message: str, tmp_path: Path) -> None:
+    binary10(tmp_path / "set")
+    path = tmp_path / "set" / file
+    path.write_bytes((path.read_bytes() + bytes(10))[:size])
+    with pytest.raises(UserError, match=message):
+        read_cifar(tmp_path / "set")
+
+
+def test_a_missing_batch_and_a_strange_folder_are_named(tmp_path: Path) -> None:
+    binary10(tmp_path / "set")
+    (tmp_path / "set/data_batch_4.bin").unlink()
+    with pytest.raises(UserError, match=r"set lacks data_batch_4\.bin: get the whole set"):
+        read_cifar(tmp_path / "set")
+    (tmp_path / "empty").mkdir()
+    assert not holds_cifar(tmp_path / "empty")
+    with pytest.raises(UserError, match=r"holds no training file of CIFAR-10 or CIFAR-100"):
+        read_cifar(tmp_path / "empty")
+
+
+def test_cut_archives_of_every_length_end_in_a_sentence(tmp_path: Path) -> None:
+    binary10(tmp_path / "set")
+    content = pack(tmp_path / "set").read_bytes()
+    cut = tmp_path / "cut.tar.gz"
+    for length in [0, 1, 5, 17, *range(100, len(content), len(content) // 12), len(content) - 1]:
+        cut.write_bytes(content[:length])
+        with pytest.raises(UserError) as caught:
+            read_cifar(cut)
+        assert "\n" not in str(caught.value)
+
+
+def test_a_pickle_with_code_in_it_is_refused_by_name(tmp_path: Path) -> None:
+    python10(tmp_path / "set")
+    (tmp_path / "set/data_batch_2").write_bytes(b"cos\nsystem\n(S'echo no'\ntR.")
+    with pytest.raises(UserError, match=r"data_batch_2 was refused: it asks for 'os\.system'"):
+        read_cifar(tmp_path / "set")
+
+
+@pytest.mark.parametrize(
+    ("batch", "message"),
+    [
+        ([1, 2], "holds a list instead of a dictionary"),
+        ({"labels": [1]}, "has no array 'data' of 3072 bytes"),
+        ({"data": np.zeros((1, 3071), np.uint8), "labels": [1]}, "has no array 'data' of 3072 bytes"),
+        ({"data": np.zeros((1, 3072), np.uint8)}, "has no list 'labels'"),
+        ({"data": np.zeros((1, 3072), np.uint8), "labels": ["cat"]}, "has no list 'labels' of class numbers"),
+        ({"data": np.zeros((1, 3072), np.uint8), "labels": [1, 2]}, "has 1 image but 2 labels"),
+    ],
+)
+def test_a_batch_of_another_make_is_told(batch: Any, message: str, tmp_path: Path) -> None:
+    python10(tmp_path / "set")
+    (tmp_path / "set/data_batch_1").write_bytes(pickle.dumps(batch, protocol=2))
+    with pytest.raises(UserError, match=message):
+        read_cifar(tmp_path / "set")
+
+
+def test_an_archive_with_a_path_that_climbs_out_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "a.tar.gz"
+    with tarfile.open(path, "w:gz") as archive:
+        archive.addfile(tarfile.TarInfo("../data_batch_1.bin"), io.BytesIO(b""))
+    with pytest.raises(UserError, match="is a path outside the archive"):
+        read_cifar(path)
+
+
+def test_real_pictures_survive_being_written_in_the_publishers_format(real_data: Path, tmp_path: Path) -> None:
+    with np.load(real_data / "cifar10_sub12k.npz") as archive:
+        x, y = archive["X_train"][:12], archive["y_train"][:12]
+    folder = tmp_path / "set"
+    folder.mkdir()
+    table = np.column_stack([y.astype(np.uint8), x.transpose(0, 3, 1, 2).reshape(12, -1)])
+    for batch in range(5):
+        table[2 * batch : 2 * batch + 2].tofile(folder / f"data_batch_{batch + 1}.bin")
+    table[10:].tofile(folder / "test_batch.bin")
+    raw = read_cifar(folder)
+    assert raw.test is not None
+    np.testing.assert_array_equal(np.concatenate([np.asarray(raw.train.x), np.asarray(raw.test.x)]), x)

@@ -1,0 +1,151 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pinoise.data.images.files import ImageFiles
+from pinoise.data.images.options import ImageOptions
+from pinoise.data.images.reading import read_image_folder
+from pinoise.errors import UserError
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rng = np.random.default_rng(0)
+    for name in ("train/a/0.png", "train/a/1.png", "train/b/2.png", "test/a/3.png", "test/b/4.png"):
+        path = tmp_path / "photos" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(rng.integers(0, 256, (5, 4, 3), dtype=np.uint8)).save(path)
+    return tmp_path / "photos"
+
+
+def arrays(folder: Path, cache: Path, options: ImageOptions | None = None) -> tuple[Any, Any]:
+    raw = read_image_folder(folder, options or ImageOptions(), cache=cache).raw
+    assert raw.test is not None
+    assert not isinstance(raw.train.x, ImageFiles)
+    assert not isinstance(raw.test.x, ImageFiles)
+    return raw.train.x, raw.test.x
+
+
+def test_the_first_reading_decodes_and_later_ones_map(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = read_image_folder(folder, ImageOptions()).raw
+    assert plain.test is not None
+    first = arrays(folder, tmp_path / "cache")
+    with monkeypatch.context() as patch:
+        patch.setattr("pinoise.data.images.files.decode", None)
+        patch.setattr("pinoise.data.images.reading.look", None)
+        second = read_image_folder(folder, ImageOptions(), cache=tmp_path / "cache")
+    assert second.raw.test is not None
+    assert second.notes == (f"read from the decoded images kept in {tmp_path / 'cache'}",)
+    assert np.asarray(second.raw.train.y).tolist() == ["a", "a", "b"]
+    for x in (first[0], second.raw.train.x):
+        assert isinstance(x, np.memmap)
+        assert not x.flags.writeable
+        np.testing.assert_array_equal(x, plain.train.x[:])
+    for x in (first[1], second.raw.test.x):
+        np.testing.assert_array_equal(x, plain.test.x[:])
+    endings = sorted(path.name.split(".", 1)[1] for path in (tmp_path / "cache").iterdir())
+    assert endings == ["0.npy", "1.npy", "json"]
+
+
+def change_content(folder: Path) -> None:
+    path = folder / "train/a/1.png"
+    Image.fromarray(np.full((5, 4, 3), 7, np.uint8)).save(path)
+    os.utime(path, ns=(1, 1))
+
+
+def add_a_file(folder: Path) -> None:
+    Image.fromarray(np.full((5, 4, 3), 8, np.uint8)).save(folder / "train/b/9.png")
+
+
+def remove_a_file(folder: Path) -> None:
+    (folder / "train/a/0.png").unlink()
+
+
+def rename_a_file(folder: Path) -> None:
+    (folder / "train/a/0.png").rename(folder / "train/b/0.png")
+
+
+@pytest.mark.parametrize("change", [change_content, add_a_file, remove_a_file, rename_a_file])
+def test_a_stale_cache_is_made_anew(change: Any, folder: Path, tmp_path: Path) -> None:
+    before = np.array(arrays(folder, tmp_path / "cache")[0])
+    change(folder)
+    after = arrays(folder, tmp_path / "cache")[0]
+    np.testing.assert_array_equal(after, read_image_folder(folder, ImageOptions()).raw.train.x[:])
+    assert not np.array_equal(before, after)
+    assert len(list((tmp_path / "cache").iterdir())) == 3
+
+
+def test_each_choice_of_options_has_its_own_arrays(folder: Path, tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    assert arrays(folder, cache)[0].shape == (3, 5, 4, 3)
+    assert arrays(folder, cache, ImageOptions.checked(size=2))[0].shape == (3, 2, 2, 3)
+    assert arrays(folder, cache, ImageOptions(color="gray"))[0].shape == (3, 5, 4)
+    assert arrays(folder, cache)[0].shape == (3, 5, 4, 3)
+    assert len(list(cache.iterdir())) == 9
+
+
+def cut_json(path: Path) -> None:
+    path.write_text(path.read_text()[:30])
+
+
+def other_json(path: Path) -> None:
+    path.write_text("[1, 2]")
+
+
+def without_told(path: Path) -> None:
+    about = json.loads(path.read_text())
+    del about["told"]
+    path.write_text(json.dumps(about))
+
+
+def cut_array(path: Path) -> None:
+    array = path.with_name(path.name.replace(".json", ".0.npy"))
+    array.write_bytes(array.read_bytes()[:-5])
+
+
+def no_array(path: Path) -> None:
+    path.with_name(path.name.replace(".json", ".1.npy")).unlink()
+
+
+def other_shape(path: Path) -> None:
+    np.save(path.with_name(path.name.replace(".json", ".0.npy")), np.zeros((2, 5, 4, 3), np.uint8))
+
+
+@pytest.mark.parametrize("damage", [cut_json, other_json, without_told, cut_array, no_array, other_shape])
+def test_a_damaged_cache_is_made_anew(damage: Any, folder: Path, tmp_path: Path) -> None:
+    expected = np.array(arrays(folder, tmp_path / "cache")[0])
+    (path,) = (tmp_path / "cache").glob("*.json")
+    damage(path)
+    np.testing.assert_array_equal(arrays(folder, tmp_path / "cache")[0], expected)
+
+
+def test_a_reading_that_breaks_off_leaves_no_arrays_that_could_be_believed(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arrays(folder, tmp_path / "cache")
+    change_content(folder)
+
+    def fail(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pinoise.data.images.files.decode", fail)
+        with pytest.raises(KeyboardInterrupt):
+            arrays(folder, tmp_path / "cache")
+    assert not list((tmp_path / "cache").glob("*.json"))
+    assert not list((tmp_path / "cache").glob("*.part"))
+
+
+def test_a_place_that_cannot_be_written_is_told(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(UserError, match=r"cannot keep decoded images in .*cache \(.*\): choose another folder"):
+        arrays(folder, tmp_path / "cache")

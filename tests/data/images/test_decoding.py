@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import Image, ImageOps
+
+from pinoise.data.images.decoding import Look, decode, in_threads, look, pillow
+from pinoise.errors import UserError
+
+RNG = np.random.default_rng(0)
+
+
+def noise(*shape: int) -> Any:
+    return RNG.integers(0, 256, shape, dtype=np.uint8)
+
+
+def smooth(height: int, width: int) -> Any:
+    rows, columns = np.mgrid[:height, :width]
+    return np.stack([rows * 255 // height, columns * 255 // width, (rows + columns) % 256], axis=2).astype(np.uint8)
+
+
+@pytest.mark.parametrize("ending", ["png", "bmp", "tif", "ppm", "webp"])
+def test_pixels_of_lossless_files_come_back(ending: str, tmp_path: Path) -> None:
+    pixels = noise(7, 5, 3)
+    path = tmp_path / f"a.{ending}"
+    Image.fromarray(pixels).save(path, lossless=True)  # which only WebP has to be told
+    np.testing.assert_array_equal(decode(path, shape=(7, 5, 3), resize=False), pixels)
+    assert look(path) == Look((7, 5), colour=True)
+
+
+@pytest.mark.parametrize("ending", ["png", "pgm", "gif"])
+def test_gray_files_stay_gray_or_get_three_equal_channels(ending: str, tmp_path: Path) -> None:
+    pixels = noise(6, 4)
+    path = tmp_path / f"a.{ending}"
+    Image.fromarray(pixels).save(path)
+    np.testing.assert_array_equal(decode(path, shape=(6, 4), resize=False), pixels)
+    np.testing.assert_array_equal(decode(path, shape=(6, 4, 3), resize=False), np.repeat(pixels[..., None], 3, axis=2))
+    assert look(path).size == (6, 4)
+    assert not look(path).colour
+
+
+def test_colour_becomes_gray_by_luminance(tmp_path: Path) -> None:
+    pixels = noise(9, 8, 3)
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    expected = pixels @ np.array([0.299, 0.587, 0.114])
+    assert np.abs(decode(tmp_path / "a.png", shape=(9, 8), resize=False) - expected).max() <= 1
+
+
+@pytest.mark.parametrize("mode", ["1", "LA", "P", "RGBA", "CMYK"])
+def test_other_modes_are_converted(mode: str, tmp_path: Path) -> None:
+    image = Image.fromarray(smooth(8, 8)).convert(mode)
+    path = tmp_path / ("a.tif" if mode == "CMYK" else "a.png")
+    image.save(path)
+    np.testing.assert_array_equal(decode(path, shape=(8, 8, 3), resize=False), np.asarray(image.convert("RGB")))
+    assert look(path).colour == (mode in ("P", "RGBA", "CMYK"))
+
+
+def test_sixteen_bits_are_scaled_to_eight(tmp_path: Path) -> None:
+    values = RNG.integers(0, 1 << 16, (5, 6)).astype(np.uint16)
+    Image.fromarray(values).save(tmp_path / "a.png")
+    np.testing.assert_array_equal(decode(tmp_path / "a.png", shape=(5, 6), resize=False), values // 256)
+    assert not look(tmp_path / "a.png").colour
+
+
+def test_real_numbers_are_no_pixels(tmp_path: Path) -> None:
+    Image.fromarray(np.zeros((3, 3), np.float32)).save(tmp_path / "a.tif")
+    assert look(tmp_path / "a.tif").problem == "pixels are of mode F"
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_a_photograph_is_turned_as_its_camera_was(orientation: int, tmp_path: Path) -> None:
+    image = Image.fromarray(smooth(16, 24))
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    image.save(tmp_path / "a.jpg", exif=exif, quality=95)
+    with Image.open(tmp_path / "a.jpg") as file:
+        expected = np.asarray(ImageOps.exif_transpose(file))
+    np.testing.assert_array_equal(decode(tmp_path / "a.jpg", shape=expected.shape, resize=False), expected)
+    assert look(tmp_path / "a.jpg").size == expected.shape[:2]
+
+
+@pytest.mark.parametrize(("height", "width"), [(8, 8), (6, 9), (9, 6)])
+@pytest.mark.parametrize("source", [(40, 60), (60, 40), (8, 8), (5, 7)])
+def test_an_image_is_scaled_by_its_shorter_side_and_cropped_about_the_centre(
+    source: tuple[int, int], height: int, width: int, tmp_path: Path
+) -> None:
+    Image.fromarray(smooth(*source)).save(tmp_path / "a.png")
+    found = decode(tmp_path / "a.png", shape=(height, width, 3), resize=True).astype(int)
+    scale = max(height / source[0], width / source[1])
+    # The pixel of the source under the centre of each pixel found, if the centres of both lie on each other.
+    rows = (np.arange(height) + 0.5 - height / 2) / scale + source[0] / 2
+    columns = (np.arange(width) + 0.5 - width / 2) / scale + source[1] / 2
+    expected = np.stack(np.broadcast_arrays(rows[:, None] * 255 / source[0], columns * 255 / source[1]), axis=2)
+    inner = (slice(1, -1), slice(1, -1))
+    step = max(255 / source[0], 255 / source[1])
+    assert np.abs(found[..., :2] - expected)[inner].max() <= 0.75 * step + 2
+
+
+def test_halving_averages_blocks_of_one_colour(tmp_path: Path) -> None:
+    pixels = noise(6, 6, 3)
+    Image.fromarray(np.kron(pixels, np.ones((4, 4, 1), np.uint8))).save(tmp_path / "a.png")
+    found = decode(tmp_path / "a.png", shape=(6, 6, 3), resize=True).astype(int)
+    inner = (slice(1, -1), slice(1, -1))
+    blurred = sum(
+        weight * np.roll(pixels.astype(float), (down, right), axis=(0, 1))
+        for down, a in ((-1, 0.125), (0, 0.75), (1, 0.125))
+        for right, b in ((-1, 0.125), (0, 0.75), (1, 0.125))
+        for weight in (a * b,)
+    )
+    # A triangle over two of the new pixels gives its own block three quarters of the weight.
+    assert np.abs(found - blurred)[inner].max() <= 2
+
+
+def test_another_size_without_resizing_is_an_error(tmp_path: Path) -> None:
+    Image.fromarray(noise(4, 6)).save(tmp_path / "a.png")
+    with pytest.raises(UserError, match=r"a\.png is 4 × 6 pixels: the others are 8 × 6"):
+        decode(tmp_path / "a.png", shape=(8, 6), resize=False)
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a.png"])
+def test_a_cut_file_is_found_by_a_look_and_named_when_decoded(name: str, tmp_path: Path) -> None:
+    path = tmp_path / name
+    Image.fromarray(noise(32, 32, 3)).save(path)
+    path.write_bytes(path.read_bytes()[:-400])
+    assert look(path).problem is not None
+    with pytest.raises(UserError, match=rf"{name} cannot be decoded \(.*truncated.*\): repair or remove it"):
+        decode(path, shape=(32, 32, 3), resize=True)
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [(b"", "not an image of a known"), (b"%!PS-Adobe-3.0 EPSF-3.0\n", "not an image of a known")],
+)
+def test_what_is_no_image_is_told(content: bytes, problem: str, tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(content)
+    assert problem in str(look(tmp_path / "a.jpg").problem)
+    assert look(tmp_path / "absent.jpg").problem == "No such file or directory"
+
+
+FILES = {}
+for ending in ("png", "jpeg", "gif", "bmp", "tiff", "webp", "ppm"):
+    stream = io.BytesIO()
+    Image.fromarray(smooth(16, 16)).save(stream, format=ending)
+    FILES[ending] = stream.getvalue()
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    ending=st.sampled_from(sorted(FILES)), cut=st.integers(0, 1000), at=st.integers(0, 400), value=st.integers(0, 255)
+)
+@pytest.mark.filterwarnings("ignore")
+def test_spoiled_files_never_end_in_another_error(
+    ending: str, cut: int, at: int, value: int, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    content = bytearray(FILES[ending])
+    content[at % len(content)] = value
+    path = tmp_path_factory.mktemp("fuzz") / f"a.{ending}"
+    for spoiled in (content, content[: cut % len(content)]):
+        path.write_bytes(spoiled)
+        if look(path).problem is None:
+            assert decode(path, shape=(4, 4, 3), resize=True).shape == (4, 4, 3)
+        else:
+            with pytest.raises(UserError):
+                decode(path, shape=(4, 4, 3), resize=True)
+
+
+def test_results_of_threads_come_in_order() -> None:
+    assert list(in_threads(lambda number: number * number, range(10_000))) == [n * n for n in range(10_000)]
+
+
+def test_without_pillow_the_user_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    with pytest.raises(UserError, match=r"install it with pip install 'pinoise\[vision\]'"):
+        pillow()
+    with pytest.raises(UserError, match="decoded by Pillow"):
+        look(tmp_path / "a.png")

@@ -1,0 +1,134 @@
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pinoise.data.images.files import ImageFiles
+from pinoise.data.images.options import ImageOptions
+from pinoise.data.images.reading import read_image_folder
+from pinoise.errors import UserError
+
+
+def save(path: Path, *shape: int, seed: int = 0) -> Any:
+    pixels = np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path)
+    return pixels
+
+
+def test_classes_and_split_become_labels_and_parts(tmp_path: Path) -> None:
+    expected = {
+        name: save(tmp_path / name, 4, 5, 3, seed=seed)
+        for seed, name in enumerate(["train/cat/0.png", "train/cat/1.png", "train/dog/2.png", "test/dog/3.png"])
+    }
+    content = read_image_folder(tmp_path, ImageOptions())
+    raw = content.raw
+    assert raw.test is not None
+    assert isinstance(raw.train.x, ImageFiles)
+    np.testing.assert_array_equal(raw.train.x[:], np.stack([expected[name] for name in raw.train.x.names]))
+    assert np.asarray(raw.train.y).tolist() == ["cat", "cat", "dog"]
+    np.testing.assert_array_equal(raw.test.x[:], expected["test/dog/3.png"][None])
+    assert np.asarray(raw.test.y).tolist() == ["dog"]
+    assert content.notes == ()
+
+
+def test_images_of_different_sizes_are_refused_with_both_and_taken_with_a_size(tmp_path: Path) -> None:
+    save(tmp_path / "a.png", 4, 5)
+    save(tmp_path / "b.png", 4, 5)
+    save(tmp_path / "c.png", 9, 6)
+    message = r"different sizes: a\.png is 4 × 5 and c\.png is 9 × 6 \(height × width\); give size to bring all to one"
+    with pytest.raises(UserError, match=message):
+        read_image_folder(tmp_path, ImageOptions())
+    assert read_image_folder(tmp_path, ImageOptions.checked(size=(3, 2))).raw.train.x.shape == (3, 3, 2)
+
+
+def test_colour_is_had_where_any_image_has_it_or_as_the_user_says(tmp_path: Path) -> None:
+    gray = save(tmp_path / "a.png", 4, 4)
+    assert read_image_folder(tmp_path, ImageOptions()).raw.train.x.shape == (1, 4, 4)
+    assert read_image_folder(tmp_path, ImageOptions(color="rgb")).raw.train.x.shape == (1, 4, 4, 3)
+    save(tmp_path / "b.png", 4, 4, 3)
+    x = read_image_folder(tmp_path, ImageOptions()).raw.train.x
+    assert x.shape == (2, 4, 4, 3)
+    np.testing.assert_array_equal(x[0], np.repeat(gray[..., None], 3, axis=2))
+    assert read_image_folder(tmp_path, ImageOptions(color="gray")).raw.train.x.shape == (2, 4, 4)
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Path:
+    for seed, name in enumerate(["cat/a.png", "cat/b.png", "dog/c.png", "dog/d.png"]):
+        save(tmp_path / name, 6, 6, 3, seed=seed)
+    (tmp_path / "cat/b.png").write_bytes((tmp_path / "cat/b.png").read_bytes()[:60])
+    (tmp_path / "dog/c.png").write_bytes(b"no image at all")
+    return tmp_path
+
+
+def test_corrupt_files_are_refused_by_name(damaged: Path) -> None:
+    with pytest.raises(
+        UserError, match=r"cat.b\.png cannot be decoded \(.*\), and neither can 1 more: .* corrupt='skip'"
+    ):
+        read_image_folder(damaged, ImageOptions())
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_corrupt_files_are_left_out_and_told(damaged: Path, cached: bool, tmp_path_factory: Any) -> None:
+    cache = tmp_path_factory.mktemp("cache") if cached else None
+    for _ in range(2):
+        content = read_image_folder(damaged, ImageOptions(corrupt="skip"), cache=cache)
+        assert content.raw.train.x.shape == (2, 6, 6, 3)
+        assert np.asarray(content.raw.train.y).tolist() == ["cat", "dog"]
+        assert content.notes[0].startswith("left out 2 corrupt images, first cat/b.png (")
+
+
+def test_a_class_or_a_folder_of_corrupt_files_only_is_refused(damaged: Path, tmp_path: Path) -> None:
+    (damaged / "dog/d.png").unlink()
+    with pytest.raises(UserError, match=r"every image of the class 'dog' is corrupt"):
+        read_image_folder(damaged, ImageOptions(corrupt="skip"))
+    flat = tmp_path / "flat"
+    flat.mkdir()
+    (flat / "a.jpg").write_bytes(b"x")
+    with pytest.raises(
+        UserError, match=r"every image is corrupt, a\.jpg for one \(it is not an image of a known format\)"
+    ):
+        read_image_folder(flat, ImageOptions(corrupt="skip"))
+
+
+def test_progress_is_shown_when_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    save(tmp_path / "a.png", 4, 4)
+    read_image_folder(tmp_path, ImageOptions())
+    assert capsys.readouterr().err == ""
+    read_image_folder(tmp_path, ImageOptions(), cache=tmp_path / "cache", progress=True)
+    shown = capsys.readouterr().err
+    assert "checking" in shown
+    assert "decoding" in shown
+
+
+def mode(jpeg: bytes) -> str:
+    with Image.open(io.BytesIO(jpeg)) as image:
+        return image.mode
+
+
+def test_real_photographs_in_class_folders_are_decoded_as_pillow_decodes_them(real_data: Path, tmp_path: Path) -> None:
+    expected: dict[str, Any] = {}
+    with np.load(real_data / "tiny_imagenet20_jpeg.npz") as archive:
+        names, y = archive["class_names"], archive["y_train"]
+        content, offsets = archive["train_bytes"].tobytes(), archive["train_offsets"]
+        gray = next(row for row in range(len(y)) if mode(content[offsets[row] : offsets[row + 1]]) == "L")
+        for row in {gray, *(row for label in range(3) for row in np.flatnonzero(y == label)[:30].tolist())}:
+            jpeg = content[offsets[row] : offsets[row + 1]]
+            path = tmp_path / "train" / str(names[y[row]]) / "images" / f"{row}.JPEG"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(jpeg)
+            with Image.open(io.BytesIO(jpeg)) as image:
+                expected[path.relative_to(tmp_path).as_posix()] = np.asarray(image.convert("RGB"))
+    x = read_image_folder(tmp_path, ImageOptions()).raw.train.x
+    assert isinstance(x, ImageFiles)
+    assert set(x.names) == set(expected)
+    np.testing.assert_array_equal(x[:], np.stack([expected[name] for name in x.names]))
+    small = read_image_folder(tmp_path, ImageOptions.checked(size=32)).raw.train.x[:].astype(float)
+    halved = np.asarray(x).reshape(len(x), 32, 2, 32, 2, 3).mean(axis=(2, 4))
+    assert np.abs(small - halved).mean() < 8  # a triangle is a little softer than a block

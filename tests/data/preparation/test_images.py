@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pinoise.data.images.files import ImageFiles
+from pinoise.data.memory import from_arrays_prepared
+from pinoise.data.preparation import ImagePreparation, preparation_from_json
+from pinoise.data.readers import read_file, read_prepared
+from pinoise.errors import UserError
+
+
+def save(path: Path, *shape: int, seed: int = 0) -> Any:
+    pixels = np.random.default_rng(seed).integers(0, 256, shape, dtype=np.uint8)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.fromarray(pixels).save(path)
+    return pixels
+
+
+@pytest.fixture
+def training(tmp_path: Path) -> Path:
+    for seed, name in enumerate(["cat/a.png", "cat/b.png", "dog/c.png"]):
+        save(tmp_path / "training" / name, 8, 6, 3, seed=seed)
+    return tmp_path / "training"
+
+
+def again(preparation: Any) -> Any:
+    return preparation_from_json(json.loads(json.dumps(preparation.to_json())))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"size": 4}, {"size": (5, 3), "color": "gray"}, {"corrupt": "skip"}],
+    ids=["as is", "resized", "gray", "skip"],
+)
+def test_a_preparation_survives_json(options: dict[str, Any], training: Path) -> None:
+    data, preparation = read_file(training, **options)
+    assert isinstance(preparation, ImagePreparation)
+    assert again(preparation) == preparation
+    assert preparation.shape == data.shape
+    assert preparation.corrupt == options.get("corrupt", "refuse")
+    assert preparation.resize == ("size" in options)
+
+
+def test_a_later_folder_is_read_with_the_size_colour_and_classes_of_training(training: Path, tmp_path: Path) -> None:
+    data, preparation = read_file(training, size=4)
+    assert data.shape == (4, 4, 3)
+    assert np.asarray(data.train.y).tolist() == [0, 0, 1]
+    save(tmp_path / "later/dog/x.png", 20, 10)
+    later = read_prepared(tmp_path / "later", again(preparation))
+    assert isinstance(later.train.x, ImageFiles)
+    assert later.train.x.shape == (1, 4, 4, 3)
+    assert np.asarray(later.train.y).tolist() == [1]
+    assert later.class_names == ("cat", "dog")
+    assert later.name == "later"
+    assert read_prepared(tmp_path / "later", preparation, labelled=False).train.y is None
+
+    save(tmp_path / "flat/x.png", 9, 9, 3)
+    assert read_prepared(tmp_path / "flat", preparation).train.y is None
+    kept = read_prepared(tmp_path / "flat", preparation, cache=tmp_path / "cache")
+    assert isinstance(kept.train.x, np.memmap)
+
+
+def test_a_later_folder_of_colour_becomes_gray_where_training_was(tmp_path: Path) -> None:
+    for seed in range(2):
+        save(tmp_path / f"training/{seed}.png", 4, 4, seed=seed)
+    _, preparation = read_file(tmp_path / "training")
+    save(tmp_path / "later/a.png", 4, 4, 3)
+    assert read_prepared(tmp_path / "later", preparation).shape == (4, 4)
+
+
+def test_another_size_is_refused_where_training_images_had_theirs(training: Path, tmp_path: Path) -> None:
+    _, preparation = read_file(training)
+    save(tmp_path / "later/x.png", 9, 9, 3)
+    with pytest.raises(UserError, match=r"later has samples of shape \(9, 9, 3\), but training had \(8, 6, 3\)"):
+        read_prepared(tmp_path / "later", preparation)
+
+
+def test_an_unknown_class_is_named(training: Path, tmp_path: Path) -> None:
+    _, preparation = read_file(training)
+    save(tmp_path / "later/cow/x.png", 8, 6, 3)
+    with pytest.raises(UserError, match=r"the label 'cow' in data row 1 is not one of the training labels: cat, dog"):
+        read_prepared(tmp_path / "later", preparation)
+
+
+def test_arrays_of_such_images_can_be_read_too(training: Path, tmp_path: Path) -> None:
+    _, preparation = read_file(training)
+    x = np.zeros((2, 8, 6, 3), np.uint8)
+    np.save(tmp_path / "x.npy", x)
+    np.testing.assert_array_equal(read_prepared(tmp_path / "x.npy", preparation).train.x, x)
+    np.testing.assert_array_equal(from_arrays_prepared(x, preparation=preparation).train.x, x)
+    with pytest.raises(UserError, match=r"shape \(8, 6\), but training had \(8, 6, 3\)"):
+        from_arrays_prepared(x[..., 0], preparation=preparation)
+
+
+def test_images_can_be_read_where_training_had_arrays_of_images(training: Path, tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((2, 8, 6, 3), np.uint8))
+    later = read_prepared(training, read_file(tmp_path / "x.npy")[1])
+    assert later.train.x.shape == (3, 8, 6, 3)
+    np.save(tmp_path / "v.npy", np.eye(3))
+    with pytest.raises(UserError, match=r"is a folder of images, but training had an array of samples of shape \(3,\)"):
+        read_prepared(training, read_file(tmp_path / "v.npy")[1])
+
+
+def test_tables_and_images_are_not_taken_for_each_other(training: Path, tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("n,m\n1,2\n3,4\n")
+    with pytest.raises(UserError, match=r"training is a folder of images, but training had a table"):
+        read_prepared(training, read_file(tmp_path / "a.csv")[1])
+    with pytest.raises(UserError, match=r"a\.csv is a table, but training had images of shape \(8, 6, 3\)"):
+        read_prepared(tmp_path / "a.csv", read_file(training)[1])
+
+
+def test_one_class_and_a_test_class_that_training_lacks_are_refused(training: Path, tmp_path: Path) -> None:
+    save(tmp_path / "one/cat/a.png", 4, 4)
+    with pytest.raises(UserError, match=r"one has a single class folder, 'cat', .* give that folder itself"):
+        read_file(tmp_path / "one")
+    for name in ("train/cat/a.png", "train/dog/b.png", "val/images/c.png"):
+        save(tmp_path / "split" / name, 4, 4)
+    with pytest.raises(UserError, match=r"the test part has the class folder 'images', which training does not have"):
+        read_file(tmp_path / "split")
+
+
+@pytest.mark.parametrize("key", ["arrays", "resize", "corrupt"])
+def test_a_damaged_record_is_told(key: str, training: Path) -> None:
+    stored = read_file(training)[1].to_json()
+    del stored[key]
+    with pytest.raises(UserError, match="the stored image preparation is damaged or of another version"):
+        preparation_from_json(stored)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pinoise.errors import UserError
+from pinoise.methods import Method
+from pinoise.methods.base import by_shape, two_views
+from pinoise.views import Batch
+
+
+class Counter(nn.Module):
+    """Mean and size of every sample, and a record of the shapes that passed."""
+
+    out_features = 2
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.passes: list[tuple[int, ...]] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.passes.append(tuple(x.shape))
+        flat = x.flatten(1)
+        return torch.stack([flat.mean(dim=1), torch.full((len(x),), float(flat.shape[1]))], dim=1)
+
+
+def batch(x: Tensor, features: Tensor | None = None) -> Batch:
+    return Batch(x, torch.arange(len(x)), features=features)
+
+
+def test_views_of_one_shape_pass_together_and_come_back_in_their_order() -> None:
+    views = [torch.randn(3, 1, 8, 8), torch.randn(3, 1, 4, 4), torch.randn(3, 1, 8, 8), torch.randn(3, 1, 4, 4)]
+    encoder = Counter()
+    found = Method(encoder).encode([batch(x) for x in views])
+    assert encoder.passes == [(6, 1, 8, 8), (6, 1, 4, 4)]
+    for x, features in zip(views, found, strict=True):
+        torch.testing.assert_close(features, Counter()(x))
+
+
+def test_a_view_whose_features_are_known_is_not_passed_again() -> None:
+    known = torch.randn(3, 2)
+    views = [batch(torch.randn(3, 8)), batch(torch.randn(3, 8), known), batch(torch.randn(3, 5))]
+    encoder = Counter()
+    found = Method(encoder).encode(views)
+    assert encoder.passes == [(3, 8), (3, 5)]
+    assert found[1] is known
+    torch.testing.assert_close(found[2], Counter()(views[2].x))
+
+
+def test_with_all_features_known_nothing_passes() -> None:
+    encoder, known = Counter(), torch.randn(3, 2)
+    assert Method(encoder).encode([batch(torch.randn(3, 8), known)]) == [known]
+    assert encoder.passes == []
+
+
+def test_batches_of_different_lengths_are_split_where_they_were_joined() -> None:
+    samples = [torch.randn(length, 4) for length in (2, 5, 1)]
+    assert [len(part) for part in by_shape(nn.Identity(), samples)] == [2, 5, 1]
+    assert all(torch.equal(x, part) for x, part in zip(samples, by_shape(nn.Identity(), samples), strict=True))
+
+
+def test_a_plain_method_has_nothing_to_do_after_a_step() -> None:
+    Method(nn.Identity()).after_step(0, 10)
+
+
+@pytest.mark.parametrize("count", [0, 1, 3])
+def test_two_views_are_two(count: int) -> None:
+    with pytest.raises(UserError, match=rf"'byol' compares two views and was given {count}: choose another pairing"):
+        two_views([batch(torch.zeros(1, 2))] * count, method="byol")

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pinoise.errors import UserError
+from pinoise.methods import BYOL, byol_loss
+from pinoise.views import Batch
+
+SlowCosine = Callable[[np.ndarray, np.ndarray], float]
+Pair = tuple[Tensor, Tensor]
+
+
+def batches(*views: Tensor) -> list[Batch]:
+    return [Batch(x, torch.arange(len(x))) for x in views]
+
+
+def test_agrees_with_one_sample_at_a_time(slow_cosine: SlowCosine) -> None:
+    prediction, target = torch.randn(2, 9, 6)
+    expected = [2 - 2 * slow_cosine(p, z) for p, z in zip(prediction.numpy(), target.numpy(), strict=True)]
+    np.testing.assert_allclose(byol_loss(prediction, target).numpy(), expected, atol=1e-5)
+
+
+def test_is_the_squared_distance_of_the_normalised_vectors() -> None:
+    prediction, target = torch.randn(2, 9, 6)
+    distance = nn.functional.normalize(prediction, dim=1) - nn.functional.normalize(target, dim=1)
+    torch.testing.assert_close(byol_loss(prediction, target), distance.square().sum(dim=1))
+
+
+def test_gradient_agrees_with_finite_differences(pair: Pair) -> None:
+    assert torch.autograd.gradcheck(byol_loss, tuple(view.clone().requires_grad_() for view in pair))
+
+
+def test_the_method_sums_both_directions_between_online_and_target_network(
+    encoder: nn.Module,
+    head: nn.Module,
+    predictor: nn.Module,
+    pair: Pair,
+    slow_cosine: SlowCosine,
+    slow_network: Callable[[nn.Module], Any],
+) -> None:
+    method = BYOL(encoder, head, predictor)
+    for parameter in method.target_network.parameters():
+        parameter.add_(0.1 * torch.randn_like(parameter))
+    network = method.target_network.network
+    p = [slow_network(predictor)(slow_network(head)(slow_network(encoder)(x.numpy()))) for x in pair]
+    z = [slow_network(network[1])(slow_network(network[0])(x.numpy())) for x in pair]
+    expected = [4 - 2 * slow_cosine(p[0][i], z[1][i]) - 2 * slow_cosine(p[1][i], z[0][i]) for i in range(6)]
+    np.testing.assert_allclose(method(batches(*pair)).detach().numpy(), expected, atol=1e-5)
+
+
+def test_there_is_no_loss_of_guessing(encoder: nn.Module, head: nn.Module, predictor: nn.Module) -> None:
+    assert BYOL(encoder, head, predictor).guessing_loss(8) is None
+
+
+def test_a_predictor_of_another_width_is_refused(encoder: nn.Module, head: nn.Module) -> None:
+    with pytest.raises(UserError, match=r"the predictor gives 4 features and the head 3: both must give as many"):
+        BYOL(encoder, head, nn.Linear(3, 4))
+
+
+def test_a_momentum_outside_its_range_is_refused(encoder: nn.Module, head: nn.Module, predictor: nn.Module) -> None:
+    with pytest.raises(UserError, match=r"momentum is -0.1: it must lie between 0 and 1"):
+        BYOL(encoder, head, predictor, momentum=-0.1)

@@ -1,0 +1,137 @@
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pinoise.errors import UserError
+from pinoise.methods import MoCo, moco_loss
+from pinoise.views import Batch
+
+SlowCosine = Callable[[np.ndarray, np.ndarray], float]
+Pair = tuple[Tensor, Tensor]
+
+
+def batches(*views: Tensor) -> list[Batch]:
+    return [Batch(x, torch.arange(len(x))) for x in views]
+
+
+def slow_moco(query: np.ndarray, key: np.ndarray, queue: np.ndarray, temperature: float, cosine: SlowCosine) -> float:
+    positive = math.exp(cosine(query, key) / temperature)
+    return -math.log(positive / (positive + sum(math.exp(cosine(query, old) / temperature) for old in queue)))
+
+
+@pytest.mark.parametrize("m", [1, 5])
+@pytest.mark.parametrize("temperature", [0.1, 0.2, 2.0])
+def test_agrees_with_one_key_at_a_time(m: int, temperature: float, slow_cosine: SlowCosine) -> None:
+    query, key = torch.randn(2, m, 6)
+    queue = nn.functional.normalize(torch.randn(11, 6), dim=1)
+    expected = [slow_moco(query[i].numpy(), key[i].numpy(), queue.numpy(), temperature, slow_cosine) for i in range(m)]
+    np.testing.assert_allclose(moco_loss(query, key, queue, temperature=temperature).numpy(), expected, atol=1e-5)
+
+
+def test_gradient_agrees_with_finite_differences(pair: Pair) -> None:
+    query, key = (view.clone().requires_grad_() for view in pair)
+    queue = nn.functional.normalize(torch.randn(7, 4, dtype=torch.float64), dim=1)
+    assert torch.autograd.gradcheck(lambda q, k: moco_loss(q, k, queue), (query, key))
+
+
+def test_the_method_averages_both_directions_between_query_and_key_network(
+    encoder: nn.Module,
+    head: nn.Module,
+    pair: Pair,
+    slow_cosine: SlowCosine,
+    slow_network: Callable[[nn.Module], Any],
+) -> None:
+    method = MoCo(encoder, head, temperature=0.3, queue=13).double()
+    for parameter in method.key_network.parameters():
+        parameter.add_(0.1 * torch.randn_like(parameter))
+    network = method.key_network.network
+    query = [slow_network(head)(slow_network(encoder)(x.numpy())) for x in pair]
+    key = [slow_network(network[1])(slow_network(network[0])(x.numpy())) for x in pair]
+    queue = method.queue.numpy()
+    expected = [
+        (slow_moco(query[0][i], key[1][i], queue, 0.3, slow_cosine)
+         + slow_moco(query[1][i], key[0][i], queue, 0.3, slow_cosine)) / 2
+        for i in range(6)
+    ]  # fmt: skip
+    np.testing.assert_allclose(method(batches(*pair)).detach().numpy(), expected, atol=1e-5)
+
+
+def test_the_queue_after_many_odd_batches_is_a_list_of_the_latest_keys(encoder: nn.Module, head: nn.Module) -> None:
+    method = MoCo(encoder, head, momentum=0.5, queue=17).double()
+    naive = method.queue.tolist()
+    optimizer = torch.optim.SGD(encoder.parameters(), lr=0.1)
+    oldest = 0
+    for step in range(40):
+        views = torch.randn(2, 1 + 3 * step % 8, 4, dtype=torch.float64)
+        with torch.no_grad():
+            keys = nn.functional.normalize(method.key_network(views.flatten(0, 1)), dim=1).tolist()
+        optimizer.zero_grad()
+        method(batches(*views)).mean().backward()
+        optimizer.step()
+        method.after_step(step, 40)
+        for key in keys:
+            naive[oldest] = key
+            oldest = oldest + 1 if oldest + 1 < 17 else 0
+        np.testing.assert_allclose(method.queue.numpy(), naive, atol=1e-12)
+        assert int(method.position) == oldest
+
+
+def test_a_step_enqueues_the_keys_of_its_last_look_once(encoder: nn.Module, head: nn.Module) -> None:
+    method = MoCo(encoder, head, queue=32).double()
+    before = method.queue.clone()
+    method(batches(*torch.randn(2, 3, 4, dtype=torch.float64)))
+    last = torch.randn(2, 3, 4, dtype=torch.float64)
+    keys = nn.functional.normalize(method.key_network(last.flatten(0, 1)), dim=1)
+    method(batches(*last))
+    assert torch.equal(method.queue, before)
+    method.after_step(0, 2)
+    torch.testing.assert_close(method.queue[:6], keys)
+    after = method.queue.clone()
+    assert torch.equal(after[6:], before[6:])
+    method.after_step(1, 2)
+    assert torch.equal(method.queue, after)
+    assert int(method.position) == 6
+
+
+def test_the_queue_starts_with_random_unit_vectors(encoder: nn.Module, head: nn.Module) -> None:
+    method = MoCo(encoder, head)
+    assert method.queue.shape == (4096, 3)
+    torch.testing.assert_close(method.queue.norm(dim=1), torch.ones(4096))
+    assert float(method.queue.mean(dim=0).norm()) < 0.1
+    assert {"queue", "position"} <= set(method.state_dict())
+
+
+def test_guessing_has_the_loss_of_projections_that_are_all_equal(encoder: nn.Module) -> None:
+    head = nn.Linear(5, 3).double()
+    nn.init.zeros_(head.weight)
+    method = MoCo(encoder, head, queue=8).double()
+    views = batches(*torch.randn(2, 4, 4, dtype=torch.float64))
+    method(views)
+    method.after_step(0, 1)
+    assert method(views).tolist() == pytest.approx([method.guessing_loss(4)] * 4)
+
+
+def test_a_queue_shorter_than_the_keys_of_a_step_is_refused(encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
+    method = MoCo(encoder, head, queue=11).double()
+    with pytest.raises(UserError, match="queue of method 'moco' holds 11 keys and every step brings 12"):
+        method(batches(*pair))
+    assert method.eval()(batches(*pair)).shape == (6,)
+    assert MoCo(encoder, head, queue=12).double()(batches(*pair)).shape == (6,)
+
+
+def test_bad_settings_are_refused(encoder: nn.Module, head: nn.Module) -> None:
+    with pytest.raises(UserError, match=r"temperature is 0.0: it must be positive"):
+        MoCo(encoder, head, temperature=0.0)
+    with pytest.raises(UserError, match=r"momentum is 1.5: it must lie between 0 and 1"):
+        MoCo(encoder, head, momentum=1.5)
+    with pytest.raises(UserError, match=r"queue is 0: it must be at least 1"):
+        MoCo(encoder, head, queue=0)
+    with pytest.raises(UserError, match=r"the head does not say how many features it gives"):
+        MoCo(encoder, nn.Sequential(nn.Linear(5, 3)))

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import nn
+
+from pinoise.methods import Momentum, cosine_momentum, ema_update
+
+
+def test_momentum_rises_from_its_base_to_one_along_half_a_cosine() -> None:
+    values = [cosine_momentum(step, 100, 0.996) for step in range(101)]
+    assert values[0] == pytest.approx(0.996)
+    assert values[100] == 1.0
+    assert values == sorted(values)
+    assert values[25] == pytest.approx(1 - 0.004 * (math.cos(math.pi / 4) + 1) / 2)
+
+
+@pytest.mark.parametrize(("step", "steps"), [(11, 10), (1000, 10), (1, 0)])
+def test_momentum_stays_at_one_after_the_last_step(step: int, steps: int) -> None:
+    assert cosine_momentum(step, steps, 0.9) == 1.0
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.3, 0.99, 1.0])
+def test_every_parameter_moves_by_the_average_and_every_buffer_is_copied(momentum: float) -> None:
+    target, source = (nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)) for _ in range(2))
+    source(torch.randn(8, 3))
+    old = {name: value.clone() for name, value in target.state_dict().items()}
+    kept = {name: value.clone() for name, value in source.state_dict().items()}
+    ema_update(target, source, momentum)
+    parameters = {name for name, _ in target.named_parameters()}
+    for name, value in target.state_dict().items():
+        mixed = momentum * old[name] + (1 - momentum) * kept[name] if name in parameters else kept[name]
+        torch.testing.assert_close(value, mixed)
+    assert all(torch.equal(value, kept[name]) for name, value in source.state_dict().items())
+
+
+def test_networks_without_parameters_can_be_followed() -> None:
+    copied = Momentum(nn.Identity())
+    copied.follow(nn.Identity(), momentum=0.9)
+    assert copied(torch.ones(2)).tolist() == [1.0, 1.0]
+
+
+def test_the_copy_is_frozen_and_its_own() -> None:
+    layer = nn.Linear(3, 2)
+    copied = Momentum(layer)
+    x = torch.randn(4, 3, requires_grad=True)
+    before = copied(x)
+    assert not before.requires_grad
+    assert not any(parameter.requires_grad for parameter in copied.parameters())
+    assert all(parameter.requires_grad for parameter in layer.parameters())
+    nn.init.zeros_(layer.weight)
+    assert torch.equal(copied(x), before)
+
+
+def test_the_copy_runs_in_the_mode_of_the_method_around_it() -> None:
+    whole = nn.Sequential(Momentum(nn.BatchNorm1d(2)))
+    x = torch.randn(16, 2) + 5
+    assert float(whole.train()(x).mean().abs()) < 1e-5
+    assert float(whole.eval()(x).mean()) > 1

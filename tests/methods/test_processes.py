@@ -1,0 +1,107 @@
+"""Two real processes on the CPU through gloo, whose memories must stay equal; this file is also what they run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, distributed, nn
+
+from pinoise.errors import UserError
+from pinoise.methods import DINO, MemoryBank, Method, MoCo
+from pinoise.methods.processes import gather, world_size
+from pinoise.networks import ProjectionHead
+from pinoise.networks.heads import PrototypeHead
+from pinoise.views import Batch
+
+PROCESSES, STEPS, SAMPLES, QUEUE = 2, 5, 3, 17
+
+
+def methods() -> dict[str, Method]:
+    torch.manual_seed(0)
+    encoder, head = nn.Linear(4, 5), ProjectionHead(5, hidden=8, out_features=6)
+    return {
+        "moco": MoCo(encoder, head, queue=QUEUE),
+        "dino": DINO(encoder, PrototypeHead(5, hidden=8, bottleneck=4, prototypes=7)),
+        "memorybank": MemoryBank(encoder, head, rows=20),
+    }
+
+
+def share(step: int, rank: int) -> list[Batch]:
+    """Two views of the samples of one process; no row is in two processes."""
+    generator = torch.Generator().manual_seed(step)
+    rows = torch.randperm(20, generator=generator)[rank * SAMPLES : (rank + 1) * SAMPLES]
+    generator.manual_seed(100 * step + rank)
+    return [Batch(torch.randn(SAMPLES, 4, generator=generator), rows) for _ in range(2)]
+
+
+def by_hand() -> dict[str, Tensor]:
+    """What one process makes of the shares of all, one key, row and output at a time."""
+    built = methods()
+    moco, dino, bank = built["moco"], built["dino"], built["memorybank"]
+    assert isinstance(moco, MoCo)
+    assert isinstance(dino, DINO)
+    assert isinstance(bank, MemoryBank)
+    keys = list(moco.queue)
+    arrived = 0
+    for step in range(STEPS):
+        outputs = []
+        for rank in range(PROCESSES):
+            first, second = share(step, rank)
+            for view in (first, second):
+                for x in view.x:
+                    key = moco.head(moco.encoder(x[None]))[0]
+                    keys[arrived % QUEUE] = key / key.norm()
+                    arrived += 1
+                outputs.append(dino.head(dino.encoder(view.x)))
+            for i, row in enumerate(first.rows.tolist()):
+                z = [bank.head(bank.encoder(view.x[i][None]))[0] for view in (first, second)]
+                entry = (bank.bank[row] + (z[0] / z[0].norm() + z[1] / z[1].norm()) / 2) / 2
+                bank.bank[row] = entry / entry.norm()
+        dino.centre.mul_(0.9).add_(0.1 * torch.cat(outputs).mean(dim=0))
+    return {"queue": torch.stack(keys), "centre": dino.centre, "bank": bank.bank}
+
+
+def test_queue_centre_and_bank_hold_what_all_processes_saw(tmp_path: Path) -> None:
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={PROCESSES}"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run([*launcher, __file__, str(tmp_path)], env=environment, check=True, capture_output=True, timeout=120)
+    with torch.no_grad():
+        expected = by_hand()
+    results = [torch.load(tmp_path / f"{rank}.pt") for rank in range(PROCESSES)]
+    for name, tensor in expected.items():
+        torch.testing.assert_close(results[0][name], tensor, rtol=0, atol=1e-5)
+        assert torch.equal(results[0][name], results[1][name]), name
+    assert "holds 17 keys and every step brings 20" in results[0]["complaint"]
+
+
+def test_a_process_alone_gathers_its_own() -> None:
+    x = torch.randn(3, 2)
+    assert world_size() == 1
+    assert gather(x) is x
+
+
+def worker(folder: Path) -> None:
+    """Take steps with this process's shares, and leave behind what it remembers; weights stay as they are."""
+    distributed.init_process_group("gloo")
+    rank = distributed.get_rank()
+    built = methods()
+    for step in range(STEPS):
+        for method in built.values():
+            method(share(step, rank))
+            method.after_step(step, STEPS)
+    result: dict[str, object] = {"queue": built["moco"].queue, "centre": built["dino"].centre}
+    result["bank"] = built["memorybank"].bank
+    with pytest.raises(UserError) as complaint:  # 10 keys would fit, but not those of two processes
+        built["moco"]([Batch(torch.randn(5, 4), torch.arange(5))] * 2)
+    result["complaint"] = str(complaint.value)
+    torch.save(result, folder / f"{rank}.pt")
+    distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    worker(Path(sys.argv[1]))

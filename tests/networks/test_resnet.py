@@ -1,0 +1,282 @@
+from __future__ import annotations
+
+import copy
+import math
+import re
+from collections.abc import Iterator, Mapping
+from typing import get_args
+
+import pytest
+import torch
+from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn import functional as F
+
+from pinoise.errors import UserError
+from pinoise.networks import ResNet
+from pinoise.networks.resnet import Depth, Stem
+
+DEPTHS: tuple[Depth, ...] = get_args(Depth)
+
+
+def published_norm(name: str, channels: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    for part in ("weight", "bias", "running_mean", "running_var"):
+        yield f"{name}.{part}", (channels,)
+    yield f"{name}.num_batches_tracked", ()
+
+
+def published(depth: int) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Names and shapes of torchvision's weights, from the tables of the ResNet paper."""
+    yield "conv1.weight", (64, 3, 7, 7)
+    yield from published_norm("bn1", 64)
+    repeats = {18: [2, 2, 2, 2], 50: [3, 4, 6, 3]}[depth]
+    entering = 64
+    for stage, (channels, repeat) in enumerate(zip([64, 128, 256, 512], repeats, strict=True), start=1):
+        leaving = channels if depth == 18 else 4 * channels
+        for block in range(repeat):
+            name = f"layer{stage}.{block}"
+            if depth == 18:
+                kernels = [(channels, entering, 3), (channels, channels, 3)]
+            else:
+                kernels = [(channels, entering, 1), (channels, channels, 3), (leaving, channels, 1)]
+            for number, (out, into, side) in enumerate(kernels, start=1):
+                yield f"{name}.conv{number}.weight", (out, into, side, side)
+                yield from published_norm(f"{name}.bn{number}", out)
+            if block == 0 and (stage > 1 or depth == 50):
+                yield f"{name}.downsample.0.weight", (leaving, entering, 1, 1)
+                yield from published_norm(f"{name}.downsample.1", leaving)
+            entering = leaving
+    yield "fc.weight", (1000, entering)
+    yield "fc.bias", (1000,)
+
+
+def slow_resnet(state: Mapping[str, Tensor], x: Tensor, *, training: bool) -> Tensor:
+    """The published network, read from the names of its weights alone."""
+
+    def norm(name: str, h: Tensor) -> Tensor:
+        mean, var = state[f"{name}.running_mean"].clone(), state[f"{name}.running_var"].clone()
+        return F.batch_norm(h, mean, var, state[f"{name}.weight"], state[f"{name}.bias"], training=training)
+
+    large = state["conv1.weight"].shape[-1] == 7
+    h = F.conv2d(x, state["conv1.weight"], stride=2 if large else 1, padding=3 if large else 1)
+    h = norm("bn1", h).clamp_min(0)
+    if large:
+        h = F.max_pool2d(h, 3, stride=2, padding=1)
+    for stage in range(1, 5):
+        block = 0
+        while f"layer{stage}.{block}.conv1.weight" in state:
+            name = f"layer{stage}.{block}"
+            last = 3 if f"{name}.conv3.weight" in state else 2
+            stride = 2 if stage > 1 and block == 0 else 1
+            shortcut = h
+            if f"{name}.downsample.0.weight" in state:
+                shortcut = norm(
+                    f"{name}.downsample.1", F.conv2d(h, state[f"{name}.downsample.0.weight"], stride=stride)
+                )
+            for number in range(1, last + 1):
+                weight = state[f"{name}.conv{number}.weight"]
+                strided = stride if number == last - 1 else 1  # the 3×3 of a bottleneck, the first of a basic block
+                h = norm(f"{name}.bn{number}", F.conv2d(h, weight, stride=strided, padding=weight.shape[-1] // 2))
+                h = h.clamp_min(0) if number < last else h
+            h = (h + shortcut).clamp_min(0)
+            block += 1
+    return h.flatten(2).sum(dim=2) / (h.shape[2] * h.shape[3])
+
+
+def randomise_norms(network: nn.Module) -> None:
+    for part in network.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            nn.init.uniform_(part.weight, 0.5, 1.5)
+            nn.init.normal_(part.bias)
+            assert part.running_mean is not None
+            assert part.running_var is not None
+            part.running_mean.normal_()
+            part.running_var.uniform_(0.5, 2.0)
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_names_and_shapes_are_torchvisions_without_its_classifier(depth: Depth) -> None:
+    with torch.device("meta"):
+        network = ResNet((3, 224, 224), depth=depth)
+    ours = [(name, tuple(value.shape)) for name, value in network.state_dict().items()]
+    theirs = list(published(depth))
+    assert theirs[-2:] == [("fc.weight", (1000, network.out_features)), ("fc.bias", (1000,))]
+    assert sorted(ours) == sorted(theirs[:-2])
+
+
+@pytest.mark.parametrize(("depth", "parameters"), [(18, 11_689_512), (50, 25_557_032)])
+def test_the_number_of_parameters_is_the_published_one_without_the_classifier(depth: Depth, parameters: int) -> None:
+    with torch.device("meta"):
+        network = ResNet((3, 224, 224), depth=depth)
+    classifier = 1000 * network.out_features + 1000
+    assert sum(parameter.numel() for parameter in network.parameters()) == parameters - classifier
+
+
+@pytest.mark.parametrize("training", [True, False])
+@pytest.mark.parametrize("stem", ["cifar", "imagenet"])
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_a_forward_pass_agrees_with_the_architecture_read_from_the_state_dict(
+    depth: Depth, stem: Stem, training: bool
+) -> None:
+    network = ResNet((3, 33, 21), depth=depth, width=4, stem=stem).double()
+    randomise_norms(network)
+    state = copy.deepcopy(network.state_dict())
+    x = torch.randn(2, 3, 33, 21, dtype=torch.float64)
+    network.train(training)
+    expected = slow_resnet(state, x, training=training)
+    assert expected.shape == (2, network.out_features)
+    torch.testing.assert_close(network(x), expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize(("side", "stem"), [(32, "cifar"), (64, "cifar"), (65, "imagenet"), (224, "imagenet")])
+def test_the_longer_side_chooses_the_stem(side: int, stem: Stem) -> None:
+    with torch.device("meta"):
+        network = ResNet((3, 16, side), depth=18, width=4)
+        chosen = ResNet((3, 16, side), depth=18, width=4, stem="cifar")
+    assert network.stem == stem
+    assert network.conv1.kernel_size == ((3, 3) if stem == "cifar" else (7, 7))
+    assert chosen.stem == "cifar"
+
+
+@pytest.mark.parametrize(("depth", "expansion"), [(18, 1), (50, 4)])
+@pytest.mark.parametrize(("stem", "reduction"), [("cifar", 4), ("imagenet", 16)])
+def test_sizes_are_those_stated_for_any_number_of_channels(
+    depth: Depth, expansion: int, stem: Stem, reduction: int
+) -> None:
+    for channels in (1, 5):
+        network = ResNet((channels, 32, 48), depth=depth, width=4, stem=stem)
+        x = torch.randn(2, channels, 32, 48)
+        assert network.out_features == 8 * 4 * expansion
+        assert network.map_channels == 4 * 4 * expansion
+        assert network(x).shape == (2, network.out_features)
+        assert network.maps(x).shape == (2, network.map_channels, 32 // reduction, 48 // reduction)
+
+
+def test_features_are_the_pooled_last_stage_of_the_maps() -> None:
+    network = ResNet((3, 16, 16), depth=18, width=4).eval()
+    x = torch.randn(2, 3, 16, 16)
+    torch.testing.assert_close(network(x), F.adaptive_avg_pool2d(network.layer4(network.maps(x)), 1).flatten(1))
+
+
+def test_crops_of_other_sizes_go_through_the_same_network() -> None:
+    network = ResNet((3, 32, 32), depth=18, width=4)
+    for size in ((20, 20), (7, 13), (1, 1)):
+        assert network(torch.randn(2, 3, *size)).shape == (2, 32)
+
+
+def test_convolutions_start_as_kaiming_has_them_for_the_way_back() -> None:
+    network = ResNet((3, 8, 8), depth=18, width=32)
+    for name, part in network.named_modules():
+        if isinstance(part, nn.Conv2d) and part.weight.numel() > 4000:
+            fan_out = part.weight.shape[0] * math.prod(part.kernel_size)
+            assert part.weight.std().item() == pytest.approx(math.sqrt(2 / fan_out), rel=0.06), name
+        if isinstance(part, nn.BatchNorm2d):
+            assert bool((part.weight == 1).all())
+            assert bool((part.bias == 0).all())
+
+
+@pytest.mark.parametrize("counts_batches", [True, False])
+def test_published_weights_load_to_the_last_number(counts_batches: bool) -> None:
+    state = {name: torch.randn(shape) for name, shape in published(18) if "batches" not in name}
+    for name in state:
+        if name.endswith("running_var"):
+            state[name] = state[name].exp()
+    if counts_batches:
+        state |= {name: torch.tensor(7) for name, _ in published(18) if "batches" in name}
+    network = ResNet((3, 224, 224), depth=18)
+    network.load_torchvision(state)
+    loaded = network.state_dict()
+    for name, value in state.items():
+        assert name.startswith("fc.") or torch.equal(loaded[name], value)
+    assert int(network.bn1.num_batches_tracked or 0) == (7 if counts_batches else 0)
+
+
+def small_state(*, depth: Depth = 18, stem: Stem = "imagenet", width: int = 4, channels: int = 3) -> dict[str, Tensor]:
+    network = ResNet((channels, 32, 32), depth=depth, width=width, stem=stem)
+    return {**network.state_dict(), "fc.weight": torch.zeros(10, network.out_features), "fc.bias": torch.zeros(10)}
+
+
+@pytest.mark.parametrize(
+    ("state", "message"),
+    [
+        (
+            small_state(),
+            r"conv1.weight has shape \(4, 3, 7, 7\), a ResNet18 of width 4 needs \(4, 3, 3, 3\): "
+            r"choose stem='imagenet'; this network was made with 'cifar'\.$",
+        ),
+        (small_state(stem="cifar", channels=1), r"the weights take images of 1 channels, this network of 3\.$"),
+        (small_state(stem="cifar", width=8), r"conv1.weight has shape \(8, 3, 3, 3\).*: choose the width that"),
+        (
+            small_state(stem="cifar", depth=50),
+            r"not those of a ResNet18: unexpected layer1.0.conv3.weight, layer1.0.bn3.weight, .* and \d+ more\.$",
+        ),
+        ({"state_dict": small_state()}, r"missing conv1.weight, .* and \d+ more; unexpected state_dict\.$"),
+        ({**small_state(stem="cifar"), "bn1.bias": 3}, r"the weight bn1.bias is a int: a state dict holds tensors\.$"),
+    ],
+    ids=["stem", "channels", "width", "depth", "wrapped", "not tensors"],
+)
+def test_weights_that_do_not_fit_are_refused_in_a_sentence_and_nothing_is_loaded(
+    state: dict[str, Tensor], message: str
+) -> None:
+    network = ResNet((3, 32, 32), depth=18, width=4)
+    before = copy.deepcopy(network.state_dict())
+    with pytest.raises(UserError, match=message) as caught:
+        network.load_torchvision(state)
+    assert len(re.findall(r"\.(?: |$)", str(caught.value))) == 1
+    for name, value in network.state_dict().items():
+        assert torch.equal(value, before[name])
+
+
+@pytest.mark.parametrize("depth", DEPTHS)
+def test_a_network_that_ran_can_be_copied_and_the_copy_gives_the_same(depth: Depth) -> None:
+    network = ResNet((3, 16, 16), depth=depth, width=4)
+    network(torch.randn(2, 3, 16, 16)).sum().backward()
+    copied = copy.deepcopy(network).eval()
+    x = torch.randn(2, 3, 16, 16)
+    assert torch.equal(copied(x), network.eval()(x))
+
+
+def test_channels_last_changes_the_memory_and_not_the_result() -> None:
+    network = ResNet((3, 16, 16), depth=18, width=8).double().eval()
+    x = torch.randn(2, 3, 16, 16, dtype=torch.float64)
+    expected = network(x)
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    x = x.to(memory_format=torch.channels_last)
+    torch.testing.assert_close(network(x), expected)
+    assert network.maps(x).is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("stem", ["cifar", "imagenet"])
+def test_shapes_hold_under_autocast(stem: Stem) -> None:
+    with FakeTensorMode(), torch.autocast("cpu", dtype=torch.bfloat16):
+        network = ResNet((3, 16, 16), depth=18, width=4, stem=stem)
+        features = network(torch.randn(2, 3, 16, 16))
+    assert features.shape == (2, network.out_features)
+    assert features.dtype == torch.bfloat16
+
+
+def test_gradient_reaches_every_parameter() -> None:
+    network = ResNet((3, 16, 16), depth=18, width=4)
+    network(torch.randn(4, 3, 16, 16)).square().sum().backward()
+    for name, parameter in network.named_parameters():
+        assert parameter.grad is not None
+        assert float(parameter.grad.norm()) > 0, name
+
+
+def test_what_is_no_image_or_of_other_channels_is_refused() -> None:
+    with pytest.raises(UserError, match=r"a ResNet18 takes images, \(channels, height, width\).*shape \(784,\)\.$"):
+        ResNet((784,), depth=18)
+    network = ResNet((3, 8, 8), depth=18, width=4)
+    with pytest.raises(UserError, match=r"images of 3 channels, \(m, 3, height, width\).*shape \(2, 1, 8, 8\)\.$"):
+        network(torch.zeros(2, 1, 8, 8))
+    with pytest.raises(UserError, match=r"was given a tensor of shape \(3, 8, 8\)"):
+        network.maps(torch.zeros(3, 8, 8))
+
+
+def test_choices_that_do_not_exist_are_named_with_those_that_do() -> None:
+    with pytest.raises(UserError, match=r"depth of the ResNet is 34: allowed are 18 and 50\."):
+        ResNet((3, 8, 8), depth=34)  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"unknown stem 'imagnet': did you mean 'imagenet'"):
+        ResNet((3, 8, 8), depth=18, stem="imagnet")  # type: ignore[arg-type]
+    with pytest.raises(UserError, match=r"width of a ResNet18 is 0: it must be at least 1"):
+        ResNet((3, 8, 8), depth=18, width=0)

@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import Tensor
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.nn import functional as F
+
+from pinoise.errors import UserError
+from pinoise.networks import UNet
+
+
+def slow_double_conv(state: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
+    """Convolution, normalisation of each sample's groups and ReLU, twice; groups found one sample at a time."""
+    for conv in (0, 3):
+        x = F.conv2d(x, state[f"{name}.{conv}.weight"], padding=1)
+        channels = x.shape[1]
+        groups = {4: 1, 8: 2, 16: 4, 32: 8}[channels]
+        samples = []
+        for sample in x:
+            parts = [(part - part.mean()) / (part.var(correction=0) + 1e-5).sqrt() for part in sample.chunk(groups)]
+            weight, bias = state[f"{name}.{conv + 1}.weight"], state[f"{name}.{conv + 1}.bias"]
+            samples.append(torch.cat(parts) * weight[:, None, None] + bias[:, None, None])
+        x = torch.stack(samples).clamp_min(0)
+    return x
+
+
+def nearest(x: Tensor, size: torch.Size) -> Tensor:
+    """Every pixel of the larger map is the pixel of the smaller one that lies under it."""
+    rows = torch.tensor([row * x.shape[2] // size[0] for row in range(size[0])])
+    columns = torch.tensor([column * x.shape[3] // size[1] for column in range(size[1])])
+    return x[:, :, rows][:, :, :, columns]
+
+
+def slow_unet(state: dict[str, Tensor], x: Tensor) -> Tensor:
+    """The letter U of depth 2, arm by arm."""
+    full = slow_double_conv(state, "down.0", x)
+    half = slow_double_conv(state, "down.1", F.max_pool2d(full, 2, ceil_mode=True))
+    quarter = slow_double_conv(state, "down.2", F.max_pool2d(half, 2, ceil_mode=True))
+    half = slow_double_conv(state, "up.0", torch.cat([half, nearest(quarter, half.shape[2:])], dim=1))
+    full = slow_double_conv(state, "up.1", torch.cat([full, nearest(half, full.shape[2:])], dim=1))
+    return F.conv2d(full, state["out.weight"], state["out.bias"])
+
+
+@pytest.mark.parametrize("size", [(8, 8), (9, 7)])
+def test_a_forward_pass_agrees_with_the_letter_u_written_out(size: tuple[int, int]) -> None:
+    network = UNet(3, 5, width=8, depth=2).double()
+    state = {name: torch.randn_like(value) for name, value in network.state_dict().items()}
+    network.load_state_dict(state)
+    x = torch.randn(2, 3, *size, dtype=torch.float64)
+    torch.testing.assert_close(network(x), slow_unet(state, x))
+
+
+@pytest.mark.parametrize("size", [(32, 32), (28, 28), (17, 5), (3, 31), (1, 1)])
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_maps_have_the_size_of_the_image_whatever_it_is(size: tuple[int, int], depth: int) -> None:
+    assert UNet(2, 4, width=4, depth=depth)(torch.randn(1, 2, *size)).shape == (1, 4, *size)
+
+
+def test_a_sample_does_not_depend_on_its_batch_mates() -> None:
+    network = UNet(3, 2, width=4).double()
+    x = torch.randn(4, 3, 9, 9, dtype=torch.float64)
+    torch.testing.assert_close(network(x)[1:2], network(x[1:2]))
+
+
+def test_width_doubles_with_every_halving() -> None:
+    network = UNet(3, 2, width=4, depth=3)
+    widths = [value.shape[0] for name, value in network.state_dict().items() if name.endswith(".3.weight")]
+    assert widths == [4, 8, 16, 32, 16, 8, 4]
+
+
+def test_gradient_reaches_every_parameter() -> None:
+    network = UNet(3, 2, width=8, depth=2)
+    network(torch.randn(4, 3, 8, 8)).square().sum().backward()
+    for name, parameter in network.named_parameters():
+        assert parameter.grad is not None
+        assert float(parameter.grad.norm()) > 0, name
+
+
+def test_a_network_that_ran_can_be_copied_and_the_copy_gives_the_same() -> None:
+    network = UNet(3, 2, width=4)
+    x = torch.randn(2, 3, 9, 9)
+    network(x).sum().backward()
+    assert torch.equal(copy.deepcopy(network)(x), network(x))
+
+
+def test_channels_last_changes_the_memory_and_not_the_result() -> None:
+    network = UNet(3, 2, width=4).double()
+    x = torch.randn(2, 3, 9, 8, dtype=torch.float64)
+    expected = network(x)
+    network.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+    torch.testing.assert_close(network(x.to(memory_format=torch.channels_last)), expected)
+
+
+def test_shapes_hold_under_autocast() -> None:
+    with FakeTensorMode(), torch.autocast("cpu", dtype=torch.bfloat16):
+        maps = UNet(3, 2, width=4)(torch.randn(2, 3, 9, 9))
+    assert maps.shape == (2, 2, 9, 9)
+    assert maps.dtype == torch.bfloat16
+
+
+def test_mistakes_are_named() -> None:
+    with pytest.raises(UserError, match=r"images of 1 channel, .* shape \(2, 3, 8, 8\)"):
+        UNet(1, 2, width=4)(torch.zeros(2, 3, 8, 8))
+    with pytest.raises(UserError, match=r"width of a U-Net is 0: it must be at least 1"):
+        UNet(1, 2, width=0)
+    with pytest.raises(UserError, match=r"depth of a U-Net is -1: it must be at least 0"):
+        UNet(1, 2, depth=-1)
+    with pytest.raises(UserError, match=r"out_channels of a U-Net is 0"):
+        UNet(1, 0)
