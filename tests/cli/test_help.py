@@ -18,7 +18,7 @@ from pinoise.networks import EMBEDDINGS
 from pinoise.training.settings import MethodSettings, NoiseSettings, ObjectiveSettings, ViewSettings, names_in
 from pinoise.views.pairing import PAIRINGS
 
-VERBS = ["demo", "train", "embed", "evaluate", "compare", "datasets"]
+VERBS = ["demo", "train", "embed", "evaluate", "compare", "report", "datasets"]
 
 
 @pytest.mark.parametrize("verb", VERBS)

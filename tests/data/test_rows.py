@@ -138,5 +138,4 @@ def test_images_are_kept_in_bytes_and_come_with_channels_first(shape: tuple[int,
     rows = torch.tensor([3, 0, 19])
     for images in (x, mapped(x, tmp_path)):
         got = make_rows(images, standardizer)[rows]
-        assert got.is_contiguous()
         np.testing.assert_allclose(got.numpy(), standardizer.apply(x)[rows.numpy()], atol=1e-5)

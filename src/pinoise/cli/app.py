@@ -15,6 +15,7 @@ from pinoise.cli.datasets import datasets
 from pinoise.cli.demo import demo
 from pinoise.cli.embed import embed
 from pinoise.cli.evaluate import evaluate
+from pinoise.cli.report import report
 from pinoise.cli.train import train
 from pinoise.cli.variadic import VariadicCommand
 from pinoise.errors import UserError
@@ -30,6 +31,7 @@ app = typer.Typer(
 for verb in (demo, train, embed, evaluate):
     app.command()(verb)
 app.command(cls=VariadicCommand)(compare)
+app.command()(report)
 app.command()(datasets)
 
 # What a mistake in the options raises; typer exports only its subclass.

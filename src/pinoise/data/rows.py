@@ -72,7 +72,7 @@ class _ToStandard:
     def __call__(self, x: Samples) -> Tensor:
         if self._layout != AS_IS:
             pixels = torch.from_numpy(to_image_layout(np.asarray(x), self._layout))
-            return pixels.to(self._dtype).contiguous().sub_(self._mean).mul_(self._inverse_scale)
+            return pixels.to(self._dtype).sub_(self._mean).mul_(self._inverse_scale)
         dense: npt.NDArray[Any] = x.toarray() if isinstance(x, sp.csr_array) else np.asarray(x)
         # In double precision, so that features with large offsets lose nothing and sparse equals dense to the bit.
         dense = dense.astype(np.float64)

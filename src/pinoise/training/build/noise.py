@@ -23,7 +23,7 @@ from pinoise.noise import (
     build_generator,
     prior_scale,
 )
-from pinoise.training.build.networks import feature_scale
+from pinoise.training.build.networks import channels_together, feature_scale
 from pinoise.training.settings import (
     AdversarialSettings,
     FixedSettings,
@@ -73,8 +73,10 @@ def build_noise(
         tuple(unit.shape),
         distribution=noise.distribution,
         mean=noise.mean,
-        generator=build_generator(
-            name, tuple(unit.shape), outputs=outputs, hidden=noise.hidden, width=noise.width, encoder=encoder
+        generator=channels_together(
+            build_generator(
+                name, tuple(unit.shape), outputs=outputs, hidden=noise.hidden, width=noise.width, encoder=encoder
+            )
         ),
         positive=positive,
         initial_scale=1.0 if initial is None else initial,

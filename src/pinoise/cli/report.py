@@ -1,0 +1,58 @@
+"""``pinoise report``: pictures of a run's noise and a page about the run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pinoise.cli.console import note, on_terminal, print_json, say
+from pinoise.cli.options import JsonOption
+from pinoise.errors import UserError
+
+
+def report(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="The folder of a finished run; several compare.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option("--out", help="The folder to write to, rather than the run's own.")
+    ] = None,
+    samples: Annotated[
+        int | None, typer.Option(help="Pictures to show (8 if not given), or vectors to average σ over (256).")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of the draw of ε.")] = 0,
+    json: JsonOption = False,
+) -> None:
+    """Write report.html about a run, with pictures of its noise; more runs on the same data are set beside it.
+
+    Example: `pinoise report runs/digits`
+
+    The noise of three runs, as in the paper's Figure 3: `pinoise report runs/mu runs/uniform runs/zero --out figure3`
+    """
+    if samples is not None and samples < 1:
+        raise UserError(f"--samples is {samples}: give at least 1.")
+    if not 0 <= seed < 2**63:
+        raise UserError(f"--seed is {seed}: give a number from 0 to 2^63 - 1.")
+    from pinoise.report import write_report
+    from pinoise.training.finished import load_run
+
+    written = write_report(
+        [load_run(run) for run in runs], folder=out, samples=samples, seed=seed, progress=on_terminal()
+    )
+    for sentence in written.notes:
+        note(sentence)
+    for flag in written.flags:
+        say(f"warning: {flag.name}: {flag.meaning}.")
+    if json:
+        print_json(
+            {
+                "report": str(written.page),
+                "pictures": {name: str(path) for name, path in written.pictures.items()},
+                "flags": [flag.name for flag in written.flags],
+            }
+        )
+        return
+    for path in (written.page, *written.pictures.values()):
+        print(path)

@@ -1,0 +1,196 @@
+"""Charts of a run: σ of every feature, and curves over the epochs."""
+
+from __future__ import annotations
+
+import io
+import math
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator
+
+from pinoise.errors import UserError
+from pinoise.training.state import Record
+
+MOST_FEATURES = 30
+LOW, HIGH = 5.0, 95.0  # percentiles of samples between which the spread of σ is drawn
+
+_DOTS_PER_INCH = 130
+_NAME, _HEAD = 38, 24  # letters of a feature's name, and how many of a longer one are its beginning
+_BLUE, _ORANGE, _GREY = "#1f5fa8", "#c8551b", "#444444"
+_MARKERS = "osD^vP*X"
+COLOURS = (_BLUE, _ORANGE, "#2b7a3d", "#8a3fa0", "#937000", _GREY)
+
+
+class Ranking(NamedTuple):
+    """The features with the most noise, largest first: their σ over samples."""
+
+    names: list[str]
+    columns: list[int]  # their places among all features, flattened
+    mean: npt.NDArray[np.float64]
+    low: npt.NDArray[np.float64]  # below it lie 5 % of the samples
+    high: npt.NDArray[np.float64]  # above it lie 5 % of the samples
+
+
+class Panel(NamedTuple):
+    """One chart of curves over the epochs."""
+
+    title: str
+    lines: dict[str, tuple[list[int], list[float]]]  # legend to epochs and values, where they were measured
+
+
+_PANELS = {
+    "Loss": {"loss": "loss", "contrast": "contrastive loss ℓ alone"},
+    "Size of the noise, in standard deviations": {"sigma_mean": "mean σ", "sigma_median": "median σ"},
+    "Information in the views, in nats": {"information": "exact information", "plug_in": "plug-in information"},
+}
+
+
+def rank_features(sigma: npt.NDArray[Any], names: Sequence[str] | None = None, *, most: int = MOST_FEATURES) -> Ranking:
+    """Rank features by their mean σ over samples.
+
+    Args:
+        sigma: of samples, (m, *shape).
+        names: of the features; they are numbered if None.
+        most: how many are kept.
+
+    >>> rank_features(np.array([[1.0, 3.0], [1.0, 5.0]]), ["age", "income"]).names
+    ['income', 'age']
+    """
+    if sigma.ndim < 2 or 0 in sigma.shape:
+        raise UserError(f"σ has the shape {sigma.shape}: give a row for each sample.")
+    shape = sigma.shape[1:]
+    flat = sigma.reshape(len(sigma), -1).astype(np.float64)
+    names = feature_names(shape) if names is None else names
+    if len(names) != flat.shape[1]:
+        raise UserError(f"there are {len(names)} names for {flat.shape[1]} features: give one for each.")
+    mean = flat.mean(axis=0)
+    order = np.argsort(-mean, kind="stable")[:most]
+    low, high = np.percentile(flat[:, order], [LOW, HIGH], axis=0)
+    return Ranking([str(names[j]) for j in order], [int(j) for j in order], mean[order], low, high)
+
+
+def feature_names(shape: tuple[int, ...]) -> list[str]:
+    """Return a name for every feature of a sample, by its place.
+
+    >>> feature_names((2,)), feature_names((1, 2))
+    (['feature 0', 'feature 1'], ['feature 0, 0', 'feature 0, 1'])
+    """
+    return ["feature " + ", ".join(map(str, place)) for place in np.ndindex(*shape)]
+
+
+def sigma_bars(ranking: Ranking, *, symbol: str = "σ") -> Figure:
+    """Draw a bar for every ranked feature, and its spread over samples as a thin line."""
+    figure, axes = _axes_for(len(ranking.names))
+    places = np.arange(len(ranking.names))
+    axes.barh(places, ranking.mean, color=_BLUE, height=0.7)
+    axes.hlines(places, ranking.low, ranking.high, color="black", linewidth=1)
+    _name_features(axes, ranking.names)
+    axes.set_xlim(left=0)
+    axes.set_xlabel(f"mean {symbol} in standard deviations of the feature; line: {LOW:.0f} to {HIGH:.0f} % of samples")
+    return figure
+
+
+def compare_bars(names: Sequence[str], series: Sequence[tuple[str, npt.NDArray[Any]]], *, symbol: str = "σ") -> Figure:
+    """Draw a dot for every feature and run: the features that are largest in any of the runs.
+
+    Args:
+        names: of all features.
+        series: the title of each run and its σ, (m, *shape).
+        symbol: what is drawn.
+    """
+    if not series:
+        raise UserError("there is nothing to compare: give the σ of at least one run.")
+    means = np.stack([sigma.reshape(len(sigma), -1).mean(axis=0) for _, sigma in series])  # (runs, d)
+    ranking = rank_features(means.max(axis=0, keepdims=True), names)
+    figure, axes = _axes_for(len(ranking.names))
+    places = np.arange(len(ranking.names))
+    for number, (title, _) in enumerate(series):
+        colour, marker = COLOURS[number % len(COLOURS)], _MARKERS[number % len(_MARKERS)]
+        axes.scatter(means[number, ranking.columns], places, s=28, label=title, color=colour, marker=marker)
+    _name_features(axes, ranking.names)
+    axes.set_xlim(left=0)
+    axes.grid(axis="y", linewidth=0.4)
+    axes.set_axisbelow(True)
+    axes.set_xlabel(f"mean {symbol} in standard deviations of the feature")
+    for text in axes.legend(fontsize=8).get_texts():
+        text.set_parse_math(False)
+    return figure
+
+
+def panels(history: Sequence[Record]) -> list[Panel]:
+    """Return the curves of a run's history, without values that were not measured and panels that have none.
+
+    >>> history = [Record(epoch=1, step=5, loss=2.0, metrics={"sigma_mean": math.nan}, seconds=1.0)]
+    >>> panels(history)
+    [Panel(title='Loss', lines={'loss': ([1], [2.0])})]
+    """
+    found = []
+    for title, columns in _PANELS.items():
+        lines: dict[str, tuple[list[int], list[float]]] = {}
+        for column, label in columns.items():
+            values = [record.loss if column == "loss" else record.metrics.get(column, math.nan) for record in history]
+            kept = [
+                (record.epoch, value) for record, value in zip(history, values, strict=True) if math.isfinite(value)
+            ]
+            line = ([epoch for epoch, _ in kept], [value for _, value in kept])
+            if kept and line not in lines.values():  # an objective that adds nothing has a loss of ℓ alone
+                lines[label] = line
+        if lines:
+            found.append(Panel(title, lines))
+    return found
+
+
+def curves(history: Sequence[Record]) -> Figure:
+    """Draw loss, size of the noise and information over the epochs, as far as they were measured."""
+    shown = panels(history)
+    if not shown:
+        raise UserError("the history has no finite number: there is no curve to draw.")
+    figure = Figure(figsize=(4.2 * len(shown), 3.2), layout="constrained")
+    for number, panel in enumerate(shown):
+        axes = figure.add_subplot(1, len(shown), number + 1)
+        for colour, (label, (epochs, values)) in zip(COLOURS, panel.lines.items(), strict=False):
+            axes.plot(epochs, values, label=label, color=colour, marker="o" if len(epochs) < 30 else None, markersize=3)
+        axes.set_title(panel.title, fontsize=10)
+        axes.set_xlabel("epoch")
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+        axes.grid(linewidth=0.4)
+        axes.legend(fontsize=8)
+    return figure
+
+
+def to_png(figure: Figure) -> bytes:
+    """Return a figure as the bytes of a PNG file, the same for the same figure."""
+    buffer = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # names in the page have all their letters
+        figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
+    return buffer.getvalue()
+
+
+def shortened(name: str) -> str:
+    """Return a name that fits beside a bar; what tells long names apart is mostly at their ends.
+
+    >>> shortened("acceleration of the body, band energy 25 to 32")
+    'acceleration of the body…ergy 25 to 32'
+    """
+    name = " ".join(name.split())
+    return name if len(name) <= _NAME else f"{name[:_HEAD]}…{name[_HEAD + 1 - _NAME :]}"
+
+
+def _axes_for(features: int) -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(8, 0.9 + 0.24 * max(4, features)), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _name_features(axes: Axes, names: Sequence[str]) -> None:
+    labels = [shortened(name) for name in names]
+    axes.set_yticks(np.arange(len(labels)), labels, fontsize=8)
+    for text in axes.get_yticklabels():
+        text.set_parse_math(False)
+    axes.set_ylim(len(labels) - 0.4, -0.6)  # the largest on top

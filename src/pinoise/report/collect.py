@@ -1,0 +1,132 @@
+"""Samples of a run's own data with the noise that the run learned for them, in the units of the file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+import torch
+
+from pinoise.data.dataset import Dataset, Part, Samples
+from pinoise.data.layout import AS_IS, image_layout, undo_image_layout
+from pinoise.data.standardizer import Standardizer
+from pinoise.errors import UserError
+from pinoise.report.pictures import BYTES
+from pinoise.training.finished import FinishedRun
+
+Array = npt.NDArray[Any]
+
+PICTURES, MOST_PICTURES = 8, 32
+VECTORS = 256
+
+
+@dataclass(frozen=True)
+class NoisySamples:
+    """Samples and their noise, in the units of the file.
+
+    Arrays have the shape (m, *shape); pictures are (m, h, w) or (m, h, w, c), whatever the layout of the file.
+    """
+
+    originals: Array
+    sigma: Array  # σ, or w of uniform noise
+    mu: Array
+    epsilon: Array  # one draw for every sample
+    relative_sigma: Array  # in standard deviations of each feature
+    are_pictures: bool
+    part: str  # "test" or "training"
+    symbol: str  # σ or w
+    learns_mean: bool
+    labels: tuple[str, ...] | None  # the class of every sample
+    feature_names: tuple[str, ...] | None
+
+    @property
+    def noisy(self) -> Array:
+        """x + ε."""
+        return self.originals + self.epsilon
+
+    @property
+    def brightness(self) -> tuple[float, float]:
+        """The values of black and white in pictures: those of bytes, or the smallest and largest that is shown."""
+        return BYTES if self.originals.dtype == np.uint8 else (float(self.originals.min()), float(self.originals.max()))
+
+
+def collect(
+    run: FinishedRun, *, samples: int | None = None, seed: int = 0, data: Dataset | None = None
+) -> NoisySamples:
+    """Return test rows of a run's own data, or training rows where it has no others, with the run's noise.
+
+    Rows are taken evenly from all over the part. σ of a picture is in grey levels, as its pixels are.
+
+    Args:
+        run: a finished run with learned noise.
+        samples: how many; 8 pictures or 256 vectors if None, and never more than there are.
+        seed: of the draw of ε; the caller's random numbers are left as they were.
+        data: the run's own data, where the caller has it already.
+    """
+    if run.noise is None:
+        raise UserError(f"{run.path} has no learned noise: its views.noise is {run.settings.views.noise.name!r}.")
+    if samples is not None and samples < 1:
+        raise UserError(f"samples is {samples}: give at least 1.")
+    data = run.own_data() if data is None else data
+    part, name = (data.train, "training") if data.test is None else (data.test, "test")
+    pictures = are_pictures(part.x, run.standardizer)
+    if pictures and samples is not None and samples > MOST_PICTURES:
+        raise UserError(f"samples is {samples}: at most {MOST_PICTURES} pictures fit side by side.")
+    size = min(len(part), samples or (PICTURES if pictures else VECTORS))
+    chosen = part.take(np.arange(size, dtype=np.int64) * len(part) // size)
+    x = run.rows(chosen.x, where=run.settings.data.source)[torch.arange(size)]  # (m, *shape of the model)
+    with torch.no_grad(), torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        of_noise = [run.noise.scale(x), run.noise.mean(x), run.noise.sample(x), run.noise.relative_scale(x)]
+    sigma, mu, epsilon, relative = (value.numpy().astype(np.float64) for value in of_noise)
+    unit = _units(chosen.x, run.standardizer)
+
+    def arranged(values: Array) -> Array:
+        in_file = undo_image_layout(values, run.standardizer.layout)
+        return to_pictures(in_file) if pictures else in_file
+
+    originals: Array = chosen.x.toarray() if isinstance(chosen.x, sp.csr_array) else np.asarray(chosen.x)
+    return NoisySamples(
+        originals=to_pictures(originals) if pictures else originals,
+        sigma=arranged(sigma * unit),
+        mu=arranged(mu * unit),
+        epsilon=arranged(epsilon * unit),
+        relative_sigma=arranged(relative),
+        are_pictures=pictures,
+        part=name,
+        symbol="w" if run.noise.distribution == "uniform" else "σ",
+        learns_mean=run.noise.outputs == 2,
+        labels=_labels(chosen, data.class_names),
+        feature_names=data.feature_names,
+    )
+
+
+def are_pictures(x: Samples, standardizer: Standardizer) -> bool:
+    """Whether samples are images: what an image network was trained on, or bytes with height and width."""
+    return standardizer.layout != AS_IS or (len(x.shape) in (3, 4) and x.dtype == np.uint8)
+
+
+def to_pictures(x: Array) -> Array:
+    """Return samples as they lie in a file as pictures, (m, h, w) or (m, h, w, c).
+
+    >>> to_pictures(np.zeros((5, 3, 32, 24))).shape, to_pictures(np.zeros((5, 32, 24))).shape
+    ((5, 32, 24, 3), (5, 32, 24))
+    """
+    return np.moveaxis(x, 1, -1) if image_layout(x.shape[1:]) == "channels-first" else x
+
+
+def _units(x: Samples, standardizer: Standardizer) -> Array:
+    """What 1 inside the model is in the file, for every feature, and for every row where rows have length 1."""
+    scale: Array = standardizer.scale
+    if not standardizer.unit_rows:
+        return scale
+    return scale * standardizer.norms(x).reshape(-1, *(1,) * scale.ndim)
+
+
+def _labels(part: Part, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+    if part.y is None:
+        return None
+    return tuple(f"class {label}" if names is None else str(names[label]) for label in part.y)

@@ -1,0 +1,88 @@
+"""The report as one page that needs nothing beside it: no network, and for its pictures no script either."""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from pinoise.report.describe import Health, Table
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A picture with what it shows in words, and a chart in its place where scripts run."""
+
+    name: str  # of its file, without the extension
+    png: bytes
+    alt: str
+    caption: str
+    chart: str | None = None  # HTML of our own making, for which the page gets the charts' script
+
+    @property
+    def uri(self) -> str:
+        """The picture as an address that contains it."""
+        return "data:image/png;base64," + base64.b64encode(self.png).decode("ascii")
+
+    @property
+    def chart_markup(self) -> Markup:
+        """The chart, which must not be escaped."""
+        return Markup(self.chart or "")
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page: sentences, then pictures, then tables."""
+
+    title: str
+    sentences: list[str] = field(default_factory=list)
+    pictures: list[Picture] = field(default_factory=list)
+    tables: list[Table] = field(default_factory=list)
+
+
+def render_page(
+    title: str,
+    *,
+    summary: list[tuple[str, str]],
+    health: Health,
+    sections: list[Section],
+    environment: list[tuple[str, str]],
+    config: str,
+    script: str,
+) -> str:
+    """Return the page as HTML; all text is escaped, however users name their files and columns.
+
+    Args:
+        title: of the page, which names the run.
+        summary: names and values of what matters most.
+        health: what went wrong.
+        sections: the body.
+        environment: names and values of what the run ran on.
+        config: the whole configuration.
+        script: what draws the charts, put in if there are any.
+
+    >>> from pinoise.information import HealthFlag
+    >>> health = Health([HealthFlag("shrink", "σ < 0.05")])
+    >>> page = render_page("<b>", summary=[], health=health, sections=[], environment=[], config="", script="")
+    >>> "<title>&lt;b&gt;" in page, "σ &lt; 0.05" in page
+    (True, True)
+    """
+    templates = Environment(
+        loader=PackageLoader("pinoise.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    has_charts = any(picture.chart for section in sections for picture in section.pictures)
+    return templates.get_template("report.html.jinja").render(
+        title=title,
+        summary=summary,
+        health=health,
+        sections=sections,
+        environment=environment,
+        config=config,
+        script=Markup(script) if has_charts else None,
+    )

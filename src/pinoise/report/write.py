@@ -1,0 +1,121 @@
+"""From finished runs to a report: the page and its pictures as files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pinoise.errors import UserError
+from pinoise.information import HealthFlag
+from pinoise.report import interactive
+from pinoise.report.collect import collect
+from pinoise.report.comparison import distinct_names
+from pinoise.report.describe import comparison_table, environment_of, health_of, summarise
+from pinoise.report.page import render_page
+from pinoise.report.sections import comparison_section, curves_section, evaluation_section, noise_section
+from pinoise.training.files import write_text
+from pinoise.training.finished import FinishedRun
+from pinoise.training.logs import read_metrics
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where a report was written, and what it says that its reader should know at once."""
+
+    page: Path
+    pictures: dict[str, Path]
+    flags: list[HealthFlag]
+    notes: list[str]
+
+
+def write_report(
+    runs: Sequence[FinishedRun],
+    *,
+    folder: Path | None = None,
+    samples: int | None = None,
+    seed: int = 0,
+    progress: bool = False,
+) -> Report:
+    """Write ``report.html`` on the first of some runs, with a comparison of all, and its pictures as PNG files.
+
+    Args:
+        runs: one, or several that were trained on the same data.
+        folder: where to write; the first run's own if None.
+        samples: how many pictures are shown, or how many vectors σ is averaged over.
+        seed: of the draw of ε.
+        progress: whether a download of the data shows a bar.
+    """
+    run = runs[0]
+    check_same_data(runs)
+    folder = run.path if folder is None else folder
+    check_target(folder)
+    data = run.own_data(progress=progress)
+    histories = [read_metrics(other.path / "metrics.csv") for other in runs]
+    health = health_of(run, data, histories[0])
+    found = [None if other.noise is None else collect(other, samples=samples, seed=seed, data=data) for other in runs]
+    names = distinct_names([other.path for other in runs])
+
+    notes = [f"{name} has no learned noise" for name, noisy in zip(names, found, strict=True) if noisy is None]
+    sections = [curves_section(histories[0]), noise_section(run, found[0])]
+    if len(runs) > 1:
+        table = comparison_table(dict(zip(names, runs, strict=True)), histories)
+        sections.append(comparison_section(names, found, table))
+    sections.append(evaluation_section(run))
+
+    page = render_page(
+        names[0],
+        summary=summarise(run, data, histories[0]),
+        health=health,
+        sections=sections,
+        environment=environment_of(run),
+        config=(run.path / "config.yaml").read_text(encoding="utf-8"),
+        script=interactive.script(),
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    pictures = {picture.name: picture.png for section in sections for picture in section.pictures}
+    for name, png in pictures.items():
+        write_bytes(folder / f"{name}.png", png)
+    write_text(folder / "report.html", page)
+    return Report(
+        page=folder / "report.html",
+        pictures={name: folder / f"{name}.png" for name in pictures},
+        flags=health.flags,
+        notes=notes,
+    )
+
+
+def check_same_data(runs: Sequence[FinishedRun]) -> None:
+    """Refuse to compare runs whose samples are not the same."""
+    first = runs[0]
+    for other in runs[1:]:
+        if other.fingerprint != first.fingerprint:
+            raise UserError(
+                f"{first.path} was trained on {_data_of(first)} and {other.path} on {_data_of(other)}: only runs "
+                "trained on the same rows can be compared; report them one by one."
+            )
+
+
+def check_target(folder: Path) -> None:
+    """Say at once, before any work, that nothing can be written to a folder, which need not be there yet."""
+    above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not above.is_dir():
+        raise UserError(f"a report cannot be written to {folder}: {above} is a file; choose a folder with --out.")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise UserError(f"a report cannot be written to {folder}: it is not writable; choose a folder with --out.")
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file in one move."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        partial.write_bytes(content)
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _data_of(run: FinishedRun) -> str:
+    rows = run.settings.data.rows
+    return run.settings.data.source + ("" if rows is None else f" (at most {rows} rows)")

@@ -1,0 +1,89 @@
+"""``pinoise report`` from the command line."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+Command = Callable[..., Any]
+
+
+def test_report_prints_where_everything_is(pinoise: Command, digits_run: Path) -> None:
+    result = pinoise("report", digits_run)
+    assert result.code == 0
+    names = ["report.html", "curves.png", "sigma.png"]
+    assert result.out.splitlines() == [str(digits_run / name) for name in names]
+    assert all((digits_run / name).stat().st_size > 1000 for name in names)
+
+
+def test_report_shows_what_evaluate_found(pinoise: Command, digits_run: Path, tmp_path: Path) -> None:
+    scores = json.loads(pinoise("evaluate", digits_run, "--json").out)["scores"]
+    told = json.loads(pinoise("report", digits_run, "--out", tmp_path / "made" / "here", "--json").out)
+    assert told.keys() == {"report", "pictures", "flags"}
+    assert told["report"] == str(tmp_path / "made" / "here" / "report.html")
+    assert told["pictures"].keys() == {"curves", "sigma"}
+    assert not (digits_run / "report.html").exists()
+    page = Path(told["report"]).read_text(encoding="utf-8")
+    for embedding in ("raw", "untrained", "learned"):
+        cells = [f"{100 * scores[embedding][key]:.1f}" for key in ("knn", "sr", "lr", "few")]
+        assert f'<th scope="row">{embedding}</th><td>{"</td><td>".join(cells)} ± ' in page
+
+
+def test_report_compares_runs_of_the_same_name(pinoise: Command, digits_run: Path, tmp_path: Path) -> None:
+    twin = shutil.copytree(digits_run, tmp_path / "elsewhere" / digits_run.name)
+    told = json.loads(pinoise("report", digits_run, twin, "--json").out)
+    assert told["pictures"]["comparison"] == str(digits_run / "comparison.png")
+    assert f"elsewhere/{digits_run.name}" in (digits_run / "report.html").read_text(encoding="utf-8")
+
+
+def test_report_of_pictures(pinoise: Command, folder: Path, tiny: list[str]) -> None:
+    np.savez("x.npz", X=np.random.default_rng(0).integers(0, 256, (30, 6, 5), dtype=np.uint8), y=np.arange(30) % 2)
+    assert pinoise("train", "--data", "x.npz", "--out", "run", *tiny).code == 0
+    told = json.loads(pinoise("report", "run", "--samples", 3, "--seed", 5, "--json").out)
+    assert told["pictures"] == {"curves": "run/curves.png", "noise": "run/noise.png"}
+    assert "3 test samples in columns" in Path("run/report.html").read_text(encoding="utf-8")
+    assert "at most 32 pictures" in pinoise("report", "run", "--samples", 40).sentence
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], r"Missing argument 'DIR\.\.\.'"),
+        (["gone"], r"gone is not a folder: give the folder of a finished run\."),
+        (["."], r"\. is not a run folder: it has no config\.yaml\."),
+        (["digits_run", "--samples", "0"], r"--samples is 0: give at least 1\."),
+        (["digits_run", "--seed", "-1"], r"--seed is -1: give a number from 0"),
+        (["digits_run", "--out", "file"], r"a report cannot be written to file: file is a file"),
+        (["digits_run", "gone"], r"gone is not a folder"),
+    ],
+)
+def test_a_mistake_is_one_sentence_and_leaves_nothing(
+    pinoise: Command, folder: Path, digits_run: Path, arguments: list[str], sentence: str
+) -> None:
+    (folder / "file").write_text("")
+    assert re.search(sentence, pinoise("report", *arguments).sentence)
+    assert not list(folder.rglob("report.html"))
+
+
+def test_runs_on_different_data_are_one_sentence(
+    pinoise: Command, folder: Path, digits_run: Path, tiny: list[str]
+) -> None:
+    assert pinoise("train", "--data", "wine", "--batch-size", "64", "--out", "wine", *tiny).code == 0
+    sentence = pinoise("report", digits_run, "wine").sentence
+    assert re.search(r"trained on digits \(at most 200 rows\) and wine on wine: only runs", sentence)
+
+
+def test_importing_the_command_draws_nothing() -> None:
+    code = "import sys; import pinoise.cli; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
+    assert "pinoise.cli.report" in loaded
+    assert not {"torch", "matplotlib", "plotly", "jinja2", "pinoise.report"} & set(loaded)

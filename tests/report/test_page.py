@@ -1,0 +1,147 @@
+"""The page: complete, self-contained, accessible, and deaf to code in names."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from pinoise.information import HealthFlag
+from pinoise.report import write_report
+from pinoise.report.describe import Health, Table
+from pinoise.report.page import Picture, Section, render_page
+from pinoise.training.finished import FinishedRun
+
+VOID = {"meta", "img", "br", "link", "input"}
+HOSTILE = "<img src=x onerror=alert(1)>\"'&"
+
+
+class Outline(HTMLParser):
+    """What a page is made of; complains about tags that are not closed in order."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self._open: list[str] = []
+        self.feed(page)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] not in ("script", "style"):
+            self.text.append(data)
+
+    @property
+    def words(self) -> str:
+        return " ".join(" ".join(self.text).split())
+
+
+def rendered(**changes: object) -> str:
+    content: dict[str, object] = {
+        "summary": [("Data", HOSTILE)],
+        "health": Health([HealthFlag("shrink", HOSTILE)]),
+        "sections": [
+            Section(
+                HOSTILE,
+                [HOSTILE],
+                [
+                    Picture("curves", b"PNG", HOSTILE, HOSTILE),
+                    Picture("bars", b"PNG", "bars", "", chart="<p>chart</p>"),
+                ],
+                [Table(HOSTILE, ["a", HOSTILE], [[HOSTILE, HOSTILE]])],
+            )
+        ],
+        "environment": [("cpu", HOSTILE)],
+        "config": HOSTILE,
+        "script": "var charts = 1 < 2;",
+    }
+    return render_page(HOSTILE, **{**content, **changes})  # type: ignore[arg-type]
+
+
+def test_all_text_is_escaped() -> None:
+    page = rendered()
+    outline = Outline(page)
+    assert "<img src=x" not in page
+    assert outline.words.count(HOSTILE) == 13  # every place that text goes to
+    assert [tag for tag, attributes in outline.tags if any(name.startswith("on") for name in attributes)] == []
+
+
+def test_charts_have_a_picture_for_those_without_scripts() -> None:
+    page = rendered()
+    assert "<p>chart</p>" in page
+    assert "<script>var charts = 1 < 2;</script>" in page
+    images = [attributes for tag, attributes in Outline(page).tags if tag == "img"]
+    assert [image["src"] for image in images] == ["data:image/png;base64,UE5H"] * 2
+    assert "<script" not in rendered(sections=[])  # five megabytes that nobody needs
+
+
+def test_health_is_told_whether_known_or_not() -> None:
+    assert "raised no flag" in rendered(health=Health([]))
+    unknown = rendered(health=Health([], "the checkpoint is gone."))
+    assert "Unknown: the checkpoint is gone." in unknown
+    assert "raised no flag" not in unknown
+
+
+@pytest.fixture(scope="module")
+def page_of_table(table_run: FinishedRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report([table_run], folder=tmp_path_factory.mktemp("report")).page
+
+
+@pytest.fixture(scope="module")
+def page_of_pictures(colour_run: FinishedRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_report([colour_run], folder=tmp_path_factory.mktemp("report"), samples=2).page
+
+
+@pytest.mark.parametrize("fixture", ["page_of_table", "page_of_pictures"])
+def test_a_page_needs_nothing_beside_it_and_nobody_to_see_it(fixture: str, request: pytest.FixtureRequest) -> None:
+    page = request.getfixturevalue(fixture).read_text(encoding="utf-8")
+    outline = Outline(page)
+    assert page.startswith("<!DOCTYPE html>")
+    addresses = [
+        value
+        for _, attributes in outline.tags
+        for name, value in attributes.items()
+        if name in ("src", "href", "srcset")
+    ]
+    assert addresses
+    assert all(address is not None and address.startswith("data:image/png;base64,") for address in addresses)
+    assert not {"link", "iframe", "object", "embed"} & {tag for tag, _ in outline.tags}
+    (policy,) = [a["content"] for tag, a in outline.tags if tag == "meta" and a.get("http-equiv")]
+    assert policy is not None
+    assert "default-src 'none'" in policy
+    assert "http" not in policy
+    assert dict(outline.tags)["html"] == {"lang": "en"}
+    assert all(attributes.get("alt") for tag, attributes in outline.tags if tag == "img")
+    assert all(attributes.get("scope") for tag, attributes in outline.tags if tag == "th")
+    identifiers = [attributes["id"] for _, attributes in outline.tags if "id" in attributes]
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_a_page_of_pictures_shows_them_and_a_table_its_features(page_of_table: Path, page_of_pictures: Path) -> None:
+    table, pictures = Outline(page_of_table.read_text()), Outline(page_of_pictures.read_text())
+    assert "<b>cost</b> in $" in table.words
+    assert "mean σ, in standard deviations" in table.words
+    (grid,) = [a["alt"] for tag, a in pictures.tags if tag == "img" and "x + ε" in (a["alt"] or "")]
+    assert grid is not None
+    assert grid.startswith("2 test samples in columns; in rows the originals, μ, σ")
+
+
+def test_a_browser_draws_the_charts(page_of_table: Path) -> None:
+    browser = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
+    if browser is None:
+        pytest.skip("needs a browser: chromium is not installed")
+    arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom"]
+    drawn = subprocess.run([browser, *arguments, page_of_table.as_uri()], check=True, capture_output=True, text=True)
+    assert drawn.stdout.count('class="main-svg"') >= 2

@@ -1,0 +1,126 @@
+"""Reports of runs as files."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from pinoise.errors import UserError
+from pinoise.report import write_report
+from pinoise.training.finished import FinishedRun, load_run
+from pinoise.training.logs import read_metrics
+
+Train = Any
+
+
+def copied(run: FinishedRun, folder: Path, name: str = "copy") -> FinishedRun:
+    return load_run(shutil.copytree(run.path, folder / name))
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8").rpartition("</head>")[2]
+
+
+def test_a_report_lands_in_the_runs_own_folder(table_run: FinishedRun, tmp_path: Path) -> None:
+    run = copied(table_run, tmp_path)
+    before = {path.name for path in run.path.iterdir()}
+    report = write_report([run])
+    assert {path.name for path in run.path.iterdir()} - before == {"report.html", "curves.png", "sigma.png"}
+    assert report.page == run.path / "report.html"
+    for path in report.pictures.values():
+        with Image.open(path) as image:
+            image.verify()
+    last = read_metrics(run.path / "metrics.csv")[-1]
+    page = text_of(report.page)
+    for number in (last.loss, last.metrics["sigma_median"], last.metrics["information"]):
+        assert f"<td>{number:.4g}</td>" in page
+    assert "32 training rows of 3, 8 held out" in page
+    assert "has not been evaluated" in page
+
+
+def test_a_report_is_the_same_when_made_again(colour_run: FinishedRun, tmp_path: Path) -> None:
+    first, again = (write_report([colour_run], folder=tmp_path / name, samples=2, seed=3) for name in ("a", "b"))
+    other = write_report([colour_run], folder=tmp_path / "c", samples=2, seed=4)
+    assert first.page.read_bytes() == again.page.read_bytes()
+    assert first.pictures["noise"].read_bytes() != other.pictures["noise"].read_bytes()
+
+
+def test_runs_on_the_same_pictures_are_set_side_by_side(
+    train: Train, files: Path, colour_run: FinishedRun, tmp_path: Path
+) -> None:
+    uniform = train(files / "colour.npz", objective="paper", noise={"distribution": "uniform"})
+    plain = train(files / "colour.npz", views={"noise": "gaussian"})
+    runs = [copied(run, tmp_path, name) for run, name in ((colour_run, "mu"), (uniform, "uniform"), (plain, "plain"))]
+    report = write_report(runs, folder=tmp_path / "out", samples=3)
+    assert list(report.pictures) == ["curves", "noise", "comparison"]
+    assert report.notes == ["plain has no learned noise"]
+    page = text_of(report.page)
+    assert "mu: learned μ; mu: σ, μ learned; uniform: w, uniform." in page
+    assert "none learned (views.noise is gaussian)" in page
+    with Image.open(report.pictures["comparison"]) as image, Image.open(report.pictures["noise"]) as alone:
+        assert image.height < alone.height  # four rows and five
+
+
+def test_runs_on_the_same_table_are_compared_feature_by_feature(
+    train: Train, files: Path, table_run: FinishedRun, tmp_path: Path
+) -> None:
+    other = train(files / "table.csv", data={"label": "group"}, objective="paper")
+    report = write_report([table_run, other], folder=tmp_path)
+    assert list(report.pictures) == ["curves", "sigma", "comparison"]
+    assert "A dot for every feature and run" in text_of(report.page)
+
+
+def test_runs_on_different_data_are_not_compared(
+    table_run: FinishedRun, colour_run: FinishedRun, tmp_path: Path
+) -> None:
+    with pytest.raises(
+        UserError, match=r"trained on .*table\.csv and .* on .*colour\.npz: only runs trained on the same"
+    ):
+        write_report([table_run, colour_run], folder=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_without_learned_noise_still_has_a_report(train: Train, files: Path) -> None:
+    run = train(files / "table.csv", data={"label": "group"}, views={"noise": "gaussian"})
+    report = write_report([run])
+    assert list(report.pictures) == ["curves"]
+    assert "This run has no learned noise" in text_of(report.page)
+
+
+def test_flags_are_those_of_training(train: Train, files: Path) -> None:
+    run = train(files / "table.csv", objective="paper", noise={"initial_scale": 0.001})
+    report = write_report([run])
+    assert "shrink" in [flag.name for flag in report.flags]
+    assert "<strong>shrink</strong>: the learned noise collapsed" in text_of(report.page)
+
+
+def test_what_a_folder_has_lost_is_told(table_run: FinishedRun, tmp_path: Path) -> None:
+    run = copied(table_run, tmp_path)
+    shutil.rmtree(run.path / "checkpoints")
+    assert "Unknown: " in text_of(write_report([run]).page)
+    (run.path / "metrics.csv").unlink()
+    (run.path / "environment.json").unlink()
+    report = write_report([run])
+    assert list(report.pictures) == ["sigma"]
+    assert "there are no curves" in text_of(report.page)
+    (run.path / "evaluation.json").write_text('{"scores": 3}')
+    with pytest.raises(UserError, match=r"evaluation\.json is not what 'pinoise evaluate' writes"):
+        write_report([run])
+
+
+def test_changed_data_is_refused(table_run: FinishedRun) -> None:
+    with pytest.raises(UserError, match="has changed since"):
+        write_report([replace(table_run, fingerprint="another")])
+
+
+def test_a_file_is_no_place_for_a_report(table_run: FinishedRun, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    for target in (file, file / "below"):
+        with pytest.raises(UserError, match=rf"cannot be written to {target}: {file} is a file"):
+            write_report([table_run], folder=target)
