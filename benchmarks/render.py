@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pinoise.experiments import RECIPES, SCORES, SUITE_METHODS, Cell, comparisons, rank_methods, summarise, verdict
+from pinoise.experiments import RECIPES, SCORES, SUITES, Cell, comparisons, rank_methods, summarise, verdict
 
 RESULTS = Path(__file__).parent / "results"
 README = RESULTS.parent.parent / "README.md"
@@ -49,7 +49,9 @@ def command(result: dict[str, Any], cells: list[Cell], path: Path) -> str:
     """The command that prints a result, whatever cells of it came from the cache."""
     source = f"--suite {result['suite']}" if result["suite"] else f"--data {' '.join(_unique(c.data for c in cells))}"
     chosen = _unique(cell.method for cell in cells)
-    methods = "" if result["suite"] and set(chosen) == set(SUITE_METHODS) else f" --methods {' '.join(chosen)}"
+    methods = (
+        "" if result["suite"] and set(chosen) == set(SUITES["vectors"].methods) else f" --methods {' '.join(chosen)}"
+    )
     seeds = sorted({cell.seed for cell in cells})
     epochs = result["settings"].get("training", {}).get("epochs")
     length = f" --epochs {epochs}" if epochs else "" if result["suite"] else f" --steps {result['steps']}"

@@ -119,11 +119,11 @@ def test_steps_take_the_place_of_epochs(pinoise: Command, tiny: list[str], fits:
 @pytest.fixture
 def suite(monkeypatch: pytest.MonkeyPatch) -> None:
     """A suite that takes a moment, one of whose sets is not here."""
-    monkeypatch.setitem(SUITES, "vectors", ("digits", "hapt561", "wine"))
     monkeypatch.delenv("PINOISE_DATA", raising=False)
     small = ("encoder.hidden=16", "encoder.out_features=8", "noise.hidden=16", "training.batch_size=32")
-    for name, value in {"SUITE_SETTINGS": small, "SUITE_STEPS": 4, "SUITE_ROWS": 64}.items():
-        monkeypatch.setattr(f"pinoise.experiments.{name}", value)
+    sets = ("digits", "hapt561", "wine")
+    quick = SUITES["vectors"]._replace(sources=sets, settings=small, steps=4, rows=64)
+    monkeypatch.setitem(SUITES, "vectors", quick)
 
 
 @pytest.mark.usefixtures("suite")
@@ -160,7 +160,9 @@ def test_a_suite_obeys_what_is_asked_for(pinoise: Command, fits: list[Settings])
     asked = ["compare", "--suite", "vectors", "--methods", "fixed", "--seeds", 1, "--json"]
     document = json.loads(pinoise(*asked, "--epochs", 1, "--set", "encoder.hidden=4").out)
     assert document["steps"] is None
-    assert {(settings.training.epochs, settings.encoder) for settings in fits} == {(1, MLPSettings(hidden=4))}
+    assert {(settings.training.epochs, settings.encoder) for settings in fits} == {
+        (1, MLPSettings(hidden=4, out_features=8))
+    }
     pinoise(*asked, "--steps", 6)
     assert fits[-1].training.epochs == 3
 

@@ -22,7 +22,7 @@ from pinoise.experiments import (
     DEFAULT_METHODS,
     RECIPES,
     SCORES,
-    SUITE_METHODS,
+    SUITES,
     Cell,
     CellCache,
     choose_methods,
@@ -271,7 +271,7 @@ def test_a_plan_finds_mistakes_before_any_work() -> None:
 
 
 def test_lists_of_methods_hold_known_ones_and_ours() -> None:
-    for names in (DEFAULT_METHODS, SUITE_METHODS):
+    for names in (DEFAULT_METHODS, *(suite.methods for suite in SUITES.values())):
         assert choose_methods(list(names)) == list(names)
         assert "pinda" in names
 

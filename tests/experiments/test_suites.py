@@ -32,8 +32,8 @@ def dense(x: Samples) -> np.ndarray:
 
 @pytest.mark.parametrize("name", SUITES)
 def test_every_set_of_a_suite_is_in_the_catalogue_once_with_labels_and_test_rows(name: str) -> None:
-    assert len(set(SUITES[name])) == len(SUITES[name])
-    for source in SUITES[name]:
+    assert len(set(SUITES[name].sources)) == len(SUITES[name].sources)
+    for source in SUITES[name].sources:
         assert entry(source).classes >= 2
         assert min(entry(source).rows) > 0
 
@@ -43,7 +43,7 @@ def test_only_bundled_sets_are_present_without_data(tmp_path: Path, monkeypatch:
     monkeypatch.delenv("PINOISE_DATA", raising=False)
     present, absent = suite_sources("vectors")
     assert present == BUNDLED
-    assert absent == SUITES["vectors"][3:]
+    assert absent == SUITES["vectors"].sources[3:]
 
 
 def test_a_set_is_present_when_all_its_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_a_set_is_present_when_all_its_files_are(tmp_path: Path, monkeypatch: py
     present, absent = suite_sources("vectors")
     assert present == (*BUNDLED, "epsilon_sample")
     assert "epsilon_sample" not in absent
-    assert len(present) + len(absent) == len(SUITES["vectors"])
+    assert len(present) + len(absent) == len(SUITES["vectors"].sources)
 
 
 def test_sets_that_are_present_can_be_scored(real_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

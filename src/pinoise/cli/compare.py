@@ -22,7 +22,7 @@ from pinoise.errors import UserError
 
 if TYPE_CHECKING:
     from pinoise.data.dataset import Dataset
-    from pinoise.experiments import Cell, Line
+    from pinoise.experiments import Cell, Line, Suite
 
 
 def compare(
@@ -31,7 +31,7 @@ def compare(
     ] = None,
     suite: Annotated[
         str | None,
-        typer.Option("--suite", help="vectors: all labelled sets that are here, with fewer rows and a smaller encoder"),
+        typer.Option("--suite", help="vectors or images: all labelled sets that are here, fewer rows, small networks."),
     ] = None,
     label: LabelOption = None,
     methods: Annotated[
@@ -40,14 +40,17 @@ def compare(
             "--methods",
             help="raw, untrained, fixed, fixed-0.5, fixed-2, scarf, dacl, vime, modals, viewmaker, simcl, clae, "
             "neighbours, pinda-paper, pinda-paper-mean, pinda-paper-clae, pinda-adversarial, pinda-information, pinda; "
-            "several in a row. raw and untrained are always there.",
+            "for images aug, aug-fixed, aug-paper, aug-pinda, aug-neighbours; several in a row. raw and "
+            "untrained are always there.",
         ),
     ] = None,
     seeds: Annotated[
         list[int] | None,
         typer.Option("--seeds", help="One number is how many seeds, several are the seeds; 3 if not given."),
     ] = None,
-    embedding: Annotated[str, typer.Option("--embedding", help="joined or learned.")] = "joined",
+    embedding: Annotated[
+        str | None, typer.Option("--embedding", help="joined or learned; joined if not given, learned for images.")
+    ] = None,
     epochs: Annotated[
         int | None, typer.Option("--epochs", help="How often every fit sees every row; 20 if not given.")
     ] = None,
@@ -70,7 +73,7 @@ def compare(
     Example: `pinoise compare --data digits --methods fixed scarf pinda --seeds 3 --epochs 20`
     """
     if (data is None) == (suite is None):
-        raise UserError("give either --data, with names or files, or --suite vectors.")
+        raise UserError("give either --data, with names or files, or --suite, vectors or images.")
     if suite is not None and label is not None:
         raise UserError(f"--label is {label!r} and a suite's sets know their labels: leave it out.")
     if epochs is not None and steps is not None:
@@ -122,7 +125,7 @@ def run_comparison(
     label: str | None = None,
     methods: list[str] | None = None,
     seeds: list[int],
-    embedding: str = "joined",
+    embedding: str | None = None,
     changes: list[str],
     steps: int | None = None,
     cache: Path | Literal["default"] | None = None,
@@ -132,9 +135,7 @@ def run_comparison(
     from pinoise.errors import unknown_choice
     from pinoise.experiments import (
         DEFAULT_METHODS,
-        SUITE_METHODS,
-        SUITE_SETTINGS,
-        SUITE_STEPS,
+        SUITES,
         CellCache,
         choose_methods,
         default_cache_folder,
@@ -144,30 +145,34 @@ def run_comparison(
     from pinoise.experiments import compare as run
     from pinoise.networks import EMBEDDINGS
     from pinoise.training.device import flushed_denormals
-    from pinoise.training.parse import override
+    from pinoise.training.parse import override, parse_settings
+    from pinoise.training.settings import embedding_of
 
-    if embedding not in EMBEDDINGS:
+    if embedding is not None and embedding not in EMBEDDINGS:
         raise unknown_choice("embedding", embedding, EMBEDDINGS)
     present: list[str] = list(sources or ())
     if suite is not None:
         found, absent = suite_sources(suite)
         present = list(found)
-        changes = [*SUITE_SETTINGS, *changes]
+        changes = [*SUITES[suite].settings, *changes]
         if steps is None and not any(change.startswith("training.epochs=") for change in changes):
-            steps = SUITE_STEPS
+            steps = SUITES[suite].steps
         if absent:
             note(f"not here, so left out: {', '.join(absent)}; set PINOISE_DATA to the folder that has them")
-    names = choose_methods(list(methods or (DEFAULT_METHODS if suite is None else SUITE_METHODS)))
+    names = choose_methods(list(methods or (DEFAULT_METHODS if suite is None else SUITES[suite].methods)))
     settings = override({}, changes)
     plans = plan(names, seeds, settings=settings)
     kept = None if cache is None else CellCache(default_cache_folder() if cache == "default" else cache)
-    datasets = _opened(present, settings, label=label, sampled=suite is not None)
+    if embedding is None:
+        embedding = embedding_of(parse_settings(settings)) if suite is None else SUITES[suite].embeddings[0]
+    datasets = _opened(present, settings, label=label, suite=None if suite is None else SUITES[suite])
     total = len(dict.fromkeys(present)) * len(plans)
     cells: list[Cell] = []
     try:
         with flushed_denormals(), reporters(epochs=False) as make:
             # A suite reports both embeddings, one at a time, so each fit is scored under both.
-            wanted = tuple(name for name in EMBEDDINGS if suite is not None or name == embedding)
+            others = () if suite is None else SUITES[suite].embeddings
+            wanted = tuple(name for name in EMBEDDINGS if name == embedding or name in others)
             for cell in run(datasets, plans, embeddings=wanted, steps=steps, cache=kept, reporter=make):
                 if cell.embedding == embedding:
                     cells.append(cell)
@@ -184,9 +189,11 @@ def run_comparison(
         raise typer.Exit(130)
 
 
-def _opened(sources: list[str], settings: dict[str, Any], *, label: str | None, sampled: bool) -> Iterable[Dataset]:
+def _opened(
+    sources: list[str], settings: dict[str, Any], *, label: str | None, suite: Suite | None
+) -> Iterable[Dataset]:
     """Return data sets and tell their notes: all at once, so that a mistake costs no fit, or a suite's in turn."""
-    from pinoise.experiments import SUITE_ROWS, open_compared, sample_rows, shrink_images
+    from pinoise.experiments import open_compared, sample_rows, shrink_images
     from pinoise.training.parse import parse_settings
 
     def told(opened: Dataset) -> Dataset:
@@ -195,10 +202,10 @@ def _opened(sources: list[str], settings: dict[str, Any], *, label: str | None, 
         return opened
 
     read = parse_settings(settings).data
-    if not sampled:
+    if suite is None:
         return [told(opened) for opened in open_compared(sources, read, label=label, progress=on_terminal())]
     return (
-        told(shrink_images(sample_rows(opened, train=SUITE_ROWS, test=SUITE_ROWS)))
+        told(shrink_images(sample_rows(opened, train=suite.rows, test=suite.rows), most=suite.pixels))
         for source in sources
         for opened in open_compared([source], read, label=None)
     )

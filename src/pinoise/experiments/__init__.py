@@ -3,14 +3,12 @@
 from pinoise.experiments.cache import CellCache, default_cache_folder
 from pinoise.experiments.compare import SCORES, Cell, Line, Plans, compare, plan, score_run, summarise
 from pinoise.experiments.information import information_of_run
-from pinoise.experiments.recipes import DEFAULT_METHODS, RECIPES, SUITE_METHODS, Recipe, choose_methods
+from pinoise.experiments.recipes import DEFAULT_METHODS, RECIPES, Recipe, choose_methods
 from pinoise.experiments.sources import check_scorable, open_compared, open_scored
 from pinoise.experiments.standing import against_best_rival, comparisons, rank_methods, standing_as_dict
 from pinoise.experiments.suites import (
-    SUITE_ROWS,
-    SUITE_SETTINGS,
-    SUITE_STEPS,
     SUITES,
+    Suite,
     sample_rows,
     shrink_images,
     suite_sources,
@@ -22,15 +20,12 @@ __all__ = [
     "RECIPES",
     "SCORES",
     "SUITES",
-    "SUITE_METHODS",
-    "SUITE_ROWS",
-    "SUITE_SETTINGS",
-    "SUITE_STEPS",
     "Cell",
     "CellCache",
     "Line",
     "Plans",
     "Recipe",
+    "Suite",
     "against_best_rival",
     "check_scorable",
     "choose_methods",

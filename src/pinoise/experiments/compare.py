@@ -23,7 +23,7 @@ from pinoise.evaluation import Scores, embed, evaluate
 from pinoise.experiments.cache import CellCache, cell_key
 from pinoise.experiments.recipes import RECIPES
 from pinoise.experiments.sources import check_scorable
-from pinoise.networks import Embedding, EmbeddingName
+from pinoise.networks import Embedding, EmbeddingName, settle_statistics
 from pinoise.training.build import build_embedding, build_encoder
 from pinoise.training.device import check_device
 from pinoise.training.finished import FinishedRun
@@ -65,6 +65,8 @@ class Cell:
         """Read what ``as_dict`` wrote."""
         return cls(**{**values, "flags": tuple(values["flags"]), "few_draws": tuple(values["few_draws"])})
 
+
+_STATISTICS_ROWS, _STATISTICS_BATCH = 2048, 256  # for the batch normalisation of encoders that are not trained
 
 Plans = Mapping[tuple[str, int], Settings]
 """The settings of every method and seed."""
@@ -243,7 +245,10 @@ def fit_encoder(
     if method == "untrained":
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_of(settings.training.seed, BUILDING))
-            return build_encoder(settings, standardizer.shape).eval(), ()
+            encoder = build_encoder(settings, standardizer.shape)
+            chosen = torch.arange(min(len(rows), _STATISTICS_ROWS)) * len(rows) // min(len(rows), _STATISTICS_ROWS)
+            settle_statistics(encoder, (rows[part] for part in chosen.split(_STATISTICS_BATCH)))
+            return encoder.eval(), ()
     fitted = fit(settings, standardizer, rows, reporter=reporter)
     return fitted.model.method.encoder, tuple(flag.name for flag in fitted.flags)
 

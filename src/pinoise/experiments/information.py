@@ -12,13 +12,16 @@ from pinoise.training.finished import FinishedRun, load_model
 from pinoise.training.metrics import information_in_views
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.settings import (
+    CropSettings,
     DACLSettings,
     GaussianSettings,
     IdentitySettings,
     NeighbourSettings,
     ScarfSettings,
     Section,
+    SimCLRPipelineSettings,
     VimeSettings,
+    takes_images,
 )
 from pinoise.views import Batch, Pairing, PairingName
 
@@ -32,7 +35,11 @@ PREDEFINED: dict[str, Section] = {
 }
 """The views that a run's own are set beside."""
 
+IMAGE_VIEWS: dict[str, Section] = {"crop": CropSettings(), "simclr": SimCLRPipelineSettings()}
+"""Those that images have besides."""
+
 _ROWS = 512
+_IMAGES = 64
 
 
 def information_of_run(run: FinishedRun, *, draws: int = 16, progress: bool = False) -> dict[str, Information]:
@@ -47,13 +54,14 @@ def information_of_run(run: FinishedRun, *, draws: int = 16, progress: bool = Fa
         raise UserError(f"draws is {draws}: mutual information needs at least 2.")
     rows = make_rows(run.own_data(progress=progress).train.x, run.standardizer)
     model = load_model(run, rows)
-    size = min(_ROWS, len(rows))
+    images = takes_images(run.settings)
+    size = min(_IMAGES if images else _ROWS, len(rows))
     chosen = torch.arange(size) * len(rows) // size
     batch = Batch(rows[chosen], chosen)
     found = {"the run's own": information_in_views(model, batch, draws=draws)}
     # As the run's own views are paired, so that figures can be set beside each other.
     pairing: PairingName = "noise-noise" if model.pairing.name == "noise-noise" else "identity-noise"
-    for name, item in PREDEFINED.items():
+    for name, item in (PREDEFINED | (IMAGE_VIEWS if images else {})).items():
         view = build_view(item, run.settings, run.standardizer, rows)
         other = ContrastiveModel(pairing=Pairing(pairing, noise=view), method=model.method, objective=model.objective)
         found[name] = information_in_views(other, batch, draws=draws)

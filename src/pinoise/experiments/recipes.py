@@ -23,6 +23,11 @@ def _paper(*, method: str = "simclr", **more: Any) -> dict[str, Any]:
     return {"objective": "paper", "method": {"name": method, "temperature": 0.1}, **more}
 
 
+def _augmented(title: str, *, views: Mapping[str, Any] | None = None, **more: Any) -> Recipe:
+    """Images under SimCLR's augmentations, of which noise is one more."""
+    return Recipe(title, {"views": {"augmentations": ["simclr"], **(views or {})}, **more})
+
+
 RECIPES: dict[str, Recipe] = {
     "raw": Recipe("raw features", None),
     "untrained": Recipe("untrained encoder", None),
@@ -42,11 +47,16 @@ RECIPES: dict[str, Recipe] = {
     "pinda-paper-clae": Recipe("PiNDA + CLAE (paper)", _paper(method="clae")),
     "pinda-adversarial": Recipe("PiNDA (adversarial)", {"objective": "adversarial"}),
     "pinda-information": Recipe("PiNDA (information)", {"objective": "information"}),
+    "aug": _augmented("augmentations", views={"noise": "none"}),
+    "aug-fixed": _augmented("augmentations + random noise", objective="fixed"),
+    "aug-paper": _augmented("augmentations + PiNDA (paper, λ = 1)", objective={"name": "paper", "penalty": 1.0}),
+    "aug-pinda": _augmented("augmentations + PiNDA", objective={"name": "supported", "neighbours": 0}),
+    "aug-neighbours": _augmented("augmentations + PiNDA along the data", objective="supported"),
     "pinda": Recipe("PiNDA", {"objective": "supported"}),
 }
 
 DEFAULT_METHODS = ("raw", "untrained", "fixed", "scarf", "simcl", "clae", "pinda-paper", "pinda")
-SUITE_METHODS = (
+VECTOR_METHODS = (
     "raw",
     "untrained",
     "fixed",
@@ -62,6 +72,7 @@ SUITE_METHODS = (
     "pinda-paper",
     "pinda",
 )
+IMAGE_METHODS = ("raw", "untrained", "aug", "aug-fixed", "aug-paper", "aug-pinda", "aug-neighbours", "fixed", "pinda")
 ALWAYS = ("raw", "untrained")
 OURS = "pinda"
 """The method that rivals are held against."""

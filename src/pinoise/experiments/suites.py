@@ -3,49 +3,68 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from pinoise.data.catalogue import locate
 from pinoise.data.dataset import Dataset, Part
 from pinoise.errors import UserError, unknown_choice
+from pinoise.experiments.recipes import IMAGE_METHODS, VECTOR_METHODS
+from pinoise.networks.embedding import EmbeddingName
 
-SUITES: dict[str, tuple[str, ...]] = {
-    "vectors": (
-        "digits",
-        "wine",
-        "breast_cancer",
-        "usps",
-        "wisdm",
-        "isolet",
-        "ecg5000",
-        "mslr_5k",
-        "hapt561",
-        "epsilon_sample",
-        "fashion_mnist",
-        "hapt_raw",
-        "fsdd",
-        "reuters46",
-        "newsgroups20",
-        "rcv1_ccat",
-        "tox171",
-        "pcmac",
-        "cifar10_sub12k",
-        "tiny_imagenet20",
+
+class Suite(NamedTuple):
+    """Labelled sets of the catalogue, in the order of their table, and what makes a comparison on them end."""
+
+    sources: tuple[str, ...]
+    methods: tuple[str, ...]  # those that are compared unless the user names others
+    settings: tuple[str, ...]  # unless the user says otherwise
+    steps: int
+    rows: int  # at most so many training rows, and as many test rows
+    embeddings: tuple[EmbeddingName, ...]  # what is scored of every fit; the first is shown
+    pixels: int = 32  # at most so many a side
+
+
+SUITES: dict[str, Suite] = {
+    "vectors": Suite(
+        sources=(
+            "digits",
+            "wine",
+            "breast_cancer",
+            "usps",
+            "wisdm",
+            "isolet",
+            "ecg5000",
+            "mslr_5k",
+            "hapt561",
+            "epsilon_sample",
+            "fashion_mnist",
+            "hapt_raw",
+            "fsdd",
+            "reuters46",
+            "newsgroups20",
+            "rcv1_ccat",
+            "tox171",
+            "pcmac",
+            "cifar10_sub12k",
+            "tiny_imagenet20",
+        ),
+        methods=VECTOR_METHODS,
+        settings=("encoder.hidden=512", "noise.hidden=512", "training.batch_size=128"),
+        steps=500,
+        rows=2000,
+        embeddings=("joined", "learned"),
+    ),
+    "images": Suite(
+        sources=("fashion_mnist", "cifar10_sub12k"),
+        methods=IMAGE_METHODS,
+        settings=("encoder.name=resnet18", "encoder.width=16", "noise.width=16", "training.batch_size=128"),
+        steps=300,
+        rows=4000,
+        embeddings=("learned",),
     ),
 }
-"""Labelled sets of the catalogue by the name of their suite, in the order of its tables."""
-
-
-SUITE_SETTINGS = ("encoder.hidden=512", "noise.hidden=512", "training.batch_size=128")
-"""What a suite sets unless the user says otherwise, so that it ends on a small machine."""
-
-SUITE_STEPS = 500
-SUITE_ROWS = 2000
-"""At most so many training rows, and as many test rows."""
-
-SUITE_PIXELS = 32
-"""At most so many pixels a side."""
 
 
 def suite_sources(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -57,7 +76,7 @@ def suite_sources(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """
     if name not in SUITES:
         raise unknown_choice("suite", name, SUITES)
-    here = {source: all(locate(source).values()) for source in SUITES[name]}
+    here = {source: all(locate(source).values()) for source in SUITES[name].sources}
     return tuple(source for source in here if here[source]), tuple(source for source in here if not here[source])
 
 
@@ -82,7 +101,7 @@ def sample_rows(data: Dataset, *, train: int, test: int, seed: int = 0) -> Datas
     return replace(data, train=cut, test=cut_test, notes=(*data.notes, *notes)) if notes else data
 
 
-def shrink_images(data: Dataset, *, most: int = SUITE_PIXELS) -> Dataset:
+def shrink_images(data: Dataset, *, most: int) -> Dataset:
     """Return a data set whose images have at most so many pixels a side, each the mean of a block; others as they are.
 
     >>> data = Dataset("toy", train=Part(np.arange(16.0).reshape(1, 4, 4, 1)))

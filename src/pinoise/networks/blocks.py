@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
+import torch
 from torch import Tensor, nn
 
 from pinoise.errors import UserError
@@ -56,3 +57,31 @@ def evaluating(module: nn.Module) -> Iterator[None]:
     finally:
         for part in training:
             part.training = True
+
+
+@torch.no_grad()
+def settle_statistics(network: nn.Module, batches: Iterable[Tensor]) -> None:
+    """Give batch normalisation the statistics of samples, as an encoder that was never trained has none of its own.
+
+    A network without batch normalisation is left as it is, and no batch is asked for.
+
+    >>> norm = nn.BatchNorm1d(1)
+    >>> settle_statistics(norm, [torch.tensor([[1.0], [3.0]]), torch.tensor([[5.0], [7.0]])])
+    >>> norm.running_mean, norm.training
+    (tensor([4.]), True)
+    """
+    norms = [part for part in network.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
+    if not norms:
+        return
+    before = [(part, part.training) for part in network.modules()]
+    kept = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # the plain mean over all batches
+    network.train()
+    for batch in batches:
+        network(batch)
+    for norm, momentum in zip(norms, kept, strict=True):
+        norm.momentum = momentum
+    for part, training in before:
+        part.training = training
