@@ -50,7 +50,9 @@ def command(result: dict[str, Any], cells: list[Cell], path: Path) -> str:
     source = f"--suite {result['suite']}" if result["suite"] else f"--data {' '.join(_unique(c.data for c in cells))}"
     chosen = _unique(cell.method for cell in cells)
     methods = (
-        "" if result["suite"] and set(chosen) == set(SUITES["vectors"].methods) else f" --methods {' '.join(chosen)}"
+        ""
+        if result["suite"] and set(chosen) == set(SUITES[result["suite"]].methods)
+        else f" --methods {' '.join(chosen)}"
     )
     seeds = sorted({cell.seed for cell in cells})
     epochs = result["settings"].get("training", {}).get("epochs")

@@ -2,7 +2,13 @@
 
 from pinoise.training.build.background import prepare_masks
 from pinoise.training.build.model import build_model
-from pinoise.training.build.networks import build_embedding, build_encoder, build_standardizer, feature_scale
+from pinoise.training.build.networks import (
+    build_embedding,
+    build_encoder,
+    build_standardizer,
+    channels_together,
+    feature_scale,
+)
 from pinoise.training.build.noise import SUPPORT_ROWS, TABLE_ROWS, build_noise, build_support, restore_noise
 from pinoise.training.build.views import build_view
 
@@ -16,6 +22,7 @@ __all__ = [
     "build_standardizer",
     "build_support",
     "build_view",
+    "channels_together",
     "feature_scale",
     "prepare_masks",
     "restore_noise",
