@@ -230,6 +230,35 @@ def step_cost(path: Path) -> str:
     return "\n".join([*lines, ""])
 
 
+def image_cost(path: Path) -> str:
+    """The tables of ``image_cost.py``."""
+    result = json.loads(path.read_text(encoding="utf-8"))
+    lines = [
+        "## The cost of noise on images\n",
+        f"`python benchmarks/image_cost.py`; {describe(result['environment'])}\n",
+        f"ResNet18 of width {result['width']}, batches of {result['batch_size']} images of 32 × 32 × 3, SimCLR with its "
+        "augmentations, and noise as one more. Steps in turns, medians; operations for one image with μ learned, "
+        "products alone and with four for every number that is normalised, beside the paper's.\n",
+        "| | step (s) | × SimCLR | peak memory (GB) | products | with normalisation | paper |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, times in result["steps"].items():
+        counts = result["operations"].get("SimCLR's encoder" if name == "SimCLR" else name, {})
+        figures = [f"{counts[key]:.2e}" if key in counts else "" for key in ("multiply_accumulates", "total", "paper")]
+        memory = result["peak_memory_gb"][name]
+        row = [name, f"{times['seconds']:.2f}", f"{times['ratio']:.2f}", f"{memory:.2f}", *figures]
+        lines.append(f"| {' | '.join(row)} |")
+    lines += [
+        "",
+        "A pass through the encoder and back, in seconds:\n",
+        "| width | channels apart | channels together |",
+    ]
+    lines.append("|---|---|---|")
+    for width, seconds in result["encoder_seconds"].items():
+        lines.append(f"| {width} | {seconds['channels apart']:.3f} | {seconds['channels together']:.3f} |")
+    return "\n".join([*lines, ""])
+
+
 def _unique(items: Any) -> list[str]:
     return list(dict.fromkeys(items))
 
@@ -241,10 +270,12 @@ def _p(value: float) -> str:
 SECTIONS = (
     ("vectors_*.json", suite),
     ("compare_*.json", comparison),
+    ("images.json", comparison),
     ("nuisance.json", nuisance),
     ("choices.json", choices),
     ("fit_cost.json", fit_cost),
     ("step_cost.json", step_cost),
+    ("image_cost.json", image_cost),
 )
 
 
