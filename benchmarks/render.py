@@ -236,8 +236,8 @@ def image_cost(path: Path) -> str:
     lines = [
         "## The cost of noise on images\n",
         f"`python benchmarks/image_cost.py`; {describe(result['environment'])}\n",
-        f"ResNet18 of width {result['width']}, batches of {result['batch_size']} images of 32 × 32 × 3, SimCLR with its "
-        "augmentations, and noise as one more. Steps in turns, medians; operations for one image with μ learned, "
+        f"ResNet18 of width {result['width']}, batches of {result['batch_size']} images of 32 × 32 × 3, SimCLR with "
+        "its augmentations, and noise as one more. Steps in turns, medians; operations for one image with μ learned, "
         "products alone and with four for every number that is normalised, beside the paper's.\n",
         "| | step (s) | × SimCLR | peak memory (GB) | products | with normalisation | paper |",
         "|---|---|---|---|---|---|---|",

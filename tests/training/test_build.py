@@ -111,7 +111,7 @@ def test_generator_and_map_follow_the_objective_where_they_are_not_given(
         ({"views": {"noise": "viewmaker"}, "objective": "adversarial"}, "identity-noise"),
         ({"views": {"pairing": "identity-noise"}}, "identity-noise"),
         ({"views": {"pairing": "noise-noise"}, "objective": "paper"}, "noise-noise"),
-        ({"views": {"pairing": "compose", "augmentations": ["gaussian"]}}, "compose"),
+        ({"views": {"pairing": "compose", "augmentations": ["gaussian"]}, "objective": {"neighbours": 0}}, "compose"),
     ],
 )
 def test_the_pairing_follows_from_the_views(problem: Problem, changes: dict[str, Any], pairing: str) -> None:

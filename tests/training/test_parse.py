@@ -48,7 +48,10 @@ def test_a_section_without_a_name_keeps_the_default_name() -> None:
             ["training.batch_size=-4"],
             "setting 'training.batch_size' is -4: input should be greater than or equal to 2.",
         ),
-        (["noise.generator=mpl"], "did you mean 'mlp'? Allowed: auto, global, mlp, shared, resnet18, resnet50, unet."),
+        (
+            ["noise.generator=mpl"],
+            "did you mean 'mlp'? Allowed: auto, global, mlp, shared, resnet18, resnet50, unet, module.",
+        ),
         (["encoder.out_features=1000000000"], "input should be less than or equal to 65536."),
         (["views.augmentations=[scraf]"], "did you mean 'scarf'?"),
         (

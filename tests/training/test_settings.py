@@ -119,7 +119,7 @@ def test_names_are_those_of_the_sections() -> None:
     with pytest.raises(UserError, match="'viewmaker' learns against the encoder"):
         parse_settings({"views": {"noise": "viewmaker"}})
     assert set(names_of(Settings, "embedding")) == {*EMBEDDINGS, "auto"}
-    assert set(names_of(NoiseSettings, "generator")) == {*GENERATORS, "auto"} - {"constant"}
+    assert set(names_of(NoiseSettings, "generator")) == {*GENERATORS, "auto", "module"} - {"constant"}
 
 
 def names_of(section: Any, field: str) -> list[str]:

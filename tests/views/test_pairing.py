@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from pinoise.errors import UserError
 from pinoise.noise import Noise, PiNoise, inverse_norm
-from pinoise.views import Batch, Identity, Pairing, PiNoiseView, View
+from pinoise.views import Batch, Identity, Neighbour, Pairing, PiNoiseView, View
 from pinoise.views.pairing import PAIRINGS, choose
 
 M = 9000
@@ -239,6 +239,17 @@ def test_compose_draws_its_augmentations_uniformly_and_independently() -> None:
     augmentations = [Shift(0.0), Shift(100.0), Shift(200.0)]
     first, second = Pairing("compose", noise=small_noise(), augmentations=augmentations)(zeros())
     assert chisquare(np.bincount(3 * which(first) + which(second), minlength=9)).pvalue > 1e-4
+
+
+@pytest.mark.parametrize("kind", ["along", "neighbour"])
+def test_compose_refuses_noise_that_would_undo_the_augmentation(kind: str) -> None:
+    data = torch.randn(20, 3)
+    along = PiNoise.along(data)
+    assert along.support is not None
+    noise: View = PiNoiseView(along) if kind == "along" else Neighbour(along.support)
+    with pytest.raises(UserError, match=r"'compose' puts the noise on augmented samples.*choose 'sampled'"):
+        Pairing("compose", noise=noise, augmentations=[Shift(100.0)])
+    Pairing("sampled", noise=noise, augmentations=[Shift(100.0)])
 
 
 def test_compose_without_noise_is_the_augmentations_alone() -> None:

@@ -42,7 +42,7 @@ def train(
     ] = None,
     encoder: Annotated[str | None, typer.Option(help="mlp, or for images resnet18, resnet50 or vit.")] = None,
     generator: Annotated[
-        str | None, typer.Option(help="auto, global, mlp, shared, or for images resnet18, resnet50 or unet.")
+        str | None, typer.Option(help="auto, global, mlp, shared, for images resnet18, resnet50 or unet, or module.")
     ] = None,
     distribution: Annotated[str | None, typer.Option(help="gaussian or uniform.")] = None,
     mean: Annotated[str | None, typer.Option(help="zero or learned.")] = None,

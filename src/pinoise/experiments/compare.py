@@ -245,7 +245,7 @@ def fit_encoder(
     if method == "untrained":
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed_of(settings.training.seed, BUILDING))
-            encoder = build_encoder(settings, standardizer.shape)
+            encoder = build_encoder(settings, standardizer.shape, pretrained=True)
             chosen = torch.arange(min(len(rows), _STATISTICS_ROWS)) * len(rows) // min(len(rows), _STATISTICS_ROWS)
             settle_statistics(encoder, (rows[part] for part in chosen.split(_STATISTICS_BATCH)))
             return encoder.eval(), ()

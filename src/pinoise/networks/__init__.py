@@ -1,6 +1,6 @@
 """f_θ: encoders, heads and embeddings. Any module with an integer ``out_features`` can stand in for an encoder."""
 
-from pinoise.networks.blocks import evaluating, settle_statistics
+from pinoise.networks.blocks import evaluating, has_batch_norm, settle_statistics
 from pinoise.networks.cost import Operations, count_operations
 from pinoise.networks.embedding import EMBEDDINGS, Embedding, EmbeddingName, join
 from pinoise.networks.heads import BatchNormHead, PredictionHead, PrototypeHead, SimSiamHead
@@ -28,6 +28,7 @@ __all__ = [
     "ViT",
     "count_operations",
     "evaluating",
+    "has_batch_norm",
     "join",
     "settle_statistics",
 ]

@@ -38,6 +38,15 @@ def check_width(width: int, *, owner: str, name: str = "width") -> None:
         raise UserError(f"{name} of {owner} is {width}: it must be at least 1.")
 
 
+def has_batch_norm(network: nn.Module) -> bool:
+    """Whether some part normalises over the batch.
+
+    >>> has_batch_norm(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))), has_batch_norm(nn.Linear(2, 2))
+    (True, False)
+    """
+    return any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in network.modules())
+
+
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
     """Hold a module in evaluation mode: no batch statistics are used or changed; each part gets its own mode back.
@@ -57,6 +66,18 @@ def evaluating(module: nn.Module) -> Iterator[None]:
     finally:
         for part in training:
             part.training = True
+
+
+@contextmanager
+def without_trace(network: nn.Module, x: Tensor) -> Iterator[None]:
+    """Look at what a network makes of x without gradient, without batch statistics, and without a trace.
+
+    Weights that autocast rounded here have no gradient, and some versions of torch would use them again in training.
+    """
+    with torch.no_grad(), evaluating(network):
+        yield
+    if torch.is_autocast_enabled(x.device.type):
+        torch.clear_autocast_cache()
 
 
 @torch.no_grad()

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.errors import UserError, unknown_choice
-from pinoise.networks.blocks import evaluating
+from pinoise.networks.blocks import without_trace
 from pinoise.networks.resnet import Depth
 from pinoise.noise.image_generators import ResNetGenerator, SharedMapGenerator, UNetGenerator
 
@@ -67,7 +67,7 @@ class SharedGenerator(nn.Module):
     def forward(self, x: Tensor, features: Tensor | None = None) -> Tensor:
         """Return raw parameters (m, outputs, *shape), from features (m, dim) where they are known already."""
         if features is None:
-            with torch.no_grad(), evaluating(self._encoder[0]):
+            with without_trace(self._encoder[0], x):
                 features = self._encoder[0](x)
         raw: Tensor = self.head(features.detach())
         return raw.reshape(len(x), self.outputs, *self.shape)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pinoise.errors import UserError
-from pinoise.networks.blocks import check_width, evaluating, image_shape
+from pinoise.networks.blocks import check_width, image_shape, without_trace
 from pinoise.networks.resnet import Depth, ResNet
 from pinoise.networks.unet import UNet
 
@@ -116,7 +116,7 @@ class SharedMapGenerator(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return raw parameters (m, outputs, C, H, W)."""
         encoder = self._encoder[0]
-        with torch.no_grad(), evaluating(encoder):
+        with without_trace(encoder, x):
             maps = encoder.maps(x)  # type: ignore[operator]  # (m, map_channels, h, w)
         h = F.relu(self.reduce(maps))
         for conv in self.refine:

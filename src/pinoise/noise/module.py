@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.errors import UserError, unknown_choice
+from pinoise.networks.blocks import evaluating
 from pinoise.noise.distributions import BASE_DRAWS, REPARAMETERISATIONS, Distribution
 from pinoise.noise.generators import SharedGenerator, build_generator
 from pinoise.noise.penalty import inverse_norm, mean_log_ratio_squared
@@ -235,7 +236,8 @@ class PiNoise(nn.Module):
             raise UserError("this noise has no support: its typical scale depends on samples, ask scale(x).")
         bank = self.support.bank
         size = min(_TYPICAL_ROWS, len(bank))  # from all over a bank that may be sorted
-        scale, _ = self._parameters_of_noise(bank[torch.arange(size, device=bank.device) * len(bank) // size])
+        with evaluating(self.generator):
+            scale, _ = self._parameters_of_noise(bank[torch.arange(size, device=bank.device) * len(bank) // size])
         return self.feature_scale * scale.clamp_min(SMALLEST_SCALE).log().mean(dim=0).exp()
 
     @property

@@ -12,7 +12,7 @@ import torch
 from lightning_fabric import Fabric
 from lightning_fabric.strategies.ddp import DDPStrategy
 from lightning_fabric.utilities import rank_zero
-from torch import Tensor
+from torch import Tensor, nn
 
 from pinoise.errors import UserError, unknown_choice
 from pinoise.training.settings import TrainingSettings
@@ -86,8 +86,8 @@ def make_fabric(settings: TrainingSettings, *, together: bool = False) -> Fabric
     _check_processes(accelerator, processes)
     return Fabric(
         accelerator=accelerator,
-        # Buckets of gradients that are never rearranged are summed in the same order after a resume. Buffers are equal
-        # on all processes as it is, and some hold thousands of rows.
+        # Buckets of gradients that are never rearranged are summed in the same order after a resume. Buffers are kept
+        # equal on all processes (average_statistics), and some hold thousands of rows.
         strategy=DDPStrategy(find_unused_parameters=True, broadcast_buffers=False) if processes.several else "auto",
         devices=processes.per_node,
         num_nodes=processes.nodes,
@@ -141,6 +141,37 @@ def on_first(fabric: Fabric, work: Callable[[], T]) -> T:
     if complaint is not None:
         raise complaint
     return result  # type: ignore[return-value]
+
+
+@torch.no_grad()
+def average_statistics(fabric: Fabric, model: nn.Module) -> None:
+    """Give all processes the mean of their statistics of batch normalisation; every process must call it."""
+    if fabric.world_size == 1:
+        return
+    statistics = [
+        buffer
+        for part in model.modules()
+        if isinstance(part, nn.modules.batchnorm._BatchNorm)
+        for buffer in (part.running_mean, part.running_var)
+        if buffer is not None
+    ]
+    if not statistics:
+        return
+    mean: Any = fabric.all_reduce(torch.cat([buffer.flatten() for buffer in statistics]), reduce_op="mean")
+    for buffer, values in zip(statistics, mean.split([buffer.numel() for buffer in statistics]), strict=True):
+        buffer.copy_(values.view_as(buffer))
+
+
+@contextmanager
+def kept_randomness(device: torch.device) -> Iterator[None]:
+    """Let random numbers be drawn, and leave those that follow as they would have been."""
+    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
+        before = torch.mps.get_rng_state() if device.type == "mps" else None
+        try:
+            yield
+        finally:
+            if before is not None:
+                torch.mps.set_rng_state(before)
 
 
 def any_process(fabric: Fabric, flag: bool) -> bool:

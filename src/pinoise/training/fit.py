@@ -10,7 +10,7 @@ from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.information import HealthFlag
 from pinoise.training.build import build_model
-from pinoise.training.device import make_fabric
+from pinoise.training.device import kept_randomness, make_fabric
 from pinoise.training.loop import Reporter, train
 from pinoise.training.metrics import model_health
 from pinoise.training.model import ContrastiveModel
@@ -29,7 +29,7 @@ class Fitted(NamedTuple):
 def fit(settings: Settings, standardizer: Standardizer, rows: Rows, *, reporter: Reporter) -> Fitted:
     """Build and train a model; the caller's random numbers are left as they were."""
     fabric = make_fabric(settings.training)
-    with torch.random.fork_rng(devices=[fabric.device] if fabric.device.type == "cuda" else []):
+    with kept_randomness(fabric.device):
         model = seeded_model(settings, standardizer, rows)
         history = train(model, rows, settings.training, fabric=fabric, reporter=reporter)
     model.to("cpu").eval()
@@ -38,10 +38,12 @@ def fit(settings: Settings, standardizer: Standardizer, rows: Rows, *, reporter:
     return Fitted(model, history, run_health(model, rows, settings, history))
 
 
-def seeded_model(settings: Settings, standardizer: Standardizer, rows: Rows) -> ContrastiveModel:
-    """Build the model whose initial weights the seed of the settings decides."""
+def seeded_model(
+    settings: Settings, standardizer: Standardizer, rows: Rows, *, pretrained: bool = True
+) -> ContrastiveModel:
+    """Build the model whose initial weights the seed of the settings, and a file of weights they name, decide."""
     torch.manual_seed(seed_of(settings.training.seed, BUILDING))
-    return build_model(settings, standardizer, rows)
+    return build_model(settings, standardizer, rows, pretrained=pretrained)
 
 
 def run_health(

@@ -17,7 +17,7 @@ from torch import Tensor
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
 from pinoise.noise import GlobalGenerator
-from pinoise.training.device import any_process, flushed_denormals, mean_over_processes
+from pinoise.training.device import any_process, average_statistics, flushed_denormals, mean_over_processes
 from pinoise.training.metrics import is_costly_epoch, measure, probe_batch
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.settings import TrainingSettings
@@ -106,6 +106,7 @@ def train(
         fabric.backward(loss)
         optimizer.step()
         model.after_step(step, last_step)
+        average_statistics(fabric, model)
 
         done = step + 1
         loss_sum = torch.stack([loss.detach(), losses.mean()]) + (loss_sum if position else 0)

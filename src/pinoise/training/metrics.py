@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 
 import torch
-from torch import Tensor
 
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
@@ -20,6 +18,7 @@ from pinoise.information import (
     measure_noise,
 )
 from pinoise.networks import evaluating
+from pinoise.training.device import kept_randomness
 from pinoise.training.model import ContrastiveModel
 from pinoise.views import Batch
 
@@ -100,7 +99,8 @@ def measure(model: ContrastiveModel, probe: Batch, *, costly: bool, draws: int) 
 @torch.no_grad()
 def information_in_views(model: ContrastiveModel, batch: Batch, *, draws: int) -> Information:
     """Measure what the model's views, learned or predefined, tell about its task; the caller's random state is kept."""
-    with _own_randomness(batch.x), evaluating(model):
+    with kept_randomness(batch.x.device), evaluating(model):
+        torch.manual_seed(0)
         losses = torch.stack([model.look(batch).losses for _ in range(draws)], dim=1)  # (m, K)
         return measure_information(model.clean_losses(batch), losses)
 
@@ -125,10 +125,3 @@ def model_health(model: ContrastiveModel, rows: Rows, *, contrast: float, batch_
             loss=contrast,
             loss_floor=model.method.guessing_loss(batch_size),
         )
-
-
-@contextmanager
-def _own_randomness(x: Tensor) -> Iterator[None]:
-    with torch.random.fork_rng(devices=[x.device] if x.device.type == "cuda" else []):
-        torch.manual_seed(0)
-        yield

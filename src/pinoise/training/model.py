@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from pinoise.methods import Method
+from pinoise.networks import has_batch_norm
 from pinoise.noise import Noise, Objective, Outcome, PiNoise
 from pinoise.views import Batch, Pairing
 
@@ -58,7 +59,8 @@ class ContrastiveModel(nn.Module):
             theta: whether the gradient of the losses reaches the method's weights.
             psi: the factor on the gradient that reaches the noise.
         """
-        if theta and self.pairing.keeps_original and self.noise is not None and self.noise.shares_features:
+        shares = theta and self.pairing.keeps_original and self.noise is not None and self.noise.shares_features
+        if shares and not has_batch_norm(self.method.encoder):  # whose features depend on the mode and on the batch
             # x is itself a view, so the features that its noise is made of need no pass of their own.
             batch = batch._replace(features=self.method.encoder(batch.x))
         views = [view.with_gradient(psi) for view in self.pairing(batch)]

@@ -140,7 +140,8 @@ def run_training(
     record = _describe_data(settings, data, preparation)
     del data  # rows in memory are a copy, so this one need not stay beside it
     on_first(fabric, partial(prepare_masks, settings, standardizer, rows, progress=progress))
-    model = seeded_model(settings, standardizer, rows)
+    begun = (path / "checkpoints").is_dir() and any((path / "checkpoints").iterdir())
+    model = seeded_model(settings, standardizer, rows, pretrained=not begun)
 
     def settle() -> tuple[Path | None, str | None]:
         _settle_folder(path, settings, record)

@@ -95,6 +95,8 @@ def _random_state(fabric: Fabric) -> Tensor:
     state = torch.get_rng_state()
     if fabric.device.type == "cuda":
         state = torch.cat([state, torch.cuda.get_rng_state(fabric.device)])
+    if fabric.device.type == "mps":
+        state = torch.cat([state, torch.mps.get_rng_state().cpu()])
     return state
 
 
@@ -103,3 +105,5 @@ def _set_random_state(fabric: Fabric, state: Tensor) -> None:
     torch.set_rng_state(state[:size].clone())  # a view into other processes' states would crash it
     if fabric.device.type == "cuda":
         torch.cuda.set_rng_state(state[size:].clone(), fabric.device)
+    if fabric.device.type == "mps":
+        torch.mps.set_rng_state(state[size:].clone())

@@ -48,6 +48,11 @@ class BackgroundNoise(View):
         self.register_buffer("feature_scale", feature_scale)
         self.register_buffer("masks", masks, persistent=False)
 
+    @property
+    def by_row(self) -> bool:
+        """A mask fits the sample of its row alone."""
+        return True
+
     def forward(self, batch: Batch) -> Batch:
         """Return the batch with fresh noise on the background of every image."""
         background = self.masks[batch.rows].unsqueeze(1)  # (m, 1, H, W)

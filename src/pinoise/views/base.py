@@ -43,6 +43,11 @@ class View(nn.Module):
         """The noise in this view that learns, if any."""
         return None
 
+    @property
+    def by_row(self) -> bool:
+        """Whether it goes by the rows of the data, such as to another row, and so cannot follow another view."""
+        return False
+
     def draw(self, batch: Batch, times: int) -> tuple[Batch, ...]:
         """Return several independent views; a view with costly parameters computes them once."""
         return tuple(self(batch) for _ in range(times))

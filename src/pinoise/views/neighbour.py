@@ -19,6 +19,11 @@ class Neighbour(View):
         super().__init__()
         self.support = support
 
+    @property
+    def by_row(self) -> bool:
+        """The neighbours are those of the row."""
+        return True
+
     def forward(self, batch: Batch) -> Batch:
         """Return a neighbour of every sample."""
         return batch.moved(self.support.draw(batch.x, rows=batch.rows)[0])

@@ -26,6 +26,11 @@ class PiNoiseView(View):
         """The noise itself."""
         return self.noise
 
+    @property
+    def by_row(self) -> bool:
+        """Noise along the data moves a sample to another row."""
+        return self.noise.support is not None
+
     def forward(self, batch: Batch) -> Batch:
         """Return x + ε."""
         return self.draw(batch, 1)[0]

@@ -90,6 +90,11 @@ class Pairing(nn.Module):
                 )
         if name == "compose" and not augmentations:
             raise UserError("pairing 'compose' adds noise on top of augmentations: give at least one of them.")
+        if name == "compose" and noise is not None and noise.by_row:
+            raise UserError(
+                "pairing 'compose' puts the noise on augmented samples, and this noise goes by the rows of the data, "
+                "which would undo the augmentation: choose 'sampled', or for noise along the data 0 neighbours."
+            )
         if name == "sampled" and noise is None and not augmentations:
             raise UserError("pairing 'sampled' has nothing to draw from: give a noise or augmentations.")
         if name == "identity" and (noise is not None or augmentations):
@@ -115,9 +120,11 @@ class Pairing(nn.Module):
         return self.name in ("identity-noise", "identity")
 
     def forward(self, batch: Batch) -> tuple[Batch, ...]:
-        """Return the views: two of them, or one for ``identity``, and the local ones."""
+        """Return the views: two of them, or one for ``identity``, and the local ones while training."""
         views = self._pair(batch)
-        return views if self.local is None else (*views, *self.local.draw(batch, self.local_views))
+        if self.local is None or not self.training:  # what is measured compares the two views as they are
+            return views
+        return *views, *self.local.draw(batch, self.local_views)
 
     def _pair(self, batch: Batch) -> tuple[Batch, ...]:
         if self.name == "identity":

@@ -41,7 +41,12 @@ class Pixels:
 
 
 def masks_of(
-    item: BackgroundSettings, standardizer: Standardizer, rows: Rows, *, progress: bool = False
+    item: BackgroundSettings,
+    standardizer: Standardizer,
+    rows: Rows,
+    *,
+    device: str = "auto",
+    progress: bool = False,
 ) -> npt.NDArray[np.bool_]:
     """Return which pixels are background, (n, H, W); those that a model finds are kept in the cache.
 
@@ -49,6 +54,7 @@ def masks_of(
         item: says where masks or the weights of a model are.
         standardizer: of the images.
         rows: the training images, standardised.
+        device: what the model runs on; ``auto`` is a GPU if there is one.
         progress: whether a bar shows how far the model is.
     """
     if standardizer.layout == AS_IS:
@@ -61,22 +67,23 @@ def masks_of(
         )
     if item.masks is not None:
         return read_masks(item.masks, rows=len(rows), size=(standardizer.shape[1], standardizer.shape[2]))
-    return _segmented(item.weights or Path(), Pixels(rows, standardizer), model=item.model, progress=progress)
+    where = "cuda" if device in ("auto", "cuda") and torch.cuda.is_available() else "cpu"
+    images = Pixels(rows, standardizer)
+    return _segmented(item.weights or Path(), images, model=item.model, device=where, progress=progress)
 
 
 def prepare_masks(settings: Settings, standardizer: Standardizer, rows: Rows, *, progress: bool = False) -> None:
     """Compute masks that are not in the cache yet, so that of several processes one alone does it."""
     for item in (settings.views.noise, *settings.views.augmentations):
         if isinstance(item, BackgroundSettings):
-            masks_of(item, standardizer, rows, progress=progress)
+            masks_of(item, standardizer, rows, device=settings.training.device, progress=progress)
 
 
-def _segmented(weights: Path, images: Pixels, *, model: str, progress: bool) -> npt.NDArray[np.bool_]:
+def _segmented(weights: Path, images: Pixels, *, model: str, device: str, progress: bool) -> npt.NDArray[np.bool_]:
     with tqdm(total=len(images), desc="finding the background", disable=not progress, leave=False) as bar:
 
         def show(done: int, _: int) -> None:
             bar.update(done - bar.n)
 
-        device = "cuda" if torch.cuda.is_available() else "cpu"
         folder = cache_folder() / "masks"
         return cached_masks(images, weights, folder=folder, model=model, device=device, progress=show)  # type: ignore[arg-type]

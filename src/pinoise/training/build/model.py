@@ -17,13 +17,22 @@ from pinoise.training.model import ContrastiveModel
 from pinoise.training.settings import MLPSettings, PiSettings, Settings, noise_defaults
 
 
-def build_model(settings: Settings, standardizer: Standardizer, rows: Rows) -> ContrastiveModel:
-    """Compose views, method and objective for standardised samples; ``rows`` feed views that look at other samples."""
+def build_model(
+    settings: Settings, standardizer: Standardizer, rows: Rows, *, pretrained: bool = False
+) -> ContrastiveModel:
+    """Compose views, method and objective for standardised samples.
+
+    Args:
+        settings: the whole configuration.
+        standardizer: of the samples.
+        rows: the training samples, for views that look at others.
+        pretrained: whether the encoder starts from the file of weights that the settings may name.
+    """
     unit = feature_scale(standardizer)
     if not bool(unit.any()):
         raise UserError("every feature is constant: there is nothing to learn from; give at least one that varies.")
     _check_size(settings, standardizer.shape)
-    encoder = build_encoder(settings, standardizer.shape)
+    encoder = build_encoder(settings, standardizer.shape, pretrained=pretrained)
     pairing = build_pairing(settings, standardizer, encoder, rows)
     return ContrastiveModel(
         pairing=pairing,
@@ -39,9 +48,9 @@ def _check_size(settings: Settings, shape: tuple[int, ...]) -> None:
         networks = []
         if isinstance(settings.encoder, MLPSettings):
             networks.append(build_encoder(settings, shape))
-        if isinstance(settings.views.noise, PiSettings) and noise_defaults(settings).generator != "shared":
+        name = noise_defaults(settings).generator
+        if isinstance(settings.views.noise, PiSettings) and name not in ("shared", "module"):
             outputs = 2 if noise.mean == "learned" else 1
-            name = noise_defaults(settings).generator
             networks.append(build_generator(name, shape, outputs=outputs, hidden=noise.hidden, width=noise.width))
     weights = sum(weight.numel() for network in networks for weight in network.parameters())
     needed, there = 16 * weights / 1e9, memory_gb()  # four numbers of four bytes for every weight

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -13,6 +12,7 @@ from pinoise.data.layout import image_layout
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.networks import Embedding, MLPEncoder, ResNet, ViT
+from pinoise.training.files import read_weights
 from pinoise.training.settings import (
     MLPSettings,
     ModuleSettings,
@@ -41,9 +41,13 @@ def feature_scale(standardizer: Standardizer) -> Tensor:
     return torch.from_numpy(standardizer.deviation).to(torch.get_default_dtype())
 
 
-def build_encoder(settings: Settings, shape: tuple[int, ...]) -> nn.Module:
-    """Return f_θ, untrained or with the weights that a file holds."""
-    return channels_together(_encoder(settings, shape))
+def build_encoder(settings: Settings, shape: tuple[int, ...], *, pretrained: bool = False) -> nn.Module:
+    """Return f_θ with fresh weights, or if ``pretrained`` with those of the file that the settings may name."""
+    encoder = channels_together(_encoder(settings, shape))
+    weights = getattr(settings.encoder, "weights", None)
+    if pretrained and weights is not None and isinstance(encoder, ResNet):
+        encoder.load_torchvision(read_weights(weights))
+    return encoder
 
 
 def _encoder(settings: Settings, shape: tuple[int, ...]) -> nn.Module:
@@ -52,10 +56,7 @@ def _encoder(settings: Settings, shape: tuple[int, ...]) -> nn.Module:
             return MLPEncoder(shape, hidden=hidden, out_features=out_features)
         case ResNet18Settings() | ResNet50Settings() as resnet:
             deep = isinstance(resnet, ResNet50Settings)
-            network = ResNet(shape, depth=50 if deep else 18, width=resnet.width, stem=resnet.stem)
-            if resnet.weights is not None:
-                network.load_torchvision(_read_weights(resnet.weights))
-            return network
+            return ResNet(shape, depth=50 if deep else 18, width=resnet.width, stem=resnet.stem)
         case ViTSettings(patch=patch, dim=dim, depth=depth, heads=heads):
             return ViT(shape, patch=patch, dim=dim, depth=depth, heads=heads)
         case ModuleSettings(factory=factory):
@@ -78,26 +79,26 @@ def build_embedding(encoder: nn.Module, settings: Settings) -> Embedding:
     return Embedding(encoder, name=embedding_of(settings))
 
 
-def _read_weights(path: Path) -> dict[str, Tensor]:
-    from pinoise.training.files import read_weights
-
-    return read_weights(path)
-
-
 def _made_by(factory: str, shape: tuple[int, ...]) -> nn.Module:
-    module_name, colon, function = factory.partition(":")
-    if not colon:
-        raise UserError(f"encoder.factory is {factory!r}: write package.module:function.")
-    try:
-        make = getattr(importlib.import_module(module_name), function)
-    except (ImportError, AttributeError) as error:
-        raise UserError(
-            f"encoder.factory {factory!r} cannot be found ({error}): write package.module:function."
-        ) from None
-    encoder = make(shape)
-    if not isinstance(encoder, nn.Module) or not isinstance(getattr(encoder, "out_features", None), int):
+    encoder = make_module(factory, shape, setting="encoder.factory")
+    if not isinstance(getattr(encoder, "out_features", None), int):
         raise UserError(
             f"encoder.factory {factory!r} returned {type(encoder).__name__}: it must return a torch module that states "
             "its output size as the integer attribute out_features."
         )
     return encoder
+
+
+def make_module(factory: str, *arguments: object, setting: str) -> nn.Module:
+    """Call a function of the user's, named ``package.module:function``, that makes a module."""
+    module_name, colon, function = factory.partition(":")
+    if not colon:
+        raise UserError(f"{setting} is {factory!r}: write package.module:function.")
+    try:
+        make = getattr(importlib.import_module(module_name), function)
+    except (ImportError, AttributeError) as error:
+        raise UserError(f"{setting} {factory!r} cannot be found ({error}): write package.module:function.") from None
+    made = make(*arguments)
+    if not isinstance(made, nn.Module):
+        raise UserError(f"{setting} {factory!r} returned {type(made).__name__}: it must return a torch module.")
+    return made

@@ -23,7 +23,7 @@ from pinoise.noise import (
     build_generator,
     prior_scale,
 )
-from pinoise.training.build.networks import channels_together, feature_scale
+from pinoise.training.build.networks import channels_together, feature_scale, make_module
 from pinoise.training.settings import (
     AdversarialSettings,
     FixedSettings,
@@ -64,20 +64,22 @@ def build_noise(
     """
     noise = settings.noise
     name, positive = noise_defaults(settings)
-    outputs = 2 if noise.mean == "learned" else 1
+    shape, outputs = tuple(unit.shape), 2 if noise.mean == "learned" else 1
+    if name == "module":
+        generator = make_module(noise.factory or "", shape, outputs, setting="noise.factory")
+    else:
+        generator = build_generator(
+            name, shape, outputs=outputs, hidden=noise.hidden, width=noise.width, encoder=encoder
+        )
     initial = noise.initial_scale if initial_scale is None else initial_scale
     if initial is None and support is not None:
         # w of uniform noise on (−w, w) is √3 times its standard deviation.
         initial = prior_scale(support.spread(), unit) * (math.sqrt(3) if noise.distribution == "uniform" else 1)
     return PiNoise(
-        tuple(unit.shape),
+        shape,
         distribution=noise.distribution,
         mean=noise.mean,
-        generator=channels_together(
-            build_generator(
-                name, tuple(unit.shape), outputs=outputs, hidden=noise.hidden, width=noise.width, encoder=encoder
-            )
-        ),
+        generator=channels_together(generator),
         positive=positive,
         initial_scale=1.0 if initial is None else initial,
         feature_scale=unit,

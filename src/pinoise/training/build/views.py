@@ -35,6 +35,7 @@ from pinoise.training.settings import (
     ViTSettings,
 )
 from pinoise.views import (
+    IMAGE_PRESETS,
     BackgroundNoise,
     GaussianNoise,
     Identity,
@@ -52,6 +53,9 @@ from pinoise.views import (
     VimeSwap,
     modals,
 )
+
+# Beside local crops, a crop keeps at least this share of an image, more than any of these has.
+_GLOBAL_AREA = (0.4, 1.0)
 
 
 def build_pairing(settings: Settings, standardizer: Standardizer, encoder: nn.Module, rows: Rows) -> Pairing:
@@ -104,11 +108,11 @@ def _build_views(item: Section, settings: Settings, standardizer: Standardizer, 
     unit = feature_scale(standardizer)
     match item:
         case SimCLRPipelineSettings(name=name, strength=strength) | BYOLPipelineSettings(name=name, strength=strength):
-            return (_pipeline(name, standardizer, strength=strength),)
+            return (_pipeline(name, settings, standardizer, strength=strength),)
         case CropSettings(name=name):
-            return (_pipeline(name, standardizer, strength=0.0),)
+            return (_pipeline(name, settings, standardizer, strength=0.0),)
         case BackgroundSettings(sigma=sigma):
-            masks = torch.from_numpy(masks_of(item, standardizer, rows))
+            masks = torch.from_numpy(masks_of(item, standardizer, rows, device=settings.training.device))
             return (BackgroundNoise(unit, masks, rows=len(rows), sigma=sigma),)
         case IdentitySettings():
             return (Identity(),)
@@ -136,9 +140,12 @@ def _build_views(item: Section, settings: Settings, standardizer: Standardizer, 
     raise TypeError(f"no view is known for {item!r}")
 
 
-def _pipeline(name: str, standardizer: Standardizer, *, strength: float) -> View:
+def _pipeline(name: str, settings: Settings, standardizer: Standardizer, *, strength: float) -> View:
+    preset = IMAGE_PRESETS[name]
+    if settings.views.local_crops:
+        preset = preset._replace(area=_GLOBAL_AREA)
     mean, scale = _pixel_units(standardizer)
-    return ImagePipeline(name, standardizer.shape, mean=mean, scale=scale, strength=strength)
+    return ImagePipeline(preset, standardizer.shape, mean=mean, scale=scale, strength=strength)
 
 
 def _local_crops(settings: Settings, standardizer: Standardizer) -> View:

@@ -15,15 +15,20 @@ IMAGE_GENERATORS = ("resnet18", "resnet50", "unet")
 
 
 class NoiseSettings(Section):
-    """p_ψ(ε|x); what is ``auto`` or None follows from the objective, see ``noise_defaults``."""
+    """p_ψ(ε|x); what is ``auto`` or None follows from the objective, see ``noise_defaults``.
 
-    generator: Literal["auto", "global", "mlp", "shared", "resnet18", "resnet50", "unet"] = "auto"
+    Generator ``module`` is the user's own: ``factory`` is ``package.module:function``, called with the shape of a
+    sample and the number of outputs, and returns a module from (m, *shape) to (m, outputs, *shape).
+    """
+
+    generator: Literal["auto", "global", "mlp", "shared", "resnet18", "resnet50", "unet", "module"] = "auto"
     distribution: Distribution = "gaussian"
     mean: Mean = "zero"
     positive: ScaleMap | Literal["auto"] = "auto"
     initial_scale: Annotated[float, Field(ge=SMALLEST_SCALE, allow_inf_nan=False)] | None = None
     normalize: Positive | None = None
     hidden: Size = 1024
+    factory: str | None = None  # of generator ``module``
     width: Size | None = None  # of the generators resnet18 and resnet50 (if None, 64) and unet (32)
 
 

@@ -91,6 +91,10 @@ class Settings(Section):
             )
         if self.views.local_crops and not isinstance(self.method, DINOSettings):
             raise ValueError(f"views.local_crops belongs to method 'dino', not {self.method.name!r}: leave it out")
+        if self.views.local_crops and isinstance(self.encoder, MLPSettings):
+            raise ValueError("views.local_crops are smaller images, which encoder 'mlp' does not take: choose another")
+        if (self.noise.generator == "module") != (self.noise.factory is not None):
+            raise ValueError("noise.generator 'module' and noise.factory belong together: give both or neither")
         if self.training.information_draws == 1:
             raise ValueError("training.information_draws is 1: information needs 2 draws or more, 0 measures none")
         return self

@@ -89,10 +89,10 @@ class SimCLRPipelineSettings(Section):
 
 
 class BYOLPipelineSettings(Section):
-    """BYOL's augmentations of images, with solarisation."""
+    """BYOL's augmentations of images, with solarisation; ``strength`` 1 is the published one."""
 
     name: Literal["byol"] = "byol"
-    strength: NonNegative = 0.5
+    strength: NonNegative = 1.0
 
 
 class CropSettings(Section):
