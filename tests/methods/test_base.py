@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from pinoise.errors import UserError
 from pinoise.methods import Method
-from pinoise.methods.base import by_shape, two_views
+from pinoise.methods.base import by_shape, full_precision, two_views
 from pinoise.views import Batch
 
 
@@ -62,6 +62,23 @@ def test_batches_of_different_lengths_are_split_where_they_were_joined() -> None
 
 def test_a_plain_method_has_nothing_to_do_after_a_step() -> None:
     Method(nn.Identity()).after_step(0, 10)
+
+
+def test_full_precision_switches_autocast_off_and_leaves_it_as_it_was() -> None:
+    with torch.autocast("cpu", dtype=torch.float16):
+        with full_precision(torch.ones(1, dtype=torch.float16)):
+            assert not torch.is_autocast_enabled("cpu")
+        assert torch.is_autocast_enabled("cpu")
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+def test_full_precision_has_32_bits_or_more_and_passes_gradients(dtype: torch.dtype) -> None:
+    x = torch.randn(3).to(dtype).requires_grad_()
+    with full_precision(x) as (wide,):
+        assert torch.equal(wide.double(), x.double())
+        assert wide.dtype == (torch.float64 if dtype == torch.float64 else torch.float32)
+        wide.square().sum().backward()
+    torch.testing.assert_close(x.grad, 2 * x.detach())
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from pinoise.errors import UserError
 from pinoise.methods import BYOL, byol_loss
+from pinoise.networks import BatchNormHead, PredictionHead
 from pinoise.views import Batch
 
 SlowCosine = Callable[[np.ndarray, np.ndarray], float]
@@ -52,6 +53,20 @@ def test_the_method_sums_both_directions_between_online_and_target_network(
     z = [slow_network(network[1])(slow_network(network[0])(x.numpy())) for x in pair]
     expected = [4 - 2 * slow_cosine(p[0][i], z[1][i]) - 2 * slow_cosine(p[1][i], z[0][i]) for i in range(6)]
     np.testing.assert_allclose(method(batches(*pair)).detach().numpy(), expected, atol=1e-5)
+
+
+def test_what_the_target_says_in_evaluation_is_near_to_what_it_said_in_training() -> None:
+    encoder = nn.Sequential(nn.Linear(4, 8, bias=False), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 5))
+    method = BYOL(encoder, BatchNormHead(5, hidden=8, out_features=6), PredictionHead(6, hidden=8), momentum=0.99)
+    optimizer = torch.optim.SGD([p for p in method.parameters() if p.requires_grad], lr=0.1)
+    x = 3 + torch.randn(32, 4)
+    for step in range(150):
+        optimizer.zero_grad()
+        method(batches(x[:16], x[16:])).mean().backward()
+        optimizer.step()
+        method.after_step(step, 150)
+    trained, evaluated = method.target_network.train()(x), method.target_network.eval()(x)
+    assert float(nn.functional.cosine_similarity(trained, evaluated).min()) > 0.95
 
 
 def test_there_is_no_loss_of_guessing(encoder: nn.Module, head: nn.Module, predictor: nn.Module) -> None:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any
 
@@ -149,6 +150,35 @@ def test_noise_in_either_view_learns(noisy_side: int, encoder: nn.Module, head: 
 def test_the_feature_scale_travels_with_the_method(encoder: nn.Module, head: nn.Module) -> None:
     method = CLAE(encoder, head, feature_scale=UNIT)
     assert torch.equal(method.state_dict()["feature_scale"], UNIT)
+
+
+def normalised_encoder() -> nn.Sequential:
+    return nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 5)).double()
+
+
+def test_the_search_for_the_adversary_leaves_batch_statistics_alone(head: nn.Module, pair: Pair) -> None:
+    network = normalised_encoder()
+    recorder = Recorder(network)
+    method = CLAE(recorder, head, feature_scale=UNIT)
+    method(batches(*pair))
+    norm = network[1]
+    assert isinstance(norm, nn.BatchNorm1d)
+    assert norm.state_dict()["num_batches_tracked"] == 1
+    passed = network[0](recorder.seen[-1])  # the two views and the adversary
+    assert len(passed) == 18
+    torch.testing.assert_close(norm.running_mean, 0.1 * passed.mean(dim=0))
+    torch.testing.assert_close(norm.running_var, 0.9 + 0.1 * passed.var(dim=0))
+    assert norm.track_running_stats
+
+
+def test_the_search_for_the_adversary_uses_the_statistics_of_its_batch(head: nn.Module, pair: Pair) -> None:
+    network = normalised_encoder()
+    network[1].state_dict()["running_mean"].fill_(3.0)
+    x = pair[0].clone().requires_grad_()
+    z = copy.deepcopy(head)(copy.deepcopy(network)(torch.cat([x, pair[1]])))
+    (gradient,) = torch.autograd.grad(nt_xent(*z.chunk(2)).sum(), x)
+    found = recorded_adversary(network, head, *pair, strength=0.1) - pair[0]
+    torch.testing.assert_close(found, 0.1 * UNIT * gradient.sign())
 
 
 def test_samples_of_any_rank() -> None:

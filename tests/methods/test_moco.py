@@ -33,6 +33,11 @@ def test_agrees_with_one_key_at_a_time(m: int, temperature: float, slow_cosine: 
     queue = nn.functional.normalize(torch.randn(11, 6), dim=1)
     expected = [slow_moco(query[i].numpy(), key[i].numpy(), queue.numpy(), temperature, slow_cosine) for i in range(m)]
     np.testing.assert_allclose(moco_loss(query, key, queue, temperature=temperature).numpy(), expected, atol=1e-5)
+    excluded = torch.rand(m, 11) < 0.4
+    found = moco_loss(query, key, queue, excluded=excluded, temperature=temperature)
+    left = [queue[~own].numpy() for own in excluded]
+    expected = [slow_moco(query[i].numpy(), key[i].numpy(), left[i], temperature, slow_cosine) for i in range(m)]
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-5)
 
 
 def test_gradient_agrees_with_finite_differences(pair: Pair) -> None:
@@ -65,22 +70,44 @@ def test_the_method_averages_both_directions_between_query_and_key_network(
 
 def test_the_queue_after_many_odd_batches_is_a_list_of_the_latest_keys(encoder: nn.Module, head: nn.Module) -> None:
     method = MoCo(encoder, head, momentum=0.5, queue=17).double()
-    naive = method.queue.tolist()
+    naive, naive_rows = method.queue.tolist(), [-1] * 17
     optimizer = torch.optim.SGD(encoder.parameters(), lr=0.1)
     oldest = 0
     for step in range(40):
         views = torch.randn(2, 1 + 3 * step % 8, 4, dtype=torch.float64)
+        rows = torch.randperm(50)[: views.shape[1]]
         with torch.no_grad():
             keys = nn.functional.normalize(method.key_network(views.flatten(0, 1)), dim=1).tolist()
         optimizer.zero_grad()
-        method(batches(*views)).mean().backward()
+        method([Batch(x, rows) for x in views]).mean().backward()
         optimizer.step()
         method.after_step(step, 40)
-        for key in keys:
-            naive[oldest] = key
+        for key, row in zip(keys, 2 * rows.tolist(), strict=True):
+            naive[oldest], naive_rows[oldest] = key, row
             oldest = oldest + 1 if oldest + 1 < 17 else 0
         np.testing.assert_allclose(method.queue.numpy(), naive, atol=1e-12)
+        assert method.queue_rows.tolist() == naive_rows
         assert int(method.position) == oldest
+
+
+def test_a_sample_s_own_keys_in_the_queue_are_not_its_negatives(
+    encoder: nn.Module, head: nn.Module, pair: Pair, slow_cosine: SlowCosine
+) -> None:
+    method = MoCo(encoder, head, temperature=0.3, queue=32).double()
+    rows = torch.tensor([7, 2, 9, 0, 4, 5])
+    for step, past in enumerate(([0, 1, 2, 3, 4, 5], [9, 8, 7, 2, 1, 0])):
+        method([Batch(torch.randn(6, 4, dtype=torch.float64), torch.tensor(past)) for _ in range(2)])
+        method.after_step(step, 10)
+    owners = [0, 1, 2, 3, 4, 5] * 2 + [9, 8, 7, 2, 1, 0] * 2 + [-1] * 8
+    losses = method([Batch(x, rows) for x in pair]).tolist()
+    with torch.no_grad():
+        query = [head(encoder(x)).numpy() for x in pair]
+        key = [method.key_network(x).numpy() for x in pair]
+    for i, row in enumerate(rows.tolist()):
+        others = np.stack([k for k, owner in zip(method.queue.numpy(), owners, strict=True) if owner != row])
+        assert len(others) == 32 - {7: 2, 2: 4, 9: 2, 0: 4, 4: 2, 5: 2}[row]
+        expected = sum(slow_moco(query[a][i], key[1 - a][i], others, 0.3, slow_cosine) for a in (0, 1)) / 2
+        assert losses[i] == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_step_enqueues_the_keys_of_its_last_look_once(encoder: nn.Module, head: nn.Module) -> None:
@@ -105,7 +132,8 @@ def test_the_queue_starts_with_random_unit_vectors(encoder: nn.Module, head: nn.
     assert method.queue.shape == (4096, 3)
     torch.testing.assert_close(method.queue.norm(dim=1), torch.ones(4096))
     assert float(method.queue.mean(dim=0).norm()) < 0.1
-    assert {"queue", "position"} <= set(method.state_dict())
+    assert method.queue_rows.tolist() == [-1] * 4096
+    assert {"queue", "queue_rows", "position"} <= set(method.state_dict())
 
 
 def test_guessing_has_the_loss_of_projections_that_are_all_equal(encoder: nn.Module) -> None:
@@ -115,7 +143,9 @@ def test_guessing_has_the_loss_of_projections_that_are_all_equal(encoder: nn.Mod
     views = batches(*torch.randn(2, 4, 4, dtype=torch.float64))
     method(views)
     method.after_step(0, 1)
-    assert method(views).tolist() == pytest.approx([method.guessing_loss(4)] * 4)
+    others = [view._replace(rows=view.rows + 4) for view in views]
+    assert method(others).tolist() == pytest.approx([method.guessing_loss(4)] * 4)
+    assert method(views).tolist() == pytest.approx([math.log(8 - 2 + 1)] * 4)  # two keys of the queue are its own
 
 
 def test_a_queue_shorter_than_the_keys_of_a_step_is_refused(encoder: nn.Module, head: nn.Module, pair: Pair) -> None:

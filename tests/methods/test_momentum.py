@@ -23,17 +23,49 @@ def test_momentum_stays_at_one_after_the_last_step(step: int, steps: int) -> Non
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.3, 0.99, 1.0])
-def test_every_parameter_moves_by_the_average_and_every_buffer_is_copied(momentum: float) -> None:
+def test_every_parameter_moves_by_the_average_and_statistics_stay(momentum: float) -> None:
     target, source = (nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Linear(4, 2)) for _ in range(2))
     source(torch.randn(8, 3))
+    target(torch.randn(8, 3))
     old = {name: value.clone() for name, value in target.state_dict().items()}
     kept = {name: value.clone() for name, value in source.state_dict().items()}
     ema_update(target, source, momentum)
     parameters = {name for name, _ in target.named_parameters()}
     for name, value in target.state_dict().items():
-        mixed = momentum * old[name] + (1 - momentum) * kept[name] if name in parameters else kept[name]
+        mixed = momentum * old[name] + (1 - momentum) * kept[name] if name in parameters else old[name]
         torch.testing.assert_close(value, mixed)
     assert all(torch.equal(value, kept[name]) for name, value in source.state_dict().items())
+
+
+class Counter(nn.Module):
+    """A network with buffers of its own around batch normalisation."""
+
+    calls: torch.Tensor
+    passing: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(2)
+        self.register_buffer("calls", torch.zeros((), dtype=torch.int64))
+        self.register_buffer("passing", torch.zeros(2), persistent=False)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        self.passing = x.mean(dim=0)
+        return torch.as_tensor(self.norm(x))
+
+
+def test_buffers_that_are_not_statistics_are_copied() -> None:
+    target, source = Counter(), Counter()
+    for _ in range(3):
+        source(torch.randn(4, 2))
+    ema_update(nn.Sequential(target), nn.Sequential(source), 0.9)
+    assert int(target.calls) == 3
+    assert torch.equal(target.passing, source.passing)
+    assert torch.equal(target.norm.state_dict()["running_mean"], torch.zeros(2))
+    assert target.norm.state_dict()["num_batches_tracked"] == 0
+    source(torch.randn(4, 2))
+    assert int(target.calls) == 3
 
 
 def test_networks_without_parameters_can_be_followed() -> None:

@@ -46,16 +46,16 @@ def by_hand() -> dict[str, Tensor]:
     assert isinstance(moco, MoCo)
     assert isinstance(dino, DINO)
     assert isinstance(bank, MemoryBank)
-    keys = list(moco.queue)
+    keys, owners = list(moco.queue), [-1] * QUEUE
     arrived = 0
     for step in range(STEPS):
         outputs = []
         for rank in range(PROCESSES):
             first, second = share(step, rank)
             for view in (first, second):
-                for x in view.x:
+                for x, row in zip(view.x, view.rows.tolist(), strict=True):
                     key = moco.head(moco.encoder(x[None]))[0]
-                    keys[arrived % QUEUE] = key / key.norm()
+                    keys[arrived % QUEUE], owners[arrived % QUEUE] = key / key.norm(), row
                     arrived += 1
                 outputs.append(dino.head(dino.encoder(view.x)))
             for i, row in enumerate(first.rows.tolist()):
@@ -63,7 +63,8 @@ def by_hand() -> dict[str, Tensor]:
                 entry = (bank.bank[row] + (z[0] / z[0].norm() + z[1] / z[1].norm()) / 2) / 2
                 bank.bank[row] = entry / entry.norm()
         dino.centre.mul_(0.9).add_(0.1 * torch.cat(outputs).mean(dim=0))
-    return {"queue": torch.stack(keys), "centre": dino.centre, "bank": bank.bank}
+    rows = torch.tensor(owners)
+    return {"queue": torch.stack(keys), "queue_rows": rows, "centre": dino.centre, "bank": bank.bank}
 
 
 def test_queue_centre_and_bank_hold_what_all_processes_saw(tmp_path: Path) -> None:
@@ -94,8 +95,8 @@ def worker(folder: Path) -> None:
         for method in built.values():
             method(share(step, rank))
             method.after_step(step, STEPS)
-    result: dict[str, object] = {"queue": built["moco"].queue, "centre": built["dino"].centre}
-    result["bank"] = built["memorybank"].bank
+    result: dict[str, object] = {"queue": built["moco"].queue, "queue_rows": built["moco"].queue_rows}
+    result.update(centre=built["dino"].centre, bank=built["memorybank"].bank)
     with pytest.raises(UserError) as complaint:  # 10 keys would fit, but not those of two processes
         built["moco"]([Batch(torch.randn(5, 4), torch.arange(5))] * 2)
     result["complaint"] = str(complaint.value)

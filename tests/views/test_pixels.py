@@ -1,16 +1,32 @@
 from __future__ import annotations
 
 import colorsys
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
 from scipy.stats import chisquare, ks_2samp
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from pinoise.views.pixels import crop, draw_boxes, shift_hue, solarise
 
 CPU = torch.device("cpu")
+
+
+class Operations(TorchDispatchMode):
+    """Remembers the names of what is computed."""
+
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        self.names.add(func.overloadpacket.__name__)
+        return func(*args, **(kwargs or {}))
 
 
 @pytest.mark.parametrize("size", [(12, 9), (5, 5), (20, 16)])
@@ -90,6 +106,16 @@ def test_the_hue_is_turned_as_kornia_does() -> None:
     enhance = pytest.importorskip("kornia.enhance")
     x, turns = torch.rand(8, 3, 5, 5), torch.rand(8) - 0.5
     torch.testing.assert_close(shift_hue(x, turns), enhance.adjust_hue(x, 2 * torch.pi * turns), atol=1e-5, rtol=0)
+
+
+def test_the_hue_is_turned_without_copies_from_the_host_and_waits_for_the_device() -> None:
+    x, turns = torch.rand(2, 3, 4, 4), torch.rand(2)
+    with Operations() as seen:
+        shift_hue(x, turns)
+    assert not seen.names & {"lift_fresh", "_local_scalar_dense", "_to_copy"}
+    with Operations() as seen:
+        torch.tensor([1.0])
+    assert "lift_fresh" in seen.names
 
 
 def test_the_hue_of_grey_and_black_lets_gradients_stay_finite() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, nn
@@ -27,7 +28,11 @@ class Method(nn.Module):
         raise NotImplementedError
 
     def encode(self, views: Sequence[Batch]) -> list[Tensor]:
-        """Return f_θ of every view: one pass for each shape among those whose features are not known yet."""
+        """Return f_θ of every view: one pass for each shape among those whose features are not known yet.
+
+        Batch normalisation therefore has one mean and variance for the views of a shape: a shift between the views is
+        not normalised away, and through these statistics a view, and the noise in it, has a small effect on the others.
+        """
         encoded = iter(by_shape(self.encoder, [view.x for view in views if view.features is None]))
         return [next(encoded) if view.features is None else view.features for view in views]
 
@@ -64,6 +69,19 @@ def by_shape(network: Callable[[Tensor], Tensor], samples: Sequence[Tensor]) -> 
         together = network(torch.cat([samples[number] for number in numbers]))
         outputs.update(zip(numbers, together.split([len(samples[number]) for number in numbers]), strict=True))
     return [outputs[number] for number in range(len(samples))]
+
+
+@contextmanager
+def full_precision(*inputs: Tensor) -> Iterator[tuple[Tensor, ...]]:
+    """Give the inputs of a loss at least 32 bits, and switch autocast off: what 16 bits round away, 1/τ magnifies.
+
+    >>> half = torch.tensor([3.0], dtype=torch.float16)
+    >>> with full_precision(half, half.double()) as (single, double):
+    ...     single.dtype, double.dtype
+    (torch.float32, torch.float64)
+    """
+    with torch.autocast(inputs[0].device.type, enabled=False):
+        yield tuple(x.to(torch.promote_types(x.dtype, torch.float32)) for x in inputs)
 
 
 def two_views(views: Sequence[Batch], *, method: str) -> tuple[Batch, Batch]:

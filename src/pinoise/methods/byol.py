@@ -2,6 +2,9 @@
 
 Gradient reaches π-noise through the online branch alone: the target network runs without gradient. Each view is once
 online and once target, so noise in either view learns.
+
+Both views pass each network as one batch, as ``Method.encode`` does it, where the original passes one after the other
+and batch normalisation has the statistics of each view alone.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinoise.methods.base import Method, by_shape, two_views
+from pinoise.methods.base import Method, by_shape, full_precision, two_views
 from pinoise.methods.checks import check_momentum, check_predictor
 from pinoise.methods.momentum import Momentum, cosine_momentum
 from pinoise.views import Batch
@@ -31,7 +34,8 @@ def byol_loss(prediction: Tensor, target: Tensor) -> Tensor:
     >>> byol_loss(torch.eye(2), torch.tensor([[2.0, 0.0], [1.0, 0.0]]))
     tensor([0., 2.])
     """
-    return 2 - 2 * F.cosine_similarity(prediction, target, dim=1)
+    with full_precision(prediction, target) as (prediction, target):
+        return 2 - 2 * F.cosine_similarity(prediction, target, dim=1)
 
 
 class BYOL(Method):

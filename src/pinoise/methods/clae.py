@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from pinoise.methods.base import two_views
 from pinoise.methods.simclr import SimCLR, nt_xent
+from pinoise.networks.blocks import frozen_statistics
 from pinoise.views import Batch
 
 
@@ -73,7 +74,8 @@ class CLAE(SimCLR):
 
     def _adversarial_step(self, first: Tensor, second: Tensor) -> Tensor:
         """Return how the first view must move to raise its loss the most, without gradient."""
-        with torch.enable_grad():  # also where the loss is only measured, under no_grad
+        # Gradient also where the loss is only measured; batch normalisation is to count the samples of a step once.
+        with torch.enable_grad(), frozen_statistics(self):
             x = first.clone().requires_grad_()
             z = self.head(self.encoder(torch.cat([x, second])))
             loss = nt_xent(*z.chunk(2), temperature=self.temperature).sum()

@@ -1,7 +1,11 @@
 """DINO (Caron et al., 2021, arXiv:2104.14294): a student matches its teacher's distribution over prototypes.
 
 Gradient reaches π-noise through the student branch alone: the teacher runs without gradient. The student sees every
-view, so noise in any of them learns.
+view, so noise in any of them learns; the local crops that ``Pairing`` draws have none, only its two global views do.
+
+Where it departs from the paper: the teacher's temperature is constant, without a warm-up; the last layer of the head
+learns from the first step on, where the paper keeps it as it is for an epoch; ``embed`` is the student's encoder, where
+the paper's results are the teacher's.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.errors import UserError
-from pinoise.methods.base import Method, by_shape
+from pinoise.methods.base import Method, by_shape, full_precision
 from pinoise.methods.checks import check_momentum, check_positive, width
 from pinoise.methods.momentum import Momentum, cosine_momentum
 from pinoise.methods.processes import gather
@@ -44,11 +48,12 @@ def dino_loss(
     >>> dino_loss(student, teacher, torch.zeros(4))  # log 4, whatever the teacher says
     tensor([1.3863])
     """
-    log_student = (student / temperature).log_softmax(dim=-1)
-    wanted = ((teacher - centre) / teacher_temperature).softmax(dim=-1)
-    cross_entropy = -torch.einsum("gmk,vmk->gvm", wanted, log_student)
-    pairs = 1 - torch.eye(len(teacher), len(student), dtype=student.dtype, device=student.device)
-    return (pairs[:, :, None] * cross_entropy).sum(dim=(0, 1)) / (len(teacher) * (len(student) - 1))
+    with full_precision(student, teacher, centre) as (student, teacher, centre):
+        log_student = (student / temperature).log_softmax(dim=-1)
+        wanted = ((teacher - centre) / teacher_temperature).softmax(dim=-1)
+        cross_entropy = -torch.einsum("gmk,vmk->gvm", wanted, log_student)
+        pairs = 1 - torch.eye(len(teacher), len(student), dtype=student.dtype, device=student.device)
+        return (pairs[:, :, None] * cross_entropy).sum(dim=(0, 1)) / (len(teacher) * (len(student) - 1))
 
 
 class DINO(Method):
@@ -98,7 +103,7 @@ class DINO(Method):
         student = self.head(torch.cat(self.encode(views))).unflatten(0, (len(views), -1))  # (views, m, prototypes)
         teacher = torch.stack(by_shape(self.teacher, [view.x for view in views[:_GLOBAL_VIEWS]]))
         if self.training:
-            self._teacher_mean = teacher.mean(dim=(0, 1))
+            self._teacher_mean = teacher.mean(dim=(0, 1), dtype=self.centre.dtype)
         return dino_loss(
             student,
             teacher,
@@ -118,5 +123,5 @@ class DINO(Method):
         if self._teacher_mean is None:
             return
         mean = gather(self._teacher_mean[None]).mean(dim=0)
-        self.centre.lerp_(mean.to(self.centre.dtype), 1 - self.centre_momentum)
+        self.centre.lerp_(mean, 1 - self.centre_momentum)
         self._teacher_mean = None

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 from pinoise.errors import UserError
 from pinoise.methods.base import Method, two_views
 from pinoise.methods.checks import check_momentum, check_positive, check_size, width
+from pinoise.methods.negatives import info_nce
 from pinoise.methods.processes import gather
 from pinoise.views import Batch
 
@@ -29,7 +30,7 @@ def memory_bank_loss(
 
     Args:
         anchor: f(x), shape (m, dim); normalised here.
-        positive: f(x₊), unit vectors, shape (m, dim).
+        positive: f(x₊), shape (m, dim); normalised here.
         negatives: v, unit vectors that all samples share, shape (n, dim).
         excluded: which of them are not a sample's negatives, shape (m, n); none if None.
         temperature: τ.
@@ -41,13 +42,7 @@ def memory_bank_loss(
     >>> memory_bank_loss(torch.eye(2), torch.eye(2), torch.eye(2), excluded=own, temperature=1.0)  # log(1 + 1/e)
     tensor([0.3133, 0.3133])
     """
-    anchor = F.normalize(anchor, dim=1)
-    near = (anchor * positive).sum(dim=1, keepdim=True)  # (m, 1)
-    far = anchor @ negatives.T  # (m, n)
-    if excluded is not None:
-        far = far.masked_fill(excluded, -torch.inf)
-    logits = torch.cat([near, far], dim=1) / temperature  # (m, 1 + n)
-    return F.cross_entropy(logits, logits.new_zeros(len(logits), dtype=torch.int64), reduction="none")
+    return info_nce(anchor, positive, negatives, excluded=excluded, temperature=temperature)
 
 
 class MemoryBank(Method):
@@ -86,19 +81,20 @@ class MemoryBank(Method):
         size = check_size("rows", rows, least=2)
         self.register_buffer("bank", F.normalize(torch.randn(size, width("head", head)), dim=1))
         self._seen: tuple[Tensor, Tensor] | None = None  # rows (m,) and their new f (m, dim)
+        self._checked = False
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return the loss of every sample, shape (m,)."""
         first, second = two_views(views, method="memorybank")
         rows, m = first.rows, len(first.x)
-        self._check(rows)
-        z = F.normalize(self.head(torch.cat(self.encode((first, second)))), dim=1)  # (2m, dim)
+        own = self._entries(rows)  # (m, dim)
+        z = self.head(torch.cat(self.encode((first, second)))).to(self.bank.dtype)  # (2m, dim)
         if self.training:
-            self._seen = rows, z.detach().view(2, m, -1).mean(dim=0)
+            self._seen = rows, F.normalize(z.detach(), dim=1).view(2, m, -1).mean(dim=0)
         drawn = self._draw()  # (n,)
         losses = memory_bank_loss(
             z,
-            self.bank[rows].repeat(2, 1),
+            own.repeat(2, 1),
             self.bank[drawn],
             excluded=(drawn == rows[:, None]).repeat(2, 1),
             temperature=self.temperature,
@@ -115,7 +111,7 @@ class MemoryBank(Method):
         if self._seen is None:
             return
         rows, projections = (gather(part) for part in self._seen)
-        moved = self.bank[rows].lerp(projections.to(self.bank.dtype), 1 - self.momentum)
+        moved = self.bank[rows].lerp(projections, 1 - self.momentum)
         self.bank[rows] = F.normalize(moved, dim=1)
         self._seen = None
 
@@ -124,10 +120,19 @@ class MemoryBank(Method):
             return torch.arange(len(self.bank), device=self.bank.device)
         return torch.randint(len(self.bank), (self.negatives,), device=self.bank.device)
 
-    def _check(self, rows: Tensor) -> None:
-        # Elsewhere than on the CPU a look at the numbers would make the host wait in every step.
-        if rows.device.type == "cpu" and (int(rows.max()) >= len(self.bank) or int(rows.min()) < 0):
-            raise UserError(
-                f"the bank of method 'memorybank' has rows 0 to {len(self.bank) - 1} and a batch holds "
-                f"{int(rows.min())} to {int(rows.max())}: give the number of training rows as 'rows'."
-            )
+    def _entries(self, rows: Tensor) -> Tensor:
+        # To look at the numbers makes the host wait and breaks a compiled graph, so only the first batch is looked at.
+        if not (self._checked or torch.compiler.is_compiling()):
+            if int(rows.min()) < 0 or int(rows.max()) >= len(self.bank):
+                raise self._unknown_rows(rows)
+            self._checked = True
+        try:
+            return self.bank[rows]
+        except IndexError:  # which a CPU raises at no cost in any batch
+            raise self._unknown_rows(rows) from None
+
+    def _unknown_rows(self, rows: Tensor) -> UserError:
+        return UserError(
+            f"the bank of method 'memorybank' has rows 0 to {len(self.bank) - 1} and a batch holds "
+            f"{int(rows.min())} to {int(rows.max())}: give the number of training rows as 'rows'."
+        )

@@ -2,6 +2,13 @@
 
 Gradient reaches π-noise through the query branch alone: keys are made by the momentum network without gradient. Each
 view is once query and once key, so noise in either view learns.
+
+Batch normalisation, in an encoder of images or in a head, works otherwise than in the original. Both views pass each
+network as one batch, as ``Method.encode`` does it, where the original has one pass, and its statistics, for the queries
+of one view and one for the keys of the other. And the keys are not shuffled between processes. Shuffling guards against
+a leak: a query and its key are normalised over the same samples, the keys of the queue over those of other steps, so
+what a batch's statistics leave in the vectors tells the key from its negatives without a look at the sample. Nothing
+here takes its place. An encoder and a head without batch normalisation have no such leak.
 """
 
 from __future__ import annotations
@@ -17,17 +24,21 @@ from pinoise.errors import UserError
 from pinoise.methods.base import Method, by_shape, two_views
 from pinoise.methods.checks import check_momentum, check_positive, check_size, width
 from pinoise.methods.momentum import Momentum
+from pinoise.methods.negatives import info_nce
 from pinoise.methods.processes import gather, world_size
 from pinoise.views import Batch
 
 
-def moco_loss(query: Tensor, key: Tensor, queue: Tensor, *, temperature: float = 0.2) -> Tensor:
+def moco_loss(
+    query: Tensor, key: Tensor, queue: Tensor, *, excluded: Tensor | None = None, temperature: float = 0.2
+) -> Tensor:
     """−log of exp(q·k₊/τ) / (exp(q·k₊/τ) + Σ exp(q·k/τ)) with k from the queue; q and k₊ are normalised here.
 
     Args:
         query: projections of one view, shape (m, dim).
         key: the momentum network's projections of the other view, shape (m, dim).
         queue: unit vectors, shape (K, dim).
+        excluded: which of them are not a sample's negatives, shape (m, K); none if None.
         temperature: τ.
 
     Returns:
@@ -36,16 +47,15 @@ def moco_loss(query: Tensor, key: Tensor, queue: Tensor, *, temperature: float =
     >>> moco_loss(torch.eye(2), torch.eye(2), torch.tensor([[1.0, 0.0]]), temperature=1.0)
     tensor([0.6931, 0.3133])
     """
-    query, key = F.normalize(query, dim=1), F.normalize(key, dim=1)
-    positive = (query * key).sum(dim=1, keepdim=True)  # (m, 1)
-    logits = torch.cat([positive, query @ queue.T], dim=1) / temperature  # (m, 1 + K)
-    return F.cross_entropy(logits, logits.new_zeros(len(logits), dtype=torch.int64), reduction="none")
+    return info_nce(query, key, queue, excluded=excluded, temperature=temperature)
 
 
 class MoCo(Method):
     """Every view's query against the other view's key and a queue of keys from past steps, averaged over both views.
 
-    A forward pass in train mode remembers its keys; ``after_step`` enqueues those of the last pass, of all processes.
+    A forward pass in train mode remembers its keys; ``after_step`` enqueues those of the last pass, of all processes,
+    with the numbers of their rows: a queue longer than an epoch has keys of a sample itself, and these are not its
+    negatives.
 
     Args:
         encoder: f_θ.
@@ -56,6 +66,7 @@ class MoCo(Method):
     """
 
     queue: Tensor
+    queue_rows: Tensor
     position: Tensor
 
     def __init__(
@@ -74,8 +85,9 @@ class MoCo(Method):
         self.key_network = Momentum(encoder, head)
         size = check_size("queue", queue)
         self.register_buffer("queue", F.normalize(torch.randn(size, width("head", head)), dim=1))
+        self.register_buffer("queue_rows", torch.full((size,), -1))  # the sample of every key, −1 for the random ones
         self.register_buffer("position", torch.zeros((), dtype=torch.int64))  # where the oldest key is
-        self._keys: Tensor | None = None
+        self._arrived: tuple[Tensor, Tensor] | None = None  # keys (2m, dim) and their rows (2m,)
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return the loss of every sample, shape (m,)."""
@@ -84,31 +96,37 @@ class MoCo(Method):
         query = self.head(torch.cat(self.encode((first, second))))  # (2m, dim)
         key = torch.cat(by_shape(self.key_network, (first.x, second.x)))  # (2m, dim)
         if self.training:
-            self._remember(key)
-        losses = moco_loss(query, key.roll(m, dims=0), self.queue, temperature=self.temperature)  # (2m,)
+            self._remember(key, first.rows.repeat(2))
+        losses = moco_loss(
+            query,
+            key.roll(m, dims=0),
+            self.queue,
+            excluded=(self.queue_rows == first.rows[:, None]).repeat(2, 1),
+            temperature=self.temperature,
+        )  # (2m,)
         return losses.view(2, m).mean(dim=0)
 
     def guessing_loss(self, batch_size: int) -> float | None:
-        """log(K + 1): the key is as likely as any of the queue."""
+        """log(K + 1): the key is as likely as any of the queue. A sample's own keys in it are masked and reduce it."""
         return math.log(len(self.queue) + 1)
 
     @torch.no_grad()
     def after_step(self, step: int, steps: int) -> None:
         """Move the key network towards the encoder, then put the keys of this step in the place of the oldest."""
         self.key_network.follow(self.encoder, self.head, momentum=self.momentum)
-        if self._keys is None:
+        if self._arrived is None:
             return
-        keys = gather(self._keys).to(self.queue.dtype)
+        keys, rows = (gather(part) for part in self._arrived)
         places = (self.position + torch.arange(len(keys), device=keys.device)) % len(self.queue)
-        self.queue[places] = keys
+        self.queue[places], self.queue_rows[places] = keys, rows
         self.position.add_(len(keys)).remainder_(len(self.queue))
-        self._keys = None
+        self._arrived = None
 
-    def _remember(self, key: Tensor) -> None:
+    def _remember(self, key: Tensor, rows: Tensor) -> None:
         arriving = len(key) * world_size()
         if arriving > len(self.queue):
             raise UserError(
                 f"the queue of method 'moco' holds {len(self.queue)} keys and every step brings {arriving}, "
                 "two for each sample: make the queue longer or the batch smaller."
             )
-        self._keys = F.normalize(key, dim=1)
+        self._arrived = F.normalize(key.to(self.queue.dtype), dim=1), rows

@@ -24,6 +24,9 @@ def cosine_momentum(step: int, steps: int, base: float) -> float:
 def ema_update(target: nn.Module, source: nn.Module, momentum: float) -> None:
     """target ← momentum · target + (1 − momentum) · source for every parameter; buffers are copied.
 
+    Not so the statistics of batch normalisation: the source's are those of other weights. The target collects its own
+    in its passes in train mode.
+
     >>> target, source = nn.Linear(1, 1), nn.Linear(1, 1)
     >>> _ = nn.init.zeros_(target.weight), nn.init.ones_(source.weight)
     >>> ema_update(target, source, 0.75)
@@ -33,14 +36,17 @@ def ema_update(target: nn.Module, source: nn.Module, momentum: float) -> None:
     followers = list(target.parameters())
     if followers:
         get_ema_multi_avg_fn(momentum)(followers, list(source.parameters()), 0)
-    for follower, buffer in zip(target.buffers(), source.buffers(), strict=True):
-        follower.copy_(buffer)
+    for follower, followed in zip(target.modules(), source.modules(), strict=True):
+        if not isinstance(follower, nn.modules.batchnorm._BatchNorm):
+            for copied, buffer in zip(follower.buffers(recurse=False), followed.buffers(recurse=False), strict=True):
+                copied.copy_(buffer)
 
 
 class Momentum(nn.Module):
     """A copy of networks run one after the other, which no gradient and no optimiser reaches.
 
-    While training it runs in train mode as its source does, so that batch normalisation uses the batch's statistics.
+    While training it runs in train mode as its source does, so that batch normalisation uses the batch's statistics,
+    and remembers them for evaluation.
 
     Args:
         networks: what is copied.

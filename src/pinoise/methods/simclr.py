@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinoise.methods.base import Method, two_views
+from pinoise.methods.base import Method, full_precision, two_views
 from pinoise.methods.checks import check_positive
 from pinoise.views import Batch
 
@@ -31,11 +31,12 @@ def nt_xent(first: Tensor, second: Tensor, *, temperature: float = 0.5) -> Tenso
     tensor([0.5514, 0.5514])
     """
     m = len(first)
-    z = F.normalize(torch.cat([first, second]), dim=1) / temperature**0.5  # (2m, dim)
-    similarity = (z @ z.T).fill_diagonal_(-torch.inf)  # (2m, 2m): a view is not compared with itself
-    partner = torch.arange(2 * m, device=z.device).roll(m)  # view i of `first` has view i of `second`
-    losses = F.cross_entropy(similarity, partner, reduction="none")  # (2m,)
-    return (losses[:m] + losses[m:]) / 2
+    with full_precision(first, second) as (first, second):
+        z = F.normalize(torch.cat([first, second]), dim=1) / temperature**0.5  # (2m, dim)
+        similarity = (z @ z.T).fill_diagonal_(-torch.inf)  # (2m, 2m): a view is not compared with itself
+        partner = torch.arange(2 * m, device=z.device).roll(m)  # view i of `first` has view i of `second`
+        losses = F.cross_entropy(similarity, partner, reduction="none")  # (2m,)
+        return (losses[:m] + losses[m:]) / 2
 
 
 class SimCLR(Method):

@@ -2,6 +2,9 @@
 
 Gradient reaches π-noise through the branch with the predictor alone: the other branch is the same network behind a
 stop-gradient. Each view is once in either, so noise in either view learns.
+
+Both views pass encoder, head and predictor as one batch, as ``Method.encode`` does it, where the original passes one
+after the other and batch normalisation has the statistics of each view alone.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinoise.methods.base import Method, two_views
+from pinoise.methods.base import Method, full_precision, two_views
 from pinoise.methods.checks import check_predictor
 from pinoise.views import Batch
 
@@ -30,7 +33,8 @@ def negative_cosine(prediction: Tensor, projection: Tensor) -> Tensor:
     >>> negative_cosine(torch.eye(2), torch.tensor([[2.0, 0.0], [0.0, -1.0]]))
     tensor([-1.,  1.])
     """
-    return -F.cosine_similarity(prediction, projection, dim=1)
+    with full_precision(prediction, projection) as (prediction, projection):
+        return -F.cosine_similarity(prediction, projection, dim=1)
 
 
 class SimSiam(Method):

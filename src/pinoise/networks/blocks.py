@@ -80,6 +80,28 @@ def without_trace(network: nn.Module, x: Tensor) -> Iterator[None]:
         torch.clear_autocast_cache()
 
 
+@contextmanager
+def frozen_statistics(network: nn.Module) -> Iterator[None]:
+    """Let batch normalisation use the statistics of a batch, as its mode says, but remember nothing of them.
+
+    >>> norm = nn.BatchNorm1d(1)
+    >>> with frozen_statistics(norm):
+    ...     norm(torch.tensor([[1.0], [3.0]])).round().flatten().tolist()
+    [-1.0, 1.0]
+    >>> norm.running_mean, norm.num_batches_tracked
+    (tensor([0.]), tensor(0))
+    """
+    norms = [part for part in network.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
+    tracking = [norm for norm in norms if norm.track_running_stats]
+    for norm in tracking:
+        norm.track_running_stats = False
+    try:
+        yield
+    finally:
+        for norm in tracking:
+            norm.track_running_stats = True
+
+
 @torch.no_grad()
 def settle_statistics(network: nn.Module, batches: Iterable[Tensor]) -> None:
     """Give batch normalisation the statistics of samples, as an encoder that was never trained has none of its own.
@@ -100,9 +122,11 @@ def settle_statistics(network: nn.Module, batches: Iterable[Tensor]) -> None:
         norm.reset_running_stats()
         norm.momentum = None  # the plain mean over all batches
     network.train()
-    for batch in batches:
-        network(batch)
-    for norm, momentum in zip(norms, kept, strict=True):
-        norm.momentum = momentum
-    for part, training in before:
-        part.training = training
+    try:
+        for batch in batches:
+            network(batch)
+    finally:
+        for norm, momentum in zip(norms, kept, strict=True):
+            norm.momentum = momentum
+        for part, training in before:
+            part.training = training

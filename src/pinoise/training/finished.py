@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 from pinoise.data.dataset import Dataset, Samples
-from pinoise.data.layout import undo_image_layout
+from pinoise.data.images.options import Color
+from pinoise.data.layout import AS_IS, undo_image_layout
 from pinoise.data.preparation import Preparation, TablePreparation, preparation_from_json
 from pinoise.data.readers import read_file, read_prepared
 from pinoise.data.rows import Rows, make_rows
@@ -68,6 +69,10 @@ class FinishedRun:
             progress: whether a download shows a bar.
         """
         if is_name(source) or self.preparation is None:
+            if not is_name(source) and Path(source).is_dir() and self.standardizer.layout != AS_IS:
+                channels, height, width = self.standardizer.shape  # a set of the catalogue is as it comes
+                color: Color = "gray" if channels == 1 else "rgb"
+                return open_source(source, size=(height, width), color=color, progress=progress)[0]
             return open_source(source, label=label, progress=progress)[0]
         data = read_prepared(source, self.preparation, labelled=labelled)
         if label is None or not labelled or label == getattr(self.preparation, "label", None):

@@ -117,6 +117,8 @@ def _sentence(error: ValidationError, names: Mapping[str, str] | None) -> str:
             if near:
                 return f"unknown setting {name!r}: did you mean {'.'.join([*parents, near[0]])!r}?"
             return f"unknown setting {name!r}: allowed there are {', '.join(allowed)}."
+        case "missing":
+            return f"setting {name!r} is missing: {path[0]} {found.get('name')!r} needs it."
         case "union_tag_invalid":
             return _unknown_name(name, first["ctx"]["tag"], _words(first["ctx"]["expected_tags"]))
         case "literal_error":

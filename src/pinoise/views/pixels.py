@@ -77,7 +77,7 @@ def shift_hue(x: Tensor, turns: Tensor) -> Tensor:
     is_green = not_red - is_blue
     rise = (1 - not_red) * (green - blue) + is_green * (blue - red) + is_blue * (red - green)
     sixths = rise / spread.clamp_min(torch.finfo(x.dtype).tiny) + 2 * is_green + 4 * is_blue + 6 * turns[:, None, None]
-    start = torch.tensor([11, 9, 7], device=x.device, dtype=x.dtype)[:, None, None]  # 5, 3, 1, and a turn to stay > 0
+    start = 11 - 2 * torch.arange(3, device=x.device, dtype=x.dtype)[:, None, None]  # 5, 3, 1, and a turn to stay > 0
     place = 6 * ((sixths[:, None] + start) / 6).frac()
     return high[:, None] - spread[:, None] * (2 - (place - 2).abs()).clamp(0, 1)
 

@@ -8,7 +8,6 @@ the background. The model is kornia's, which has the tensors of the published ch
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,7 +17,6 @@ import numpy.typing as npt
 import safetensors.torch
 import torch
 import torch.nn.functional as F
-from safetensors import SafetensorError
 from torch import Tensor
 
 from pinoise.errors import UserError, unknown_choice
@@ -212,7 +210,7 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
         tensors = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist: give the file of SAM's weights.") from None
-    except (OSError, RuntimeError, ValueError, EOFError, LookupError, SafetensorError, pickle.UnpicklingError):
+    except Exception:  # whatever the bytes of a file that holds something else make the reader stumble over
         raise UserError(f"{path} is damaged or no file of weights: get SAM's checkpoint (.pth, .pt) again.") from None
     if not (isinstance(tensors, dict) and tensors and all(isinstance(value, Tensor) for value in tensors.values())):
         raise UserError(f"{path} holds no tensors by name: give SAM's checkpoint as it was published.")

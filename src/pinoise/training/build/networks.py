@@ -21,18 +21,20 @@ from pinoise.training.settings import (
     Settings,
     ViTSettings,
     embedding_of,
+    image_part,
     scaling_of,
 )
 
 
 def build_standardizer(settings: Settings, x: Samples) -> Standardizer:
-    """Learn the units of samples; those for an image network must be images."""
+    """Learn the units of samples, which must be images where some part of the configuration is for them."""
     scaling = scaling_of(settings)
     if scaling == "channels":
         try:
             image_layout(tuple(x.shape[1:]))
         except UserError as error:
-            raise UserError(f"encoder {settings.encoder.name!r} is to see images, but {error}") from None
+            part = image_part(settings) or "data.scaling 'channels'"
+            raise UserError(f"{part} is for images, but {error}") from None
     return Standardizer.fit(x, scaling=scaling)
 
 
@@ -92,12 +94,14 @@ def _made_by(factory: str, shape: tuple[int, ...]) -> nn.Module:
 def make_module(factory: str, *arguments: object, setting: str) -> nn.Module:
     """Call a function of the user's, named ``package.module:function``, that makes a module."""
     module_name, colon, function = factory.partition(":")
-    if not colon:
+    if not module_name or not colon:
         raise UserError(f"{setting} is {factory!r}: write package.module:function.")
     try:
         make = getattr(importlib.import_module(module_name), function)
     except (ImportError, AttributeError) as error:
         raise UserError(f"{setting} {factory!r} cannot be found ({error}): write package.module:function.") from None
+    if not callable(make):
+        raise UserError(f"{setting} {factory!r} is a {type(make).__name__}: name a function that makes a torch module.")
     made = make(*arguments)
     if not isinstance(made, nn.Module):
         raise UserError(f"{setting} {factory!r} returned {type(made).__name__}: it must return a torch module.")

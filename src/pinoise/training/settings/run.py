@@ -134,14 +134,24 @@ def takes_images(settings: Settings) -> bool:
     >>> takes_images(Settings()), takes_images(Settings.model_validate({"encoder": "resnet18"}))
     (False, True)
     """
-    encoder = settings.encoder
-    return (
-        isinstance(encoder, IMAGE_ENCODERS)
-        or (isinstance(encoder, ModuleSettings) and encoder.images)
-        or settings.noise.generator in IMAGE_GENERATORS
-        or any(isinstance(view, IMAGE_VIEWS) for view in (settings.views.noise, *settings.views.augmentations))
-        or settings.views.local_crops > 0
-    )
+    return image_part(settings) is not None
+
+
+def image_part(settings: Settings) -> str | None:
+    """Name a part of the configuration that is made for images, None if all of it takes vectors too.
+
+    >>> image_part(Settings.model_validate({"noise": {"generator": "unet"}}))
+    "noise.generator 'unet'"
+    """
+    encoder, views = settings.encoder, settings.views
+    if isinstance(encoder, IMAGE_ENCODERS) or (isinstance(encoder, ModuleSettings) and encoder.images):
+        return f"encoder {encoder.name!r}"
+    if settings.noise.generator in IMAGE_GENERATORS:
+        return f"noise.generator {settings.noise.generator!r}"
+    for view in (views.noise, *views.augmentations):
+        if isinstance(view, IMAGE_VIEWS):
+            return f"the view {view.name!r}"
+    return "views.local_crops" if views.local_crops else None
 
 
 def scaling_of(settings: Settings) -> Scaling:
