@@ -3,6 +3,8 @@ from __future__ import annotations
 import copy
 import math
 import re
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from typing import get_args
 
@@ -280,3 +282,15 @@ def test_choices_that_do_not_exist_are_named_with_those_that_do() -> None:
         ResNet((3, 8, 8), depth=18, stem="imagnet")  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"width of a ResNet18 is 0: it must be at least 1"):
         ResNet((3, 8, 8), depth=18, width=0)
+
+
+def test_narrow_networks_on_larger_images_do_not_write_where_they_must_not() -> None:
+    # A fault of the library below kills the process, now or later, so it has one of its own.
+    program = (
+        "import torch; from pinoise.networks import ResNet; torch.set_num_threads(1); "
+        "network = ResNet((3, 64, 64), depth=18, width=4).to(memory_format=torch.channels_last); "
+        "network(torch.randn(256, 3, 64, 64)).sum().backward(); "
+        "print(all(bool(weight.grad.isfinite().all()) for weight in network.parameters()))"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr

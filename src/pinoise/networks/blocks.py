@@ -76,7 +76,7 @@ def without_trace(network: nn.Module, x: Tensor) -> Iterator[None]:
     """
     with torch.no_grad(), evaluating(network):
         yield
-    if torch.is_autocast_enabled(x.device.type):
+    if torch.amp.is_autocast_available(x.device.type) and torch.is_autocast_enabled(x.device.type):
         torch.clear_autocast_cache()
 
 
