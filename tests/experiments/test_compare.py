@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
 import sys
 from itertools import islice
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -30,6 +32,9 @@ from pinoise.experiments import (
     plan,
     summarise,
 )
+from pinoise.experiments.cache import cell_key
+from pinoise.networks import ResNet
+from pinoise.training.parse import parse_settings
 from pinoise.training.settings import Settings, SimCLSettings
 
 SMALL: dict[str, Any] = {
@@ -217,6 +222,79 @@ def test_a_cell_is_another_once_anything_that_it_depends_on_is(
     assert fitted(changed(few, y=few.train.y[::-1].copy()), {})
     assert fitted(dataclasses.replace(few, name="numbers"), {})
     assert not fitted(few, {})
+
+
+@pytest.fixture
+def images() -> Dataset:
+    x = np.random.default_rng(0).integers(0, 256, (24, 8, 8, 3), dtype=np.uint8)
+    return Dataset("images", Part(x[:16], np.arange(16) % 2), Part(x[16:], np.arange(8) % 2))
+
+
+@pytest.mark.parametrize("setting", ["masks", "weights"])
+def test_a_cell_is_another_once_a_file_that_settings_name_has_another_content(
+    images: Dataset, setting: str, fits: list[Settings], tmp_path: Path
+) -> None:
+    pytest.importorskip("kornia")
+    encoder: dict[str, Any] = {"name": "resnet18", "width": 4}
+
+    def write(path: Path, seed: int) -> Path:
+        if setting == "masks":
+            np.save(path, np.random.default_rng(seed).random((16, 8, 8)) < 0.5)
+        else:
+            torch.manual_seed(seed)
+            torch.save(ResNet((3, 8, 8), depth=18, width=4).state_dict(), path)
+        return path
+
+    def fitted(path: Path) -> bool:
+        before = len(fits)
+        given = encoder if setting == "masks" else {**encoder, "weights": path}
+        background = {"name": "background", "masks": path}
+        views = {"noise": "none", "augmentations": [background]} if setting == "masks" else {}
+        settings = {**SMALL, "encoder": given, "views": views, "training": {**SMALL["training"], "batch_size": 16}}
+        list(compare([images], {("aug", 0): parse_settings(settings)}, cache=CellCache(tmp_path / "cells")))
+        return len(fits) > before
+
+    file = write(tmp_path / "first.npy", 0)
+    assert fitted(file)
+    assert not fitted(file)
+    assert not fitted(Path(shutil.copy(file, tmp_path / "same.npy")))
+    write(file, 1)
+    assert fitted(file)
+    assert not fitted(file)
+
+
+def test_where_decoded_images_are_kept_makes_no_other_cell(few: Dataset, fits: list[Settings], tmp_path: Path) -> None:
+    for folder in (None, tmp_path / "here", tmp_path / "there"):
+        plans = plan(["fixed"], [0], settings={**SMALL, "data": {"cache": folder}})
+        list(compare([few], plans, cache=CellCache(tmp_path / "cells")))
+    assert len(fits) == 1
+
+
+@pytest.mark.parametrize("part", ["encoder", "noise"])
+def test_cells_of_a_users_own_module_are_not_kept(
+    few: Dataset, part: str, fits: list[Settings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "kept_nets.py").write_text(
+        "from torch import nn\n"
+        "def encoder(shape):\n    net = nn.Linear(shape[0], 4)\n    return net\n"
+        "def generator(shape, outputs):\n"
+        "    return nn.Sequential(nn.Linear(shape[0], outputs * shape[0]), nn.Unflatten(1, (outputs, *shape)))\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    own: dict[str, Any] = {"encoder": {"name": "module", "factory": "kept_nets:encoder"}}
+    if part == "noise":
+        own = {"noise": {"generator": "module", "factory": "kept_nets:generator"}}
+    for _ in range(2):
+        list(compare([few], plan(["raw", "pinda-paper"], [0], settings={**SMALL, **own}), cache=CellCache(tmp_path)))
+    assert len(fits) == 2
+    assert [json.loads(file.read_text())["parts"]["method"] for file in tmp_path.glob("*.json")] == ["raw"]
+
+
+def test_the_key_of_a_cell_without_files_is_that_of_its_settings_as_json() -> None:
+    for method, settings in {key[0]: value for key, value in plan(list(RECIPES), [0], settings=SMALL).items()}.items():
+        plain = settings.model_dump(mode="json", exclude={"data": {"source", "label"}, "embedding": True})
+        expected = {"data": plain["data"]} if method == "raw" else plain
+        assert cell_key(MODULE._what_counts(method, settings)) == cell_key(expected)
 
 
 def test_raw_features_depend_on_no_setting_of_training(few: Dataset, tmp_path: Path) -> None:

@@ -78,11 +78,23 @@ def test_runs_on_the_same_table_are_compared_feature_by_feature(
 def test_runs_on_different_data_are_not_compared(
     table_run: FinishedRun, colour_run: FinishedRun, tmp_path: Path
 ) -> None:
-    with pytest.raises(
-        UserError, match=r"trained on .*table\.csv and .* on .*colour\.npz: only runs trained on the same"
-    ):
+    sentence = (
+        r"run was trained on 32 rows of 3 from .*table\.csv and .*run on 32 rows of 8 × 6 × 3 from .*colour\.npz: "
+        "only runs trained on the same rows"
+    )
+    with pytest.raises(UserError, match=sentence):
         write_report([table_run, colour_run], folder=tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_what_differs_between_runs_on_one_file_is_named(
+    train: Train, files: Path, table_run: FinishedRun, tmp_path: Path
+) -> None:
+    fewer = train(files / "table.csv", data={"label": "group", "rows": 20})
+    with pytest.raises(UserError, match=r"run was trained on 32 rows of 3 and [^ ]*run on 20 rows of 3: only runs"):
+        write_report([table_run, fewer], folder=tmp_path)
+    with pytest.raises(UserError, match=r"table\.csv had other values when [^ ]*run was trained than when [^ ]* was: "):
+        write_report([table_run, replace(table_run, fingerprint="another")], folder=tmp_path)
 
 
 def test_a_run_without_learned_noise_still_has_a_report(train: Train, files: Path) -> None:

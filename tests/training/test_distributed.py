@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from lightning_fabric import Fabric
 from sklearn.datasets import load_digits
 
 from pinoise.data.rows import Rows, make_rows
@@ -35,19 +36,29 @@ N_ROWS, BATCH, EPOCHS = 260, 32, 6
 BANK = 200  # fewer than the rows, so that neighbours are searched for in every batch
 PER_EPOCH = N_ROWS // 2 // BATCH
 NOISE_RATE = 0.03  # so that σ, and with it who is near to whom, moves in a few steps
+SAVED_AT = 13  # a step in the middle of an epoch
 REFRESH = 5  # steps between looks at the neighbours
 SMALL: dict[str, Any] = {
     "encoder": {"hidden": 32, "out_features": 16},
     "head": {"hidden": 16, "out_features": 8},
     "noise": {"hidden": 32},
 }
+# Those that remember more than weights: a queue, a bank, a centre, networks that follow, statistics of batches.
+WITH_MEMORY = ("moco", "memorybank", "byol", "dino")
+METHODS: dict[str, dict[str, Any]] = {
+    "simclr": {"name": "simclr"},
+    "moco": {"name": "moco", "queue": 150},  # no multiple of the 128 keys of a step
+    "memorybank": {"name": "memorybank", "negatives": 50},
+    "byol": {"name": "byol"},
+    "dino": {"name": "dino", "prototypes": 16},
+}
 FLAGS = ["--epochs", "20", "--batch-size", "64", "--device", "cpu"]
 FLAGS += [item for key in ("encoder.hidden=32", "noise.hidden=32") for item in ("--set", key)]
 
 
-def problem(*, bank: int = 4096) -> tuple[Settings, ContrastiveModel, Rows]:
+def problem(*, bank: int = 4096, method: str = "simclr") -> tuple[Settings, ContrastiveModel, Rows]:
     training = {"epochs": EPOCHS, "batch_size": BATCH, "device": "cpu", "noise_learning_rate": NOISE_RATE}
-    settings = parse_settings({**SMALL, "training": training})
+    settings = parse_settings({**SMALL, "method": METHODS[method], "training": training})
     x = load_digits().data[:N_ROWS]
     standardizer = Standardizer.fit(x)
     rows = make_rows(x, standardizer)
@@ -155,6 +166,22 @@ def test_a_stop_that_one_process_wants_stops_both_and_resumes_to_the_bit_identic
         np.testing.assert_equal(result["resumed"]["history"], result["whole"]["history"])
 
 
+@pytest.mark.parametrize("method", WITH_MEMORY)
+def test_what_a_method_remembers_is_the_same_in_both_and_after_a_resume(
+    results: list[dict[str, Any]], method: str
+) -> None:
+    whole, resumed = results[0][method]
+    other, _ = results[1][method]
+    began = problem(method=method)[1].state_dict()
+    remembered = {"moco": "queue", "memorybank": "bank", "byol": "head.1.running_mean", "dino": "centre"}
+    name = f"method.{remembered[method]}"
+    assert not torch.equal(whole["weights"][name], began[name])
+    for name, tensor in whole["weights"].items():
+        assert torch.equal(tensor, other["weights"][name]), name
+        assert torch.equal(tensor, resumed["weights"][name]), name
+    np.testing.assert_equal(resumed["history"], whole["history"])
+
+
 def test_a_loss_that_breaks_in_one_process_stops_both_at_the_same_step(results: list[dict[str, Any]]) -> None:
     assert f"by step {PER_EPOCH}" in results[0]["diverged"]
     assert results[0]["diverged"] == results[1]["diverged"]
@@ -250,6 +277,9 @@ def worker(folder: Path) -> None:
     history = train(model, rows, settings.training, fabric=fabric, reporter=Quiet(), resume_from=folder / "last.ckpt")
     result["resumed"] = ended(model, history)
 
+    for method in WITH_MEMORY:
+        result[method] = whole_and_resumed(method, folder / method, fabric)
+
     _, model, _ = problem()
     everything = rows[torch.arange(N_ROWS)]
     if rank == 1:  # its last batch of the first epoch breaks, which the other process cannot see before the next
@@ -266,6 +296,18 @@ def worker(folder: Path) -> None:
     result["flags"] = [any_process(fabric, flag) for flag in (False, rank == 1, True)]
     result["means"] = mean_over_processes(fabric, torch.tensor([rank + 1.0, 20.0]))
     torch.save(result, folder / f"{rank}.pt")
+
+
+def whole_and_resumed(method: str, folder: Path, fabric: Fabric) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What a training ended with, and what it ended with from its checkpoint in the middle."""
+    settings, model, rows = problem(method=method)
+    training = settings.training.model_copy(update={"checkpoint_every": SAVED_AT, "information_draws": 0})
+    on_first(fabric, folder.mkdir)
+    history = train(model, rows, training, fabric=fabric, reporter=Quiet(), checkpoints=folder)
+    _, again, _ = problem(method=method)
+    middle = folder / "previous.ckpt"
+    rest = train(again, rows, training, fabric=fabric, reporter=Quiet(), resume_from=middle)
+    return ended(model, history), ended(again, rest)
 
 
 def ended(model: ContrastiveModel, history: list[Record]) -> dict[str, Any]:

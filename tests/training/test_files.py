@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +40,17 @@ def test_a_standardiser_goes_through_a_file_unchanged(tmp_path: Path, scaling: A
     np.testing.assert_array_equal(after.apply(x), before.apply(x))
     norms = after.norms(x)
     np.testing.assert_array_equal(after.undo(before.apply(x), norms), before.undo(before.apply(x), norms))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="rights are POSIX's")
+@pytest.mark.parametrize(("mask", "rights"), [(0o022, 0o644), (0o077, 0o600)])
+def test_tensors_have_the_rights_of_any_new_file(mask: int, rights: int, tmp_path: Path) -> None:
+    before = os.umask(mask)
+    try:
+        write_tensors(tmp_path / "t.safetensors", {"a": torch.ones(2)})
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "t.safetensors").stat().st_mode) == rights
 
 
 def test_the_standardiser_of_sparse_rows_is_kept_too(tmp_path: Path) -> None:

@@ -44,8 +44,8 @@ class Trained:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]) -> None:
         models: list[ContrastiveModel] = []
 
-        def remember(*arguments: Any) -> ContrastiveModel:
-            models.append(seeded_model(*arguments))
+        def remember(*arguments: Any, **options: Any) -> ContrastiveModel:
+            models.append(seeded_model(*arguments, **options))
             return models[-1]
 
         monkeypatch.setattr(run_module, "seeded_model", remember)

@@ -18,7 +18,7 @@ def embed(
     part: Annotated[str, typer.Option(help="train or test, for data that has both; .npz takes both.")] = "train",
     json: JsonOption = False,
 ) -> None:
-    """Embed data with a finished run, row by row in the order of the data.
+    """Embed data with a finished run, row by row in the order of the data; rows of a folder of images are named.
 
     Example: `pinoise embed runs/digits --data digits --out digits.npz`
     """
@@ -39,12 +39,12 @@ def embed(
     wanted = parts if out.suffix.lower() == ".npz" else {part: parts[part]}
     if wanted.get(part) is None:
         raise UserError(f"{data} has no {part} part: use --part train.")
+    present = {name: rows for name, rows in wanted.items() if rows is not None}
     embeddings = {
-        name: embed_rows(finished.embedding, finished.rows(rows.x, where=data))
-        for name, rows in wanted.items()
-        if rows is not None
+        name: embed_rows(finished.embedding, finished.rows(rows.x, where=data)) for name, rows in present.items()
     }
-    write_embedding(out, embeddings)
+    files = {name: rows.names for name, rows in present.items() if rows.names is not None}
+    write_embedding(out, embeddings, names=files)
     shapes = {name: list(z.shape) for name, z in embeddings.items()}
     if json:
         print_json({"out": str(out), "shapes": shapes})

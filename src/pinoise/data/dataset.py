@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from pinoise.data.images.files import ImageFiles
+from pinoise.data.lazy import LazyArray, MappedRows
 
-Samples = np.ndarray | sp.csr_array | ImageFiles
-"""Samples as rows: an array of shape (n, *shape), a sparse matrix of shape (n, d), or image files that are decoded to
-such an array when they are indexed."""
+Samples = np.ndarray | sp.csr_array | LazyArray
+"""Samples as rows: an array of shape (n, *shape), a sparse matrix of shape (n, d), or rows in files (images to decode,
+some rows of a mapped file) that become such an array when they are indexed."""
 
 Labels = npt.NDArray[np.int64]
 """Class numbers from 0, one per row."""
@@ -28,16 +28,18 @@ class Part:
     x: Samples
     y: Labels | None = None
     groups: npt.NDArray[np.int64] | None = None  # query of a ranking set, subject of a recording
+    names: tuple[str, ...] | None = None  # the file of every row, for a folder of images
 
     def __len__(self) -> int:
         return int(self.x.shape[0])
 
     def take(self, rows: npt.NDArray[np.int64]) -> Part:
-        """Return the given rows, in the given order; those of a mapped file are read into memory, images are not."""
+        """Return the given rows, in the given order; images in files, mapped ones too, are not read into memory."""
         return Part(
-            x=self.x.take(rows) if isinstance(self.x, ImageFiles) else self.x[rows],
+            x=_take(self.x, rows),
             y=None if self.y is None else self.y[rows],
             groups=None if self.groups is None else self.groups[rows],
+            names=None if self.names is None else tuple(self.names[row] for row in np.arange(len(self))[rows].tolist()),
         )
 
 
@@ -76,6 +78,13 @@ class Dataset:
             return self
         chosen = np.sort(np.random.default_rng(0).permutation(n)[:rows])
         return replace(self, train=self.train.take(chosen))
+
+
+def _take(x: Samples, rows: npt.NDArray[np.int64]) -> Samples:
+    if isinstance(x, LazyArray):
+        return x.take(rows)
+    # A table is small beside images, and is standardised into a copy anyway.
+    return MappedRows(x, rows) if isinstance(x, np.memmap) and x.ndim > 2 else x[rows]
 
 
 def row_slices(x: Samples) -> Iterator[slice]:

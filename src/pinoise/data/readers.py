@@ -112,27 +112,29 @@ def read_prepared(
     preparation: Preparation,
     *,
     labelled: bool = True,
+    own_classes: bool = False,
     cache: str | Path | None = None,
     progress: bool = False,
 ) -> Dataset:
     """Read a later file or folder exactly as the training one was read.
 
-    Its labels may be absent; ``labelled=False`` leaves them unread, whatever they are. ``cache`` and ``progress`` are
-    those of ``read_file``.
+    Its labels may be absent; ``labelled=False`` leaves them unread, whatever they are. Labels that training did not
+    have are an error, unless ``own_classes`` says that those of arrays and of folders are to be read for what they are.
+    ``cache`` and ``progress`` are those of ``read_file``.
     """
     path = existing_path(path)
     if _is_image_folder(path):
         images = image_preparation(preparation, str(path))
         kept = None if cache is None else Path(cache)
         content = read_image_folder(path, images.options, cache=kept, progress=progress)
-        return images.apply(content, name=_stem(path), labelled=labelled, where=str(path))
+        return images.apply(content, name=_stem(path), labelled=labelled, own_classes=own_classes, where=str(path))
     if _is_table(path) != isinstance(preparation, TablePreparation):
         raise wrong_kind(preparation, str(path))
     if isinstance(preparation, ImagePreparation):
         preparation = preparation.arrays
     if isinstance(preparation, ArrayPreparation):
         raw = _read_arrays(path, preparation)
-        return preparation.apply(raw, name=_stem(path), labelled=labelled, where=str(path))
+        return preparation.apply(raw, name=_stem(path), labelled=labelled, own_classes=own_classes, where=str(path))
     file = _read_table(path, text=preparation.text_columns)
     return prepared_table(
         file.table, preparation, name=_stem(path), where=str(path), labelled=labelled, notes=file.notes

@@ -42,9 +42,9 @@ class Standardizer:
 
     Under ``channels`` images have one centre and scale for each channel, and leave with their channels first:
 
-    >>> s = Standardizer.fit(np.array([[[[0, 1]]], [[[4, 1]]]], dtype=np.uint8), scaling="channels")
-    >>> s.shape, s.mean.ravel().tolist(), s.scale.ravel().tolist()
-    ((2, 1, 1), [2.0, 1.0], [2.0, 0.0])
+    >>> s = Standardizer.fit(np.array([[[[0, 1]] * 5] * 5, [[[4, 1]] * 5] * 5], dtype=np.uint8), scaling="channels")
+    >>> s.shape, s.mean[:, 0, 0].tolist(), s.scale[:, 0, 0].tolist()
+    ((2, 5, 5), [2.0, 1.0], [2.0, 0.0])
     """
 
     mean: npt.NDArray[np.float64]  # (*shape), of rows of length 1 if unit_rows
@@ -254,9 +254,11 @@ def _dense_moments(x: Samples, unit_rows: bool) -> Moments:
 
 
 def _white(x: Samples) -> float:
-    if x.dtype.kind in "iu":
+    if x.dtype in (np.uint8, np.uint16):
         return float(np.iinfo(x.dtype).max)
-    return 1.0 if all(bool((np.asarray(x[chunk]) <= 1).all()) for chunk in row_slices(x)) else 255.0
+    # Wider integers and floats have room for far more than pixels have.
+    largest = max(float(np.asarray(x[chunk]).max()) for chunk in row_slices(x))
+    return next((white for white in (1.0, 255.0, 65535.0) if largest <= white), largest)
 
 
 def _one_pass_moments(x: Samples) -> Moments:

@@ -11,6 +11,7 @@ import json
 import math
 import tempfile
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -36,6 +37,37 @@ def cell_key(parts: Mapping[str, Any]) -> str:
     """
     canonical = json.dumps(_plain(parts), sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(canonical.encode("ascii")).hexdigest()
+
+
+def by_content(value: Any) -> Any:
+    """Return nested settings in the types of JSON, with the SHA-256 of a file where they name one by its path.
+
+    A path at which there is no file stays a path.
+
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "masks.npy")
+    ...     _ = file.write_bytes(b"")
+    ...     by_content({"masks": file, "rates": (1, 2)})["masks"][:14]
+    'sha256:e3b0c44'
+    """
+    if isinstance(value, Mapping):
+        return {key: by_content(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [by_content(item) for item in value]
+    if not isinstance(value, Path):
+        return value
+    try:
+        state = value.expanduser().stat()
+        return f"sha256:{_file_checksum(value.expanduser().resolve(), state.st_size, state.st_mtime_ns)}"
+    except OSError:  # whoever needs the file says so
+        return str(value)
+
+
+@lru_cache
+def _file_checksum(path: Path, size: int, time: int) -> str:
+    """The SHA-256 of a file; its size and time of change are there so that an unchanged file is read once."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 class CellCache:

@@ -20,7 +20,7 @@ from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Scaling, Standardizer
 from pinoise.errors import UserError
 from pinoise.evaluation import Scores, embed, evaluate
-from pinoise.experiments.cache import CellCache, cell_key
+from pinoise.experiments.cache import CellCache, by_content, cell_key
 from pinoise.experiments.recipes import RECIPES
 from pinoise.experiments.sources import check_scorable
 from pinoise.networks import Embedding, EmbeddingName, settle_statistics
@@ -127,7 +127,7 @@ def compare(
         plans: the settings of every method and seed.
         embeddings: what is scored of every fit.
         steps: about how many steps every fit takes, whatever the number of rows; the plans' epochs if None.
-        cache: where finished cells are kept, and looked for first.
+        cache: where finished cells are kept, and looked for first; those of a user's own module are not.
         reporter: makes the reporter of a fit from its title.
     """
     for data in map(check_scorable, datasets):
@@ -137,7 +137,8 @@ def compare(
             settings = planned if steps is None else _with_steps(planned, steps, rows=len(data.train))
             about = {**identity, "method": method, "settings": _what_counts(method, settings), "format": CELL_FORMAT}
             parts = {name: {**about, "seed": seed, "embedding": name} for name in embeddings}
-            cells = {name: _cached(cache, parts[name]) for name in embeddings}
+            kept = None if _runs_foreign_code(method, settings) else cache
+            cells = {name: _cached(kept, parts[name]) for name in embeddings}
             missing = [name for name in embeddings if cells[name] is None]
             if missing:
                 scaling = scaling_of(settings)
@@ -150,8 +151,8 @@ def compare(
                     strict=True,
                 ):
                     cells[name] = cell
-                    if cache is not None:
-                        cache.put(cell_key(parts[name]), cell.as_dict(), parts=parts[name])
+                    if kept is not None:
+                        kept.put(cell_key(parts[name]), cell.as_dict(), parts=parts[name])
             yield from (cell for cell in cells.values() if cell is not None)
 
 
@@ -208,9 +209,16 @@ def _with_steps(settings: Settings, steps: int, *, rows: int) -> Settings:
 
 
 def _what_counts(method: str, settings: Settings) -> dict[str, Any]:
-    """Return the settings that a cell depends on."""
-    values = settings.model_dump(mode="json", exclude={"data": {"source", "label"}, "embedding": True})
-    return {"data": values["data"]} if method == "raw" else values
+    """Return the settings that a cell depends on: files by their content, and not where decoded images are kept."""
+    values = settings.model_dump(exclude={"data": {"source", "label"}, "embedding": True})
+    values["data"]["cache"] = None
+    counting: dict[str, Any] = by_content({"data": values["data"]} if method == "raw" else values)
+    return counting
+
+
+def _runs_foreign_code(method: str, settings: Settings) -> bool:
+    """Whether a cell depends on a module of the user's, of which no checksum tells that it is still the same."""
+    return method != "raw" and "module" in (settings.encoder.name, settings.noise.generator)
 
 
 def _checksum(data: Dataset) -> str:

@@ -17,7 +17,10 @@ from pinoise.training.settings import DataSettings
 def check_scorable(data: Dataset) -> Dataset:
     """Return the data set if it can score an embedding."""
     if data.test is None or data.train.y is None or data.test.y is None:
-        raise UserError(f"{data.name} has no labels to score with: name their column with --label.")
+        where = "name their column with --label"
+        if len(data.shape) > 1:  # images, which have no columns
+            where = "put images into one folder per class, or arrays beside their labels y in an .npz file"
+        raise UserError(f"{data.name} has no labels to score with: {where}.")
     return data
 
 

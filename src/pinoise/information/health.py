@@ -28,8 +28,8 @@ FLAGS: dict[str, str] = {
     "parking": f"the noise sits on a few features: less than {PARKING_BELOW:.0%} of them take part",
     "clean-channel": f"some feature has nearly no noise, less than {CLEAN_BELOW:.0%} of the median feature's",
     "embedding-collapse": "the embeddings of different samples are nearly equal or lie along one line",
-    "loss-floor": "the loss is that of guessing, log(2m − 1): no sample is told apart from another",
-    "loss-zero": f"the loss is below {LOSS_ZERO_BELOW}: the views are too easy to match to teach anything",
+    "loss-floor": "the loss is that of guessing: no sample is told apart from another",
+    "loss-zero": f"the loss is within {LOSS_ZERO_BELOW} of its least: the views are too easy to match to teach much",
     "non-finite": "a measured number is infinite or not a number",
 }
 
@@ -125,7 +125,12 @@ def measure_embedding(z: Tensor) -> EmbeddingMetrics:
 
 
 def check_health(
-    *, noise: NoiseMetrics | None, embedding: EmbeddingMetrics, loss: float, loss_floor: float | None
+    *,
+    noise: NoiseMetrics | None,
+    embedding: EmbeddingMetrics,
+    loss: float,
+    loss_floor: float | None,
+    least_loss: float = 0.0,
 ) -> list[HealthFlag]:
     """Return the flags that training raises.
 
@@ -133,8 +138,9 @@ def check_health(
         noise: of learned noise; nothing where noise is not learned.
         embedding: of different samples without noise.
         loss: the mean contrastive loss.
-        loss_floor: log(2m − 1) for batches of m, the loss of NT-Xent that tells nothing apart; nothing for a loss
-            without such a value.
+        loss_floor: the loss that tells nothing apart, such as log(2m − 1) of NT-Xent for batches of m; nothing for a
+            loss without such a value.
+        least_loss: where all is matched: 0, or −1 for a negative cosine.
 
     >>> embedding = EmbeddingMetrics(effective_rank=20.0, possible_rank=99, spread=0.9)
     >>> check_health(noise=NoiseMetrics(1.0, 1.0, 0.9, 0.5), embedding=embedding, loss=0.4, loss_floor=5.3)
@@ -150,7 +156,7 @@ def check_health(
         return [HealthFlag("non-finite", f"{', '.join(broken)}: {advice}")]
     flags = [] if noise is None else _check_noise_metrics(noise)
     flags += _check_embedding(embedding)
-    return flags + _check_loss(loss, loss_floor)
+    return flags + _check_loss(loss, loss_floor, least_loss)
 
 
 def _check_noise_metrics(noise: NoiseMetrics) -> list[HealthFlag]:
@@ -191,14 +197,14 @@ def _check_embedding(embedding: EmbeddingMetrics) -> list[HealthFlag]:
     return [HealthFlag("embedding-collapse", meaning)]
 
 
-def _check_loss(loss: float, floor: float | None) -> list[HealthFlag]:
+def _check_loss(loss: float, floor: float | None, least: float) -> list[HealthFlag]:
     if floor is not None and loss >= (1 - LOSS_FLOOR_WITHIN) * floor:
         meaning = (
-            f"the loss is {loss:.3g}, and guessing has log(2m − 1) = {floor:.3g}: no sample is told from another; use "
+            f"the loss is {loss:.3g}, and guessing has {floor:.3g}: no sample is told from another; use "
             "weaker noise, a lower learning rate, or more epochs; objective 'adversarial' is known for it"
         )
         return [HealthFlag("loss-floor", meaning)]
-    if abs(loss) < LOSS_ZERO_BELOW:  # one that can be negative, such as a negative cosine, only passes 0
+    if abs(loss - least) < LOSS_ZERO_BELOW:
         meaning = (
             f"the loss is {loss:.2g}: the views are matched without effort and nothing is left to learn; use a larger "
             "noise scale, objective 'adversarial', a higher temperature or larger batches"

@@ -19,6 +19,9 @@ class Method(nn.Module):
         encoder: f_θ, a module with the integer attribute ``out_features``.
     """
 
+    least_loss: float = 0.0
+    """The loss of views that are matched as well as can be."""
+
     def __init__(self, encoder: nn.Module) -> None:
         super().__init__()
         self.encoder = encoder

@@ -46,6 +46,8 @@ class SimSiam(Method):
         predictor: from a projection to a projection, through a bottleneck.
     """
 
+    least_loss = -1.0
+
     def __init__(self, encoder: nn.Module, head: nn.Module, predictor: nn.Module) -> None:
         super().__init__(encoder)
         check_predictor(head, predictor)

@@ -15,7 +15,7 @@ from pinoise.report.comparison import distinct_names
 from pinoise.report.describe import comparison_table, environment_of, health_of, summarise
 from pinoise.report.page import render_page
 from pinoise.report.sections import comparison_section, curves_section, evaluation_section, noise_section
-from pinoise.training.files import write_text
+from pinoise.training.files import read_json, write_text
 from pinoise.training.finished import FinishedRun
 from pinoise.training.logs import read_metrics
 
@@ -92,8 +92,8 @@ def check_same_data(runs: Sequence[FinishedRun]) -> None:
     for other in runs[1:]:
         if other.fingerprint != first.fingerprint:
             raise UserError(
-                f"{first.path} was trained on {_data_of(first)} and {other.path} on {_data_of(other)}: only runs "
-                "trained on the same rows can be compared; report them one by one."
+                f"{_difference(first, other)}: only runs trained on the same rows can be compared; report them one by "
+                "one."
             )
 
 
@@ -116,6 +116,18 @@ def write_bytes(path: Path, content: bytes) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _data_of(run: FinishedRun) -> str:
-    rows = run.settings.data.rows
-    return run.settings.data.source + ("" if rows is None else f" (at most {rows} rows)")
+def _difference(first: FinishedRun, other: FinishedRun) -> str:
+    """Say what differs between the data of two runs: how many rows, of which size, from where, or only the values."""
+    said, also = _described(first), _described(other)
+    apart = [key for key in said if said[key] != also[key]]
+    if not apart:
+        return f"{said['source']} had other values when {other.path} was trained than when {first.path} was"
+    ours, theirs = (" from ".join(words[key] for key in apart) for words in (said, also))
+    return f"{first.path} was trained on {ours} and {other.path} on {theirs}"
+
+
+def _described(run: FinishedRun) -> dict[str, str]:
+    record = read_json(run.path / "data.json")
+    shape = record.get("shape")
+    size = f" of {' × '.join(map(str, shape))}" if isinstance(shape, list) else ""
+    return {"data": f"{record.get('rows')} rows{size}", "source": run.settings.data.source}

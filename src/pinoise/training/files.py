@@ -47,7 +47,10 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str,
     """Write tensors as safetensors in one move."""
     partial = path.with_name(path.name + ".partial")
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    partial.touch()
+    mode = partial.stat().st_mode
     safetensors.torch.save_file(plain, partial, metadata=metadata)
+    partial.chmod(mode)  # the library leaves files that only their owner may read
     sync(partial)
     partial.replace(path)
 

@@ -12,9 +12,14 @@ import numpy as np
 import torch
 
 from pinoise.data.dataset import Dataset, Samples
-from pinoise.data.images.options import Color
-from pinoise.data.layout import AS_IS, undo_image_layout
-from pinoise.data.preparation import Preparation, TablePreparation, preparation_from_json
+from pinoise.data.layout import undo_image_layout
+from pinoise.data.preparation import (
+    ArrayPreparation,
+    ImagePreparation,
+    Preparation,
+    TablePreparation,
+    preparation_from_json,
+)
 from pinoise.data.readers import read_file, read_prepared
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.source import fingerprint_parts, is_name, open_source
@@ -60,21 +65,23 @@ class FinishedRun:
         return data
 
     def read(self, source: str, *, label: str | None = None, labelled: bool = True, progress: bool = False) -> Dataset:
-        """Read a file, or a data set of the catalogue, exactly as the training data was read.
+        """Read a file, a folder, or a data set of the catalogue, exactly as the training data was read.
+
+        Folders of images and arrays may have labels that training did not have.
 
         Args:
-            source: a file or a name.
+            source: a file, a folder or a name.
             label: the label's column, for a run whose training file had none.
             labelled: whether labels are wanted at all.
-            progress: whether a download shows a bar.
+            progress: whether downloads and the decoding of images show a bar.
         """
-        if is_name(source) or self.preparation is None:
-            if not is_name(source) and Path(source).is_dir() and self.standardizer.layout != AS_IS:
-                channels, height, width = self.standardizer.shape  # a set of the catalogue is as it comes
-                color: Color = "gray" if channels == 1 else "rgb"
-                return open_source(source, size=(height, width), color=color, progress=progress)[0]
+        preparation = self.preparation
+        if preparation is None and Path(source).expanduser().is_dir():
+            preparation = self._preparation_of_folders()
+        if is_name(source) or preparation is None:
             return open_source(source, label=label, progress=progress)[0]
-        data = read_prepared(source, self.preparation, labelled=labelled)
+        cache = self.settings.data.cache
+        data = read_prepared(source, preparation, labelled=labelled, own_classes=True, cache=cache, progress=progress)
         if label is None or not labelled or label == getattr(self.preparation, "label", None):
             return data
         if isinstance(self.preparation, TablePreparation) and label in [c.name for c in self.preparation.columns]:
@@ -88,11 +95,26 @@ class FinishedRun:
     def rows(self, x: Samples, *, where: str) -> Rows:
         """Return samples standardised as in training, or say that they do not fit."""
         if not self.standardizer.fits(tuple(x.shape[1:])):
-            trained_on = undo_image_layout(np.empty((1, *self.standardizer.shape)), self.standardizer.layout).shape[1:]
             raise UserError(
-                f"{where} has samples of shape {tuple(x.shape[1:])}: the run {self.path} was trained on {trained_on}."
+                f"{where} has samples of shape {tuple(x.shape[1:])}: the run {self.path} was trained on "
+                f"{self._sample_shape}."
             )
         return make_rows(x, self.standardizer)
+
+    @property
+    def _sample_shape(self) -> tuple[int, ...]:
+        """The shape of one sample as it lies in the file."""
+        return undo_image_layout(np.empty((1, *self.standardizer.shape)), self.standardizer.layout).shape[1:]
+
+    def _preparation_of_folders(self) -> ImagePreparation | None:
+        """How a folder of images is read by a run on a set of the catalogue; None where that had no such images."""
+        shape = self._sample_shape
+        if len(shape) != 2 and shape[2:] != (3,):
+            return None
+        arrays = ArrayPreparation(
+            shape=shape, sparse=False, feature_names=None, label=None, labels=None, first_index=None
+        )
+        return ImagePreparation(arrays, resize=True, corrupt=self.settings.data.corrupt)
 
 
 def load_run(path: str | Path) -> FinishedRun:

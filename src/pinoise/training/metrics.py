@@ -124,4 +124,5 @@ def model_health(model: ContrastiveModel, rows: Rows, *, contrast: float, batch_
             embedding=measure_embedding(model.method.embed(x)),
             loss=contrast,
             loss_floor=model.method.guessing_loss(batch_size),
+            least_loss=model.method.least_loss,
         )

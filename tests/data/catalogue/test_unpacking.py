@@ -25,6 +25,8 @@ def test_only_the_files_asked_for_are_unpacked_and_only_once(tmp_path: Path, mon
     folder = unpacked(archive, ["a"], cache=tmp_path / "cache")
     assert folder == tmp_path / "cache/unpacked/set_binary"
     assert (folder / "a").read_bytes() == b"one"
+    (tmp_path / "new").touch()
+    assert (folder / "a").stat().st_mode == (tmp_path / "new").stat().st_mode
     assert not (folder / "b").exists()
     assert unpacked(archive, ["a", "b"], cache=tmp_path / "cache") == folder
     assert (folder / "b").read_bytes() == b"two"

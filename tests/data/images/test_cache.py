@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 import os
+import stat
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +43,7 @@ def test_the_first_reading_decodes_and_later_ones_map(
     first = arrays(folder, tmp_path / "cache")
     with monkeypatch.context() as patch:
         patch.setattr("pinoise.data.images.files.decode", None)
-        patch.setattr("pinoise.data.images.reading.look", None)
+        patch.setattr("pinoise.data.images.looks.look", None)
         second = read_image_folder(folder, ImageOptions(), cache=tmp_path / "cache")
     assert second.raw.test is not None
     assert second.notes == (f"read from the decoded images kept in {tmp_path / 'cache'}",)
@@ -145,7 +147,18 @@ def test_a_reading_that_breaks_off_leaves_no_arrays_that_could_be_believed(
     assert not list((tmp_path / "cache").glob("*.part"))
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="rights are POSIX's")
+def test_others_may_read_what_is_kept(folder: Path, tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        arrays(folder, tmp_path / "cache")
+    finally:
+        os.umask(before)
+    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "cache").iterdir()} == {0o644}
+
+
 def test_a_place_that_cannot_be_written_is_told(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file")
-    with pytest.raises(UserError, match=r"cannot keep decoded images in .*cache \(.*\): choose another folder"):
+    sentence = r"cannot keep decoded images in .*cache \(.*\): choose another folder for the cache \(--set data.cache="
+    with pytest.raises(UserError, match=sentence):
         arrays(folder, tmp_path / "cache")

@@ -118,6 +118,49 @@ def test_halving_averages_blocks_of_one_colour(tmp_path: Path) -> None:
     assert np.abs(found - blurred)[inner].max() <= 2
 
 
+def photograph(height: int, width: int, orientation: int, path: Path) -> Any:
+    """Save an image with detail of every scale as a JPEG file, and return it as a viewer shows it."""
+    rows, columns = np.mgrid[:height, :width]
+    waves = [np.sin(rows / a + columns / b) for a, b in ((40, 90), (7, 11), (2, 3))]
+    pixels = np.stack([128 + 40 * waves[i % 3] + 40 * waves[(i + 1) % 3] for i in range(3)], axis=2)
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    Image.fromarray(pixels.astype(np.uint8)).save(path, exif=exif, quality=95)
+    with Image.open(path) as file:
+        return ImageOps.exif_transpose(file)
+
+
+@pytest.mark.parametrize("orientation", [1, 6])
+@pytest.mark.parametrize("shape", [(16, 16, 3), (12, 24, 3), (30, 10)])
+def test_a_large_photograph_is_decoded_coarsely_and_looks_as_if_it_were_not(
+    shape: tuple[int, ...], orientation: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = photograph(480, 640, orientation, tmp_path / "a.jpg").convert("RGB" if len(shape) == 3 else "L")
+    expected = np.asarray(ImageOps.fit(shown, (shape[1], shape[0]), Image.Resampling.BILINEAR)).astype(float)
+    decoded: list[tuple[int, int]] = []
+    fit = ImageOps.fit
+
+    def remember(image: Any, *arguments: Any) -> Any:
+        decoded.append(image.size)
+        return fit(image, *arguments)
+
+    monkeypatch.setattr(ImageOps, "fit", remember)
+    found = decode(tmp_path / "a.jpg", shape=shape, resize=True)
+    assert np.abs(found - expected).mean() < 2
+    ((width, height),) = decoded
+    assert width < shown.size[0] / 1.9
+    assert width >= 3 * shape[1]
+    assert height >= 3 * shape[0]
+
+
+@pytest.mark.parametrize("resize", [True, False])
+def test_a_photograph_of_nearly_its_final_size_is_decoded_as_it_is(resize: bool, tmp_path: Path) -> None:
+    shown = photograph(40, 40, 1, tmp_path / "a.jpg")
+    side = 14 if resize else 40
+    expected = np.asarray(ImageOps.fit(shown, (side, side), Image.Resampling.BILINEAR))
+    np.testing.assert_array_equal(decode(tmp_path / "a.jpg", shape=(side, side, 3), resize=resize), expected)
+
+
 def test_another_size_without_resizing_is_an_error(tmp_path: Path) -> None:
     Image.fromarray(noise(4, 6)).save(tmp_path / "a.png")
     with pytest.raises(UserError, match=r"a\.png is 4 × 6 pixels: the others are 8 × 6"):

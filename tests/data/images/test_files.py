@@ -63,7 +63,7 @@ def test_it_describes_itself_as_an_array(images: tuple[ImageFiles, Any]) -> None
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(files))[:], pixels)
     with pytest.raises(IndexError):
         files[12]
-    with pytest.raises(ValueError, match="decoded into a new one"):
+    with pytest.raises(ValueError, match="read into a new one"):
         np.asarray(files, copy=False)
 
 

@@ -26,11 +26,12 @@ def test_subfolders_are_classes_however_deep_their_files(tmp_path: Path) -> None
     assert found.train == Listing(("cat/a.png", "cat/images/b.jpg", "dog/z.png"), ("cat", "cat", "dog"))
 
 
-@pytest.mark.parametrize("held_out", ["test", "val"])
-def test_train_and_test_or_val_are_a_split(held_out: str, tmp_path: Path) -> None:
-    touch(tmp_path, "train/a/1.png", "train/b/2.png", f"{held_out}/a/3.png", f"{held_out}/b/4.png")
+@pytest.mark.parametrize("training", ["train", "Training", "TRAIN"])
+@pytest.mark.parametrize("held_out", ["test", "val", "valid", "validation", "testing", "Validation", "TEST"])
+def test_training_and_held_out_folders_are_a_split_in_any_case(training: str, held_out: str, tmp_path: Path) -> None:
+    touch(tmp_path, f"{training}/a/1.png", f"{training}/b/2.png", f"{held_out}/a/3.png", f"{held_out}/b/4.png")
     found = list_images(tmp_path)
-    assert found.train == Listing(("train/a/1.png", "train/b/2.png"), ("a", "b"))
+    assert found.train == Listing((f"{training}/a/1.png", f"{training}/b/2.png"), ("a", "b"))
     assert found.test == Listing((f"{held_out}/a/3.png", f"{held_out}/b/4.png"), ("a", "b"))
 
 
@@ -51,6 +52,28 @@ def test_train_alone_and_a_split_without_labels(tmp_path: Path) -> None:
 def test_train_beside_other_classes_is_a_class(tmp_path: Path) -> None:
     found = list_images(touch(tmp_path, "train/a.png", "plane/b.png"))
     assert found.train.labels == ("plane", "train")
+
+
+def test_of_several_held_out_folders_the_test_part_is_used_and_the_rest_told(tmp_path: Path) -> None:
+    found = list_images(touch(tmp_path, "Train/a/1.png", "Train/b/2.png", "valid/a/3.png", "Testing/a/4.png"))
+    assert found.test == Listing(("Testing/a/4.png",), ("a",))
+    assert found.notes == ("left out 1 folder beside Train: valid",)
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["validation/1.png", "cat/2.png", "dog/3.png"], "folder validation,"),
+        (["test/a/1.png"], "folder test,"),
+        (["Test/a/1.png", "val/a/1.png"], "folders Test, val,"),
+        (["train/a/1.png", "training/a/2.png", "test/a/3.png"], "folders train, training, test,"),
+        (["train/a/1.png", "train/b/2.png", "more/c/3.png"], "folder train,"),
+        (["training/1.png", "plane/2.png"], "folder training,"),
+    ],
+)
+def test_folders_named_like_parts_that_form_no_split_are_refused(names: list[str], told: str, tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=rf"has the {told} named like the parts of a split and not forming one: have"):
+        list_images(touch(tmp_path, *names))
 
 
 def test_other_files_are_told(tmp_path: Path) -> None:

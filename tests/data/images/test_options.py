@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
 
 from pinoise.data.images.options import ImageOptions, refuse_image_options
 from pinoise.errors import UserError
+from pinoise.training.parse import parse_settings
 
 
 def test_one_number_is_height_and_width() -> None:
@@ -18,6 +20,22 @@ def test_one_number_is_height_and_width() -> None:
 def test_other_sizes_are_refused(size: Any) -> None:
     with pytest.raises(UserError, match="it must be height and width, or one number for both, from 1 to 16384"):
         ImageOptions.checked(size=size)
+
+
+@pytest.mark.parametrize("size", [1, 16384, (48, 64)])
+def test_settings_take_the_sizes_that_images_take(size: Any) -> None:
+    given = list(size) if isinstance(size, tuple) else size
+    settings = parse_settings({"data": {"size": given}})
+    assert settings.data.size == size
+    assert settings.model_dump(mode="json")["data"]["size"] == given
+    ImageOptions.checked(size=size)
+
+
+@pytest.mark.parametrize("size", [0, 16385, True, [3], [1, 2, 3], [0, 4], "ab", 2.5])
+def test_settings_refuse_other_sizes_in_one_sentence(size: Any) -> None:
+    sentence = re.escape(f"setting 'data.size' is {size!r}: it must be height and width, or one number for both")
+    with pytest.raises(UserError, match=f"^{sentence}, from 1 to 16384.$"):
+        parse_settings({"data": {"size": size}})
 
 
 def test_unknown_choices_are_answered_with_the_nearest() -> None:

@@ -41,7 +41,10 @@ def test_images_of_different_sizes_are_refused_with_both_and_taken_with_a_size(t
     save(tmp_path / "a.png", 4, 5)
     save(tmp_path / "b.png", 4, 5)
     save(tmp_path / "c.png", 9, 6)
-    message = r"different sizes: a\.png is 4 × 5 and c\.png is 9 × 6 \(height × width\); give size to bring all to one"
+    message = (
+        r"different sizes: a\.png is 4 × 5 and c\.png is 9 × 6 \(height × width\); give size to bring all to one "
+        r"\(--set data.size=64\)"
+    )
     with pytest.raises(UserError, match=message):
         read_image_folder(tmp_path, ImageOptions())
     assert read_image_folder(tmp_path, ImageOptions.checked(size=(3, 2))).raw.train.x.shape == (3, 3, 2)
@@ -68,9 +71,10 @@ def damaged(tmp_path: Path) -> Path:
 
 
 def test_corrupt_files_are_refused_by_name(damaged: Path) -> None:
-    with pytest.raises(
-        UserError, match=r"cat.b\.png cannot be decoded \(.*\), and neither can 1 more: .* corrupt='skip'"
-    ):
+    sentence = (
+        r"cat.b\.png cannot be decoded \(.*\), and neither can 1 more: .* corrupt='skip' \(--set data.corrupt=skip\)"
+    )
+    with pytest.raises(UserError, match=sentence):
         read_image_folder(damaged, ImageOptions())
 
 
@@ -82,6 +86,8 @@ def test_corrupt_files_are_left_out_and_told(damaged: Path, cached: bool, tmp_pa
         assert content.raw.train.x.shape == (2, 6, 6, 3)
         assert np.asarray(content.raw.train.y).tolist() == ["cat", "dog"]
         assert content.notes[0].startswith("left out 2 corrupt images, first cat/b.png (")
+        assert content.notes[0].endswith("), then dog/c.png")
+        assert content.raw.train.names == ("cat/a.png", "dog/d.png")
 
 
 def test_a_class_or_a_folder_of_corrupt_files_only_is_refused(damaged: Path, tmp_path: Path) -> None:

@@ -88,6 +88,29 @@ def test_an_unknown_class_is_named(training: Path, tmp_path: Path) -> None:
         read_prepared(tmp_path / "later", preparation)
 
 
+def test_classes_that_training_had_not_are_read_where_they_are_wanted(training: Path, tmp_path: Path) -> None:
+    _, preparation = read_file(training)
+    for seed, name in enumerate(["ant/x.png", "cow/y.png", "cat/z.png", "cow/w.png"]):
+        save(tmp_path / "later" / name, 8, 6, 3, seed=seed)
+    later = read_prepared(tmp_path / "later", again(preparation), own_classes=True)
+    assert later.class_names == ("ant", "cat", "cow")
+    assert np.asarray(later.train.y).tolist() == [0, 1, 2, 2]
+    assert later.train.names == ("ant/x.png", "cat/z.png", "cow/w.png", "cow/y.png")
+    save(tmp_path / "known/dog/x.png", 8, 6, 3)
+    known = read_prepared(tmp_path / "known", preparation, own_classes=True)
+    assert (known.class_names, np.asarray(known.train.y).tolist()) == (("cat", "dog"), [1])
+    assert read_prepared(tmp_path / "later", preparation, labelled=False, own_classes=True).train.y is None
+
+
+def test_a_labelled_folder_is_read_with_its_labels_where_training_had_none(training: Path, tmp_path: Path) -> None:
+    for seed in range(2):
+        save(tmp_path / f"flat/{seed}.png", 8, 6, 3, seed=seed)
+    _, preparation = read_file(tmp_path / "flat")
+    assert read_prepared(training, preparation).train.y is None
+    later = read_prepared(training, again(preparation), own_classes=True)
+    assert (later.class_names, np.asarray(later.train.y).tolist()) == (("cat", "dog"), [0, 0, 1])
+
+
 def test_arrays_of_such_images_can_be_read_too(training: Path, tmp_path: Path) -> None:
     _, preparation = read_file(training)
     x = np.zeros((2, 8, 6, 3), np.uint8)

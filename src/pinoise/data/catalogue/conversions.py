@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import tempfile
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from pinoise.data.aside import written_aside
 from pinoise.data.dataset import Dataset, Part, Samples
 from pinoise.data.formats.arrays import open_npz
 from pinoise.data.formats.raw import Array
@@ -90,16 +89,8 @@ def _write(path: Path, key: str, data: Dataset) -> None:
     if data.test is not None:
         arrays |= _part_arrays(data.test, "test")
     path.parent.mkdir(parents=True, exist_ok=True)
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            np.savez(stream, **arrays)  # type: ignore[arg-type]
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    with written_aside(path) as stream:
+        np.savez(stream, **arrays)  # type: ignore[arg-type]
 
 
 def _part_arrays(part: Part, side: str) -> dict[str, Array]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from pinoise.data.aside import written_aside
 from pinoise.data.formats.archives import GIB, members
 from pinoise.errors import UserError
 
@@ -33,17 +32,9 @@ def unpacked(archive: Path, names: Sequence[str], *, cache: Path) -> Path:
             name = Path(member).name
             if name not in missing:
                 continue
-            handle, temporary = tempfile.mkstemp(dir=folder, prefix=name, suffix=".part")
-            try:
-                with os.fdopen(handle, "wb") as target:
-                    shutil.copyfileobj(stream, target, 1 << 20)
-                    target.flush()
-                    os.fsync(target.fileno())
-                _record(folder / name).unlink(missing_ok=True)
-                Path(temporary).replace(folder / name)
-            except BaseException:
-                Path(temporary).unlink(missing_ok=True)
-                raise
+            _record(folder / name).unlink(missing_ok=True)
+            with written_aside(folder / name) as target:
+                shutil.copyfileobj(stream, target, 1 << 20)
             missing.discard(name)
             _record(folder / name).write_text(record, encoding="utf-8")
     except OSError as error:

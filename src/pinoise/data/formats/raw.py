@@ -19,6 +19,7 @@ class RawPart:
     x: Samples
     y: Array | None = None
     groups: Array | None = None
+    names: tuple[str, ...] | None = None  # the file of every row, for a folder of images
 
 
 @dataclass(frozen=True)

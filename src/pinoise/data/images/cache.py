@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,12 +17,13 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
+from pinoise.data.aside import written_aside
 from pinoise.data.images.files import ImageFiles
 from pinoise.data.images.folders import ImageFolder
 from pinoise.data.images.options import ImageOptions
 from pinoise.errors import UserError
 
-VERSION = 1
+VERSION = 2
 """To be raised whenever images are decoded to other pixels, or this file writes another layout."""
 
 _CHUNK = 1 << 24  # bytes decoded before they are written
@@ -66,14 +65,16 @@ class ImageCache:
             self.place.parent.mkdir(parents=True, exist_ok=True)
             self._path("json").unlink(missing_ok=True)
             for part, images in enumerate(parts):
-                _replace(self._path(f"{part}.npy"), lambda stream, images=images: _write_array(stream, images, bar))  # type: ignore[misc]
+                with written_aside(self._path(f"{part}.npy")) as stream:
+                    _write_array(stream, images, bar)
             about = {"key": self.key, "shapes": [list(images.shape) for images in parts], "told": told}
-            _replace(self._path("json"), lambda stream: stream.write(json.dumps(about).encode()))
+            with written_aside(self._path("json")) as stream:
+                stream.write(json.dumps(about).encode())
             return [np.load(self._path(f"{part}.npy"), mmap_mode="r") for part in range(len(parts))]
         except OSError as error:
             raise UserError(
                 f"cannot keep decoded images in {self.place.parent} ({error.strerror or error}): choose another folder "
-                "for the cache, or none."
+                "for the cache (--set data.cache=FOLDER), or none."
             ) from error
 
     def _path(self, ending: str) -> Path:
@@ -102,17 +103,3 @@ def _write_array(stream: BinaryIO, images: ImageFiles, bar: Callable[[int], obje
         pixels = images[start : start + rows]
         stream.write(pixels.tobytes())
         bar(len(pixels))
-
-
-def _replace(path: Path, write: Callable[[BinaryIO], object]) -> None:
-    """Write a file under a temporary name and rename it once it is complete and on disk."""
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.name, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            write(stream)
-            stream.flush()
-            os.fsync(stream.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pinoise.data.images.decoding import decode, in_threads
+from pinoise.data.lazy import LazyArray
 
 
-class ImageFiles:
+class ImageFiles(LazyArray):
     """A read-only array uint8 of shape (n, height, width) or (n, height, width, 3) whose rows are files.
 
     Indexing decodes, in threads, and gives an ordinary array; ``take`` chooses files and decodes nothing. Objects are
@@ -39,20 +40,10 @@ class ImageFiles:
             shape: of one image: height and width, and 3 if it has colour.
             resize: whether files of another size are scaled and cropped, or an error.
         """
+        super().__init__(shape)
         self.folder = folder
         self.names = tuple(names)
         self.resize = resize
-        self._image_shape = shape
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of files, and the shape of one image."""
-        return (len(self.names), *self._image_shape)
-
-    @property
-    def ndim(self) -> int:
-        """The number of axes."""
-        return len(self.shape)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -63,31 +54,14 @@ class ImageFiles:
     def take(self, rows: npt.NDArray[Any]) -> ImageFiles:
         """Return the files of these rows, in the given order, not decoded."""
         chosen = [self.names[row] for row in np.arange(len(self))[rows].tolist()]
-        return ImageFiles(self.folder, chosen, shape=self._image_shape, resize=self.resize)
+        return ImageFiles(self.folder, chosen, shape=self._sample_shape, resize=self.resize)
 
-    def __getitem__(self, rows: Any) -> npt.NDArray[Any]:
-        """Decode rows, which are chosen as NumPy chooses them; indices after the first are of the pixels."""
-        if isinstance(rows, tuple):
-            first, *pixels = rows
-            images = self[first]
-            axes = images.ndim - len(self._image_shape)
-            return np.asarray(images[(*(slice(None),) * axes, *pixels)])
-        numbers = np.asarray(np.arange(len(self))[rows])
-        pixels_of_all = self._decoded(numbers.ravel())
-        return pixels_of_all.reshape(*numbers.shape, *self._image_shape)
-
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
-        """Decode all files into memory."""
-        if copy is False:
-            raise ValueError("image files have no array that could be shared: they are decoded into a new one.")
-        return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
-
-    def _decoded(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-        images: npt.NDArray[np.uint8] = np.empty((len(numbers), *self._image_shape), dtype=np.uint8)
+    def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+        images: npt.NDArray[np.uint8] = np.empty((len(numbers), *self._sample_shape), dtype=np.uint8)
 
         def fill(row: int) -> None:
             path = self.folder / self.names[numbers[row]]
-            images[row] = decode(path, shape=self._image_shape, resize=self.resize)
+            images[row] = decode(path, shape=self._sample_shape, resize=self.resize)
 
         for _ in in_threads(fill, range(len(numbers))):
             pass

@@ -10,7 +10,8 @@ from pinoise.data.images.decoding import EXTENSIONS
 from pinoise.data.wording import counted, listed
 from pinoise.errors import UserError
 
-_HELD_OUT = ("test", "val")  # the first that fits
+_TRAINING = ("train", "training")
+_HELD_OUT = ("test", "testing", "val", "valid", "validation")  # the first that fits
 
 
 @dataclass(frozen=True)
@@ -37,28 +38,39 @@ class ImageFolder:
 
 
 def list_images(root: Path) -> ImageFolder:
-    """List a folder: files directly inside have no labels, subfolders are classes, ``train`` and ``test`` or ``val``
-    are the parts of a split."""
+    """List a folder: files directly inside have no labels, subfolders are classes, ``train`` or ``training`` with one
+    of ``test``, ``testing``, ``val``, ``valid`` and ``validation`` beside it, in any case, are the parts of a split."""
     found = _Found(root)
     folders = _subfolders(root)
     direct = found.images_in(root, deep=False)
-    is_split = "train" in folders and (len(folders) == 1 or any(name in folders for name in _HELD_OUT))
+    training = _named(_TRAINING, folders)
+    held_out = _named(_HELD_OUT, folders)
+    is_split = len(training) == 1 and (len(folders) == 1 or bool(held_out))
     if is_split and not direct:
-        return _list_split(root, folders, found)
+        return _list_split(root, training[0], held_out, folders, found)
+    alike = [*training, *held_out]
+    if alike and not direct and not (alike == ["train"] and not _is_labelled(root / "train")):  # trains are a class
+        raise UserError(
+            f"{root} has the {'folder' if len(alike) == 1 else 'folders'} {listed(alike)}, named like the parts of a "
+            "split and not forming one: have one folder 'train' with 'test' or 'val' beside it, rename what is a "
+            "class, or give one part alone."
+        )
     return ImageFolder(root, _list_part(root, found), notes=found.notes())
 
 
-def _list_split(root: Path, folders: list[str], found: _Found) -> ImageFolder:
-    train = _list_part(root / "train", found)
-    test: Listing | None = None
-    for name in _HELD_OUT:
-        if test is None and name in folders and _is_labelled(root / name) == (train.labels is not None):
-            test = _list_part(root / name, found)
-            folders = [folder for folder in folders if folder != name]
-    rest = [folder for folder in folders if folder != "train"]
+def _named(names: tuple[str, ...], folders: list[str]) -> list[str]:
+    """Return the folders of these names, whatever their case, in the order of the names."""
+    return [folder for name in names for folder in folders if folder.casefold() == name]
+
+
+def _list_split(root: Path, training: str, held_out: list[str], folders: list[str], found: _Found) -> ImageFolder:
+    train = _list_part(root / training, found)
+    fitting = (name for name in held_out if _is_labelled(root / name) == (train.labels is not None))
+    test = next(fitting, None)
+    rest = [folder for folder in folders if folder not in (training, test)]
     if rest:
-        found.remarks.append(f"left out {counted(len(rest), 'folder')} beside train: {listed(rest)}")
-    return ImageFolder(root, train, test, found.notes())
+        found.remarks.append(f"left out {counted(len(rest), 'folder')} beside {training}: {listed(rest)}")
+    return ImageFolder(root, train, None if test is None else _list_part(root / test, found), found.notes())
 
 
 def _list_part(folder: Path, found: _Found) -> Listing:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import Literal, TypeGuard, get_args
 
 from pinoise.errors import UserError, unknown_choice
 
@@ -17,6 +17,7 @@ ImageSize = int | tuple[int, int]
 """Height and width, or one number for both."""
 
 LARGEST = 16384  # pixels on a side
+IMAGE_SIZE = f"it must be height and width, or one number for both, from 1 to {LARGEST}"
 
 
 @dataclass(frozen=True)
@@ -46,10 +47,21 @@ class ImageOptions:
 def _height_and_width(size: ImageSize | None) -> tuple[int, int] | None:
     if size is None:
         return None
-    sides = (size, size) if isinstance(size, int) else tuple(size)
-    if len(sides) != 2 or not all(isinstance(side, int) and 1 <= side <= LARGEST for side in sides):
-        raise UserError(f"size is {size!r}: it must be height and width, or one number for both, from 1 to {LARGEST}.")
-    return sides[0], sides[1]
+    if not is_image_size(size):
+        raise UserError(f"size is {size!r}: {IMAGE_SIZE}.")
+    return (size, size) if isinstance(size, int) else (size[0], size[1])
+
+
+def is_image_size(value: object) -> TypeGuard[ImageSize]:
+    """Whether this is one or two sides in the allowed range.
+
+    >>> is_image_size(64), is_image_size((48, 64)), is_image_size(0), is_image_size("64")
+    (True, True, False, False)
+    """
+    sides = tuple(value) if isinstance(value, tuple | list) else (value, value)
+    return len(sides) == 2 and all(
+        isinstance(side, int) and not isinstance(side, bool) and 1 <= side <= LARGEST for side in sides
+    )
 
 
 def refuse_image_options(size: ImageSize | None, color: Color, corrupt: Corrupt, cache: object, *, where: str) -> None:

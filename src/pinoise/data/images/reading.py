@@ -12,11 +12,12 @@ from tqdm import tqdm
 from pinoise.data.dataset import Samples
 from pinoise.data.formats.raw import RawArrays, RawPart
 from pinoise.data.images.cache import ImageCache
-from pinoise.data.images.decoding import Look, describe, in_threads, look
+from pinoise.data.images.decoding import Look, describe
 from pinoise.data.images.files import ImageFiles
 from pinoise.data.images.folders import ImageFolder, Listing, list_images
+from pinoise.data.images.looks import look_at
 from pinoise.data.images.options import ImageOptions
-from pinoise.data.wording import counted
+from pinoise.data.wording import counted, listed
 from pinoise.errors import UserError
 
 
@@ -34,39 +35,34 @@ def read_image_folder(
     """Look at every file of a folder, and return its images as arrays that decode when asked or that are mapped.
 
     Args:
-        folder: files directly inside have no labels, subfolders are classes, ``train`` and ``test`` or ``val`` parts.
+        folder: see ``list_images``.
         options: size, colour, and what happens to corrupt files.
         cache: where decoded images are kept; None to decode them again whenever they are asked for.
         progress: whether bars are shown.
     """
-    listed = list_images(folder)
-    kept = None if cache is None else ImageCache.of(listed, options, cache=cache.expanduser())
+    listing = list_images(folder)
+    kept = None if cache is None else ImageCache.of(listing, options, cache=cache.expanduser())
     found = None if kept is None else kept.read()
     if kept is not None and found is not None:
         arrays, told = found
-        parts = [_without(part, set(told["skipped"])) for part in listed.parts]
-        notes = (*listed.notes, *told["notes"], f"read from the decoded images kept in {kept.place.parent}")
+        parts = [_without(part, set(told["skipped"])) for part in listing.parts]
+        notes = (*listing.notes, *told["notes"], f"read from the decoded images kept in {kept.place.parent}")
         return FolderContent(_raw(parts, arrays), notes)
 
-    looks = _look_at(listed, told="checking" if progress else None)
-    skipped, skip_notes = _corrupt(listed, looks, options)
-    parts = [_without(part, skipped) for part in listed.parts]
+    looks = look_at(listing, told="checking" if progress else None)
+    skipped, skip_notes = _corrupt(listing, looks, options)
+    parts = [_without(part, skipped) for part in listing.parts]
     sound = {name: looks[name] for part in parts for name in part.names}
     shape = _shape(folder, sound, options)
     files = [ImageFiles(folder, part.names, shape=shape, resize=options.size is not None) for part in parts]
     if kept is None:
-        return FolderContent(_raw(parts, files), (*listed.notes, *skip_notes))
+        return FolderContent(_raw(parts, files), (*listing.notes, *skip_notes))
     with tqdm(total=len(sound), desc="decoding", unit="image", disable=not progress) as bar:
         arrays = kept.write(files, {"skipped": sorted(skipped), "notes": skip_notes}, bar=bar.update)
-    return FolderContent(_raw(parts, arrays), (*listed.notes, *skip_notes))
+    return FolderContent(_raw(parts, arrays), (*listing.notes, *skip_notes))
 
 
-def _look_at(listed: ImageFolder, *, told: str | None) -> dict[str, Look]:
-    names = [name for part in listed.parts for name in part.names]
-    return dict(zip(names, in_threads(lambda name: look(listed.root / name), names, told=told), strict=True))
-
-
-def _corrupt(listed: ImageFolder, looks: dict[str, Look], options: ImageOptions) -> tuple[set[str], tuple[str, ...]]:
+def _corrupt(listing: ImageFolder, looks: dict[str, Look], options: ImageOptions) -> tuple[set[str], tuple[str, ...]]:
     """Return the files to leave out and a note on them, or refuse them."""
     bad = [(name, found.problem) for name, found in looks.items() if found.problem is not None]
     if not bad:
@@ -75,18 +71,19 @@ def _corrupt(listed: ImageFolder, looks: dict[str, Look], options: ImageOptions)
     if options.corrupt == "refuse":
         more = f", and neither can {len(bad) - 1} more" if len(bad) > 1 else ""
         raise UserError(
-            f"{listed.root / name} cannot be decoded ({problem}){more}: repair or remove such files, or have them "
-            "left out with corrupt='skip'."
+            f"{listing.root / name} cannot be decoded ({problem}){more}: repair or remove such files, or have them "
+            "left out with corrupt='skip' (--set data.corrupt=skip)."
         )
     skipped = {name for name, _ in bad}
-    for part in listed.parts:
+    for part in listing.parts:
         classes = part.labels or ("",) * len(part.names)
         left = {label for name, label in zip(part.names, classes, strict=True) if name not in skipped}
         empty = sorted(set(classes) - left)
         if empty:
             what = f"of the class {empty[0]!r} " if part.labels else ""
-            raise UserError(f"{listed.root}: every image {what}is corrupt, {name} for one ({problem}).")
-    return skipped, (f"left out {counted(len(bad), 'corrupt image')}, first {name} ({problem})",)
+            raise UserError(f"{listing.root}: every image {what}is corrupt, {name} for one ({problem}).")
+    more = f", then {listed([name for name, _ in bad[1:]], most=3)}" if len(bad) > 1 else ""
+    return skipped, (f"left out {counted(len(bad), 'corrupt image')}, first {name} ({problem}){more}",)
 
 
 def _shape(folder: Path, sound: dict[str, Look], options: ImageOptions) -> tuple[int, ...]:
@@ -98,7 +95,7 @@ def _shape(folder: Path, sound: dict[str, Look], options: ImageOptions) -> tuple
         if other is not None:
             raise UserError(
                 f"{folder} holds images of different sizes: {first} is {describe(size)} and {other} is "
-                f"{describe(sound[other].size)} (height × width); give size to bring all to one."
+                f"{describe(sound[other].size)} (height × width); give size to bring all to one (--set data.size=64)."
             )
     colour = options.color == "rgb" or (options.color == "auto" and any(found.colour for found in sound.values()))
     return (*size, 3) if colour else size
@@ -114,7 +111,7 @@ def _without(part: Listing, skipped: set[str]) -> Listing:
 
 def _raw(parts: Sequence[Listing], arrays: Sequence[Samples]) -> RawArrays:
     raws = [
-        RawPart(x, None if part.labels is None else np.array(part.labels))
+        RawPart(x, None if part.labels is None else np.array(part.labels), names=part.names)
         for part, x in zip(parts, arrays, strict=True)
     ]
     return RawArrays(raws[0], raws[1] if len(raws) > 1 else None)

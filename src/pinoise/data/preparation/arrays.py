@@ -37,32 +37,40 @@ class ArrayPreparation:
     labels: LabelEncoding | None
     first_index: int | None  # number of the first feature in an svmlight file
 
-    def apply(self, raw: RawArrays, *, name: str, labelled: bool = True, where: str) -> Dataset:
-        """Return later arrays as a data set like the training one; labels may be absent or left unread."""
+    def apply(
+        self, raw: RawArrays, *, name: str, labelled: bool = True, own_classes: bool = False, where: str
+    ) -> Dataset:
+        """Return later arrays as a data set like the training one; labels may be absent or left unread.
+
+        With ``own_classes`` labels that training did not have are classes too.
+        """
         if self.label is not None and raw.train.x.shape[1:] == (self.shape[0] + 1,):
             raw = take_label(raw, self.label)
         sources = [part for part in (raw.train, raw.test) if part is not None]
         groups = _group_numbers([part.groups for part in sources], where)
-        parts = [self._part(part, own, labelled, where) for part, own in zip(sources, groups, strict=True)]
+        labels = None
+        if labelled:
+            labels = _own_labels(self.labels, raw, where=f"{where}, labels") if own_classes else self.labels
+        parts = [self._part(part, own, labels, where) for part, own in zip(sources, groups, strict=True)]
         return Dataset(
             name=name,
             train=parts[0],
             test=parts[1] if len(parts) > 1 else None,
             feature_names=self.feature_names,
-            class_names=self.labels.names if self.labels else None,
+            class_names=labels.names if labels else self.labels.names if self.labels else None,
         )
 
-    def _part(self, raw: RawPart, groups: Groups | None, labelled: bool, where: str) -> Part:
+    def _part(self, raw: RawPart, groups: Groups | None, labels: LabelEncoding | None, where: str) -> Part:
         x = numeric_samples(raw.x, where=where)
         if x.shape[1:] != self.shape:
             raise UserError(f"{where} has samples of shape {x.shape[1:]}, but training had {self.shape}.")
         x = _in_layout(x, sparse=self.sparse)
         check_finite(x, self.feature_names, where=where)
         y: Labels | None = None
-        if labelled and raw.y is not None and self.labels is not None:
-            y = self.labels.encode(raw.y, where=f"{where}, labels")
+        if raw.y is not None and labels is not None:
+            y = labels.encode(raw.y, where=f"{where}, labels")
             check_rows(len(y), x.shape[0], "labels", where)
-        return Part(x, y, groups)
+        return Part(x, y, groups, raw.names)
 
     def to_json(self) -> dict[str, Any]:
         """Return plain values that JSON can hold and ``from_json`` turns back into the same preparation."""
@@ -152,6 +160,16 @@ def _label_column(raw: RawArrays, label: str | int, where: str) -> int:
     if width < 2:
         raise UserError(f"{where} has no feature column left beside the label.")
     return int(label % width)
+
+
+def _own_labels(known: LabelEncoding | None, raw: RawArrays, *, where: str) -> LabelEncoding | None:
+    """Return the encoding of training where it knows all labels of later arrays, or else their own."""
+    given = [
+        label_array(part.y, where=where) for part in (raw.train, raw.test) if part is not None and part.y is not None
+    ]
+    if not given or (known is not None and all(known.covers(labels, where=where) for labels in given)):
+        return known
+    return learn_labels(_joined(given, where), where=where, names=raw.class_names)
 
 
 def _joined(arrays: list[Any], where: str) -> Any:

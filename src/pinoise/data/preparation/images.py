@@ -38,9 +38,14 @@ class ImagePreparation:
         height, width = self.shape[:2]
         return ImageOptions((height, width) if self.resize else None, color, self.corrupt)
 
-    def apply(self, content: FolderContent, *, name: str, labelled: bool = True, where: str) -> Dataset:
-        """Return a later folder as a data set like the training one; labels may be absent or left unread."""
-        data = self.arrays.apply(content.raw, name=name, labelled=labelled, where=where)
+    def apply(
+        self, content: FolderContent, *, name: str, labelled: bool = True, own_classes: bool = False, where: str
+    ) -> Dataset:
+        """Return a later folder as a data set like the training one; labels may be absent or left unread.
+
+        With ``own_classes`` folders that training did not have are classes too.
+        """
+        data = self.arrays.apply(content.raw, name=name, labelled=labelled, own_classes=own_classes, where=where)
         return replace(data, notes=content.notes)
 
     def to_json(self) -> dict[str, Any]:

@@ -38,6 +38,15 @@ class LabelEncoding:
             return None
         return cls(values=tuple(stored["values"]), names=tuple(stored["names"]), text=bool(stored["text"]))
 
+    def covers(self, labels: object, *, where: str) -> bool:
+        """Whether all labels are known.
+
+        >>> LabelEncoding(("cat", "dog"), ("cat", "dog"), text=True).covers(["dog", "cow"], where="y")
+        False
+        """
+        known = pa.array(self.values, pa.large_string())
+        return bool(pc.all(pc.is_in(text_of(label_array(labels, where=where)), value_set=known)).as_py())
+
     def encode(self, labels: object, *, where: str) -> Labels:
         """Return class numbers; an unknown or missing label is an error that names its row."""
         written = text_of(label_array(labels, where=where))

@@ -101,7 +101,9 @@ def make_module(factory: str, *arguments: object, setting: str) -> nn.Module:
     except (ImportError, AttributeError) as error:
         raise UserError(f"{setting} {factory!r} cannot be found ({error}): write package.module:function.") from None
     if not callable(make):
-        raise UserError(f"{setting} {factory!r} is a {type(make).__name__}: name a function that makes a torch module.")
+        raise UserError(
+            f"{setting} {factory!r} is of type {type(make).__name__}: name a function that makes a torch module."
+        )
     made = make(*arguments)
     if not isinstance(made, nn.Module):
         raise UserError(f"{setting} {factory!r} returned {type(made).__name__}: it must return a torch module.")

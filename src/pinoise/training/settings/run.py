@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
 
+from pinoise.data.images.options import IMAGE_SIZE, ImageSize, is_image_size
 from pinoise.data.standardizer import Scaling
 from pinoise.errors import UserError
 from pinoise.networks.embedding import EmbeddingName
@@ -31,6 +33,14 @@ from pinoise.training.settings.noise import (
 from pinoise.training.settings.views import IMAGE_VIEWS, ViewmakerSettings, ViewSettings
 
 
+def _image_size(value: object) -> object:
+    """Refuse at once, in the words of the images, what is no size."""
+    size = tuple(value) if isinstance(value, list) else value
+    if size is not None and not is_image_size(size):
+        raise PydanticCustomError("image_size", IMAGE_SIZE)
+    return size
+
+
 class DataSettings(Section):
     """Where the samples come from."""
 
@@ -41,7 +51,8 @@ class DataSettings(Section):
     categorical: tuple[str, ...] = ()  # columns of numbers that stand for categories
     drop: tuple[str, ...] = ()  # columns to leave out
     scaling: Scaling = "auto"
-    size: Annotated[int, Field(ge=1, le=4096)] | None = None  # pixels a side, to which a folder's images are brought
+    # Pixels a side, or height and width, that the images of a folder are brought to.
+    size: Annotated[ImageSize | None, BeforeValidator(_image_size)] = None
     color: Literal["auto", "gray", "rgb"] = "auto"  # of a folder's images
     corrupt: Literal["refuse", "skip"] = "refuse"  # what to do with images of a folder that cannot be decoded
     cache: Path | None = None  # a folder that keeps decoded images, so that each is decoded once

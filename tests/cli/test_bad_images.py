@@ -1,0 +1,150 @@
+"""Every mistake with images gets one clear sentence and exit code 2, and leaves no folder behind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pinoise.networks import ResNet
+
+pytest.importorskip("kornia")
+
+Command = Callable[..., Any]
+RESNET = ["--encoder", "resnet18", "--set", "encoder.width=4"]
+
+
+@pytest.fixture
+def files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Small images, masks, weights and a module of a user's, in the current folder."""
+    rng = np.random.default_rng(0)
+    np.save("colour.npy", rng.integers(0, 256, (24, 16, 16, 3), dtype=np.uint8))
+    np.save("four.npy", rng.integers(0, 256, (24, 16, 16, 4), dtype=np.uint8))
+    np.save("vectors.npy", rng.normal(size=(24, 64)))
+    np.save("small_masks.npy", np.ones((24, 8, 8), dtype=bool))
+    np.save("few_masks.npy", np.ones((7, 16, 16), dtype=bool))
+    for name, content in {"words.pth": b"these are no weights", "dot.pth": b".", "empty.pth": b""}.items():
+        Path(name).write_bytes(content)
+    Path("words.safetensors").write_bytes(b"these are no weights")
+    torch.save([torch.ones(2)], "list.pth")
+    torch.save({"a": torch.ones(2)}, "other.pth")
+    torch.save(ResNet((3, 16, 16), depth=18, width=8).state_dict(), "wide.pth")
+    Path("mistaken_nets.py").write_text(
+        "import torch\ndef number(shape): return 3\ndef no_size(shape): return torch.nn.Flatten()\nthree = 3\n"
+    )
+    monkeypatch.syspath_prepend(str(folder))
+    return folder
+
+
+def background(**settings: str) -> list[str]:
+    given = ", ".join(f"{key}: {value}" for key, value in {"name": "background", **settings}.items())
+    return ["--data", "colour.npy", *RESNET, "--set", f"views.augmentations=[{{{given}}}]"]
+
+
+VECTORS = r"is for images, but samples have the shape \(64,\): images are \(height, width\), "
+NO_WEIGHTS = r"holds no weights: give a state dict as torch\.save or safetensors writes it"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--data", "vectors.npy", *RESNET], f"^encoder 'resnet18' {VECTORS}"),
+        (["--data", "vectors.npy", "--encoder", "vit"], f"^encoder 'vit' {VECTORS}"),
+        (["--data", "vectors.npy", "--generator", "unet"], f"^noise.generator 'unet' {VECTORS}"),
+        (["--data", "vectors.npy", "--generator", "resnet18"], f"^noise.generator 'resnet18' {VECTORS}"),
+        (["--data", "vectors.npy", "--augment", "simclr"], f"^the view 'simclr' {VECTORS}"),
+        (["--data", "vectors.npy", "--augment", "background"], f"^the view 'background' {VECTORS}"),
+        (["--data", "vectors.npy", "--set", "data.scaling=channels"], f"^data.scaling 'channels' {VECTORS}"),
+        (["--data", "colour.npy", *RESNET, "--set", "data.scaling=features"], r"images are scaled by 'channels'"),
+        (["--data", "four.npy", *RESNET, "--augment", "simclr"], r"images of 4 channels .* choose the pipeline 'crop'"),
+        (["--data", "four.npy", *RESNET, "--augment", "byol"], r"images of 4 channels .* choose the pipeline 'crop'"),
+        (
+            ["--data", "colour.npy", *RESNET, "--method", "moco", "--set", "method.queue=40"],
+            r"method.queue is 40 and a step brings 48 keys, two for each of 24 rows: make the queue larger",
+        ),
+        (
+            ["--data", "colour.npy", "--encoder", "vit", "--set", "encoder.patch=5"],
+            r"patch=5 does not divide images of 16×16 pixels: allowed are 1, 2, 4, 8, 16",
+        ),
+        (["--data", "colour.npy", "--encoder", "vit", "--set", "encoder.heads=5"], r"heads=5 does not divide dim=192"),
+        (background(), r"'background' was given neither masks nor weights: name a file of masks"),
+        (background(masks="few_masks.npy", weights="other.pth"), r"'background' was given masks and weights"),
+        (background(masks="small_masks.npy"), r"masks of shape \(24, 8, 8\) do not fit .* = \(24, 16, 16\)"),
+        (background(masks="few_masks.npy"), r"few_masks\.npy: 7 masks for 24 training rows: give one for each"),
+        (background(masks="missing.npy"), r"missing\.npy does not exist: give the file of masks"),
+        (background(weights="missing.pth"), r"missing\.pth does not exist: give the file of SAM's weights"),
+        (background(weights="words.pth"), r"words\.pth is damaged or no file of weights: get SAM's checkpoint"),
+        (background(weights="dot.pth"), r"dot\.pth is damaged or no file of weights: get SAM's checkpoint"),
+        (background(weights="list.pth"), r"list\.pth holds no tensors by name: give SAM's checkpoint"),
+        (background(weights="other.pth"), r"other\.pth does not hold the weights of SAM 'vit_b' \(.* is missing\)"),
+        (
+            ["--data", "colour.npy", *RESNET, "--method", "byol", "--set", "views.local_crops=2"],
+            r"views\.local_crops belongs to method 'dino', not 'byol': leave it out",
+        ),
+        (
+            ["--data", "colour.npy", "--method", "dino", "--set", "views.local_crops=2"],
+            r"views\.local_crops are smaller images, which encoder 'mlp' does not take",
+        ),
+        (
+            ["--data", "colour.npy", *RESNET, "--method", "byol", "--temperature", "0.5"],
+            r"^unknown setting 'method\.temperature'",
+        ),
+        (["--data", "colour.npy", *RESNET, "--set", "data.size=8"], r"colour\.npy is not a folder of images, so size"),
+        (["--data", "colour.npy", "--encoder", "module"], r"'encoder\.factory' is missing: encoder 'module' needs it"),
+    ],
+)
+def test_a_choice_that_images_do_not_take_is_one_sentence(
+    pinoise: Command, files: Path, arguments: list[str], sentence: str
+) -> None:
+    result = pinoise("train", "--out", "run", "--epochs", "1", "--device", "cpu", *arguments)
+    assert re.search(sentence, result.sentence), result.sentence
+    assert not Path("run").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("missing.pth", r"missing\.pth is not there: name a file of weights"),
+        ("words.pth", rf"words\.pth {NO_WEIGHTS}"),
+        ("dot.pth", rf"dot\.pth {NO_WEIGHTS}"),
+        ("empty.pth", rf"empty\.pth {NO_WEIGHTS}"),
+        ("words.safetensors", rf"words\.safetensors {NO_WEIGHTS}"),
+        ("list.pth", r"list\.pth holds list, not a state dict: give names and tensors alone"),
+        ("other.pth", r"these weights are not those of a ResNet18: missing conv1\.weight, .* more; unexpected a\."),
+        ("wide.pth", r"the weight conv1\.weight has shape \(8, 3, 3, 3\), a ResNet18 of width 4 needs \(4, 3, 3, 3\)"),
+    ],
+)
+def test_weights_to_start_from_that_do_not_serve_are_one_sentence(
+    pinoise: Command, files: Path, name: str, sentence: str
+) -> None:
+    given = ["--data", "colour.npy", *RESNET, "--set", f"encoder.weights={name}"]
+    result = pinoise("train", "--out", "run", "--device", "cpu", *given)
+    assert re.search(sentence, result.sentence), result.sentence
+    assert not Path("run").exists()
+
+
+@pytest.mark.parametrize(
+    ("factory", "sentence"),
+    [
+        ("mistaken_nets", r"is 'mistaken_nets': write package\.module:function"),
+        (":number", r"is ':number': write package\.module:function"),
+        ("absent_nets:make", r"cannot be found \(No module named 'absent_nets'\): write package\.module:function"),
+        ("mistaken_nets:absent", r"cannot be found \(module 'mistaken_nets' has no attribute 'absent'\)"),
+        ("mistaken_nets:three", r"is of type int: name a function that makes a torch module"),
+        ("mistaken_nets:number", r"returned int: it must return a torch module"),
+        ("mistaken_nets:no_size", r"returned Flatten: .* states its output size as the integer attribute out_features"),
+    ],
+)
+def test_a_module_that_cannot_be_an_encoder_is_one_sentence(
+    pinoise: Command, files: Path, factory: str, sentence: str
+) -> None:
+    given = ["--data", "colour.npy", "--encoder", "module", "--set", f"encoder.factory='{factory}'"]
+    result = pinoise("train", "--out", "run", "--device", "cpu", *given)
+    assert result.sentence.startswith("encoder.factory ")
+    assert re.search(sentence, result.sentence), result.sentence
+    assert not Path("run").exists()

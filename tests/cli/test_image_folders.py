@@ -1,0 +1,94 @@
+"""Folders of images that a run was not trained on: their own classes, their names, and the run's cache."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv
+import pytest
+from PIL import Image
+
+Command = Callable[..., Any]
+
+
+def write_images(folder: str, *names: str, side: int = 8) -> None:
+    for number, name in enumerate(names):
+        path = Path(folder, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        pixels = np.random.default_rng(number).integers(0, 256, (side, side, 3), dtype=np.uint8)
+        Image.fromarray(pixels).save(path)
+
+
+def labelled(*classes: str) -> list[str]:
+    return [f"{name}/{number:02}.png" for name in classes for number in range(15)]
+
+
+@pytest.fixture
+def flat_run(pinoise: Command, folder: Path, tiny: list[str]) -> str:
+    """A run on a folder without classes, whose decoded images are kept."""
+    write_images("flat", *(f"{number:02}.png" for number in range(20)))
+    choices = ["--set", "data.size=8", "--set", "data.cache=kept", "--set", "data.corrupt=skip", "--batch-size", "8"]
+    trained = pinoise("train", "--data", "flat", "--out", "run", *choices, *tiny)
+    assert trained.code == 0, trained.err
+    return "run"
+
+
+def test_a_run_without_labels_is_scored_on_a_labelled_folder(pinoise: Command, flat_run: str) -> None:
+    assert re.search(
+        "^flat has no labels to score with: put images into one folder per class", pinoise("evaluate", "run").sentence
+    )
+    write_images("later", *labelled("cat", "dog"), side=9)
+    kept = len(list(Path("kept").glob("*.json")))
+    scored = pinoise("evaluate", "run", "--data", "later", "--json")
+    assert scored.code == 0, scored.err
+    assert json.loads(scored.out)["scores"].keys() == {"raw", "untrained", "learned"}
+    assert len(list(Path("kept").glob("*.json"))) == kept + 1
+    write_images("more", *(f"{number}.png" for number in range(3)))
+    assert "put images into one folder per class" in pinoise("evaluate", "run", "--data", "more").sentence
+
+
+def test_a_run_is_scored_on_classes_that_training_had_not(pinoise: Command, folder: Path, tiny: list[str]) -> None:
+    write_images("known", *labelled("cat", "dog"))
+    trained = pinoise("train", "--data", "known", "--out", "run", "--batch-size", "8", *tiny)
+    assert trained.code == 0, trained.err
+    write_images("other", *labelled("ant", "bee", "cat"))
+    scored = pinoise("evaluate", "run", "--data", "other")
+    assert scored.code == 0, scored.err
+    assert "held out 9 of 45 rows for the test part, by class" in scored.err
+
+
+def test_rows_of_a_folder_are_embedded_with_their_names_and_skipped_files_are_told(
+    pinoise: Command, flat_run: str
+) -> None:
+    write_images("new", *(f"{letter}.png" for letter in "abcdefgh"))
+    for letter in "bcdfg":
+        Path("new", f"{letter}.png").write_bytes(b"no image")
+    embedded = pinoise("embed", "run", "--data", "new", "--out", "z.csv")
+    assert embedded.code == 0, embedded.err
+    assert re.search(
+        r"note: left out 5 corrupt images, first b\.png \(.*\), then c\.png, d\.png, f\.png and 1 more", embedded.err
+    )
+    table = pyarrow.csv.read_csv("z.csv")
+    assert table.column("file").to_pylist() == ["a.png", "e.png", "h.png"]
+    assert pinoise("embed", "run", "--data", "new", "--out", "z.npz").code == 0  # from what is kept
+    with np.load("z.npz") as archive:
+        assert archive["names_train"].tolist() == ["a.png", "e.png", "h.png"]
+        np.testing.assert_allclose(archive["X_train"][:, 0], table.column("pinda0"), rtol=1e-6)
+
+
+def test_a_folder_is_read_in_the_shape_of_a_named_set(
+    pinoise: Command, real_data: Path, folder: Path, tiny: list[str]
+) -> None:
+    trained = pinoise("train", "--data", "cifar10_sub12k", "--rows", "32", "--out", "run", *tiny)
+    assert trained.code == 0, trained.err
+    write_images("one", "cat/a.png", side=40)
+    embedded = pinoise("embed", "run", "--data", "one", "--out", "z.npz")
+    assert embedded.code == 0, embedded.err
+    with np.load("z.npz") as archive:
+        assert archive["names_train"].tolist() == ["cat/a.png"]
+        assert len(archive["X_train"]) == 1

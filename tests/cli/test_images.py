@@ -1,0 +1,168 @@
+"""The command on real photographs, as a set of the catalogue and as folders of files."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image, ImageOps
+
+from pinoise.data import load
+from pinoise.training.finished import load_run
+from pinoise.training.model import ContrastiveModel
+
+pytest.importorskip("kornia")
+
+Command = Callable[..., Any]
+SMALL = [
+    *("--device", "cpu", "--batch-size", "16", "--set", "training.information_draws=2"),
+    *("--set", "head.hidden=16", "--set", "head.out_features=8", "--set", "noise.hidden=8", "--set", "noise.width=4"),
+]
+RESNET = ["--encoder", "resnet18", "--set", "encoder.width=4"]
+VIT = ["--encoder", "vit", *(f for key in ("patch=8", "dim=12", "depth=1") for f in ("--set", f"encoder.{key}"))]
+REAL = ["--data", "cifar10_sub12k", "--rows", "64", *SMALL]
+FOLDER = [*RESNET, "--epochs", "1", "--augment", "simclr", "--set", "data.size=16"]
+
+
+def weights(run: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in run.glob("*.safetensors")}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
+@pytest.mark.parametrize(
+    "choices",
+    [
+        ["--method", "byol", *RESNET, "--generator", "shared", "--augment", "byol"],
+        ["--method", "dino", *VIT, "--generator", "unet", "--augment", "simclr", "--set", "views.local_crops=2"],
+    ],
+    ids=["byol", "dino"],
+)
+def test_a_stopped_run_on_real_images_resumes_to_the_same_weights(
+    pinoise: Command, real_data: Path, folder: Path, choices: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = ["train", *REAL, "--epochs", "2", *choices]
+    assert pinoise(*train, "--out", "whole").code == 0
+
+    goes_on = ContrastiveModel.after_step
+
+    def stop_at_third(model: ContrastiveModel, step: int, steps: int) -> None:
+        goes_on(model, step, steps)
+        if step == 2:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ContrastiveModel, "after_step", stop_at_third)
+        stopped = pinoise(*train, "--out", "run")
+    assert stopped.code == 130, stopped.err
+    assert "stopped after step 3, all saved" in stopped.err
+    resumed = pinoise("train", "--resume", "run")
+    assert resumed.code == 0, resumed.err
+    assert "going on after step 3" in resumed.err
+    assert len(weights(folder / "run")) == 3
+    assert weights(folder / "run") == weights(folder / "whole")
+
+
+def test_a_run_on_real_images_is_scored_embeds_and_is_reported(pinoise: Command, real_data: Path, folder: Path) -> None:
+    choices = ["--method", "byol", *RESNET, "--generator", "shared"]
+    assert pinoise("train", *REAL, "--epochs", "1", *choices, "--out", "run").code == 0
+    scored = pinoise("evaluate", "run", "--json")
+    assert scored.code == 0, scored.err
+    assert json.loads(scored.out)["scores"].keys() == {"raw", "untrained", "learned"}
+    np.save("few.npy", np.asarray(load("cifar10_sub12k").train.x[:10]))
+    assert pinoise("embed", "run", "--data", "few.npy", "--out", "z.npy").code == 0
+    assert np.load("z.npy").shape == (10, 32)
+    assert pinoise("report", "run").code == 0
+    assert "data:image/png;base64" in (folder / "run/report.html").read_text()
+    with Image.open("run/noise.png") as picture:
+        assert min(picture.size) > 100
+
+
+@pytest.fixture
+def photographs(real_data: Path, folder: Path) -> Path:
+    """Forty photographs of two classes in files of several sizes and formats."""
+    data = load("cifar10_sub12k").train
+    for row in range(40):
+        place = folder / "photographs" / ("cat", "dog")[row % 2] / f"{row:02}.{('png', 'jpg', 'bmp')[row % 3]}"
+        place.parent.mkdir(parents=True, exist_ok=True)
+        Image.fromarray(np.asarray(data.x[row])).resize((20 + row % 5, 18 + row % 7)).save(place)
+    return folder / "photographs"
+
+
+def test_a_folder_trains_and_another_is_embedded_as_it_was(pinoise: Command, photographs: Path) -> None:
+    trained = pinoise("train", "--data", "photographs", "--out", "run", *SMALL, *FOLDER)
+    assert trained.code == 0, trained.err
+    assert "held out 8 of 40 rows for the test part" in trained.err
+    others = Path("others")
+    others.mkdir()
+    for path in sorted(photographs.glob("dog/*"))[:5]:
+        shutil.copy(path, others)
+    Image.fromarray(np.full((9, 30), 77, dtype=np.uint8)).save(others / "wide_and_gray.png")
+    embedded = pinoise("embed", "run", "--data", "others", "--out", "z.npy")
+    assert embedded.code == 0, embedded.err
+
+    run = load_run("run")
+    pixels = []
+    for path in sorted(others.iterdir()):
+        with Image.open(path) as image:
+            fitted = ImageOps.fit(image.convert("RGB"), (16, 16), Image.Resampling.BILINEAR)
+        pixels.append(np.asarray(fitted, dtype=np.float64).transpose(2, 0, 1))
+    mean, scale = run.standardizer.mean, run.standardizer.scale
+    x = torch.from_numpy((np.stack(pixels) - mean) / scale).float()
+    with torch.no_grad():
+        expected = run.embedding(x)
+    assert expected.shape == (6, 32)
+    np.testing.assert_allclose(np.load("z.npy"), expected, rtol=1e-4, atol=1e-5)
+    assert pinoise("evaluate", "run").code == 0
+
+
+def test_a_folder_of_other_sizes_needs_a_size(pinoise: Command, photographs: Path) -> None:
+    sentence = pinoise("train", "--data", "photographs", "--out", "run", *SMALL, *FOLDER[:-2]).sentence
+    assert "photographs holds images of different sizes: cat/00.png is 18 × 20 and cat/02.bmp is 20 × 22" in sentence
+    assert "--set data.size=" in sentence
+    assert not Path("run").exists()
+
+
+def test_a_corrupt_file_is_refused_or_skipped(pinoise: Command, photographs: Path) -> None:
+    whole = (photographs / "cat/00.png").read_bytes()
+    (photographs / "cat/00.png").write_bytes(whole[: len(whole) // 2])
+    train = ["train", "--data", "photographs", "--out", "run", *SMALL, *FOLDER]
+    sentence = pinoise(*train).sentence
+    assert sentence.startswith("photographs/cat/00.png cannot be decoded (")
+    assert "--set data.corrupt=skip" in sentence
+    assert not Path("run").exists()
+    skipping = pinoise(*train, "--set", "data.corrupt=skip")
+    assert skipping.code == 0, skipping.err
+    assert "note: left out 1 corrupt image, first cat/00.png (" in skipping.err
+    assert "held out 8 of 39 rows" in skipping.err
+    embedded = pinoise("embed", "run", "--data", "photographs", "--out", "z.npy")  # as the training folder was read
+    assert embedded.code == 0, embedded.err
+    assert len(np.load("z.npy")) == 39
+
+
+def test_decoded_images_are_kept_and_give_the_same_run(
+    pinoise: Command, photographs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = ["train", "--data", "photographs", *SMALL, *FOLDER]
+    assert pinoise(*train, "--out", "plain").code == 0
+    first = pinoise(*train, "--out", "first", "--set", "data.cache=kept")
+    assert first.code == 0, first.err
+    assert "kept" not in first.err
+
+    def refuse(*_: object, **__: object) -> None:
+        raise AssertionError("an image was opened again")
+
+    monkeypatch.setattr(Image, "open", refuse)
+    second = pinoise(*train, "--out", "second", "--set", "data.cache=kept")
+    assert second.code == 0, second.err
+    assert "note: read from the decoded images kept in kept" in second.err
+    assert weights(Path("plain")) == weights(Path("first")) == weights(Path("second"))
+    assert pinoise("evaluate", "second").code == 0

@@ -1,0 +1,101 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pinoise.data.checks import varies
+from pinoise.data.dataset import Dataset, Part
+from pinoise.data.lazy import MappedRows
+from pinoise.data.rows import LazyRows, make_rows
+from pinoise.data.source import fingerprint
+from pinoise.data.splitting import split
+from pinoise.data.standardizer import Standardizer
+
+CHOSEN = np.array([7, 1, 1, 9, 0, 4])
+
+
+@pytest.fixture(params=[(6, 5), (6, 5, 3)], ids=["gray", "rgb"])
+def pixels(request: pytest.FixtureRequest) -> Any:
+    return np.random.default_rng(0).integers(0, 256, (12, *request.param), dtype=np.uint8)
+
+
+@pytest.fixture
+def mapped(pixels: Any, tmp_path: Path) -> Any:
+    np.save(tmp_path / "x.npy", pixels)
+    return np.load(tmp_path / "x.npy", mmap_mode="r")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        slice(None),
+        slice(1, 5, 2),
+        slice(3, 3),
+        2,
+        -1,
+        np.array([5, 0, 0]),
+        np.array([], dtype=np.int64),
+        np.arange(6) % 2 == 0,
+        [2, 5],
+        (3, 2),
+        (slice(2, 4), 0, slice(1, 3)),
+    ],
+    ids=str,
+)
+def test_indexing_gives_what_an_array_of_these_rows_gives(rows: Any, mapped: Any, pixels: Any) -> None:
+    lazy = MappedRows(mapped, CHOSEN)
+    expected = pixels[CHOSEN]
+    assert (lazy.shape, lazy.dtype, lazy.ndim, len(lazy)) == (expected.shape, expected.dtype, expected.ndim, 6)
+    assert type(lazy[rows]) is np.ndarray
+    np.testing.assert_array_equal(lazy[rows], expected[rows])
+    np.testing.assert_array_equal(np.asarray(lazy), expected)
+
+
+def test_rows_of_rows_are_taken_and_one_too_many_is_an_error(mapped: Any, pixels: Any) -> None:
+    taken = MappedRows(mapped, CHOSEN).take(np.array([5, 0]))
+    np.testing.assert_array_equal(taken[:], pixels[[4, 7]])
+    for wrong in (12, -13):
+        with pytest.raises(IndexError):
+            MappedRows(mapped, np.array([wrong]))
+    with pytest.raises(IndexError):
+        taken[2]
+
+
+def test_a_split_and_a_limit_leave_mapped_images_on_disk(mapped: Any, pixels: Any) -> None:
+    names = tuple(f"{row}.png" for row in range(12))
+    data = split(Dataset("toy", Part(mapped, np.arange(12) % 2, names=names)))
+    expected = split(Dataset("toy", Part(pixels, np.arange(12) % 2, names=names)))
+    assert data.test is not None
+    assert expected.test is not None
+    for found, wanted in ((data.train, expected.train), (data.test, expected.test), (data.head(4).train, None)):
+        assert isinstance(found.x, MappedRows)
+        assert found.x._mapped is mapped
+        wanted = expected.head(4).train if wanted is None else wanted
+        np.testing.assert_array_equal(found.x[:], wanted.x)
+        assert found.names == wanted.names
+        assert fingerprint(found.x) == fingerprint(wanted.x)
+        assert varies(found.x)
+
+
+@pytest.mark.parametrize("scaling", ["features", "channels", "rows"])
+def test_batches_of_mapped_rows_are_those_of_an_array(scaling: Any, mapped: Any, pixels: Any) -> None:
+    lazy = Part(mapped).take(CHOSEN).x
+    standardizer = Standardizer.fit(lazy, scaling=scaling)
+    expected = Standardizer.fit(pixels[CHOSEN], scaling=scaling)
+    np.testing.assert_array_equal(standardizer.mean, expected.mean)
+    np.testing.assert_array_equal(standardizer.scale, expected.scale)
+    rows = make_rows(lazy, standardizer)
+    assert isinstance(rows, LazyRows)
+    some = torch.tensor([3, 0, 5])
+    assert torch.equal(rows[some], make_rows(pixels[CHOSEN], expected)[some])
+
+
+def test_rows_of_a_mapped_table_are_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.eye(4))
+    taken = Part(np.load(tmp_path / "x.npy", mmap_mode="r")).take(np.array([2, 0])).x
+    assert type(taken) is np.ndarray
+    assert taken.argmax(axis=1).tolist() == [2, 0]
