@@ -38,6 +38,8 @@ def mapped(pixels: Any, tmp_path: Path) -> Any:
         2,
         -1,
         np.array([5, 0, 0]),
+        np.array([-1, 2]),
+        np.array([[1, 2], [3, 4]]),
         np.array([], dtype=np.int64),
         np.arange(6) % 2 == 0,
         [2, 5],
@@ -61,8 +63,9 @@ def test_rows_of_rows_are_taken_and_one_too_many_is_an_error(mapped: Any, pixels
     for wrong in (12, -13):
         with pytest.raises(IndexError):
             MappedRows(mapped, np.array([wrong]))
-    with pytest.raises(IndexError):
-        taken[2]
+    for beyond in (2, np.array([0, 2])):
+        with pytest.raises(IndexError):
+            taken[beyond]
 
 
 def test_a_split_and_a_limit_leave_mapped_images_on_disk(mapped: Any, pixels: Any) -> None:

@@ -36,7 +36,7 @@ class LazyArray(ABC):
 
     @abstractmethod
     def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        """Return the samples (m, *shape) of these rows, which count from 0."""
+        """Return the samples (m, *shape) of these rows; negative numbers count from the end."""
 
     def __getitem__(self, rows: Any) -> npt.NDArray[Any]:
         """Read rows, which are chosen as NumPy chooses them; indices after the first are of the samples."""
@@ -45,7 +45,8 @@ class LazyArray(ABC):
             samples = self[first]
             axes = samples.ndim - len(self._sample_shape)
             return np.asarray(samples[(*(slice(None),) * axes, *inside)])
-        numbers = np.asarray(np.arange(len(self))[rows])
+        is_batch = isinstance(rows, np.ndarray) and rows.dtype.kind == "i"
+        numbers = rows if is_batch else np.asarray(np.arange(len(self))[rows])
         return self._read(numbers.ravel()).reshape(*numbers.shape, *self._sample_shape)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:

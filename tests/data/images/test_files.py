@@ -61,8 +61,9 @@ def test_it_describes_itself_as_an_array(images: tuple[ImageFiles, Any]) -> None
     np.testing.assert_array_equal(np.asarray(files), pixels)
     np.testing.assert_array_equal(np.asarray(files, dtype=np.float32), pixels.astype(np.float32))
     np.testing.assert_array_equal(pickle.loads(pickle.dumps(files))[:], pixels)
-    with pytest.raises(IndexError):
-        files[12]
+    for beyond in (12, np.array([0, 12])):
+        with pytest.raises(IndexError):
+            files[beyond]
     with pytest.raises(ValueError, match="read into a new one"):
         np.asarray(files, copy=False)
 
