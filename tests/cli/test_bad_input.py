@@ -109,10 +109,10 @@ def test_constant_and_empty_columns_are_noted(pinoise: Command, folder: Path, ti
         (["--data", "digts"], "unknown data set 'digts': did you mean 'digits'?"),
         (["--data", "gone.csv"], "gone.csv does not exist"),
         (["--label", "y"], "--label 'y' is for files"),
-        (["--method", "simlcr"], "setting 'method' is 'simlcr': did you mean 'simclr'? Allowed: simclr, simcl, clae."),
+        (["--method", "simlcr"], "setting 'method' is 'simlcr': did you mean 'simclr'? Allowed: simclr, simcl, clae, "),
         (["--objective", "papr"], "setting 'objective' is 'papr': did you mean 'paper'?"),
-        (["--generator", "resnet"], "setting 'noise.generator' is 'resnet'. Allowed: auto, global, mlp, shared."),
-        (["--encoder", "resnet"], "Allowed: mlp."),
+        (["--generator", "resnet"], "setting 'noise.generator' is 'resnet': did you mean 'resnet50'? Allowed: auto, "),
+        (["--encoder", "resnet"], "Allowed: mlp, resnet18, resnet50, vit, module."),
         (
             ["--pairing", "smapled"],
             "setting 'views.pairing' is 'smapled': did you mean 'sampled'? Allowed: identity-noise",
@@ -137,7 +137,7 @@ def test_constant_and_empty_columns_are_noted(pinoise: Command, folder: Path, ti
         (["--set", "views.noise=none"], "method 'simclr' compares two views"),
         (
             ["--set", "embedding=joint"],
-            "setting 'embedding' is 'joint': did you mean 'joined'? Allowed: joined, learned.",
+            "setting 'embedding' is 'joint': did you mean 'joined'? Allowed: joined, learned, auto.",
         ),
         (["--set", "data.scaling=row"], "setting 'data.scaling' is 'row': did you mean 'rows'?"),
         (["--set", "objective.penalty=1"], "unknown setting 'objective.penalty'"),
@@ -219,8 +219,11 @@ def test_a_comparison_that_cannot_be_made_is_one_sentence(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "give either --data, with names or files, or --suite vectors."),
-        (["--data", "digits", "--suite", "vectors"], "give either --data, with names or files, or --suite vectors."),
+        ([], "give either --data, with names or files, or --suite, vectors or images."),
+        (
+            ["--data", "digits", "--suite", "vectors"],
+            "give either --data, with names or files, or --suite, vectors or images.",
+        ),
         (["--suite", "vector"], "unknown suite 'vector': did you mean 'vectors'?"),
     ],
 )
