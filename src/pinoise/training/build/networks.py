@@ -68,7 +68,7 @@ def _encoder(settings: Settings, shape: tuple[int, ...]) -> nn.Module:
 def channels_together(network: nn.Module) -> nn.Module:
     """Lay out the weights of convolutions so that the channels of a pixel lie side by side in all that they compute.
 
-    On a CPU convolutions are then faster, with few channels many times (``benchmarks/image_cost.py``).
+    Convolutions are then mostly faster, on a CPU, too (``benchmarks/image_cost.py`` has both).
     """
     for weight in network.parameters():
         if weight.ndim == 4:
