@@ -149,7 +149,7 @@ def suite(path: Path) -> str:
             command(result, cells, path),
             *standing(cells),
             "",
-            f"p: Wilcoxon over sets, two-sided. {losses(cells)} {health}\n",
+            f"p: Wilcoxon over sets, two-sided, not corrected for the number of rivals. {losses(cells)} {health}\n",
             "hapt561 and hapt_raw are the same recordings, and pcmac and newsgroups20 texts of the same kind. Without "
             f"{', '.join(CHOSEN_ON)}, whose scores were looked at when choices were made:\n",
             *standing([cell for cell in cells if cell.data not in CHOSEN_ON]),

@@ -97,6 +97,8 @@ def read_weights(path: Path) -> dict[str, Tensor]:
         if path.suffix == ".safetensors":
             return safetensors.torch.load_file(path)
         state = torch.load(path, map_location="cpu", weights_only=True)
+    except MemoryError:
+        raise
     except Exception:  # whatever the bytes of a file that holds something else make the reader stumble over
         raise UserError(f"{path} holds no weights: give a state dict as torch.save or safetensors writes it.") from None
     if not isinstance(state, Mapping) or not all(isinstance(value, Tensor) for value in state.values()):

@@ -210,6 +210,8 @@ def _read_weights(path: Path) -> dict[str, Tensor]:
         tensors = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist: give the file of SAM's weights.") from None
+    except MemoryError:
+        raise
     except Exception:  # whatever the bytes of a file that holds something else make the reader stumble over
         raise UserError(f"{path} is damaged or no file of weights: get SAM's checkpoint (.pth, .pt) again.") from None
     if not (isinstance(tensors, dict) and tensors and all(isinstance(value, Tensor) for value in tensors.values())):
