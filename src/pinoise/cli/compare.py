@@ -40,7 +40,7 @@ def compare(
             "--methods",
             help="raw, untrained, fixed, fixed-0.5, fixed-2, scarf, dacl, vime, modals, viewmaker, simcl, clae, "
             "neighbours, pinda-paper, pinda-paper-mean, pinda-paper-clae, pinda-adversarial, pinda-information, pinda; "
-            "for images aug, aug-fixed, aug-paper, aug-pinda, aug-neighbours; several in a row. raw and "
+            "for images aug, aug-fixed, aug-paper, aug-pinda, aug-compose, aug-neighbours; several in a row. raw and "
             "untrained are always there.",
         ),
     ] = None,

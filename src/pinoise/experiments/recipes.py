@@ -51,6 +51,9 @@ RECIPES: dict[str, Recipe] = {
     "aug-fixed": _augmented("augmentations + random noise", objective="fixed"),
     "aug-paper": _augmented("augmentations + PiNDA (paper, λ = 1)", objective={"name": "paper", "penalty": 1.0}),
     "aug-pinda": _augmented("augmentations + PiNDA", objective={"name": "supported", "neighbours": 0}),
+    "aug-compose": _augmented(
+        "augmentations, PiNDA on top", views={"pairing": "compose"}, objective={"name": "supported", "neighbours": 0}
+    ),
     "aug-neighbours": _augmented("augmentations + PiNDA along the data", objective="supported"),
     "pinda": Recipe("PiNDA", {"objective": "supported"}),
 }
@@ -72,7 +75,18 @@ VECTOR_METHODS = (
     "pinda-paper",
     "pinda",
 )
-IMAGE_METHODS = ("raw", "untrained", "aug", "aug-fixed", "aug-paper", "aug-pinda", "aug-neighbours", "fixed", "pinda")
+IMAGE_METHODS = (
+    "raw",
+    "untrained",
+    "aug",
+    "aug-fixed",
+    "aug-paper",
+    "aug-pinda",
+    "aug-compose",
+    "aug-neighbours",
+    "fixed",
+    "pinda",
+)
 ALWAYS = ("raw", "untrained")
 OURS = "pinda"
 """The method that rivals are held against."""

@@ -60,7 +60,7 @@ SUITES: dict[str, Suite] = {
         sources=("fashion_mnist", "cifar10_sub12k"),
         methods=IMAGE_METHODS,
         settings=("encoder.name=resnet18", "encoder.width=16", "noise.width=16", "training.batch_size=128"),
-        steps=300,
+        steps=200,
         rows=4000,
         embeddings=("learned",),
     ),
