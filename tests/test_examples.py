@@ -1,4 +1,4 @@
-"""Every example of the repository runs and prints what it says."""
+"""Every example of the repository runs and prints what it says, and every configuration trains."""
 
 from __future__ import annotations
 
@@ -7,7 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from pinoise.experiments import RECIPES, SUITES
+from pinoise.training.parse import merge, override, parse_settings, read_yaml
+
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+IMAGES = EXAMPLES[0].parent / "images.yaml"
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
@@ -18,3 +22,11 @@ def test_the_example_runs(path: Path, capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_there_are_examples() -> None:
     assert len(EXAMPLES) >= 3
+
+
+def test_the_configuration_for_images_is_what_the_suite_measures() -> None:
+    suite = SUITES["images"]
+    steps = -(-suite.steps // (suite.rows // 128))
+    shared = override({}, [*suite.settings, f"data.rows={suite.rows}", f"training.epochs={steps}"])
+    measured = merge(merge(RECIPES["aug-pinda"].settings or {}, shared), {"data": {"source": "fashion_mnist"}})
+    assert parse_settings(read_yaml(IMAGES)) == parse_settings(measured)

@@ -37,6 +37,17 @@ def weights(run: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in run.glob("*.safetensors")}
 
 
+@pytest.mark.parametrize("noise", [[], ["--set", "views.noise=none"]], ids=["with noise", "without"])
+def test_the_configuration_of_the_examples_trains(
+    pinoise: Command, real_data: Path, folder: Path, noise: list[str]
+) -> None:
+    example = Path(__file__).parents[2] / "examples" / "images.yaml"
+    tiny = [*SMALL, *RESNET[2:], "--rows", "64", "--epochs", "1"]
+    trained = pinoise("train", "--config", str(example), "--data", "cifar10_sub12k", *tiny, *noise, "--out", "run")
+    assert trained.code == 0, trained.err
+    assert load_run("run").settings.views.augmentations[0].name == "simclr"
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
 @pytest.mark.parametrize(
     "choices",

@@ -13,7 +13,8 @@ from plotly.subplots import make_subplots
 from pinoise.report.charts import COLOURS, Panel, Ranking, shortened
 
 _CONFIG = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["lasso2d", "select2d"]}
-_LAYOUT = {"template": "plotly_white", "font": {"size": 13}, "margin": {"l": 20, "r": 20, "t": 40, "b": 50}}
+_LAYOUT = {"template": "plotly_white", "font": {"size": 13}, "margin": {"l": 20, "r": 20, "t": 70, "b": 50}}
+# The margin above leaves the buttons, which show up there, clear of the titles.
 
 
 def script() -> str:
@@ -30,7 +31,7 @@ def curves_html(panels: Sequence[Panel]) -> str:
             figure.add_trace(line, row=1, col=number)
         figure.update_xaxes(title_text="epoch", row=1, col=number)
     figure.update_yaxes(automargin=True)
-    figure.update_layout(height=360, legend={"orientation": "h", "y": -0.25}, **_LAYOUT)
+    figure.update_layout(height=390, legend={"orientation": "h", "y": -0.25}, **_LAYOUT)
     return _piece(figure, "curves")
 
 
@@ -58,7 +59,7 @@ def bars_html(ranking: Ranking, *, symbol: str = "σ") -> str:
         marker={"color": COLOURS[0]},
     )
     figure = go.Figure(bars)
-    figure.update_layout(height=120 + 22 * max(4, len(names)), **_LAYOUT)
+    figure.update_layout(height=150 + 22 * max(4, len(names)), **_LAYOUT)
     figure.update_yaxes(tickvals=places, ticktext=names, autorange="reversed", automargin=True)
     figure.update_xaxes(title_text=f"mean {symbol} in standard deviations of the feature", rangemode="tozero")
     return _piece(figure, "bars")
