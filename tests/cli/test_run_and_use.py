@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,25 @@ def test_train_tells_machines_how_it_ended(pinoise: Command, folder: Path, tiny:
         lines = list(csv.DictReader(file))
     assert tuple(lines[0]) == ("epoch", "step", "loss", *METRICS, "seconds")
     assert {name: float(lines[-1][name]) for name in METRICS} == ended["metrics"]
+
+
+def test_a_module_of_the_users_is_found_in_the_current_folder(
+    pinoise: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    (folder / "net_of_this_folder.py").write_text(
+        "from torch import nn\n\n"
+        "def make(shape):\n"
+        "    encoder = nn.Sequential(nn.Linear(*shape, 5), nn.Tanh())\n"
+        "    encoder.out_features = 5\n"
+        "    return encoder\n"
+    )
+    own = ["--set", "encoder.name=module", "--set", "encoder.factory=net_of_this_folder:make"]
+    train = ["train", "--data", "digits", "--rows", "64", "--epochs", "1", "--device", "cpu", *own, "--out", "r"]
+    trained = pinoise(*train, "--set", "embedding=learned")
+    assert trained.code == 0, trained.err
+    assert pinoise("embed", "r", "--data", "digits", "--out", "z.npy").code == 0
+    assert np.load("z.npy").shape[1] == 5
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".parquet", ".NPY"])

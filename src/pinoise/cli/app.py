@@ -61,6 +61,9 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a σ must not stop a run whose output goes to an old code page
+    # A module of the user's (encoder.factory) is found in the current folder, as by ``python -m pinoise``; behind all
+    # else, so that a file there cannot stand in for a library.
+    sys.path += [os.getcwd()] if os.getcwd() not in sys.path else []
     try:
         with warnings_as_notes():
             code = app(standalone_mode=False, prog_name="pinoise")

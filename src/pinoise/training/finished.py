@@ -114,7 +114,7 @@ class FinishedRun:
         arrays = ArrayPreparation(
             shape=shape, sparse=False, feature_names=None, label=None, labels=None, first_index=None
         )
-        return ImagePreparation(arrays, resize=True, corrupt=self.settings.data.corrupt)
+        return ImagePreparation(arrays, corrupt=self.settings.data.corrupt)
 
 
 def load_run(path: str | Path) -> FinishedRun:

@@ -44,7 +44,6 @@ def test_a_preparation_survives_json(options: dict[str, Any], training: Path) ->
     assert again(preparation) == preparation
     assert preparation.shape == data.shape
     assert preparation.corrupt == options.get("corrupt", "refuse")
-    assert preparation.resize == ("size" in options)
 
 
 def test_a_later_folder_is_read_with_the_size_colour_and_classes_of_training(training: Path, tmp_path: Path) -> None:
@@ -74,11 +73,14 @@ def test_a_later_folder_of_colour_becomes_gray_where_training_was(tmp_path: Path
     assert read_prepared(tmp_path / "later", preparation).shape == (4, 4)
 
 
-def test_another_size_is_refused_where_training_images_had_theirs(training: Path, tmp_path: Path) -> None:
+def test_later_images_are_brought_to_the_size_that_training_images_had(training: Path, tmp_path: Path) -> None:
     _, preparation = read_file(training)
     save(tmp_path / "later/x.png", 9, 9, 3)
-    with pytest.raises(UserError, match=r"later has samples of shape \(9, 9, 3\), but training had \(8, 6, 3\)"):
-        read_prepared(tmp_path / "later", preparation)
+    save(tmp_path / "later/y.png", 4, 5, 3)
+    later = read_prepared(tmp_path / "later", again(preparation))
+    assert later.train.x.shape == (2, 8, 6, 3)
+    asked_for = read_file(tmp_path / "later", size=(8, 6))[0]
+    np.testing.assert_array_equal(later.train.x[:2], asked_for.train.x[:2])
 
 
 def test_an_unknown_class_is_named(training: Path, tmp_path: Path) -> None:
@@ -148,7 +150,7 @@ def test_one_class_and_a_test_class_that_training_lacks_are_refused(training: Pa
         read_file(tmp_path / "split")
 
 
-@pytest.mark.parametrize("key", ["arrays", "resize", "corrupt"])
+@pytest.mark.parametrize("key", ["arrays", "corrupt"])
 def test_a_damaged_record_is_told(key: str, training: Path) -> None:
     stored = read_file(training)[1].to_json()
     del stored[key]

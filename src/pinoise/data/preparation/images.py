@@ -18,7 +18,6 @@ class ImagePreparation:
     """The shape of an image and the names of classes; arrays of such images can be read too."""
 
     arrays: ArrayPreparation
-    resize: bool  # whether images were brought to their size or had it
     corrupt: Corrupt
 
     @property
@@ -33,10 +32,10 @@ class ImagePreparation:
 
     @property
     def options(self) -> ImageOptions:
-        """How the files of a later folder are read."""
+        """How the files of a later folder are read: all are brought to the size of the training images."""
         color: Color = "gray" if len(self.shape) == 2 else "rgb"
         height, width = self.shape[:2]
-        return ImageOptions((height, width) if self.resize else None, color, self.corrupt)
+        return ImageOptions((height, width), color, self.corrupt)
 
     def apply(
         self, content: FolderContent, *, name: str, labelled: bool = True, own_classes: bool = False, where: str
@@ -57,7 +56,7 @@ class ImagePreparation:
         """Return the preparation that ``to_json`` wrote; anything else is an error."""
         try:
             checked = ImageOptions.checked(corrupt=stored["corrupt"])
-            return cls(ArrayPreparation.from_json(stored["arrays"]), bool(stored["resize"]), checked.corrupt)
+            return cls(ArrayPreparation.from_json(stored["arrays"]), checked.corrupt)
         except (KeyError, TypeError) as error:
             raise UserError(f"the stored image preparation is damaged or of another version: {error!r}.") from error
 
@@ -80,5 +79,5 @@ def learn_images(
                 f"{where}: the test part has the class folder {strange[0]!r}, which training does not have."
             )
     data, arrays = learn_arrays(content.raw, name=name, where=where)
-    preparation = ImagePreparation(arrays, resize=options.size is not None, corrupt=options.corrupt)
+    preparation = ImagePreparation(arrays, corrupt=options.corrupt)
     return replace(data, notes=content.notes), preparation

@@ -48,7 +48,7 @@ def image_preparation(preparation: Preparation, where: str) -> ImagePreparation:
     shape = preparation.shape
     if len(shape) < 2 or shape[2:] not in ((), (3,)):
         raise UserError(f"{where} is a folder of images, but training had an array of samples of shape {shape}.")
-    return ImagePreparation(preparation, resize=False, corrupt="refuse")
+    return ImagePreparation(preparation, corrupt="refuse")
 
 
 def wrong_kind(preparation: Preparation, where: str) -> UserError:

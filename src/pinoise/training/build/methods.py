@@ -6,6 +6,7 @@ from torch import Tensor, nn
 
 from pinoise.errors import UserError
 from pinoise.methods import BYOL, CLAE, DINO, MemoryBank, Method, MoCo, SimCL, SimCLR, SimSiam
+from pinoise.methods.processes import world_size
 from pinoise.networks import BatchNormHead, PredictionHead, ProjectionHead, PrototypeHead, SimSiamHead
 from pinoise.training.settings import (
     BYOLSettings,
@@ -40,7 +41,7 @@ def build_method(settings: Settings, unit: Tensor, encoder: nn.Module, *, rows: 
         case CLAESettings(temperature=temperature, strength=strength, weight=weight):
             return CLAE(encoder, head, feature_scale=unit, strength=strength, weight=weight, temperature=temperature)
         case MoCoSettings(temperature=temperature, momentum=momentum, queue=queue):
-            _check_queue(queue, batch_size=min(settings.training.batch_size, rows))
+            _check_queue(queue, rows=world_size() * min(settings.training.batch_size, rows // world_size()))
             return MoCo(encoder, head, temperature=temperature, momentum=momentum, queue=queue)
         case MemoryBankSettings(temperature=temperature, momentum=momentum, negatives=negatives):
             return MemoryBank(encoder, head, rows=rows, temperature=temperature, momentum=momentum, negatives=negatives)
@@ -61,10 +62,10 @@ def build_method(settings: Settings, unit: Tensor, encoder: nn.Module, *, rows: 
             )
 
 
-def _check_queue(queue: int, *, batch_size: int) -> None:
-    """Say at once what would else be said in the first step."""
-    if queue < 2 * batch_size:
+def _check_queue(queue: int, *, rows: int) -> None:
+    """Say at once what would else be said in the first step, which takes so many rows over all processes."""
+    if queue < 2 * rows:
         raise UserError(
-            f"method.queue is {queue} and a step brings {2 * batch_size} keys, two for each of {batch_size} rows: "
+            f"method.queue is {queue} and a step brings {2 * rows} keys, two for each of {rows} rows: "
             "make the queue larger or training.batch_size smaller."
         )
