@@ -253,3 +253,15 @@ def test_what_views_tell_needs_the_last_checkpoint(pinoise: Command, digits_run:
     shutil.rmtree(digits_run / "checkpoints")
     assert pinoise("evaluate", digits_run).code == 0
     assert "checkpoints is empty" in pinoise("evaluate", digits_run, "--information").sentence
+
+
+def test_evaluate_can_score_with_fewer_rows(pinoise: Command, digits_run: Path) -> None:
+    whole = json.loads(pinoise("evaluate", digits_run, "--json").out)["scores"]
+    fewer = pinoise("evaluate", digits_run, "--rows", 60, "--json")
+    assert "60 of 200 training rows were drawn at random" in fewer.err
+    scores = json.loads(fewer.out)["scores"]
+    for name, found in scores.items():
+        correct = 60 * found["knn"]
+        assert correct == pytest.approx(round(correct)), name  # of 60 test rows
+        assert found != whole[name]
+    assert "--rows is 1: scores need at least 2 rows" in pinoise("evaluate", digits_run, "--rows", 1).sentence

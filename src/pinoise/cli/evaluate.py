@@ -19,6 +19,9 @@ def evaluate(
     run: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a finished run.")],
     data: Annotated[str | None, typer.Option("--data", help="Other data than the run's own: a name or a file.")] = None,
     label: LabelOption = None,
+    rows: Annotated[
+        int | None, typer.Option(help="Score with at most so many training rows, and as many test rows, drawn at random.")
+    ] = None,
     information: Annotated[
         bool, typer.Option("--information", help="Also measure what the views tell about the task, on training rows.")
     ] = False,
@@ -30,20 +33,25 @@ def evaluate(
 
     Example: `pinoise evaluate runs/digits`
     """
-    from pinoise.experiments import distance, information_of_run, open_scored, score_run
+    from pinoise.experiments import distance, information_of_run, open_scored, sample_rows, score_run
     from pinoise.training.files import write_json
     from pinoise.training.finished import load_run
 
     if information and draws < 2:
         raise UserError(f"--draws is {draws}: mutual information needs at least 2 draws of every view.")
+    if rows is not None and rows < 2:
+        raise UserError(f"--rows is {rows}: scores need at least 2 rows.")
     finished = load_run(run)
     labelled = open_scored(finished, data, label=label, progress=on_terminal())
+    if rows is not None:
+        labelled = sample_rows(labelled, train=rows, test=rows)
     for sentence in labelled.notes:
         note(sentence)
     scores = score_run(finished, labelled, seed=seed)
     result: dict[str, Any] = {
         "data": data or finished.settings.data.source,
         "seed": seed,
+        "rows": rows,
         "scores": {name: value.as_dict() for name, value in scores.items()},
     }
     measured = information_of_run(finished, draws=draws, progress=on_terminal()) if information else {}

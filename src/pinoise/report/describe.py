@@ -85,7 +85,7 @@ def evaluation_tables(run: FinishedRun) -> list[Table]:
         return []
     result = read_json(path)
     try:
-        tables = [_scores_table(result["data"], result["scores"])]
+        tables = [_scores_table(result["data"], result["scores"], result.get("rows"))]
         if "information" in result:
             tables.append(_information_table(result["information"]))
     except (KeyError, TypeError, AttributeError, ValueError):
@@ -131,13 +131,14 @@ def _in_words(value: Any) -> str:
     return str(value)
 
 
-def _scores_table(data: str, scores: Mapping[str, Mapping[str, float]]) -> Table:
+def _scores_table(data: str, scores: Mapping[str, Mapping[str, float]], most: int | None) -> Table:
+    drawn = "" if most is None else f", at most {most} rows of each part"
     rows = []
     for name, found in scores.items():
         cells = [f"{100 * float(found[key]):.1f}" for key in _SCORES]
         cells[-1] += f" ± {100 * float(found['few_std']):.1f}"
         rows.append([name, *cells])
-    return Table(f"Accuracy on {data}, in percent", ["embedding", *_SCORES.values()], rows)
+    return Table(f"Accuracy on {data}{drawn}, in percent", ["embedding", *_SCORES.values()], rows)
 
 
 def _information_table(information: Mapping[str, Mapping[str, Any]]) -> Table:
