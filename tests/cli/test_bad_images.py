@@ -47,7 +47,7 @@ def background(**settings: str) -> list[str]:
 
 
 VECTORS = r"is for images, but samples have the shape \(64,\): images are \(height, width\), "
-NO_WEIGHTS = r"holds no weights: give a state dict as torch\.save or safetensors writes it"
+NO_WEIGHTS = r"is damaged or holds no weights: give a state dict as torch\.save or safetensors writes it"
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ NO_WEIGHTS = r"holds no weights: give a state dict as torch\.save or safetensors
         (background(masks="few_masks.npy"), r"few_masks\.npy: 7 masks for 24 training rows: give one for each"),
         (background(masks="missing.npy"), r"missing\.npy does not exist: give the file of masks"),
         (background(weights="missing.pth"), r"missing\.pth does not exist: give the file of SAM's weights"),
-        (background(weights="words.pth"), r"words\.pth is damaged or no file of weights: get SAM's checkpoint"),
-        (background(weights="dot.pth"), r"dot\.pth is damaged or no file of weights: get SAM's checkpoint"),
-        (background(weights="list.pth"), r"list\.pth holds no tensors by name: give SAM's checkpoint"),
+        (background(weights="words.pth"), r"words\.pth is damaged or holds no weights: give SAM's checkpoint"),
+        (background(weights="dot.pth"), r"dot\.pth is damaged or holds no weights: give SAM's checkpoint"),
+        (background(weights="list.pth"), r"list\.pth holds list, not tensors by name alone: give SAM's checkpoint"),
         (background(weights="other.pth"), r"other\.pth does not hold the weights of SAM 'vit_b' \(.* is missing\)"),
         (
             ["--data", "colour.npy", *RESNET, "--method", "byol", "--set", "views.local_crops=2"],
@@ -109,12 +109,12 @@ def test_a_choice_that_images_do_not_take_is_one_sentence(
 @pytest.mark.parametrize(
     ("name", "sentence"),
     [
-        ("missing.pth", r"missing\.pth is not there: name a file of weights"),
+        ("missing.pth", r"missing\.pth does not exist: give a state dict"),
         ("words.pth", rf"words\.pth {NO_WEIGHTS}"),
         ("dot.pth", rf"dot\.pth {NO_WEIGHTS}"),
         ("empty.pth", rf"empty\.pth {NO_WEIGHTS}"),
         ("words.safetensors", rf"words\.safetensors {NO_WEIGHTS}"),
-        ("list.pth", r"list\.pth holds list, not a state dict: give names and tensors alone"),
+        ("list.pth", r"list\.pth holds list, not tensors by name alone: give a state dict"),
         ("other.pth", r"these weights are not those of a ResNet18: missing conv1\.weight, .* more; unexpected a\."),
         ("wide.pth", r"the weight conv1\.weight has shape \(8, 3, 3, 3\), a ResNet18 of width 4 needs \(4, 3, 3, 3\)"),
     ],

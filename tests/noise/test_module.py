@@ -221,13 +221,28 @@ def test_a_vanishing_scale_is_held_at_the_floor() -> None:
     assert noise.relative_scale(torch.zeros(2, 4)).unique().tolist() == pytest.approx([SMALLEST_SCALE])
 
 
-@pytest.mark.parametrize("mean", ["zero", "learned"])
-def test_the_scale_of_normalised_noise_is_what_its_draws_have(mean: Mean) -> None:
+@pytest.mark.parametrize(("distribution", "mean"), DISTRIBUTION_AND_MEAN)
+def test_the_scale_and_mean_of_normalised_noise_are_what_its_draws_have(distribution: Any, mean: Any) -> None:
     torch.manual_seed(1)
-    noise = PiNoise(400, mean=mean, hidden=64, initial_scale=1e-3, normalize=0.7)
+    unit = torch.linspace(0.5, 2, 400)
+    noise = PiNoise(
+        400, distribution=distribution, mean=mean, hidden=64, initial_scale=0.05, feature_scale=unit, normalize=0.7
+    )
     x = torch.randn(3, 400)
-    draws = noise.sample(x, draws=3000)
-    torch.testing.assert_close(draws.std(dim=0).mean(dim=1), noise.scale(x).mean(dim=1), rtol=0.02, atol=0)
+    with torch.no_grad():
+        draws, mu, scale = noise.sample(x, draws=3000), noise.mean(x), noise.scale(x)
+    deviation = scale if distribution == "gaussian" else scale / math.sqrt(3)
+    torch.testing.assert_close(draws.std(dim=0).mean(dim=1), deviation.mean(dim=1), rtol=0.02, atol=0)
+    assert bool(((draws.mean(dim=0) - mu).abs() <= 5 * deviation / math.sqrt(3000) + 0.01 * mu.abs()).all())
+    assert (mean == "learned") == bool((mu.abs() > 10 * deviation / math.sqrt(3000)).any())  # not lost in chance
+
+
+@pytest.mark.parametrize("mean", MEANS)
+def test_normalised_noise_without_a_live_feature_has_neither_scale_nor_mean(mean: Mean) -> None:
+    noise = PiNoise(3, mean=mean, hidden=4, feature_scale=torch.zeros(3), normalize=0.5)
+    x = torch.randn(2, 3)
+    for value in (noise.scale(x), noise.relative_scale(x), noise.mean(x)):
+        assert value.tolist() == [[0.0] * 3] * 2
 
 
 @pytest.mark.parametrize("positive", POSITIVES)

@@ -13,9 +13,9 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
 from pinoise.errors import UserError
-from pinoise.noise import Support, nearest, neighbour_spread, prior_scale
+from pinoise.noise import Support, nearest
 from pinoise.noise import support as module
-from pinoise.noise.scale_maps import FARTHEST
+from pinoise.noise.search import Nearest
 from pinoise.noise.support import STALE_AFTER, Neighbours
 
 ROWS = 40
@@ -94,40 +94,6 @@ def partial(bank: Tensor, *, k: int = 5, mutual: bool = True) -> Support:
 # With one neighbour alone, everybody for whom a row is the nearest is at the same discounted distance from it: 0.
 COUNTS = [2, 5, 12]
 METRICS = [torch.ones(4), torch.tensor([0.2, 1.0, 3.0, 0.7])]
-
-
-@pytest.mark.parametrize("entries", [1, 3 * 17, 1 << 23])
-@pytest.mark.parametrize("skips", [False, True])
-@pytest.mark.parametrize("discounts", [False, True])
-def test_nearest_agrees_with_a_sort_of_all_distances(
-    entries: int, skips: bool, discounts: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "_BLOCK_ENTRIES", entries)
-    queries, bank = torch.randn(13, 3), torch.randn(17, 3)
-    skip = torch.randint(-1, 17, (13,)) if skips else None
-    discount = torch.rand(17) if discounts else None
-    if skip is not None:
-        skip[::3] = -1
-    found = nearest(queries, bank, k=4, skip=skip, discount=discount)
-    assert found.positions.shape == found.distances.shape == (13, 4)
-    for i in range(13):
-        score = np.sum((queries[i].double().numpy() - bank.double().numpy()) ** 2, axis=1)
-        score -= 0 if discount is None else discount.double().numpy()
-        if skip is not None and skip[i] >= 0:
-            score[int(skip[i])] = np.inf
-        order = found.distances[i].argsort()
-        assert found.positions[i][order].tolist() == np.argsort(score)[:4].tolist()
-        np.testing.assert_allclose(found.distances[i][order].numpy(), np.sort(score)[:4], atol=1e-5)
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_nearest_keeps_its_precision_under_autocast(dtype: torch.dtype) -> None:
-    queries, bank = 300 * torch.randn(13, 3), 300 * torch.randn(40, 3)  # squares overflow in half precision
-    exact = nearest(queries, bank, k=4)
-    with torch.autocast("cpu", dtype):
-        mixed = nearest(queries, bank, k=4)
-    assert torch.equal(mixed.positions, exact.positions)
-    assert torch.equal(mixed.distances, exact.distances)
 
 
 @pytest.mark.parametrize("metric", METRICS, ids=["even", "uneven"])
@@ -333,7 +299,7 @@ def test_refresh_leaves_dead_features_out() -> None:
 def test_neighbours_are_searched_for_only_when_the_metric_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
-    def counted(queries: Tensor, *arguments: Tensor, **settings: object) -> module.Nearest:
+    def counted(queries: Tensor, *arguments: Tensor, **settings: object) -> Nearest:
         calls.append(len(queries))
         return nearest(queries, *arguments, **settings)  # type: ignore[arg-type]
 
@@ -356,44 +322,6 @@ def test_spread_agrees_with_one_pair_at_a_time() -> None:
     support = complete(bank)
     support.refresh(METRICS[1])
     np.testing.assert_allclose(support.spread().numpy(), SlowSupport(bank, METRICS[1], k=5).spread(), rtol=1e-4)
-
-
-@pytest.mark.parametrize(("rows", "k"), [(2, 1), (9, 1), (9, 4)])
-def test_neighbour_spread_agrees_with_one_pair_at_a_time(rows: int, k: int) -> None:
-    x, neighbours = torch.randn(rows, 3), torch.randint(rows, (rows, k))
-    expected = [
-        math.sqrt(
-            sum((float(x[n, j]) - float(x[i, j])) ** 2 for i in range(rows) for n in neighbours[i]) / rows / k / 2
-        )
-        for j in range(3)
-    ]
-    np.testing.assert_allclose(neighbour_spread(x, neighbours).numpy(), expected, rtol=1e-5)
-
-
-def test_neighbour_spread_of_independent_draws_is_their_deviation() -> None:
-    x = torch.randn(20_000, 2) * torch.tensor([0.5, 3.0])
-    spread = neighbour_spread(x, torch.randint(20_000, (20_000, 2)))
-    np.testing.assert_allclose(spread.numpy(), [0.5, 3.0], rtol=0.03)
-
-
-def test_prior_scale_is_the_spread_in_deviations_within_limits_around_its_median() -> None:
-    spread = torch.tensor([[0.0, 1.0, 8.0], [30.0, 1e-4, 5.0], [400.0, 0.0, 0.9]])
-    unit = torch.tensor([[1.0, 2.0, 4.0], [1.0, 1.0, 5.0], [1.0, 0.0, 1.0]])
-    relative = {(i, j): float(spread[i, j] / unit[i, j]) for i in range(3) for j in range(3) if unit[i, j] > 0}
-    differing = sorted(value for value in relative.values() if value > 0)  # seven of them
-    middle = differing[3]
-    limit = math.exp(FARTHEST)
-    prior = prior_scale(spread, unit)
-    for place, value in relative.items():
-        assert float(prior[place]) == pytest.approx(min(max(value, middle / limit), middle * limit))
-    assert float(prior[2, 1]) == 1  # dead
-
-
-def test_prior_scale_is_the_limit_below_one_where_no_neighbours_differ() -> None:
-    limit = math.exp(FARTHEST)
-    assert prior_scale(torch.zeros(3), torch.tensor([1.0, 0.0, 2.0])).tolist() == pytest.approx(
-        [1 / limit, 1, 1 / limit]
-    )
 
 
 def test_k_is_at_most_one_less_than_the_bank_has_rows() -> None:
@@ -445,11 +373,3 @@ def test_a_table_of_rows_outside_the_bank_agrees_with_searching_for_each(
     looking_up.neighbours(data[rows], rows)
     assert len(fetched) == 120
     assert copy.deepcopy(looking_up).fetch is None
-
-
-def test_neighbours_that_hardly_differ_get_a_prior_that_teaches() -> None:
-    spread = torch.tensor([0.01, 0.02, 0.04])
-    raised = prior_scale(spread, torch.ones(3))
-    assert float(raised.median()) == pytest.approx(0.1)
-    torch.testing.assert_close(raised / raised[1], spread / spread[1])
-    torch.testing.assert_close(prior_scale(10 * spread, torch.ones(3)), 10 * spread)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,33 +16,6 @@ from pinoise.views import SAM_MODELS, SamSize, background_masks, load_sam, segme
 from pinoise.views.segment import border_points, build_sam
 
 pytest.importorskip("kornia")
-
-SMALL = SamSize(
-    width=16,
-    depth=2,
-    heads=2,
-    global_blocks=(1,),
-    image_size=32,
-    patch=8,
-    window=2,
-    channels=16,
-    decoder_heads=2,
-    decoder_hidden=32,
-)
-
-
-def small_weights(seed: int = 0, size: SamSize = SMALL) -> dict[str, torch.Tensor]:
-    torch.manual_seed(seed)
-    tensors = build_sam(size).state_dict()
-    # Positions start at zero and prompts hardly matter; drawn wider, masks differ between prompts and images.
-    return {name: tensor + 0.3 * torch.randn_like(tensor) for name, tensor in tensors.items()}
-
-
-@pytest.fixture
-def weights(tmp_path: Path) -> Path:
-    path = tmp_path / "sam.pth"
-    torch.save(small_weights(), path)
-    return path
 
 
 def draw_images(*shape: int) -> npt.NDArray[np.uint8]:
@@ -93,8 +65,10 @@ def slow_background(image: npt.NDArray[np.uint8], sam: Any) -> npt.NDArray[np.bo
 
 
 @pytest.mark.parametrize("shape", [(8, 8), (20, 12), (9, 40)])
-def test_the_background_is_the_best_of_the_masks_that_the_border_gets(weights: Path, shape: tuple[int, int]) -> None:
-    sam = load_sam(weights, model=SMALL)
+def test_the_background_is_the_best_of_the_masks_that_the_border_gets(
+    sam_weights: Path, tiny_sam: SamSize, shape: tuple[int, int]
+) -> None:
+    sam = load_sam(sam_weights, model=tiny_sam)
     images = draw_images(6, *shape, 3)
     masks = background_masks(images, sam)
     assert masks.shape == (6, *shape)
@@ -104,24 +78,24 @@ def test_the_background_is_the_best_of_the_masks_that_the_border_gets(weights: P
     assert 0 < masks.mean() < 1
 
 
-def test_masks_are_the_same_every_time_and_for_every_batch_size(weights: Path) -> None:
+def test_masks_are_the_same_every_time_and_for_every_batch_size(sam_weights: Path, tiny_sam: SamSize) -> None:
     images = draw_images(5, 8, 8, 3)
-    first = background_masks(images, load_sam(weights, model=SMALL), batch=2)
-    assert np.array_equal(first, background_masks(images, load_sam(weights, model=SMALL), batch=5))
+    first = background_masks(images, load_sam(sam_weights, model=tiny_sam), batch=2)
+    assert np.array_equal(first, background_masks(images, load_sam(sam_weights, model=tiny_sam), batch=5))
     assert len({mask.tobytes() for mask in first}) > 1
 
 
-def test_grey_images_are_those_with_three_equal_channels(weights: Path) -> None:
-    sam = load_sam(weights, model=SMALL)
+def test_grey_images_are_those_with_three_equal_channels(sam_weights: Path, tiny_sam: SamSize) -> None:
+    sam = load_sam(sam_weights, model=tiny_sam)
     grey = draw_images(3, 8, 8)
     masks = background_masks(grey, sam)
     assert np.array_equal(masks, background_masks(grey[..., None], sam))
     assert np.array_equal(masks, background_masks(np.repeat(grey[..., None], 3, axis=3), sam))
 
 
-def test_progress_is_told_after_every_batch(weights: Path) -> None:
+def test_progress_is_told_after_every_batch(sam_weights: Path, tiny_sam: SamSize) -> None:
     told: list[tuple[int, int]] = []
-    sam = load_sam(weights, model=SMALL)
+    sam = load_sam(sam_weights, model=tiny_sam)
     background_masks(draw_images(5, 8, 8), sam, batch=2, progress=lambda *counts: told.append(counts))
     assert told == [(2, 5), (4, 5), (5, 5)]
 
@@ -142,17 +116,21 @@ def test_the_points_are_the_corners_and_the_middles_of_the_edges() -> None:
         (np.zeros((2, 8, 8, 4), dtype=np.uint8), "1 or 3 channels, got 4"),
     ],
 )
-def test_images_that_sam_does_not_take_are_refused(weights: Path, images: Any, message: str) -> None:
+def test_images_that_sam_does_not_take_are_refused(
+    sam_weights: Path, tiny_sam: SamSize, images: Any, message: str
+) -> None:
     with pytest.raises(UserError, match=message):
-        background_masks(images, load_sam(weights, model=SMALL))
+        background_masks(images, load_sam(sam_weights, model=tiny_sam))
 
 
-def test_weights_are_loaded_whole_and_ready_without_touching_the_seed(weights: Path, tmp_path: Path) -> None:
-    stored = small_weights()
+def test_weights_are_loaded_whole_and_ready_without_touching_the_seed(
+    sam_weights: Path, tiny_sam: SamSize, tmp_path: Path
+) -> None:
+    stored = torch.load(sam_weights, weights_only=True)
     safetensors.torch.save_file(stored, tmp_path / "sam.safetensors")
     state = torch.get_rng_state()
-    for path in (weights, tmp_path / "sam.safetensors"):
-        sam = load_sam(path, model=SMALL)
+    for path in (sam_weights, tmp_path / "sam.safetensors"):
+        sam = load_sam(path, model=tiny_sam)
         assert not sam.training
         assert not any(parameter.requires_grad for parameter in sam.parameters())
         loaded = sam.state_dict()
@@ -181,49 +159,33 @@ def test_mobile_sam_is_loaded_from_its_file(tmp_path: Path) -> None:
 
 
 def test_weights_of_another_size_are_refused_and_the_right_one_named(
-    weights: Path, monkeypatch: pytest.MonkeyPatch
+    sam_weights: Path, tiny_sam: SamSize, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(segment._SIZES, "vit_b", SMALL._replace(width=8))
-    monkeypatch.setitem(segment._SIZES, "vit_l", SMALL._replace(depth=3))
-    monkeypatch.setitem(segment._SIZES, "vit_h", SMALL)
+    monkeypatch.setitem(segment._SIZES, "vit_b", tiny_sam._replace(width=8))
+    monkeypatch.setitem(segment._SIZES, "vit_l", tiny_sam._replace(depth=3))
+    monkeypatch.setitem(segment._SIZES, "vit_h", tiny_sam)
     with pytest.raises(UserError, match=r"sam\.pth .* SAM 'vit_b' \(image_encoder.pos_embed has shape .*'vit_h'"):
-        load_sam(weights, model="vit_b")
+        load_sam(sam_weights, model="vit_b")
     with pytest.raises(UserError, match=r"SAM 'vit_l' \(image_encoder.blocks.2.* is missing\).*'vit_h'"):
-        load_sam(weights, model="vit_l")
+        load_sam(sam_weights, model="vit_l")
     with pytest.raises(UserError, match=r"is no part of it\).*'vit_h'"):
-        load_sam(weights, model=SMALL._replace(depth=1))
-    load_sam(weights, model="vit_h")
+        load_sam(sam_weights, model=tiny_sam._replace(depth=1))
+    load_sam(sam_weights, model="vit_h")
 
 
-class Trap:
-    """What would run code if a file of weights were unpickled without care."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return os.mkdir, (str(self.path),)
-
-
-def test_a_file_that_is_no_weights_is_refused_and_runs_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "sam.pth"
-    with pytest.raises(UserError, match=r"sam\.pth does not exist"):
-        load_sam(path, model=SMALL)
-    for content in (b"", b"<html>not found</html>", b"PK\x03\x04 cut off"):
-        path.write_bytes(content)
-        with pytest.raises(UserError, match="damaged or no file of weights"):
-            load_sam(path, model=SMALL)
-    torch.save({"a": Trap(tmp_path / "trapped")}, path)
-    with pytest.raises(UserError, match="damaged or no file of weights"):
-        load_sam(path, model=SMALL)
-    assert not (tmp_path / "trapped").exists()
-    for other in ([torch.zeros(2)], {"epoch": 3}, {}):
-        torch.save(other, path)
-        with pytest.raises(UserError, match="holds no tensors by name"):
-            load_sam(path, model=SMALL)
-    (tmp_path / "sam.safetensors").write_bytes(b"nothing")
-    with pytest.raises(UserError, match="damaged or no file of weights"):
-        load_sam(tmp_path / "sam.safetensors", model=SMALL)
+@pytest.mark.parametrize(
+    ("name", "found"),
+    [
+        ("gone.pth", "does not exist"),
+        ("page.pth", "is damaged or holds no weights"),
+        ("list.pth", "holds list, not tensors by name alone"),
+    ],
+)
+def test_a_file_that_is_no_weights_is_refused(tmp_path: Path, tiny_sam: SamSize, name: str, found: str) -> None:
+    (tmp_path / "page.pth").write_text("<html>not found</html>")
+    torch.save([torch.zeros(2)], tmp_path / "list.pth")
+    with pytest.raises(UserError, match=f"{name} {found}: give SAM's checkpoint as it was published"):
+        load_sam(tmp_path / name, model=tiny_sam)
 
 
 def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
@@ -232,14 +194,16 @@ def test_weights_of_another_network_are_refused(tmp_path: Path) -> None:
         load_sam(tmp_path / "linear.pth")
 
 
-def test_an_unknown_model_and_an_uneven_patch_are_refused(weights: Path) -> None:
+def test_an_unknown_model_and_an_uneven_patch_are_refused(sam_weights: Path, tiny_sam: SamSize) -> None:
     with pytest.raises(UserError, match="unknown SAM model 'vit_c'"):
-        load_sam(weights, model="vit_c")
+        load_sam(sam_weights, model="vit_c")
     with pytest.raises(UserError, match="a patch of 5 does not divide SAM's image size of 32"):
-        load_sam(weights, model=SMALL._replace(patch=5))
+        load_sam(sam_weights, model=tiny_sam._replace(patch=5))
 
 
-def test_without_kornia_the_extra_is_named(weights: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_kornia_the_extra_is_named(
+    sam_weights: Path, tiny_sam: SamSize, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "kornia.models.sam.model", None)
     with pytest.raises(UserError, match=r"pip install 'pinoise\[vision\]'"):
-        load_sam(weights, model=SMALL)
+        load_sam(sam_weights, model=tiny_sam)

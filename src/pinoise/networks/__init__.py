@@ -8,6 +8,7 @@ from pinoise.networks.mlp import MLPEncoder, ProjectionHead
 from pinoise.networks.resnet import ResNet
 from pinoise.networks.unet import UNet
 from pinoise.networks.vit import ViT
+from pinoise.networks.weights import read_weights
 
 ENCODERS = ("mlp", "resnet18", "resnet50", "vit")
 
@@ -30,5 +31,6 @@ __all__ = [
     "evaluating",
     "has_batch_norm",
     "join",
+    "read_weights",
     "settle_statistics",
 ]

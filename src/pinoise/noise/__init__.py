@@ -13,8 +13,10 @@ from pinoise.noise.image_generators import ResNetGenerator, SharedMapGenerator, 
 from pinoise.noise.module import Mean, Noise, PiNoise
 from pinoise.noise.objectives import Adversarial, Fixed, Information, Look, Objective, Outcome, Paper, Supported
 from pinoise.noise.penalty import inverse_norm, mean_log_ratio_squared
+from pinoise.noise.prior import neighbour_spread, prior_scale
 from pinoise.noise.scale_maps import Positive
-from pinoise.noise.support import Support, nearest, neighbour_spread, prior_scale
+from pinoise.noise.search import nearest
+from pinoise.noise.support import Support
 
 __all__ = [
     "GENERATORS",

@@ -38,3 +38,6 @@ REPARAMETERISATIONS: dict[str, Callable[[Tensor | float, Tensor, Tensor], Tensor
 }
 
 BASE_DRAWS: dict[str, Callable[[Tensor], Tensor]] = {"gaussian": torch.randn_like, "uniform": torch.rand_like}
+
+BASE_VARIANCES: dict[str, float] = {"gaussian": 1.0, "uniform": 1 / 3}
+"""The variance of ε where s is 1."""

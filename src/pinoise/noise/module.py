@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from operator import index
-from typing import Literal, NamedTuple, SupportsIndex
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from pinoise.errors import UserError, unknown_choice
 from pinoise.networks.blocks import evaluating
-from pinoise.noise.distributions import BASE_DRAWS, REPARAMETERISATIONS, Distribution
+from pinoise.noise.checks import check_feature_scale, check_initial_scale, check_shape
+from pinoise.noise.distributions import BASE_DRAWS, BASE_VARIANCES, REPARAMETERISATIONS, Distribution
 from pinoise.noise.generators import SharedGenerator, build_generator
+from pinoise.noise.normalization import expected_rms, unit_rms
 from pinoise.noise.penalty import inverse_norm, mean_log_ratio_squared
+from pinoise.noise.prior import prior_scale
 from pinoise.noise.scale_maps import SCALE_MAPS, Positive
-from pinoise.noise.support import NEIGHBOURS, Support, prior_scale
+from pinoise.noise.support import NEIGHBOURS, Support
 
 Mean = Literal["zero", "learned"]
 
@@ -88,7 +90,7 @@ class PiNoise(nn.Module):
         support: Support | None = None,
     ) -> None:
         super().__init__()
-        self.shape = _checked_shape(shape)
+        self.shape = check_shape(shape)
         if distribution not in REPARAMETERISATIONS:
             raise unknown_choice("distribution", distribution, REPARAMETERISATIONS)
         if positive not in SCALE_MAPS:
@@ -105,8 +107,8 @@ class PiNoise(nn.Module):
         self.outputs = 2 if mean == "learned" else 1
         if feature_scale is None:
             feature_scale = torch.ones(self.shape)
-        self.register_buffer("feature_scale", _checked_feature_scale(feature_scale, self.shape))
-        self.register_buffer("initial_scale", _checked_initial_scale(initial_scale, self.shape))
+        self.register_buffer("feature_scale", check_feature_scale(feature_scale, self.shape))
+        self.register_buffer("initial_scale", check_initial_scale(initial_scale, self.shape, least=SMALLEST_SCALE))
         self.support = support
         self.generator = (
             generator
@@ -188,7 +190,7 @@ class PiNoise(nn.Module):
         if self.normalize is None:
             noise = noise_of(mean * unit if isinstance(mean, Tensor) else mean, scale * unit, draws)
         else:
-            noise = unit * self.normalize * _unit_rms(noise_of(mean, scale, draws), unit > 0)
+            noise = unit * self.normalize * unit_rms(noise_of(mean, scale, draws), unit > 0)
         if self.support is not None:
             noise = noise + (self.support.draw(x, rows=rows, times=times) - x)
         return tuple(Noise(epsilon, scale) for epsilon in noise)
@@ -202,18 +204,11 @@ class PiNoise(nn.Module):
 
         Normalised noise has the σ that it gets by being normalised, up to the chance in one draw's own size.
         """
-        scale, mean = self._parameters_of_noise(x)
-        scale = scale.expand_as(x)
-        if self.normalize is None:
-            return scale
-        size = (scale.square() + torch.as_tensor(mean).square()).flatten(1)  # E ε² of every feature
-        live = (self.feature_scale > 0).sum()
-        rms = (size.sum(dim=1) / live).sqrt().clamp_min(torch.finfo(scale.dtype).tiny ** 0.5)
-        return scale * (self.normalize / rms).reshape((-1,) + (1,) * len(self.shape))
+        return self._normalised(x)[0].expand_as(x)
 
     def mean(self, x: Tensor) -> Tensor:
-        """μ(x) in the units of x, shape (m, *shape)."""
-        mean = self._parameters_of_noise(x)[1]
+        """μ(x) in the units of x, shape (m, *shape); for normalised noise as in ``relative_scale``."""
+        mean = self._normalised(x)[1]
         return (self.feature_scale * mean).expand_as(x) if isinstance(mean, Tensor) else torch.zeros_like(x)
 
     def penalty(self, noise: Tensor) -> Tensor:
@@ -261,47 +256,16 @@ class PiNoise(nn.Module):
         scale = SCALE_MAPS[self.positive](raw[:, 0], self.initial_scale, live).clamp_min(SMALLEST_SCALE)
         return live * scale, live * raw[:, 1] if self.outputs == 2 else 0.0
 
+    def _normalised(self, x: Tensor) -> tuple[Tensor, Tensor | float]:
+        """The relative σ and μ of every sample, or of all together, as ``normalize`` leaves them."""
+        scale, mean = self._parameters_of_noise(x)
+        if self.normalize is None:
+            return scale, mean
+        rms = expected_rms(mean, scale, self.feature_scale > 0, variance=BASE_VARIANCES[self.distribution])
+        factor = self.normalize / rms
+        return scale * factor, mean * factor
+
     def extra_repr(self) -> str:
         """Name the settings in the module's repr."""
         mean = "learned" if self.outputs == 2 else "zero"
         return f"{self.shape}, distribution={self.distribution}, mean={mean}, positive={self.positive}"
-
-
-def _unit_rms(noise: Tensor, live: Tensor) -> Tensor:
-    """Rescale every sample's noise to root mean square 1 over its live features."""
-    dims = tuple(range(-live.ndim, 0))
-    norm = torch.linalg.vector_norm(noise, dim=dims, keepdim=True)
-    # Squares of smaller numbers underflow: their norm is 0, and dividing by less would make the noise explode.
-    floor = torch.finfo(noise.dtype).tiny ** 0.5
-    unit: Tensor = noise * live.sum().sqrt() / norm.clamp_min(floor)
-    return unit
-
-
-def _checked_shape(shape: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
-    # SupportsIndex also covers numpy's integers, which shapes of arrays are made of.
-    sizes = (index(shape),) if isinstance(shape, SupportsIndex) else tuple(index(size) for size in shape)
-    if not sizes or any(size < 1 for size in sizes):
-        raise UserError(f"shape is {shape}: every size of a sample must be at least 1.")
-    return sizes
-
-
-def _checked_feature_scale(feature_scale: Tensor, shape: tuple[int, ...]) -> Tensor:
-    if feature_scale.shape != shape:
-        raise UserError(f"feature_scale has shape {tuple(feature_scale.shape)}: it must be {shape}.")
-    wrong = feature_scale[~torch.isfinite(feature_scale) | (feature_scale < 0)]
-    if len(wrong):
-        raise UserError(
-            f"feature_scale has an entry {float(wrong[0])}: "
-            "it holds standard deviations, which are finite and at least 0 (0 for a dead feature)."
-        )
-    return feature_scale.detach().to(torch.get_default_dtype()).clone()
-
-
-def _checked_initial_scale(initial_scale: float | Tensor, shape: tuple[int, ...]) -> Tensor:
-    values = torch.as_tensor(initial_scale).detach().to(torch.get_default_dtype())
-    if values.ndim and values.shape != shape:
-        raise UserError(f"initial_scale has shape {tuple(values.shape)}: it must be a number, or have shape {shape}.")
-    wrong = values[~torch.isfinite(values) | (values < SMALLEST_SCALE)]
-    if wrong.numel():
-        raise UserError(f"initial_scale is {float(wrong.flatten()[0])}: it must be a number from {SMALLEST_SCALE:g}.")
-    return values.expand(shape).clone()

@@ -1,8 +1,7 @@
-"""The data that noise moves along: rows of the training set, who neighbours whom, and how much neighbours differ."""
+"""The data that noise moves along: rows of the training set, and who neighbours whom."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -10,18 +9,16 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.errors import UserError
-from pinoise.noise.scale_maps import FARTHEST
+from pinoise.noise.prior import neighbour_spread
+from pinoise.noise.search import BLOCK_ENTRIES, Nearest, nearest
 
 NEIGHBOURS = 10
-SMALLEST_PRIOR = 0.1
-"""The least median of the prior, in standard deviations."""
+"""How many a sample has, where nothing else is asked for."""
 
 STALE_AFTER = 0.02
 """Neighbours are looked up anew once log σ has moved by this much, on average over features."""
 
-_BLOCK_ENTRIES = 1 << 23  # of a block of distances
 _TABLE_BLOCK = 1024  # rows that are fetched at once, fewer if they are wide
-_EQUAL = 1e-6  # of the squared norms that a squared distance is the difference of
 _ROUNDING = 1e-4  # of squared distances in single precision, which come from a difference of larger numbers
 
 
@@ -30,14 +27,6 @@ class Neighbours(NamedTuple):
 
     positions: Tensor  # (m, k), in the bank
     eligible: Tensor  # (m, k): which of them
-
-
-class Nearest(NamedTuple):
-    """The rows of a bank that are nearest to each query, in no particular order."""
-
-    positions: Tensor  # (m, k)
-    distances: Tensor  # (m, k): squared, less what was discounted
-    crowding: Tensor  # (m,): the mean squared distance to the k nearest before any discount
 
 
 class _Bank(NamedTuple):
@@ -49,94 +38,6 @@ class _Bank(NamedTuple):
     crowding: Tensor  # (b,): every row's mean squared distance to its nearest
     found: Nearest  # every row's neighbours
     reach: Tensor  # (b,): the discounted squared distance to the last of them
-
-
-def nearest(
-    queries: Tensor,
-    bank: Tensor,
-    *,
-    k: int,
-    skip: Tensor | None = None,
-    skip_equal: bool = False,
-    discount: Tensor | None = None,
-    squares: Tensor | None = None,
-) -> Nearest:
-    """Find the k rows of the bank that are nearest to each query by squared Euclidean distance.
-
-    Args:
-        queries: shape (m, d).
-        bank: shape (n, d).
-        k: how many.
-        skip: a position for each query that does not count, such as its own, −1 for none; shape (m,).
-        skip_equal: whether rows equal to a query, up to rounding, do not count either.
-        discount: what to take off the squared distances to each row of the bank; shape (n,).
-        squares: the squared norms of the bank's rows, where they are known already; shape (n,).
-
-    >>> bank = torch.tensor([[0.0], [1.0], [7.0]])
-    >>> nearest(torch.tensor([[0.0], [5.0]]), bank, k=1, skip=torch.tensor([0, -1])).positions
-    tensor([[1],
-            [2]])
-    """
-    if squares is None:
-        squares = bank.square().sum(dim=1)
-    positions, distances, crowding = [], [], []
-    step = max(1, _BLOCK_ENTRIES // len(bank))
-    for start in range(0, len(queries), step):
-        block = queries[start : start + step]
-        with torch.autocast(block.device.type, enabled=False):  # half precision overflows, and tells few apart
-            scores = torch.addmm(squares, block, bank.T, alpha=-2)  # ‖b‖² − 2ab: ‖a‖² does not change the order
-        if skip is not None:
-            own = skip[start : start + step, None]
-            scores.scatter_add_(1, own.clamp_min(0), torch.where(own < 0, 0.0, torch.inf).to(scores.dtype))
-        own_square = block.square().sum(dim=1, keepdim=True)
-        if skip_equal:
-            scores.masked_fill_(scores + own_square <= _EQUAL * (own_square + squares), torch.inf)
-        found = scores.topk(k, dim=1, largest=False, sorted=False)
-        finite = found.values.isfinite()  # with fewer rows than k that count, some are not
-        crowding.append(torch.where(finite, found.values + own_square, 0).sum(dim=1) / finite.sum(dim=1).clamp_min(1))
-        if discount is not None:
-            found = scores.sub_(discount).topk(k, dim=1, largest=False, sorted=False)
-        positions.append(found.indices)
-        distances.append(found.values + own_square)
-    return Nearest(torch.cat(positions), torch.cat(distances), torch.cat(crowding))
-
-
-def neighbour_spread(x: Tensor, neighbours: Tensor) -> Tensor:
-    """r with r_j² = ½ · mean over rows i and their neighbours k of (x_kj − x_ij)²: how much neighbours disagree.
-
-    For two draws from one place the square of their difference is twice the variance, hence the half.
-
-    Args:
-        x: rows (n, d).
-        neighbours: the positions of each row's neighbours among them, shape (n, k).
-
-    >>> neighbour_spread(torch.tensor([[0.0, 1.0], [2.0, 1.0]]), torch.tensor([[1], [0]]))
-    tensor([1.4142, 0.0000])
-    """
-    squares = sum(((x[column] - x).square().mean(dim=0) for column in neighbours.T), start=x.new_zeros(x.shape[1]))
-    return (squares / (2 * neighbours.shape[1])).sqrt()
-
-
-def prior_scale(spread: Tensor, feature_scale: Tensor) -> Tensor:
-    """Return r in standard deviations of each feature, as noise of fixed entropy can take it on.
-
-    It is held within e^±2 of its median over live features: a feature in which no two neighbours differ, as duplicates
-    make it, would have log r = −∞. Where neighbours hardly differ at all, it is raised to a median of 0.1: views that
-    are equal teach nothing. A dead feature, whose scale is 0, gets 1 and no noise.
-
-    Args:
-        spread: how much neighbours differ, shape (*shape).
-        feature_scale: the standard deviation of each feature, shape (*shape).
-
-    >>> prior_scale(torch.tensor([0.0, 1.0, 2.0, 9.0, 0.0]), torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0]))
-    tensor([0.2707, 1.0000, 2.0000, 9.0000, 1.0000])
-    """
-    live = feature_scale > 0
-    relative = torch.where(live, spread / torch.where(live, feature_scale, 1), 0)
-    differing = relative[relative > 0]
-    middle = differing.median() if differing.numel() else relative.new_ones(())
-    held = relative.clamp(middle * math.exp(-FARTHEST), middle * math.exp(FARTHEST))
-    return torch.where(live, held * (SMALLEST_PRIOR / middle).clamp_min(1), 1)
 
 
 class Support(nn.Module):
@@ -268,7 +169,7 @@ class Support(nn.Module):
         if self.fetch is None or len(self.bank) == self.rows:
             return self._judged(self._measured_bank().found)
         parts = []
-        step = max(1, min(_TABLE_BLOCK, _BLOCK_ENTRIES // self.metric.numel()))
+        step = max(1, min(_TABLE_BLOCK, BLOCK_ENTRIES // self.metric.numel()))
         for numbers in torch.arange(self.rows).split(step):
             x = self.fetch(numbers).to(self.bank)
             parts.append(self._searched(x, numbers.to(self.bank.device)))

@@ -87,20 +87,3 @@ def standardizer_from(tensors: Mapping[str, Tensor]) -> Standardizer:
         layout=LAYOUTS[int(tensors["layout"])],
         white=float(tensors["white"]),
     )
-
-
-def read_weights(path: Path) -> dict[str, Tensor]:
-    """Read published weights, a state dict in safetensors or in torch's own format; nothing in it is executed."""
-    if not path.is_file():
-        raise UserError(f"{path} is not there: name a file of weights.")
-    try:
-        if path.suffix == ".safetensors":
-            return safetensors.torch.load_file(path)
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except MemoryError:
-        raise
-    except Exception:  # whatever the bytes of a file that holds something else make the reader stumble over
-        raise UserError(f"{path} holds no weights: give a state dict as torch.save or safetensors writes it.") from None
-    if not isinstance(state, Mapping) or not all(isinstance(value, Tensor) for value in state.values()):
-        raise UserError(f"{path} holds {type(state).__name__}, not a state dict: give names and tensors alone.")
-    return dict(state)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import safetensors.torch
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from pinoise.errors import UserError, unknown_choice
+from pinoise.networks import read_weights
 
 if TYPE_CHECKING:
     from kornia.models.sam.model import Sam
@@ -116,7 +116,7 @@ def load_sam(weights: Path, *, model: str | SamSize = "vit_b") -> Sam:
         model: a name among ``SAM_MODELS``, or the sizes of another SAM.
     """
     blank = _blank(model)
-    tensors = _read_weights(weights)
+    tensors = read_weights(weights, wanted="SAM's checkpoint as it was published")
     if fault := _misfit(blank, tensors):
         label = f"SAM {model!r}" if isinstance(model, str) else "a SAM of the given size"
         fitting = next((name for name in SAM_MODELS if _misfit(_blank(name), tensors) is None), None)
@@ -201,22 +201,6 @@ def _blank(model: str | SamSize) -> Sam:
             return build_sam(model)
         with torch.device("meta"):
             return build_sam(model)
-
-
-def _read_weights(path: Path) -> dict[str, Tensor]:
-    try:
-        if path.suffix == ".safetensors":
-            return safetensors.torch.load_file(path)
-        tensors = torch.load(path, map_location="cpu", weights_only=True)
-    except FileNotFoundError:
-        raise UserError(f"{path} does not exist: give the file of SAM's weights.") from None
-    except MemoryError:
-        raise
-    except Exception:  # whatever the bytes of a file that holds something else make the reader stumble over
-        raise UserError(f"{path} is damaged or no file of weights: get SAM's checkpoint (.pth, .pt) again.") from None
-    if not (isinstance(tensors, dict) and tensors and all(isinstance(value, Tensor) for value in tensors.values())):
-        raise UserError(f"{path} holds no tensors by name: give SAM's checkpoint as it was published.")
-    return tensors
 
 
 def _misfit(sam: Sam, tensors: dict[str, Tensor]) -> str | None:

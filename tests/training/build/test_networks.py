@@ -162,7 +162,7 @@ def test_a_run_starts_from_published_weights_and_no_longer_needs_them(tmp_path: 
     values["training"]["epochs"] = 2
     run_training(run, parse_settings(values), reporter=Quiet())
     assert isinstance(load_run(run).embedding.encoder, ResNet)
-    with pytest.raises(UserError, match=rf"{name} is not there"):
+    with pytest.raises(UserError, match=rf"{name} does not exist"):
         run_training(tmp_path / "new", parse_settings(values), reporter=Quiet())
     assert not (tmp_path / "new").exists()
 

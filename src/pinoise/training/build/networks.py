@@ -11,8 +11,7 @@ from pinoise.data.dataset import Samples
 from pinoise.data.layout import image_layout
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.networks import Embedding, MLPEncoder, ResNet, ViT
-from pinoise.training.files import read_weights
+from pinoise.networks import Embedding, MLPEncoder, ResNet, ViT, read_weights
 from pinoise.training.settings import (
     MLPSettings,
     ModuleSettings,

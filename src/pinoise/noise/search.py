@@ -1,0 +1,71 @@
+"""The rows of a bank that are nearest to others, by exhaustive search in blocks that memory has room for."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+BLOCK_ENTRIES = 1 << 23
+"""Numbers that are held at once: distances, or rows to search for."""
+
+_EQUAL = 1e-6  # of the squared norms that a squared distance is the difference of
+
+
+class Nearest(NamedTuple):
+    """The rows of a bank that are nearest to each query, in no particular order."""
+
+    positions: Tensor  # (m, k)
+    distances: Tensor  # (m, k): squared, less what was discounted
+    crowding: Tensor  # (m,): the mean squared distance to the k nearest before any discount
+
+
+def nearest(
+    queries: Tensor,
+    bank: Tensor,
+    *,
+    k: int,
+    skip: Tensor | None = None,
+    skip_equal: bool = False,
+    discount: Tensor | None = None,
+    squares: Tensor | None = None,
+) -> Nearest:
+    """Find the k rows of the bank that are nearest to each query by squared Euclidean distance.
+
+    Args:
+        queries: shape (m, d).
+        bank: shape (n, d).
+        k: how many.
+        skip: a position for each query that does not count, such as its own, −1 for none; shape (m,).
+        skip_equal: whether rows equal to a query, up to rounding, do not count either.
+        discount: what to take off the squared distances to each row of the bank; shape (n,).
+        squares: the squared norms of the bank's rows, where they are known already; shape (n,).
+
+    >>> bank = torch.tensor([[0.0], [1.0], [7.0]])
+    >>> nearest(torch.tensor([[0.0], [5.0]]), bank, k=1, skip=torch.tensor([0, -1])).positions
+    tensor([[1],
+            [2]])
+    """
+    if squares is None:
+        squares = bank.square().sum(dim=1)
+    positions, distances, crowding = [], [], []
+    step = max(1, BLOCK_ENTRIES // len(bank))
+    for start in range(0, len(queries), step):
+        block = queries[start : start + step]
+        with torch.autocast(block.device.type, enabled=False):  # half precision overflows, and tells few apart
+            scores = torch.addmm(squares, block, bank.T, alpha=-2)  # ‖b‖² − 2ab: ‖a‖² does not change the order
+        if skip is not None:
+            own = skip[start : start + step, None]
+            scores.scatter_add_(1, own.clamp_min(0), torch.where(own < 0, 0.0, torch.inf).to(scores.dtype))
+        own_square = block.square().sum(dim=1, keepdim=True)
+        if skip_equal:
+            scores.masked_fill_(scores + own_square <= _EQUAL * (own_square + squares), torch.inf)
+        found = scores.topk(k, dim=1, largest=False, sorted=False)
+        finite = found.values.isfinite()  # with fewer rows than k that count, some are not
+        crowding.append(torch.where(finite, found.values + own_square, 0).sum(dim=1) / finite.sum(dim=1).clamp_min(1))
+        if discount is not None:
+            found = scores.sub_(discount).topk(k, dim=1, largest=False, sorted=False)
+        positions.append(found.indices)
+        distances.append(found.values + own_square)
+    return Nearest(torch.cat(positions), torch.cat(distances), torch.cat(crowding))
