@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-from pinoise.data.aside import written_aside
+from pinoise.data.aside import alone, written_aside
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="rights are POSIX's")
@@ -34,3 +35,38 @@ def test_a_block_that_breaks_off_leaves_what_was_there(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         break_off()
     assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"before"]
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from pinoise.data.aside import alone
+
+with alone(Path(sys.argv[1]), told="waiting"):
+    print("inside", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_one_process_at_a_time_is_let_in_and_one_that_was_killed_keeps_nobody_out(tmp_path: Path) -> None:
+    def start() -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", HOLDER, str(tmp_path / "a")]
+        pipe = subprocess.PIPE
+        return subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.STDOUT, text=True)
+
+    first = start()
+    assert first.stdout is not None
+    assert first.stdout.readline() == "inside\n"
+    second = start()
+    assert second.stdout is not None
+    told = second.stdout.readline()
+    first.kill()
+    first.communicate()
+    assert (told, second.communicate("done\n", timeout=60)[0]) == ("waiting\n", "inside\n")
+
+
+def test_a_block_that_fails_lets_the_next_one_in(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError), alone(tmp_path / "a"):
+        _ = 1 / 0
+    with alone(tmp_path / "a"):
+        pass

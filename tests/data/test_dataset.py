@@ -10,6 +10,7 @@ import scipy.sparse as sp
 import pinoise.data
 from pinoise.data import dataset
 from pinoise.data.dataset import Dataset, Part, row_slices
+from pinoise.data.splitting import split
 
 
 def numbered(n: int) -> Part:
@@ -21,6 +22,17 @@ def test_taken_rows_keep_their_label_and_group_in_the_order_asked_for() -> None:
     assert np.asarray(taken.x).ravel().tolist() == [7, 2, 7]
     assert np.asarray(taken.y).tolist() == [1, 2, 1]
     assert np.asarray(taken.groups).tolist() == [3, 1, 3]
+
+
+def test_taken_rows_know_where_in_the_source_they_were() -> None:
+    whole = Dataset("toy", numbered(100))
+    assert whole.train.origin is None
+    parts = split(whole)
+    assert parts.test is not None
+    for part in (parts.train, parts.test, parts.head(30).train, parts.train.take(np.array([-1, 3]))):
+        assert part.origin is not None
+        assert part.origin.total == 100
+        assert part.origin.rows.tolist() == np.asarray(part.x).ravel().tolist()  # the samples are their numbers
 
 
 def test_sparse_rows_are_taken_and_absent_labels_stay_absent() -> None:

@@ -85,6 +85,19 @@ def test_masks_of_a_file_are_read(tmp_path: Path, factor: int | None, ending: st
     assert np.array_equal(read, masks)
 
 
+def test_of_all_masks_those_of_the_chosen_images_are_returned(tmp_path: Path) -> None:
+    masks = np.random.default_rng(0).random((6, 3, 2)) < 0.5
+    np.save(tmp_path / "masks.npy", masks)
+    chosen = np.array([5, 0, 3])
+    assert np.array_equal(read_masks(tmp_path / "masks.npy", rows=6, size=(3, 2), chosen=chosen), masks[[5, 0, 3]])
+    np.save(tmp_path / "masks.npy", masks[:3])
+    sentence = (
+        r"3 masks for 6 images, of which 3 are trained on: give one for each of the 6, in the order of the images"
+    )
+    with pytest.raises(UserError, match=sentence):
+        read_masks(tmp_path / "masks.npy", rows=6, size=(3, 2), chosen=chosen)
+
+
 def test_of_several_arrays_the_one_called_masks_is_read(tmp_path: Path) -> None:
     masks = np.ones((2, 3, 3), dtype=np.bool_)
     np.savez(tmp_path / "a.npz", ids=np.arange(2), masks=masks)

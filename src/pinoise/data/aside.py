@@ -1,9 +1,10 @@
-"""Files of caches, written aside and renamed once they are complete and on disk."""
+"""Files of caches, written by one process at a time, aside, and renamed once they are complete and on disk."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,3 +34,29 @@ def written_aside(path: Path) -> Iterator[BinaryIO]:
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def alone(path: Path, *, told: str | None = None) -> Iterator[None]:
+    """Let one process at a time into the block, by a lock beside ``path`` that the system frees when its holder dies.
+
+    ``told`` is written to the terminal by whoever has to wait. The empty file of the lock stays.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, alone(Path(folder, "a")):
+    ...     os.listdir(folder)
+    ['a.lock']
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path.with_name(f"{path.name}.lock"))
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        if told is not None:
+            print(told, file=sys.stderr)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()

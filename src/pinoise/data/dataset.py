@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,25 +22,42 @@ Labels = npt.NDArray[np.int64]
 CHUNK_VALUES = 1 << 22  # of a large array looked at in one go, so that a mapped file is never loaded whole
 
 
+class Origin(NamedTuple):
+    """Which rows of their source some rows are, and how many the source has."""
+
+    rows: npt.NDArray[np.int64]
+    total: int
+
+
 @dataclass(frozen=True)
 class Part:
-    """The rows of one side of a split."""
+    """The rows of one side of a split.
+
+    >>> part = Part(np.zeros((9, 2))).take(np.array([8, 2, 5])).take(np.array([2, 0]))
+    >>> part.origin.rows.tolist(), part.origin.total
+    ([5, 8], 9)
+    """
 
     x: Samples
     y: Labels | None = None
     groups: npt.NDArray[np.int64] | None = None  # query of a ranking set, subject of a recording
     names: tuple[str, ...] | None = None  # the file of every row, for a folder of images
+    origin: Origin | None = None  # None for all rows of the source, in its order
 
     def __len__(self) -> int:
         return int(self.x.shape[0])
 
     def take(self, rows: npt.NDArray[np.int64]) -> Part:
         """Return the given rows, in the given order; images in files, mapped ones too, are not read into memory."""
+        numbers = np.arange(len(self))[rows]
         return Part(
             x=_take(self.x, rows),
             y=None if self.y is None else self.y[rows],
             groups=None if self.groups is None else self.groups[rows],
-            names=None if self.names is None else tuple(self.names[row] for row in np.arange(len(self))[rows].tolist()),
+            names=None if self.names is None else tuple(self.names[row] for row in numbers.tolist()),
+            origin=Origin(numbers, len(self))
+            if self.origin is None
+            else self.origin._replace(rows=self.origin.rows[rows]),
         )
 
 

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 import torch
 from torch import Tensor
 
-from pinoise.data.dataset import Samples, row_slices
+from pinoise.data.dataset import Origin, Samples, row_slices
 from pinoise.data.layout import AS_IS, to_image_layout
 from pinoise.data.standardizer import Standardizer, row_divisors
 
@@ -30,7 +30,10 @@ class Rows(Protocol):
 class LazyRows:
     """Samples of a mapped file, a sparse matrix or images, made dense and standardised batch by batch."""
 
-    def __init__(self, x: Samples, standardizer: Standardizer, *, dtype: torch.dtype) -> None:
+    def __init__(
+        self, x: Samples, standardizer: Standardizer, *, dtype: torch.dtype, origin: Origin | None = None
+    ) -> None:
+        self.origin = origin
         self._x = x
         self._to_standard = _ToStandard(standardizer, dtype)
 
@@ -81,8 +84,12 @@ class _ToStandard:
         return torch.from_numpy(dense).sub_(self._mean).mul_(self._inverse_scale).to(self._dtype)
 
 
-def make_rows(x: Samples, standardizer: Standardizer, *, dtype: torch.dtype = torch.float32) -> Rows:
+def make_rows(
+    x: Samples, standardizer: Standardizer, *, dtype: torch.dtype = torch.float32, origin: Origin | None = None
+) -> Rows:
     """Return the samples as a source of standardised batches; images stay as they are stored until they are asked for.
+
+    ``origin`` says which images of their source they are (``Part.origin``), for masks that come with the source.
 
     >>> x = np.array([[0.0], [2.0], [4.0]])
     >>> rows = make_rows(x, Standardizer.fit(x))
@@ -90,5 +97,5 @@ def make_rows(x: Samples, standardizer: Standardizer, *, dtype: torch.dtype = to
     (3, tensor([ 1.2247, -1.2247]))
     """
     if standardizer.layout != AS_IS or isinstance(x, np.memmap) or not isinstance(x, np.ndarray):
-        return LazyRows(x, standardizer, dtype=dtype)
+        return LazyRows(x, standardizer, dtype=dtype, origin=origin)
     return DenseRows(np.asarray(x), standardizer, dtype=dtype)

@@ -68,7 +68,7 @@ def health_of(run: FinishedRun, data: Dataset, history: Sequence[Record]) -> Hea
     """Return the flags that the run's training ended with, told anew from its last checkpoint."""
     if not history:
         return Health([], f"{run.path / 'metrics.csv'} is missing or empty.")
-    rows = run.rows(data.train.x, where=run.settings.data.source)
+    rows = run.rows(data.train.x, where=run.settings.data.source, origin=data.train.origin)
     try:
         model = load_model(run, rows)
     except UserError as error:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pinoise.data.dataset import Dataset, Samples
+from pinoise.data.dataset import Dataset, Origin, Samples
 from pinoise.data.layout import undo_image_layout
 from pinoise.data.preparation import (
     ArrayPreparation,
@@ -92,14 +92,14 @@ class FinishedRun:
         labels = read_file(source, label=label)[0]
         return replace(data, train=replace(data.train, y=labels.train.y), class_names=labels.class_names)
 
-    def rows(self, x: Samples, *, where: str) -> Rows:
-        """Return samples standardised as in training, or say that they do not fit."""
+    def rows(self, x: Samples, *, where: str, origin: Origin | None = None) -> Rows:
+        """Return samples standardised as in training, or say that they do not fit; ``origin`` as for ``make_rows``."""
         if not self.standardizer.fits(tuple(x.shape[1:])):
             raise UserError(
                 f"{where} has samples of shape {tuple(x.shape[1:])}: the run {self.path} was trained on "
                 f"{self._sample_shape}."
             )
-        return make_rows(x, self.standardizer)
+        return make_rows(x, self.standardizer, origin=origin)
 
     @property
     def _sample_shape(self) -> tuple[int, ...]:

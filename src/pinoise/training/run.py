@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from pinoise.data.dataset import Dataset
+from pinoise.data.dataset import Dataset, Samples
 from pinoise.data.preparation import Preparation
 from pinoise.data.rows import make_rows
 from pinoise.data.source import fingerprint_parts, is_name, open_for_training
@@ -22,7 +22,15 @@ from pinoise.training.build import build_standardizer, prepare_masks
 from pinoise.training.checkpoint import find_checkpoint
 from pinoise.training.device import make_fabric, on_first
 from pinoise.training.environment import describe_environment
-from pinoise.training.files import read_json, standardizer_tensors, write_json, write_tensors, write_text
+from pinoise.training.files import (
+    read_json,
+    read_tensors,
+    standardizer_from,
+    standardizer_tensors,
+    write_json,
+    write_tensors,
+    write_text,
+)
 from pinoise.training.fit import run_health, seeded_model
 from pinoise.training.logs import RunLog
 from pinoise.training.loop import Reporter, train
@@ -135,8 +143,8 @@ def run_training(
     fabric.launch()
     for note in data.notes if fabric.is_global_zero else ():
         tell(note)
-    standardizer = build_standardizer(settings, data.train.x)
-    rows = make_rows(data.train.x, standardizer)
+    standardizer = _standardizer_of(path, settings, data.train.x)
+    rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
     record = _describe_data(settings, data, preparation)
     del data  # rows in memory are a copy, so this one need not stay beside it
     on_first(fabric, partial(prepare_masks, settings, standardizer, rows, progress=progress))
@@ -144,7 +152,7 @@ def run_training(
     model = seeded_model(settings, standardizer, rows, pretrained=not begun)
 
     def settle() -> tuple[Path | None, str | None]:
-        _settle_folder(path, settings, record)
+        _settle_folder(path, settings, record, standardizer)
         return find_checkpoint(path / "checkpoints")
 
     checkpoint, complaint = on_first(fabric, settle)
@@ -166,8 +174,19 @@ def run_training(
         if log is not None:
             log.close()
     if fabric.is_global_zero:
-        _write_weights(path, model, standardizer)
+        _write_weights(path, model)
     return Outcome(history=history, flags=run_health(model, rows, settings, history, processes=fabric.world_size))
+
+
+def _standardizer_of(path: Path, settings: Settings, x: Samples) -> Standardizer:
+    """Return what a run that goes on began with; a pass over all samples, which may have to be decoded, learns it."""
+    try:
+        standardizer = standardizer_from(read_tensors(path / "standardizer.safetensors"))
+        if standardizer.fits(tuple(x.shape[1:])):
+            return standardizer
+    except (UserError, KeyError):  # absent or damaged
+        pass
+    return build_standardizer(settings, x)
 
 
 def _describe_data(settings: Settings, data: Dataset, preparation: Preparation | None) -> dict[str, Any]:
@@ -184,7 +203,7 @@ def _describe_data(settings: Settings, data: Dataset, preparation: Preparation |
     }
 
 
-def _settle_folder(path: Path, settings: Settings, record: dict[str, Any]) -> None:
+def _settle_folder(path: Path, settings: Settings, record: dict[str, Any], standardizer: Standardizer) -> None:
     """Write down what the run does and learns from, or check that a run that goes on still finds the same."""
     if not (path / "config.yaml").exists():
         create_folder(path, settings)
@@ -197,6 +216,7 @@ def _settle_folder(path: Path, settings: Settings, record: dict[str, Any]) -> No
     else:
         write_json(file, record)
         write_json(path / "environment.json", describe_environment())
+    write_tensors(path / "standardizer.safetensors", standardizer_tensors(standardizer))
     if read_config(path).training.epochs != settings.training.epochs:
         write_config(path, settings)
 
@@ -209,8 +229,7 @@ def _changed(path: Path, settings: Settings, before: Any, now: dict[str, Any]) -
     return f"{settings.data.source} has changed since {path} began ({how}): restore it, or start a new run for it."
 
 
-def _write_weights(path: Path, model: ContrastiveModel, standardizer: Standardizer) -> None:
-    write_tensors(path / "standardizer.safetensors", standardizer_tensors(standardizer))
+def _write_weights(path: Path, model: ContrastiveModel) -> None:
     write_tensors(path / "encoder.safetensors", model.method.encoder.state_dict())
     if model.noise is not None:
         write_tensors(path / "noise.safetensors", model.noise.state_dict())

@@ -60,8 +60,10 @@ class BackgroundNoise(View):
         return batch.moved(batch.x + noise * background)
 
 
-def check_masks(name: str, shape: tuple[int, ...], *, rows: int, size: tuple[int, int]) -> None:
-    """Refuse masks whose shape is not one (height, width) for each row.
+def check_masks(
+    name: str, shape: tuple[int, ...], *, rows: int, size: tuple[int, int], trained: int | None = None
+) -> None:
+    """Refuse masks whose shape is not one (height, width) for each row; ``trained`` are fewer that are trained on.
 
     >>> check_masks("a.npy", (5, 8, 8), rows=6, size=(8, 8))
     Traceback (most recent call last):
@@ -73,31 +75,39 @@ def check_masks(name: str, shape: tuple[int, ...], *, rows: int, size: tuple[int
             f"{name}: masks of shape {shape} do not fit the images: give shape (rows, height, width) = {(rows, *size)}."
         )
     if shape[0] != rows:
+        if trained is None:
+            raise UserError(
+                f"{name}: {shape[0]} masks for {rows} training rows: give one for each, in the order of the rows."
+            )
         raise UserError(
-            f"{name}: {shape[0]} masks for {rows} training rows: give one for each, in the order of the rows."
+            f"{name}: {shape[0]} masks for {rows} images, of which {trained} are trained on: give one for each of the "
+            f"{rows}, in the order of the images."
         )
 
 
-def read_masks(path: Path, *, rows: int, size: tuple[int, int]) -> npt.NDArray[np.bool_]:
+def read_masks(
+    path: Path, *, rows: int, size: tuple[int, int], chosen: npt.NDArray[np.int64] | None = None
+) -> npt.NDArray[np.bool_]:
     """Read masks (n, h, w) that a user supplies, True (or 1, or 255) where a pixel is background.
 
     Args:
         path: a .npy file, or a .npz file of one array or with one called ``masks``; bool or uint8.
-        rows: n, the number of training rows.
+        rows: n, the number of images that the user has.
         size: (h, w) of the images.
+        chosen: those that are trained on, by their numbers, whose masks alone are returned; None for all.
     """
     masks = _read_array(path)
     if masks.dtype not in (np.bool_, np.uint8):
         raise UserError(
             f"{path}: masks must be bool or uint8, True or 1 where a pixel is background, got {masks.dtype}."
         )
-    check_masks(str(path), masks.shape, rows=rows, size=size)
+    check_masks(str(path), masks.shape, rows=rows, size=size, trained=None if chosen is None else len(chosen))
     if masks.dtype == np.uint8:
         values = np.unique(masks)
         if values.tolist() not in ([0], [1], [255], [0, 1], [0, 255], []):
             shown = ", ".join(map(str, values[:4])) + (", …" if len(values) > 4 else "")
             raise UserError(f"{path}: masks must hold 0 and 1, or 0 and 255, and nothing between, got {shown}.")
-    return masks.astype(np.bool_)
+    return (masks if chosen is None else masks[chosen]).astype(np.bool_)
 
 
 def _read_array(path: Path) -> npt.NDArray[Any]:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -55,7 +56,7 @@ def test_the_first_reading_decodes_and_later_ones_map(
     for x in (first[1], second.raw.test.x):
         np.testing.assert_array_equal(x, plain.test.x[:])
     endings = sorted(path.name.split(".", 1)[1] for path in (tmp_path / "cache").iterdir())
-    assert endings == ["0.npy", "1.npy", "json"]
+    assert endings == ["0.npy", "1.npy", "json", "lock"]
 
 
 def change_content(folder: Path) -> None:
@@ -83,7 +84,7 @@ def test_a_stale_cache_is_made_anew(change: Any, folder: Path, tmp_path: Path) -
     after = arrays(folder, tmp_path / "cache")[0]
     np.testing.assert_array_equal(after, read_image_folder(folder, ImageOptions()).raw.train.x[:])
     assert not np.array_equal(before, after)
-    assert len(list((tmp_path / "cache").iterdir())) == 3
+    assert len(list((tmp_path / "cache").iterdir())) == 4
 
 
 def test_each_choice_of_options_has_its_own_arrays(folder: Path, tmp_path: Path) -> None:
@@ -92,7 +93,7 @@ def test_each_choice_of_options_has_its_own_arrays(folder: Path, tmp_path: Path)
     assert arrays(folder, cache, ImageOptions.checked(size=2))[0].shape == (3, 2, 2, 3)
     assert arrays(folder, cache, ImageOptions(color="gray"))[0].shape == (3, 5, 4)
     assert arrays(folder, cache)[0].shape == (3, 5, 4, 3)
-    assert len(list(cache.iterdir())) == 9
+    assert len(list(cache.iterdir())) == 12
 
 
 def cut_json(path: Path) -> None:
@@ -162,3 +163,51 @@ def test_a_place_that_cannot_be_written_is_told(folder: Path, tmp_path: Path) ->
     sentence = r"cannot keep decoded images in .*cache \(.*\): choose another folder for the cache \(--set data.cache="
     with pytest.raises(UserError, match=sentence):
         arrays(folder, tmp_path / "cache")
+
+
+# Reads a folder with a cache, and lets the other decide when its first image is decoded.
+READER = """
+import sys
+from pathlib import Path
+import pinoise.data.images.files as files
+from pinoise.data.images.options import ImageOptions
+from pinoise.data.images.reading import read_image_folder
+
+decode, began = files.decode, []
+
+def decode_when_told(path, **how):
+    if not began:
+        began.append(True)
+        print("decoding", flush=True)
+        sys.stdin.readline()
+    return decode(path, **how)
+
+files.decode = decode_when_told
+files.in_threads = lambda function, items: map(function, items)
+content = read_image_folder(Path(sys.argv[1]), ImageOptions(), cache=Path(sys.argv[2]), progress=True)
+print(content.raw.train.x.tobytes().hex(), content.notes)
+"""
+
+
+def test_of_two_processes_one_decodes_and_the_other_waits_and_maps(folder: Path, tmp_path: Path) -> None:
+    expected = np.asarray(read_image_folder(folder, ImageOptions()).raw.train.x).tobytes().hex()
+    command = [sys.executable, "-c", READER, str(folder), str(tmp_path / "cache")]
+    pipe = subprocess.PIPE
+    readers = []
+    try:
+        for _ in range(2):
+            readers.append(subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=pipe, text=True))
+            if len(readers) == 1:
+                assert readers[0].stdout is not None
+                assert readers[0].stdout.readline() == "decoding\n"
+        assert readers[1].stderr is not None
+        told = readers[1].stderr.readline()
+        assert told == f"waiting for another process, which decodes the images of {folder.resolve()}\n"
+        first, _ = readers[0].communicate("go on\n", timeout=60)
+        second, errors = readers[1].communicate(timeout=60)
+    finally:
+        for reader in readers:
+            reader.kill()
+    assert first == f"{expected} ()\n"
+    assert second == f"{expected} ('read from the decoded images kept in {tmp_path / 'cache'}',)\n"
+    assert errors == ""  # not even the bar of a decoding

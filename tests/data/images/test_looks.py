@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def test_few_files_leave_nothing_in_the_cache(folder: Path, tmp_path: Path, monk
 )
 def test_a_damaged_record_is_made_anew(content: str, folder: Path, tmp_path: Path, looked_at: list[str]) -> None:
     first = look_at(list_images(folder))
-    (record,) = (tmp_path / "cache/looks").iterdir()
+    (record,) = (tmp_path / "cache/looks").glob("*.json")
     sound = record.read_text()
     record.write_text(content)
     looked_at.clear()
@@ -109,4 +110,12 @@ def test_folders_of_one_name_have_their_own_records(folder: Path, tmp_path: Path
     for each in (folder, other, folder, other):
         found: dict[str, Any] = look_at(list_images(each))
         assert found == expected(each)
-    assert len(list((tmp_path / "cache/looks").iterdir())) == 2
+    assert len(list((tmp_path / "cache/looks").glob("*.json"))) == 2
+
+
+def test_of_several_that_look_at_once_one_looks(folder: Path, looked_at: list[str]) -> None:
+    listing = list_images(folder)
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(look_at, [listing] * 4))
+    assert found == [expected(folder)] * 4
+    assert sorted(looked_at) == ["0.png", "1.png", "2.png", "3.png"]

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-import torch
 
+from pinoise.data.dataset import Part
 from pinoise.data.layout import to_image_layout
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
@@ -17,34 +17,16 @@ from pinoise.training.build.background import Pixels, masks_of
 from pinoise.training.parse import parse_settings
 from pinoise.training.settings import BackgroundSettings, Settings
 from pinoise.views import SamSize, background_masks, load_sam, mask_cache, segment
-from pinoise.views.segment import build_sam
 
 pytest.importorskip("kornia")
 
-TINY_SAM = SamSize(
-    width=8,
-    depth=1,
-    heads=2,
-    global_blocks=(0,),
-    image_size=16,
-    patch=8,
-    window=2,
-    channels=16,
-    decoder_heads=2,
-    decoder_hidden=16,
-)
-
 
 @pytest.fixture
-def sam(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Weights of a model so small that a test can run it, in the place of the smallest published one."""
-    monkeypatch.setitem(segment._SIZES, "vit_b", TINY_SAM)
+def sam(sam_weights: Path, tiny_sam: SamSize, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Weights of the tiny model, which stands in the place of the smallest published one."""
+    monkeypatch.setitem(segment._SIZES, "vit_b", tiny_sam)
     monkeypatch.setenv("PINOISE_CACHE", str(tmp_path / "cache"))
-    torch.manual_seed(0)
-    tensors = build_sam(TINY_SAM).state_dict()
-    path = tmp_path / "sam.pth"
-    torch.save({name: tensor + 0.3 * torch.randn_like(tensor) for name, tensor in tensors.items()}, path)
-    return path
+    return sam_weights
 
 
 def draw_images(*shape: int) -> npt.NDArray[np.uint8]:
@@ -83,7 +65,7 @@ def test_other_numbers_become_the_bytes_of_the_same_gray(dtype: str) -> None:
 
 @pytest.mark.parametrize("where", ["noise", "augmentations"])
 def test_a_model_finds_the_masks_once_and_before_training(
-    sam: Path, where: str, monkeypatch: pytest.MonkeyPatch
+    sam: Path, tiny_sam: SamSize, where: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x = draw_images(10, 8, 6, 3)
     settings = with_background(sam, where=where)
@@ -91,7 +73,7 @@ def test_a_model_finds_the_masks_once_and_before_training(
     rows = make_rows(x, standardizer)
     prepare_masks(settings, standardizer, rows)
 
-    expected = background_masks(x, load_sam(sam, model=TINY_SAM))
+    expected = background_masks(x, load_sam(sam, model=tiny_sam))
     assert 0 < expected.mean() < 1
 
     def refuse(*_: object, **__: object) -> Any:
@@ -128,6 +110,17 @@ def test_masks_of_a_user_are_read_as_they_are(tmp_path: Path) -> None:
     standardizer = Standardizer.fit(x, scaling="channels")
     item = BackgroundSettings(masks=tmp_path / "m.npz")
     np.testing.assert_array_equal(masks_of(item, standardizer, make_rows(x, standardizer)), masks)
+
+
+def test_masks_of_a_user_are_those_of_the_images_that_are_trained_on(tmp_path: Path) -> None:
+    x = draw_images(10, 8, 6)
+    masks = np.random.default_rng(1).random((10, 8, 6)) < 0.5
+    np.save(tmp_path / "m.npy", masks)
+    part = Part(x).take(np.array([7, 0, 1, 9])).take(np.array([2, 0, 3]))
+    standardizer = Standardizer.fit(part.x, scaling="channels")
+    rows = make_rows(part.x, standardizer, origin=part.origin)
+    found = masks_of(BackgroundSettings(masks=tmp_path / "m.npy"), standardizer, rows)
+    np.testing.assert_array_equal(found, masks[[1, 7, 9]])
 
 
 def test_a_background_needs_images_and_one_source_of_masks(digits: np.ndarray, tmp_path: Path) -> None:

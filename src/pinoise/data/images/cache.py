@@ -2,14 +2,16 @@
 
 For each folder and each choice of options there is one ``.npy`` file for the training part, one for the test part if
 there is one, and a ``.json`` file with what they were made from. That file is written last and removed first, so that
-it never speaks of arrays that are not there. When the images have changed since, the arrays are made anew.
+it never speaks of arrays that are not there. When the images have changed since, the arrays are made anew. Of several
+processes one decodes; the others wait for it at the ``.lock`` file and map what it wrote.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -17,7 +19,7 @@ from typing import Any, BinaryIO
 import numpy as np
 import numpy.typing as npt
 
-from pinoise.data.aside import written_aside
+from pinoise.data.aside import alone, written_aside
 from pinoise.data.images.files import ImageFiles
 from pinoise.data.images.folders import ImageFolder
 from pinoise.data.images.options import ImageOptions
@@ -59,10 +61,22 @@ class ImageCache:
             return None
         return (arrays, told) if [list(array.shape) for array in arrays] == shapes else None
 
+    @contextmanager
+    def alone(self, *, progress: bool = False) -> Iterator[None]:
+        """Let one process at a time into the block, in which it reads once more and writes if there is nothing yet."""
+        folder = self.key["folder"]
+        told = f"waiting for another process, which decodes the images of {folder}" if progress else None
+        with ExitStack() as held:
+            try:
+                self.place.parent.mkdir(parents=True, exist_ok=True)
+                held.enter_context(alone(self.place, told=told))
+            except OSError as error:
+                raise self._unwritable(error) from error
+            yield
+
     def write(self, parts: Sequence[ImageFiles], told: dict[str, Any], *, bar: Callable[[int], object]) -> list[Pixels]:
         """Decode all images and return them mapped; ``told`` is kept with them, ``bar`` hears how many are done."""
         try:
-            self.place.parent.mkdir(parents=True, exist_ok=True)
             self._path("json").unlink(missing_ok=True)
             for part, images in enumerate(parts):
                 with written_aside(self._path(f"{part}.npy")) as stream:
@@ -72,10 +86,13 @@ class ImageCache:
                 stream.write(json.dumps(about).encode())
             return [np.load(self._path(f"{part}.npy"), mmap_mode="r") for part in range(len(parts))]
         except OSError as error:
-            raise UserError(
-                f"cannot keep decoded images in {self.place.parent} ({error.strerror or error}): choose another folder "
-                "for the cache (--set data.cache=FOLDER), or none."
-            ) from error
+            raise self._unwritable(error) from error
+
+    def _unwritable(self, error: OSError) -> UserError:
+        return UserError(
+            f"cannot keep decoded images in {self.place.parent} ({error.strerror or error}): choose another folder "
+            "for the cache (--set data.cache=FOLDER), or none."
+        )
 
     def _path(self, ending: str) -> Path:
         return self.place.with_name(f"{self.place.name}.{ending}")

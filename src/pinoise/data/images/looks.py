@@ -1,17 +1,19 @@
 """A first look at every file of a folder, remembered in the cache, so that unchanged files are not looked at again.
 
 For each folder there is one JSON file. It is a convenience alone: where it cannot be read or written, files are looked
-at again. Files with a problem always are, as the problem may lie elsewhere, such as in the right to read them.
+at again. Files with a problem always are, as the problem may lie elsewhere, such as in the right to read them. Of
+several processes one looks and the others wait for what it finds.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from pinoise.data.aside import written_aside
+from pinoise.data.aside import alone, written_aside
 from pinoise.data.images.decoding import Look, in_threads, look
 from pinoise.data.images.folders import ImageFolder
 
@@ -30,16 +32,27 @@ def look_at(folder: ImageFolder, *, told: str | None = None) -> dict[str, Look]:
     if len(names) < WORTH:
         return _look(folder.root, names, told=told)
     place = _place(folder.root)
-    known = _read(place)
-    # Before the look, so that a file that changes meanwhile is looked at again.
-    states = {name: _state(folder.root / name) for name in names}
-    fresh = [name for name in names if name not in known or known[name][:2] != states[name]]
-    found = _look(folder.root, fresh, told=told) if fresh else {}
-    looks = {name: found[name] if name in found else _remembered(known[name]) for name in names}
-    if fresh or len(known) != len(names):
-        sound = [name for name in names if looks[name].problem is None and states[name]]
-        _write(place, {name: [*states[name], *_plain(looks[name])] for name in sound})
+    with _alone(place, told=f"waiting for another process, which checks the images of {folder.root}" if told else None):
+        known = _read(place)
+        # Before the look, so that a file that changes meanwhile is looked at again.
+        states = {name: _state(folder.root / name) for name in names}
+        fresh = [name for name in names if name not in known or known[name][:2] != states[name]]
+        found = _look(folder.root, fresh, told=told) if fresh else {}
+        looks = {name: found[name] if name in found else _remembered(known[name]) for name in names}
+        if fresh or len(known) != len(names):
+            sound = [name for name in names if looks[name].problem is None and states[name]]
+            _write(place, {name: [*states[name], *_plain(looks[name])] for name in sound})
     return looks
+
+
+@contextmanager
+def _alone(place: Path, *, told: str | None) -> Iterator[None]:
+    """Let others wait for what one process finds, where there can be a lock."""
+    with ExitStack() as held:
+        with suppress(OSError):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            held.enter_context(alone(place, told=told))
+        yield
 
 
 def _look(root: Path, names: Sequence[str], *, told: str | None) -> dict[str, Look]:
@@ -82,9 +95,5 @@ def _read(place: Path) -> _Known:
 
 
 def _write(place: Path, known: _Known) -> None:
-    try:
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with written_aside(place) as stream:
-            stream.write(json.dumps({"version": VERSION, "files": known}).encode())
-    except OSError:
-        return
+    with suppress(OSError), written_aside(place) as stream:
+        stream.write(json.dumps({"version": VERSION, "files": known}).encode())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -41,25 +42,42 @@ def read_image_folder(
         progress: whether bars are shown.
     """
     listing = list_images(folder)
-    kept = None if cache is None else ImageCache.of(listing, options, cache=cache.expanduser())
-    found = None if kept is None else kept.read()
-    if kept is not None and found is not None:
-        arrays, told = found
-        parts = [_without(part, set(told["skipped"])) for part in listing.parts]
-        notes = (*listing.notes, *told["notes"], f"read from the decoded images kept in {kept.place.parent}")
-        return FolderContent(_raw(parts, arrays), notes)
+    if cache is None:
+        parts, files, told = _sound_files(listing, options, progress=progress)
+        return FolderContent(_raw(parts, files), (*listing.notes, *told["notes"]))
+    kept = ImageCache.of(listing, options, cache=cache.expanduser())
+    if (content := _read_kept(kept, listing)) is not None:
+        return content
+    with kept.alone(progress=progress):
+        if (content := _read_kept(kept, listing)) is not None:  # another process has decoded them meanwhile
+            return content
+        parts, files, told = _sound_files(listing, options, progress=progress)
+        with tqdm(total=sum(map(len, files)), desc="decoding", unit="image", disable=not progress) as bar:
+            arrays = kept.write(files, told, bar=bar.update)
+    return FolderContent(_raw(parts, arrays), (*listing.notes, *told["notes"]))
 
+
+def _read_kept(kept: ImageCache, listing: ImageFolder) -> FolderContent | None:
+    found = kept.read()
+    if found is None:
+        return None
+    arrays, told = found
+    parts = [_without(part, set(told["skipped"])) for part in listing.parts]
+    notes = (*listing.notes, *told["notes"], f"read from the decoded images kept in {kept.place.parent}")
+    return FolderContent(_raw(parts, arrays), notes)
+
+
+def _sound_files(
+    listing: ImageFolder, options: ImageOptions, *, progress: bool
+) -> tuple[list[Listing], list[ImageFiles], dict[str, Any]]:
+    """Look at every file; return those that can be decoded, also as arrays, and what was skipped with a note on it."""
     looks = look_at(listing, told="checking" if progress else None)
-    skipped, skip_notes = _corrupt(listing, looks, options)
+    skipped, notes = _corrupt(listing, looks, options)
     parts = [_without(part, skipped) for part in listing.parts]
-    sound = {name: looks[name] for part in parts for name in part.names}
-    shape = _shape(folder, sound, options)
-    files = [ImageFiles(folder, part.names, shape=shape, resize=options.size is not None) for part in parts]
-    if kept is None:
-        return FolderContent(_raw(parts, files), (*listing.notes, *skip_notes))
-    with tqdm(total=len(sound), desc="decoding", unit="image", disable=not progress) as bar:
-        arrays = kept.write(files, {"skipped": sorted(skipped), "notes": skip_notes}, bar=bar.update)
-    return FolderContent(_raw(parts, arrays), (*listing.notes, *skip_notes))
+    shape = _shape(listing.root, {name: looks[name] for part in parts for name in part.names}, options)
+    resize = options.size is not None
+    files = [ImageFiles(listing.root, part.names, shape=shape, resize=resize) for part in parts]
+    return parts, files, {"skipped": sorted(skipped), "notes": notes}
 
 
 def _corrupt(listing: ImageFolder, looks: dict[str, Look], options: ImageOptions) -> tuple[set[str], tuple[str, ...]]:

@@ -11,7 +11,7 @@ from tqdm import tqdm
 
 from pinoise.data.catalogue.fetch import cache_folder
 from pinoise.data.layout import AS_IS
-from pinoise.data.rows import Rows
+from pinoise.data.rows import LazyRows, Rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.training.settings import BackgroundSettings, Settings
@@ -50,10 +50,12 @@ def masks_of(
 ) -> npt.NDArray[np.bool_]:
     """Return which pixels are background, (n, H, W); those that a model finds are kept in the cache.
 
+    A file of masks has one for each image of the source, whichever of them are trained on.
+
     Args:
         item: says where masks or the weights of a model are.
         standardizer: of the images.
-        rows: the training images, standardised.
+        rows: the training images, standardised, which know which of their source's they are.
         device: what the model runs on; ``auto`` is a GPU if there is one.
         progress: whether a bar shows how far the model is.
     """
@@ -66,7 +68,11 @@ def masks_of(
             "Segment-Anything model."
         )
     if item.masks is not None:
-        return read_masks(item.masks, rows=len(rows), size=(standardizer.shape[1], standardizer.shape[2]))
+        _, height, width = standardizer.shape
+        origin = rows.origin if isinstance(rows, LazyRows) else None
+        if origin is None:
+            return read_masks(item.masks, rows=len(rows), size=(height, width))
+        return read_masks(item.masks, rows=origin.total, size=(height, width), chosen=origin.rows)
     where = "cuda" if device in ("auto", "cuda") and torch.cuda.is_available() else "cpu"
     images = Pixels(rows, standardizer)
     return _segmented(item.weights or Path(), images, model=item.model, device=where, progress=progress)

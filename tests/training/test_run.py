@@ -1,0 +1,163 @@
+"""What a run folder takes from its data before training, and keeps for when it goes on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from pinoise.data.rows import Rows
+from pinoise.data.standardizer import Standardizer
+from pinoise.errors import UserError
+from pinoise.training import run as run_module
+from pinoise.training.build import build_standardizer
+from pinoise.training.files import read_tensors, write_tensors
+from pinoise.training.finished import load_model, load_run
+from pinoise.training.fit import seeded_model
+from pinoise.training.loop import Interrupted
+from pinoise.training.model import ContrastiveModel
+from pinoise.training.parse import merge, parse_settings
+from pinoise.training.progress import Quiet
+from pinoise.training.run import run_training
+from pinoise.training.settings import Settings
+from pinoise.views import BackgroundNoise
+
+DIGITS: dict[str, Any] = {
+    "data": {"source": "digits", "rows": 200},
+    "encoder": {"hidden": 32, "out_features": 8},
+    "head": {"hidden": 16, "out_features": 8},
+    "noise": {"hidden": 16},
+    "training": {"epochs": 2, "batch_size": 64, "device": "cpu", "information_draws": 0},
+}
+IMAGES, SIZE = 60, 8
+
+
+def images_with_masks(folder: Path, *, labelled: bool, masks: int = IMAGES, **data: Any) -> Settings:
+    """Write images and masks whose first pixels hold the number of the image, six bits of it in the mask."""
+    x = np.random.default_rng(0).integers(0, 256, (IMAGES, SIZE, SIZE, 3), dtype=np.uint8)
+    x[:, 0, 0, 0] = np.arange(IMAGES)
+    np.savez(folder / "x.npz", **{"X": x, "y": np.arange(IMAGES) % 2} if labelled else {"X": x})
+    background = np.zeros((masks, SIZE, SIZE), dtype=bool)
+    background[:, 0, :6] = np.arange(masks)[:, None] >> np.arange(6) & 1
+    np.save(folder / "masks.npy", background)
+    views = {"augmentations": [{"name": "background", "masks": str(folder / "masks.npy")}]}
+    source = {"source": str(folder / "x.npz"), **data}
+    training = {"epochs": 1, "batch_size": 16, "device": "cpu", "information_draws": 0}
+    values = {"data": source, "encoder": {"name": "resnet18", "width": 4}, "views": views, "training": training}
+    return parse_settings(values)
+
+
+@pytest.mark.parametrize(("labelled", "rows", "trained"), [(False, None, 60), (True, None, 48), (True, 20, 20)])
+def test_a_mask_goes_with_its_image_however_many_were_held_out_or_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, labelled: bool, rows: int | None, trained: int
+) -> None:
+    seen: list[tuple[ContrastiveModel, Standardizer, Rows]] = []
+
+    def remember(settings: Settings, standardizer: Standardizer, rows: Rows, **options: Any) -> ContrastiveModel:
+        model = seeded_model(settings, standardizer, rows, **options)
+        seen.append((model, standardizer, rows))
+        return model
+
+    monkeypatch.setattr(run_module, "seeded_model", remember)
+    run_training(tmp_path / "run", images_with_masks(tmp_path, labelled=labelled, rows=rows), reporter=Quiet())
+    ((model, standardizer, samples),) = seen
+    (view,) = model.pairing.augmentations
+    assert isinstance(view, BackgroundNoise)
+    of_masks = (view.masks[:, 0, :6].numpy() * 2 ** np.arange(6)).sum(axis=1)
+    of_images = standardizer.undo(samples[torch.arange(trained)].double().numpy())[:, 0, 0, 0].round()
+    assert len(set(of_masks.tolist())) == trained
+    assert of_masks.tolist() == of_images.tolist()
+
+    finished = load_run(tmp_path / "run")
+    part = finished.own_data().train
+    again = load_model(finished, finished.rows(part.x, where="x.npz", origin=part.origin)).pairing.augmentations[0]
+    assert isinstance(again, BackgroundNoise)
+    assert torch.equal(again.masks, view.masks)
+
+
+def test_masks_for_the_rows_that_are_trained_on_alone_are_refused(tmp_path: Path) -> None:
+    settings = images_with_masks(tmp_path, labelled=True, masks=48)
+    with pytest.raises(UserError, match=r"masks\.npy: 48 masks for 60 images, of which 48 are trained on: give one"):
+        run_training(tmp_path / "run", settings, reporter=Quiet())
+    assert not (tmp_path / "run").exists()
+
+
+def weights(run: Path) -> list[bytes]:
+    names = ("encoder.safetensors", "noise.safetensors", "standardizer.safetensors")
+    return [(run / name).read_bytes() for name in names]
+
+
+@pytest.fixture
+def fitted(monkeypatch: pytest.MonkeyPatch) -> list[Standardizer]:
+    """The standardisers that were learned from samples from now on."""
+    learned: list[Standardizer] = []
+
+    def remember(*arguments: Any) -> Standardizer:
+        learned.append(build_standardizer(*arguments))
+        return learned[-1]
+
+    monkeypatch.setattr(run_module, "build_standardizer", remember)
+    return learned
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> tuple[Path, Settings, list[bytes]]:
+    """A run that was stopped after its first step, its settings, and what it ends in when it is not."""
+    settings = parse_settings(DIGITS)
+    run_training(tmp_path / "whole", settings, reporter=Quiet())
+    with pytest.raises(Interrupted):
+        run_training(tmp_path / "run", settings, reporter=Quiet(), should_stop=lambda: True)
+    return tmp_path / "run", settings, weights(tmp_path / "whole")
+
+
+def test_a_run_that_goes_on_does_not_learn_its_standardiser_again(
+    stopped: tuple[Path, Settings, list[bytes]], fitted: list[Standardizer]
+) -> None:
+    run, settings, expected = stopped
+    assert not (run / "encoder.safetensors").exists()
+    run_training(run, settings, reporter=Quiet())
+    assert fitted == []
+    assert weights(run) == expected
+
+
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-20])
+
+
+def without_a_part(path: Path) -> None:
+    write_tensors(path, {name: tensor for name, tensor in read_tensors(path).items() if name != "deviation"})
+
+
+def of_another_shape(path: Path) -> None:
+    write_tensors(
+        path,
+        {name: torch.cat([tensor, tensor]) if tensor.ndim else tensor for name, tensor in read_tensors(path).items()},
+    )
+
+
+@pytest.mark.parametrize("harm", [Path.unlink, cut, without_a_part, of_another_shape])
+def test_a_standardiser_that_is_missing_or_damaged_is_learned_anew(
+    stopped: tuple[Path, Settings, list[bytes]], fitted: list[Standardizer], harm: Callable[[Path], None]
+) -> None:
+    run, settings, expected = stopped
+    harm(run / "standardizer.safetensors")
+    run_training(run, settings, reporter=Quiet())
+    assert len(fitted) == 1
+    assert weights(run) == expected
+
+
+def test_data_that_changed_leaves_the_standardiser_as_it_was(tmp_path: Path) -> None:
+    settings = parse_settings(merge(DIGITS, {"data": {"source": str(tmp_path / "x.npy")}}))
+    x = np.random.default_rng(0).normal(size=(200, 5))
+    np.save(tmp_path / "x.npy", x)
+    run_training(tmp_path / "run", settings, reporter=Quiet())
+    before = weights(tmp_path / "run")
+    for changed in (2 * x, np.hstack([x, x])):
+        np.save(tmp_path / "x.npy", changed)
+        with pytest.raises(UserError, match="has changed since"):
+            run_training(tmp_path / "run", settings, reporter=Quiet())
+        assert weights(tmp_path / "run") == before
