@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,13 +12,12 @@ import pytest
 
 from pinoise.cli.compare import chosen_seeds
 from pinoise.cli.variadic import spread
-from pinoise.experiments import SUITES
+from pinoise.experiments import SUITES, scoring
+from pinoise.training.fit import fit
 from pinoise.training.settings import MLPSettings, Settings
 
 Command = Callable[..., Any]
 
-
-MODULE = sys.modules["pinoise.experiments.compare"]
 SCORES = ["knn", "sr", "lr", "few"]
 
 
@@ -27,13 +25,12 @@ SCORES = ["knn", "sr", "lr", "few"]
 def fits(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """The settings of every encoder that is trained from now on."""
     seen: list[Settings] = []
-    fit = MODULE.fit
 
     def remember(settings: Settings, *arguments: Any, **options: Any) -> Any:
         seen.append(settings)
         return fit(settings, *arguments, **options)
 
-    monkeypatch.setattr(MODULE, "fit", remember)
+    monkeypatch.setattr(scoring, "fit", remember)
     return seen
 
 
@@ -190,7 +187,7 @@ def test_the_table_fits_a_narrow_terminal_and_loses_no_figure(
 def test_ctrl_c_prints_what_is_done_and_the_same_command_goes_on(
     pinoise: Command, tiny: list[str], fresh: bool, fits: list[Settings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    score, calls = MODULE.score, 0
+    score, calls = scoring.score, 0
 
     def stop_at_fourth(*arguments: Any, **options: Any) -> Any:
         nonlocal calls
@@ -199,7 +196,7 @@ def test_ctrl_c_prints_what_is_done_and_the_same_command_goes_on(
             raise KeyboardInterrupt
         return score(*arguments, **options)
 
-    monkeypatch.setattr(MODULE, "score", stop_at_fourth)
+    monkeypatch.setattr(scoring, "score", stop_at_fourth)
     asked = ["compare", "--data", "digits", "--rows", 50, "--methods", "fixed", "scarf", "--seeds", 1, *tiny]
     result = pinoise(*asked, *(["--fresh"] if fresh else []))
     assert result.code == 130

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import shutil
-import sys
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -20,22 +19,13 @@ from sklearn.preprocessing import StandardScaler
 from pinoise.data.dataset import Dataset, Part
 from pinoise.data.source import open_source
 from pinoise.errors import UserError
-from pinoise.experiments import (
-    DEFAULT_METHODS,
-    RECIPES,
-    SCORES,
-    SUITES,
-    Cell,
-    CellCache,
-    choose_methods,
-    compare,
-    plan,
-    summarise,
-)
+from pinoise.experiments import RECIPES, SCORES, Cell, CellCache, compare, plan, scoring
 from pinoise.experiments.cache import cell_key
+from pinoise.experiments.compare import _what_counts
 from pinoise.networks import ResNet
+from pinoise.training.fit import fit
 from pinoise.training.parse import parse_settings
-from pinoise.training.settings import Settings, SimCLSettings
+from pinoise.training.settings import Settings
 
 SMALL: dict[str, Any] = {
     "encoder": {"hidden": 16, "out_features": 8},
@@ -43,7 +33,6 @@ SMALL: dict[str, Any] = {
     "noise": {"hidden": 16},
     "training": {"epochs": 2, "batch_size": 50, "device": "cpu"},
 }
-MODULE = sys.modules["pinoise.experiments.compare"]  # the package has a function of the same name
 
 
 @pytest.fixture(scope="module")
@@ -61,13 +50,12 @@ def few(digits: Dataset) -> Dataset:
 def fits(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
     """The settings of every encoder that is trained from now on."""
     seen: list[Settings] = []
-    fit = MODULE.fit
 
     def remember(settings: Settings, *arguments: Any, **options: Any) -> Any:
         seen.append(settings)
         return fit(settings, *arguments, **options)
 
-    monkeypatch.setattr(MODULE, "fit", remember)
+    monkeypatch.setattr(scoring, "fit", remember)
     return seen
 
 
@@ -180,16 +168,16 @@ def test_a_stopped_comparison_goes_on(few: Dataset, fits: list[Settings], tmp_pa
 def test_a_fit_that_is_interrupted_is_done_again(
     few: Dataset, fits: list[Settings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    score = MODULE.score
+    score = scoring.score
 
     def stop(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(MODULE, "score", stop)
+    monkeypatch.setattr(scoring, "score", stop)
     with pytest.raises(KeyboardInterrupt):
         cells_of(few, ["fixed"], [0], cache=CellCache(tmp_path))
     assert list(tmp_path.iterdir()) == []
-    monkeypatch.setattr(MODULE, "score", score)
+    monkeypatch.setattr(scoring, "score", score)
     (cell,) = cells_of(few, ["fixed"], [0], cache=CellCache(tmp_path))
     assert len(fits) == 2
     assert untimed([cell]) == untimed(cells_of(few, ["fixed"], [0]))
@@ -301,7 +289,7 @@ def test_the_key_of_a_cell_without_files_is_that_of_its_settings_as_json() -> No
     for method, settings in {key[0]: value for key, value in plan(list(RECIPES), [0], settings=SMALL).items()}.items():
         plain = settings.model_dump(mode="json", exclude={"data": {"source", "label"}, "embedding": True})
         expected = {"data": plain["data"]} if method == "raw" else plain
-        assert cell_key(MODULE._what_counts(method, settings)) == cell_key(expected)
+        assert cell_key(_what_counts(method, settings)) == cell_key(expected)
 
 
 def test_raw_features_depend_on_no_setting_of_training(few: Dataset, tmp_path: Path) -> None:
@@ -321,11 +309,6 @@ def test_a_damaged_cell_is_computed_again(few: Dataset, tmp_path: Path) -> None:
     assert json.loads(file.read_text())["value"]["knn"] == first[0].knn
 
 
-def test_a_cell_goes_through_json_unchanged() -> None:
-    cell = Cell("toy", "pinda", 3, "learned", 0.1, 0.2, 0.3, 0.4, 1.5, ("shrink", "parking"), (0.3, 0.5))
-    assert Cell.from_dict(json.loads(json.dumps(cell.as_dict()))) == cell
-
-
 def test_collapsed_noise_is_flagged_by_name(digits: Dataset) -> None:
     settings = {**SMALL, "noise": {"hidden": 16, "initial_scale": 1e-3}}
     scarf, paper, ours = compare([digits], plan(["scarf", "pinda-paper", "pinda"], [0], settings=settings))
@@ -338,48 +321,3 @@ def test_labels_are_needed_to_score() -> None:
     blind = Dataset("blind", train=Part(np.eye(4)), test=Part(np.eye(4)))
     with pytest.raises(UserError, match="blind has no labels to score with"):
         list(compare([blind], plan(["raw"], [0], settings={})))
-
-
-def test_a_plan_finds_mistakes_before_any_work() -> None:
-    with pytest.raises(UserError, match=r"unknown setting 'training.epoch'"):
-        plan(["raw", "fixed"], [0], settings={"training": {"epoch": 3}})
-    with pytest.raises(UserError, match="objective is what makes method 'fixed'"):
-        plan(["raw", "fixed"], [0], settings={"objective": "paper"})
-    with pytest.raises(UserError, match=r"noise.initial_scale is what makes method 'fixed-2'"):
-        plan(["raw", "fixed-2"], [0], settings={"noise": {"initial_scale": 1}})
-    with pytest.raises(UserError, match=r"method.temperature is what makes method 'pinda-paper'"):
-        plan(["pinda-paper"], [0], settings={"method": {"temperature": 0.5}})
-    assert plan(["simcl"], [4], settings={"method": {"temperature": 0.3}})["simcl", 4].method == SimCLSettings(
-        temperature=0.3
-    )
-    assert plan(["pinda"], [0], settings={"objective": {"weight": 2}})["pinda", 0].objective.name == "supported"
-
-
-def test_lists_of_methods_hold_known_ones_and_ours() -> None:
-    for names in (DEFAULT_METHODS, *(suite.methods for suite in SUITES.values())):
-        assert choose_methods(list(names)) == list(names)
-        assert "pinda" in names
-
-
-def test_raw_and_untrained_are_always_there_and_first() -> None:
-    assert choose_methods(["scarf", "raw", "scarf"]) == ["raw", "untrained", "scarf"]
-    with pytest.raises(UserError, match="did you mean 'scarf'"):
-        choose_methods(["sacrf"])
-
-
-def test_summaries_are_numpys_mean_and_standard_deviation() -> None:
-    rng = np.random.default_rng(0)
-    values = rng.random((2, 3, 4))  # methods, seeds, scores
-    cells = []
-    for seed in range(3):
-        for i, method in enumerate(["raw", "fixed"]):
-            knn, sr, lr, few = map(float, values[i, seed])
-            flags = ("shrink",) if seed == 1 else ()
-            cells.append(Cell("toy", method, seed, "joined", knn, sr, lr, few, seconds=float(seed), flags=flags))
-    lines = summarise(cells)
-    assert [line.method for line in lines] == ["raw", "fixed"]
-    for i, line in enumerate(lines):
-        np.testing.assert_allclose([line.means[name] for name in SCORES], 100 * values[i].mean(0))
-        np.testing.assert_allclose([line.stds[name] for name in SCORES], 100 * values[i].std(0))
-        assert line.seconds == 1.0
-        assert line.flags == ("shrink",)

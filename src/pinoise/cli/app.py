@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
@@ -63,7 +64,8 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a σ must not stop a run whose output goes to an old code page
     # A module of the user's (encoder.factory) is found in the current folder, as by ``python -m pinoise``; behind all
     # else, so that a file there cannot stand in for a library.
-    sys.path += [os.getcwd()] if os.getcwd() not in sys.path else []
+    here = str(Path.cwd())
+    sys.path += [] if here in sys.path else [here]
     try:
         with warnings_as_notes():
             code = app(standalone_mode=False, prog_name="pinoise")

@@ -145,7 +145,7 @@ def run_comparison(
     from pinoise.experiments import compare as run
     from pinoise.networks import EMBEDDINGS
     from pinoise.training.device import flushed_denormals
-    from pinoise.training.parse import override, parse_settings
+    from pinoise.training.parse import override
     from pinoise.training.settings import embedding_of
 
     if embedding is not None and embedding not in EMBEDDINGS:
@@ -164,7 +164,8 @@ def run_comparison(
     plans = plan(names, seeds, settings=settings)
     kept = None if cache is None else CellCache(default_cache_folder() if cache == "default" else cache)
     if embedding is None:
-        embedding = embedding_of(parse_settings(settings)) if suite is None else SUITES[suite].embeddings[0]
+        usual = {embedding_of(planned) for planned in plans.values()}  # of images, if any method is for them
+        embedding = SUITES[suite].embeddings[0] if suite else "learned" if "learned" in usual else "joined"
     datasets = _opened(present, settings, label=label, suite=None if suite is None else SUITES[suite])
     total = len(dict.fromkeys(present)) * len(plans)
     cells: list[Cell] = []

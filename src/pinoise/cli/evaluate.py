@@ -20,7 +20,7 @@ def evaluate(
     data: Annotated[str | None, typer.Option("--data", help="Other data than the run's own: a name or a file.")] = None,
     label: LabelOption = None,
     rows: Annotated[
-        int | None, typer.Option(help="Score with at most so many training rows, and as many test rows, drawn at random.")
+        int | None, typer.Option(help="Score with at most so many training and test rows, drawn at random.")
     ] = None,
     information: Annotated[
         bool, typer.Option("--information", help="Also measure what the views tell about the task, on training rows.")
@@ -61,8 +61,8 @@ def evaluate(
     if json:
         print_json(result)
         return
-    rows = [[name, *(f"{100 * getattr(value, key):.1f}" for key in SCORE_TITLES)] for name, value in scores.items()]
-    print_table(["accuracy (%)", *SCORE_TITLES.values()], rows)
+    lines = [[name, *(f"{100 * getattr(value, key):.1f}" for key in SCORE_TITLES)] for name, value in scores.items()]
+    print_table(["accuracy (%)", *SCORE_TITLES.values()], lines)
     found = distance(scores["learned"].few, scores["raw"].few)
     print(f"\nWith few labels, the learned embedding is {found} raw features.")
     if measured:

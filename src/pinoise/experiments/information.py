@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import torch
 
-from pinoise.data.rows import make_rows
 from pinoise.errors import UserError
 from pinoise.information import Information
 from pinoise.training.build import build_view
@@ -52,7 +51,8 @@ def information_of_run(run: FinishedRun, *, draws: int = 16, progress: bool = Fa
     """
     if draws < 2:
         raise UserError(f"draws is {draws}: mutual information needs at least 2.")
-    rows = make_rows(run.own_data(progress=progress).train.x, run.standardizer)
+    part = run.own_data(progress=progress).train
+    rows = run.rows(part.x, where=run.settings.data.source, origin=part.origin)
     model = load_model(run, rows)
     images = takes_images(run.settings)
     size = min(_IMAGES if images else _ROWS, len(rows))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pinoise.experiments.compare import SCORES, Cell, Line, summarise
+from pinoise.experiments.cells import SCORES, Cell, Line, summarise
 from pinoise.experiments.ranks import ScoreTable, mean_ranks
 from pinoise.experiments.recipes import OURS, is_trained
 from pinoise.experiments.significance import Comparison, Difference, against, bootstrap_difference

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pinoise.experiments.compare import Line
+from pinoise.experiments.cells import Line
 from pinoise.experiments.recipes import RECIPES
 
 
