@@ -68,7 +68,8 @@ def test_settings_modules_and_the_estimator_have_the_same_defaults() -> None:
     assert SupportedSettings().neighbours == NeighbourSettings().k == NEIGHBOURS
     for parameter, value in {
         "n_components": MLPSettings().out_features,
-        "embedding": embedding_of(settings),
+        "embedding": settings.embedding,
+        "encoder": settings.encoder.name,
         "hidden": MLPSettings().hidden,
         "method": settings.method.name,
         "objective": settings.objective.name,

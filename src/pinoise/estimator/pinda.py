@@ -1,18 +1,16 @@
-"""The scikit-learn door: ``PiNDA``, a transformer that learns an embedding with learned noise as its augmentation."""
+"""``PiNDA`` as scikit-learn has its estimators: the constructor only stores, and what ``fit`` learns ends in _."""
 
 from __future__ import annotations
 
 import copy
-import json
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import safetensors
 import scipy.sparse as sp
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
@@ -22,21 +20,18 @@ from torch import Tensor
 
 from pinoise.data.checks import check_finite
 from pinoise.data.dataset import Samples
+from pinoise.data.layout import undo_image_layout
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
-from pinoise.errors import UserError, unknown_choice
+from pinoise.estimator.parameters import rows_of_pixels, settings_from
+from pinoise.estimator.saving import SavedEstimator
 from pinoise.evaluation import embed
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
 from pinoise.training.build import build_embedding, build_encoder, build_standardizer, restore_noise
-from pinoise.training.files import read_tensors, standardizer_from, standardizer_tensors, write_tensors
 from pinoise.training.fit import fit
 from pinoise.training.metrics import METRICS
-from pinoise.training.parse import parse_settings
 from pinoise.training.progress import Lines, Quiet
-from pinoise.training.settings import MethodSettings, ObjectiveSettings, Settings, names_in
-
-_FORMAT = 2
 
 
 class HealthWarning(UserWarning):
@@ -48,15 +43,21 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     """Learn an embedding by contrast, with noise p_ψ(ε|x) that is learned with it (π-noise driven data augmentation).
 
     Samples are standardised inside, so raw tables can be given; of sparse input only batches, and the rows among which
-    neighbours are searched, are made dense.
+    neighbours are searched, are made dense. With ``image_shape``, samples are images.
 
     Parameters
     ----------
     n_components : int, default=256
-        Width of the learned part of the embedding.
-    embedding : {"joined", "learned"}, default="joined"
+        Width of the learned part of the embedding; networks for images have their own.
+    embedding : {"auto", "joined", "learned"}, default="auto"
         What ``transform`` returns: the learned part beside the standardised sample, which loses nothing of it, or the
-        learned part alone.
+        learned part alone. ``"auto"`` is ``"joined"`` but for images.
+    encoder : str or dict, default="mlp"
+        "mlp", or for images "resnet18", "resnet50" or "vit", or a dict with such a name and its options, as in
+        ``{"name": "resnet18", "width": 16}``.
+    image_shape : tuple of int or None, default=None
+        Makes samples images of this shape, (height, width) or (height, width, channels), whether X holds them or rows
+        of their pixels. Bytes stay bytes in memory.
     hidden : int, default=1024
         Width of the hidden layers of the encoder and of the noise generator.
     method : {"simclr", "simcl", "clae", "moco", "memorybank", "byol", "simsiam", "dino"}, default="simclr"
@@ -70,14 +71,16 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         The family of the noise.
     mean : {"zero", "learned"}, default="zero"
         Whether the noise has a mean of its own.
-    generator : {"auto", "global", "mlp", "shared"}, default="auto"
-        What is behind the noise: one number per feature, the paper's network, or a light head on the encoder's own
-        features. ``"auto"`` is ``"global"`` for objective "supported" and ``"mlp"`` for others.
+    generator : {"auto", "global", "mlp", "shared", "resnet18", "resnet50", "unet"}, default="auto"
+        What is behind the noise: one number per feature, the paper's network, a light head on the encoder's own
+        features, or a network for images. ``"auto"`` is ``"shared"`` for images, and else ``"global"`` for objective
+        "supported" and ``"mlp"`` for others.
     pairing : {"auto", "identity-noise", "noise-noise", "sampled", "compose"}, default="auto"
         How two views of a sample are made.
     augmentations : sequence of str or dict, default=()
         Predefined augmentations beside the noise: "gaussian", "scarf", "vime", "dacl", "modals", "neighbours",
-        "identity", or a dict with such a name and its options, as in ``{"name": "scarf", "rate": 0.3}``.
+        "identity", for images "simclr", "byol" and "crop", or a dict with such a name and its options, as in
+        ``{"name": "scarf", "rate": 0.3}``.
     neighbours : int, default=10
         How many nearest neighbours a sample may be moved to, for objective "supported"; 0 for none.
     penalty : float, default=0.0
@@ -116,7 +119,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         (``task_entropy``, ``conditional_entropy``, ``information``, ``plug_in``, with errors).
     flags_ : list of str
         The names of what went wrong, each of which was a ``HealthWarning``.
-    mean_, scale_ : ndarray of shape (n_features_in_,)
+    mean_, scale_ : ndarray of shape (n_features_in_,), or (channels, height, width) of images
         Of every feature in training; the scale of a constant feature is 0.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where the input had them
@@ -135,7 +138,9 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         self,
         n_components: int = 256,
         *,
-        embedding: str = "joined",
+        embedding: str = "auto",
+        encoder: str | dict[str, Any] = "mlp",
+        image_shape: tuple[int, ...] | None = None,
         hidden: int = 1024,
         method: str = "simclr",
         objective: str = "supported",
@@ -159,6 +164,8 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     ) -> None:
         self.n_components = n_components
         self.embedding = embedding
+        self.encoder = encoder
+        self.image_shape = image_shape
         self.hidden = hidden
         self.method = method
         self.objective = objective
@@ -182,9 +189,9 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the encoder and the noise; labels are ignored."""
-        x = self._checked(X, fitting=True)
         seed = int(check_random_state(self.random_state).randint(2**31))
-        settings = self._settings(seed)
+        settings = settings_from(vars(self), seed=seed)
+        x = self._checked(X, fitting=True)
         standardizer = build_standardizer(settings, x)
         fitted = fit(
             settings,
@@ -194,7 +201,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         )
         for flag in fitted.flags:
             warnings.warn(f"{flag.name}: {flag.meaning}.", HealthWarning, stacklevel=2)
-        assert fitted.model.noise is not None  # _settings asks for it
+        assert fitted.model.noise is not None  # the settings ask for it
         self._adopt(build_embedding(fitted.model.method.encoder, settings), fitted.model.noise, standardizer)
         self.flags_ = [flag.name for flag in fitted.flags]
         self.history_ = {
@@ -213,9 +220,10 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         return embed(embedding, make_rows(x, self._standardizer, dtype=dtype), dtype=dtype)
 
     def augment(self, X: Any, *, random_state: int | np.random.RandomState | None = None) -> npt.NDArray[Any]:
-        """Return a noisy copy of samples, x + ε with ε drawn from the learned noise, in the units of X.
+        """Return a noisy copy of samples, x + ε with ε drawn from the learned noise, in the units and the shape of X.
 
-        The draw is that of ``random_state``, the estimator's own if None.
+        That of bytes is in single precision, as noise goes beyond black and white. The draw is that of
+        ``random_state``, the estimator's own if None.
 
         >>> from sklearn.datasets import load_digits
         >>> X = load_digits().data[:100]
@@ -228,10 +236,9 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         with torch.random.fork_rng(devices=[]):
             chosen = self.random_state if random_state is None else random_state
             torch.manual_seed(int(check_random_state(chosen).randint(2**31)))
-            noisy = embed(self.noise_, make_rows(x, self._standardizer))
+            noisy = self._each(self.noise_, x)
         norms = self._standardizer.norms(x) if self._standardizer.unit_rows else None
-        augmented: npt.NDArray[Any] = self._standardizer.undo(noisy, norms).astype(x.dtype)
-        return augmented
+        return self._standardizer.undo(noisy, norms).astype(_floating(x)).reshape(np.shape(X))
 
     def noise_scale(self, X: Any, *, relative: bool = True) -> npt.NDArray[Any]:
         """Return σ(x) of every sample and feature, in standard deviations of the feature, or else in the units of X.
@@ -240,9 +247,14 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         """
         check_is_fitted(self)
         x = self._checked(X)
-        scale = self.noise_.relative_scale if relative else self.noise_.scale
-        sigma = embed(scale, make_rows(x, self._standardizer)).astype(x.dtype)
-        return sigma if relative else sigma * self.scale_.astype(x.dtype)
+        sigma = self._each(self.noise_.relative_scale if relative else self.noise_.scale, x)
+        in_units = sigma if relative else sigma * self.scale_
+        return undo_image_layout(in_units, self._standardizer.layout).astype(_floating(x)).reshape(np.shape(X))
+
+    def _each(self, of: Callable[[Tensor], Tensor], x: Samples) -> npt.NDArray[Any]:
+        """Return something of every standardised sample that has its shape."""
+        rows = make_rows(x, self._standardizer)
+        return embed(lambda batch: of(batch).flatten(1), rows).reshape(-1, *self._standardizer.shape)
 
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator to one safetensors file, its parameters in the file's JSON header; no pickle."""
@@ -250,45 +262,31 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         params = self.get_params(deep=False)
         if isinstance(self.random_state, np.random.RandomState):
             params["random_state"] = None  # a generator in mid-stream has no place in a file
-        header = {
-            "format": _FORMAT,
-            "params": params,
-            "history": self.history_,
-            "flags": self.flags_,
-            "feature_names_in": getattr(self, "feature_names_in_", np.empty(0)).tolist(),
-        }
-        tensors = {
-            **{f"encoder.{name}": tensor for name, tensor in self.encoder_.state_dict().items()},
-            **{f"noise.{name}": tensor for name, tensor in self.noise_.state_dict().items()},
-            **{f"standardizer.{name}": t for name, t in standardizer_tensors(self._standardizer).items()},
-        }
-        write_tensors(Path(path), tensors, metadata={"pinoise": json.dumps(header, default=_plain_number)})
+        SavedEstimator(
+            params=params,
+            history=self.history_,
+            flags=self.flags_,
+            feature_names_in=list(getattr(self, "feature_names_in_", ())),
+            encoder=self.encoder_.state_dict(),
+            noise=self.noise_.state_dict(),
+            standardizer=self._standardizer,
+        ).write(Path(path))
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read an estimator that ``save`` wrote."""
-        tensors = read_tensors(Path(path))
-        with safetensors.safe_open(path, framework="pt") as file:
-            text = (file.metadata() or {}).get("pinoise")
-        if text is None:
-            raise UserError(f"{path} was not written by PiNDA.save: its header has no entry 'pinoise'.")
-        header = json.loads(text)
-        if header["format"] != _FORMAT:
-            raise UserError(f"{path} has format {header['format']}: this version of pinoise reads format {_FORMAT}.")
-        params = header["params"]
-        params["augmentations"] = tuple(params["augmentations"])
-        self = cls(**params)
-        standardizer = standardizer_from(_under("standardizer.", tensors))
-        settings = self._settings(seed=0)
-        encoder = build_encoder(settings, standardizer.shape)
-        encoder.load_state_dict(_under("encoder.", tensors))
-        noise = restore_noise(settings, standardizer, encoder, _under("noise.", tensors))
-        self._adopt(build_embedding(encoder, settings).eval(), noise, standardizer)
-        self.history_ = header["history"]
-        self.flags_ = header["flags"]
-        self.n_features_in_ = standardizer.mean.size
-        if header["feature_names_in"]:
-            self.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
+        saved = SavedEstimator.read(Path(path))
+        self = cls(**saved.params)
+        settings = settings_from(vars(self), seed=0)
+        encoder = build_encoder(settings, saved.standardizer.shape)
+        encoder.load_state_dict(saved.encoder)
+        noise = restore_noise(settings, saved.standardizer, encoder, saved.noise)
+        self._adopt(build_embedding(encoder, settings).eval(), noise, saved.standardizer)
+        self.history_ = saved.history
+        self.flags_ = saved.flags
+        self.n_features_in_ = saved.standardizer.mean.size
+        if saved.feature_names_in:
+            self.feature_names_in_ = np.array(saved.feature_names_in, dtype=object)
         return self
 
     @property
@@ -307,59 +305,20 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
 
     def _checked(self, X: Any, *, fitting: bool = False) -> Samples:
         """Return samples as scikit-learn checks them, with a non-finite entry named by row and column."""
+        images = self.image_shape is not None
         x = validate_data(
             self,
-            X,
+            rows_of_pixels(X, self.image_shape) if self.image_shape is not None else X,
             reset=fitting,
-            accept_sparse="csr",
-            dtype=[np.float64, np.float32],
+            accept_sparse=False if images else "csr",
+            dtype=[np.float64, np.float32, np.uint8] if images else [np.float64, np.float32],
             ensure_min_samples=2 if fitting else 1,
             ensure_all_finite=False,
         )
         sparse = bool(sp.issparse(x))
         samples: Samples = sp.csr_array(x) if sparse else x  # one type for every sparse input
         check_finite(samples, getattr(self, "feature_names_in_", None), where="X")
-        return samples
-
-    def _settings(self, seed: int) -> Settings:
-        """Validate the parameters, by the names that they have here."""
-        for what, chosen, union in (
-            ("objective", self.objective, ObjectiveSettings),
-            ("method", self.method, MethodSettings),
-        ):
-            if chosen not in names_in(union):
-                raise unknown_choice(what, chosen, names_in(union))
-        objective: dict[str, Any] = {"name": self.objective}
-        if self.objective == "paper":
-            objective["penalty"] = self.penalty
-        elif self.penalty:
-            raise UserError(f"penalty is {self.penalty}: it belongs to objective 'paper', not {self.objective!r}.")
-        if self.objective == "supported":
-            objective["neighbours"] = self.neighbours
-        values = {
-            "data": {"scaling": self.scaling},
-            "embedding": self.embedding,
-            "encoder": {"hidden": self.hidden, "out_features": self.n_components},
-            "method": {"name": self.method} | ({} if self.temperature is None else {"temperature": self.temperature}),
-            "noise": {
-                "generator": self.generator,
-                "distribution": self.distribution,
-                "mean": self.mean,
-                "hidden": self.hidden,
-                "initial_scale": self.initial_scale,
-            },
-            "objective": objective,
-            "views": {"pairing": self.pairing, "augmentations": self.augmentations},
-            "training": {
-                "epochs": self.epochs,
-                "batch_size": self.batch_size,
-                "learning_rate": self.learning_rate,
-                "noise_learning_rate": self.noise_learning_rate,
-                "device": self.device,
-                "seed": seed,
-            },
-        }
-        return parse_settings(values, names={"encoder.out_features": "n_components", "encoder.hidden": "hidden"})
+        return samples if self.image_shape is None else x.reshape(len(x), *self.image_shape)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -368,12 +327,6 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         return tags
 
 
-def _plain_number(value: Any) -> Any:
-    """Turn numpy's numbers, which grids of parameters are made of, into JSON's."""
-    if isinstance(value, np.generic):
-        return value.item()
-    raise TypeError(f"{value!r} has no place in a file")
-
-
-def _under(prefix: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name.removeprefix(prefix): tensor for name, tensor in tensors.items() if name.startswith(prefix)}
+def _floating(x: Samples) -> npt.DTypeLike:
+    """The precision of X, single for bytes."""
+    return x.dtype if np.issubdtype(x.dtype, np.floating) else np.float32
