@@ -1,4 +1,4 @@
-"""Write results/README.md and the table in the README from result files, so that no figure is copied by hand.
+"""Write results/README.md and the tables in the documents from result files, so that no figure is copied by hand.
 
 python benchmarks/render.py
 """
@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import fmean, pstdev
 from typing import Any
 
 from pinoise.experiments import RECIPES, SCORES, SUITES, Cell, comparisons, rank_methods, summarise, verdict
 
 RESULTS = Path(__file__).parent / "results"
-README = RESULTS.parent.parent / "README.md"
+ROOT = RESULTS.parent.parent
 CHOSEN_ON = ("digits", "hapt561", "isolet", "wisdm", "ecg5000", "reuters46")
-MARKS = ("<!-- table: vectors -->\n", "<!-- end of table -->\n")
+MARKS = ("<!-- table: {name} -->\n", "<!-- end of table -->\n")
 HEAD = """# Results
 
 Every table is made by `python benchmarks/render.py` from the JSON files in this folder, and each of those was printed
@@ -135,6 +136,67 @@ def losses(cells: list[Cell]) -> str:
                 rival = RECIPES[item.rival].title
                 sentences.append(f"{title} PiNDA is below {rival} on {', '.join(item.losses)}.")
     return " ".join(sentences)
+
+
+def images(path: Path) -> str:
+    """The tables of the suite of images, and what noise adds to augmentations."""
+    result, cells = read(path)
+    settings = result["settings"]
+    return "\n".join(
+        [
+            "## Images\n",
+            command(result, cells, path),
+            f"ResNet18 of width {settings['encoder']['width']}, {SUITES['images'].rows} rows, at least "
+            f"{result['steps']} steps of {settings['training']['batch_size']}; `examples/images.yaml` is its "
+            "configuration for `pinoise train`.\n",
+            *across(cells),
+            "",
+            *added(cells),
+            "",
+            comparison(path),
+        ]
+    )
+
+
+def across(cells: list[Cell]) -> list[str]:
+    """kNN and few-label accuracy of every method, data sets side by side."""
+    lines = summarise(cells)
+    sets = _unique(line.data for line in lines)
+    found = {(line.data, line.method): line for line in lines}
+    table = [
+        f"| | {' | '.join(f'{data}, {title}' for data in sets for title in ('kNN', 'few-label'))} |",
+        f"|---|{'---|' * (2 * len(sets))}",
+    ]
+    for method in _unique(line.method for line in lines):
+        row = [
+            f"{found[data, method].means[score]:.1f} ± {found[data, method].stds[score]:.1f}"
+            for data in sets
+            for score in ("knn", "few")
+        ]
+        table.append(f"| {RECIPES[method].title} | {' | '.join(row)} |")
+    return table
+
+
+def added(cells: list[Cell]) -> list[str]:
+    """What every kind of noise adds to augmentations alone, seed by seed."""
+    scores = {(cell.data, cell.method, cell.seed): cell for cell in cells}
+    seeds = sorted({cell.seed for cell in cells})
+    sets = _unique(cell.data for cell in cells)
+    table = [
+        f"| points above augmentations alone | {' | '.join(f'{d}, {t}' for d in sets for t in ('kNN', 'few-label'))} |",
+        f"|---|{'---|' * (2 * len(sets))}",
+    ]
+    for method in _unique(cell.method for cell in cells if cell.method.startswith("aug-")):
+        row = []
+        for data in sets:
+            for score in ("knn", "few"):
+                gaps = [
+                    100 * (getattr(scores[data, method, seed], score) - getattr(scores[data, "aug", seed], score))
+                    for seed in seeds
+                ]
+                row.append(f"{fmean(gaps):+.1f} ± {pstdev(gaps):.1f}")
+        table.append(f"| {RECIPES[method].title} | {' | '.join(row)} |")
+    return table
 
 
 def suite(path: Path) -> str:
@@ -270,7 +332,7 @@ def _p(value: float) -> str:
 SECTIONS = (
     ("vectors_*.json", suite),
     ("compare_*.json", comparison),
-    ("images.json", comparison),
+    ("images.json", images),
     ("nuisance.json", nuisance),
     ("choices.json", choices),
     ("fit_cost.json", fit_cost),
@@ -279,14 +341,20 @@ SECTIONS = (
 )
 
 
+def put(document: Path, name: str, lines: list[str]) -> None:
+    """Put a table into a document, between its marks."""
+    begin, end = (mark.format(name=name) for mark in MARKS)
+    before, rest = document.read_text(encoding="utf-8").split(begin)
+    after = rest.split(end, 1)[1]
+    document.write_text(before + begin + "\n" + "\n".join(lines) + "\n\n" + end + after, encoding="utf-8")
+
+
 def main() -> None:
     parts = [HEAD, *(render(path) for pattern, render in SECTIONS for path in sorted(RESULTS.glob(pattern)))]
     (RESULTS / "README.md").write_text("\n".join(parts), encoding="utf-8")
-    if (RESULTS / "vectors_joined.json").exists():
-        before, rest = README.read_text(encoding="utf-8").split(MARKS[0])
-        after = rest.split(MARKS[1])[1]
-        table = "\n".join(standing(read(RESULTS / "vectors_joined.json")[1])) + "\n"
-        README.write_text(before + MARKS[0] + "\n" + table + "\n" + MARKS[1] + after, encoding="utf-8")
+    put(ROOT / "README.md", "vectors", standing(read(RESULTS / "vectors_joined.json")[1]))
+    cells = read(RESULTS / "images.json")[1]
+    put(ROOT / "docs" / "images.md", "images", [*across(cells), "", *added(cells)])
 
 
 if __name__ == "__main__":
