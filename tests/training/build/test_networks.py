@@ -24,6 +24,7 @@ from pinoise.training.finished import load_run
 from pinoise.training.parse import parse_settings
 from pinoise.training.progress import Quiet
 from pinoise.training.run import run_training
+from pinoise.views import Batch
 
 RESNET: dict[str, Any] = {"name": "resnet18", "width": 4}
 
@@ -193,3 +194,24 @@ def test_built_networks_have_their_channels_together() -> None:
     convolutions = {name: part.weight for name, part in model.named_modules() if isinstance(part, nn.Conv2d)}
     assert {name.split(".")[0] for name in convolutions} == {"method", "pairing"}
     assert all(weight.is_contiguous(memory_format=torch.channels_last) for weight in convolutions.values())
+
+
+@pytest.mark.parametrize("generator", ["shared", "unet", "resnet18"])
+def test_weights_lie_as_their_gradients_do(generator: str) -> None:
+    settings = parse_settings(
+        {
+            "encoder": RESNET,
+            "noise": {"generator": generator, "width": 4},
+            "views": {"augmentations": ["crop"]},
+            "training": {"batch_size": 8},
+        }
+    )
+    x = draw_images(16, 16, 16, 3)
+    standardizer = build_standardizer(settings, x)
+    rows = make_rows(x, standardizer)
+    model = build_model(settings, standardizer, rows)
+    model(Batch(rows[torch.arange(8)], torch.arange(8))).loss.backward()
+    learned = {name: weight for name, weight in model.named_parameters() if weight.grad is not None}
+    assert any(weight.shape[2:] == (1, 1) for weight in learned.values())
+    apart = [name for name, w in learned.items() if w.grad is not None and w.grad.stride() != w.stride()]
+    assert apart == []  # several processes would have to copy the gradients of these, and warn of it

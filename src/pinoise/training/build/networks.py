@@ -71,7 +71,8 @@ def channels_together(network: nn.Module) -> nn.Module:
     """
     for weight in network.parameters():
         if weight.ndim == 4:
-            weight.data = weight.data.contiguous(memory_format=torch.channels_last)
+            # A copy, as a kernel of one pixel lies so already but has not the strides that its gradient will have.
+            weight.data = torch.empty_like(weight.data, memory_format=torch.channels_last).copy_(weight.data)
     return network
 
 
