@@ -63,7 +63,7 @@ def variants(width: int, batch_size: int) -> dict[str, dict[str, Any]]:
 def make_step(settings: dict[str, Any]) -> Callable[[], None]:
     """Return a function that does one real training step, gather and optimiser included."""
     parsed = parse_settings(settings)
-    x = load("cifar10_sub12k").head(ROWS).train.x
+    x = load("cifar10_sub12k").draw(ROWS).train.x
     standardizer = build_standardizer(parsed, x)
     rows = make_rows(x, standardizer)
     torch.manual_seed(0)

@@ -50,7 +50,7 @@ def test_a_labelled_file_is_split_once_for_training_and_evaluation(
     assert "note: held out 12 of 60 rows for the test part, by class (seed 0)" in result.err
     expected = split(read_file(people, label="group", missing="mean")[0])
     if rows is not None:
-        expected = expected.head(rows)
+        expected = expected.draw(rows)
     assert json.loads(Path("run/data.json").read_text())["rows"] == len(expected.train)
     np.testing.assert_allclose(load_run("run").standardizer.mean, np.asarray(expected.train.x).mean(axis=0))
 

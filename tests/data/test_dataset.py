@@ -29,7 +29,7 @@ def test_taken_rows_know_where_in_the_source_they_were() -> None:
     assert whole.train.origin is None
     parts = split(whole)
     assert parts.test is not None
-    for part in (parts.train, parts.test, parts.head(30).train, parts.train.take(np.array([-1, 3]))):
+    for part in (parts.train, parts.test, parts.draw(30).train, parts.train.take(np.array([-1, 3]))):
         assert part.origin is not None
         assert part.origin.total == 100
         assert part.origin.rows.tolist() == np.asarray(part.x).ravel().tolist()  # the samples are their numbers
@@ -55,7 +55,7 @@ def test_classes_are_counted_over_both_parts() -> None:
 
 def test_a_limit_takes_the_same_rows_every_time_from_everywhere_and_leaves_the_test_part() -> None:
     whole = Dataset("toy", numbered(1000), numbered(50), notes=("a",))
-    first, second = whole.head(100), whole.head(100)
+    first, second = whole.draw(100), whole.draw(100)
     rows = np.asarray(first.train.x).ravel()
     assert rows.tolist() == np.asarray(second.train.x).ravel().tolist() == sorted(set(rows.tolist()))
     assert len(rows) == 100
@@ -63,7 +63,7 @@ def test_a_limit_takes_the_same_rows_every_time_from_everywhere_and_leaves_the_t
     assert np.asarray(first.train.y).tolist() == (rows % 3).tolist()
     assert first.test is whole.test
     assert first.notes == ("a",)
-    assert whole.head(1000) is whole.head(5000) is whole
+    assert whole.draw(1000) is whole.draw(5000) is whole
 
 
 @pytest.mark.parametrize("shape", [(0, 3), (1, 3), (10, 3), (11, 3), (5, 100)])

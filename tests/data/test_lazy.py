@@ -74,10 +74,10 @@ def test_a_split_and_a_limit_leave_mapped_images_on_disk(mapped: Any, pixels: An
     expected = split(Dataset("toy", Part(pixels, np.arange(12) % 2, names=names)))
     assert data.test is not None
     assert expected.test is not None
-    for found, wanted in ((data.train, expected.train), (data.test, expected.test), (data.head(4).train, None)):
+    for found, wanted in ((data.train, expected.train), (data.test, expected.test), (data.draw(4).train, None)):
         assert isinstance(found.x, MappedRows)
         assert found.x._mapped is mapped
-        wanted = expected.head(4).train if wanted is None else wanted
+        wanted = expected.draw(4).train if wanted is None else wanted
         np.testing.assert_array_equal(found.x[:], wanted.x)
         assert found.names == wanted.names
         assert fingerprint(found.x) == fingerprint(wanted.x)

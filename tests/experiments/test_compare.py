@@ -43,7 +43,7 @@ def digits() -> Dataset:
 @pytest.fixture(scope="module")
 def few(digits: Dataset) -> Dataset:
     assert digits.test is not None
-    return dataclasses.replace(digits.head(60), test=digits.test.take(np.arange(60)))
+    return dataclasses.replace(digits.draw(60), test=digits.test.take(np.arange(60)))
 
 
 @pytest.fixture

@@ -117,7 +117,7 @@ def test_the_seed_and_the_sizes_alone_decide_the_rows() -> None:
 
 def test_the_first_seed_trains_on_the_rows_that_a_run_of_so_many_rows_does() -> None:
     data = numbered(100, 40)
-    np.testing.assert_array_equal(dense(sample_rows(data, train=30, test=10).train.x), dense(data.head(30).train.x))
+    np.testing.assert_array_equal(dense(sample_rows(data, train=30, test=10).train.x), dense(data.draw(30).train.x))
 
 
 def test_a_set_that_is_small_enough_is_returned_itself() -> None:

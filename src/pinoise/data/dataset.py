@@ -89,8 +89,8 @@ class Dataset:
         parts = [part.y for part in (self.train, self.test) if part is not None and part.y is not None]
         return int(max((int(y.max()) + 1 for y in parts if len(y)), default=0))
 
-    def head(self, rows: int) -> Dataset:
-        """Return the set limited to ``rows`` training rows, chosen evenly and always the same."""
+    def draw(self, rows: int) -> Dataset:
+        """Return the set with at most so many training rows, drawn at random but always the same."""
         n = len(self.train)
         if rows >= n:
             return self

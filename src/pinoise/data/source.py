@@ -69,7 +69,7 @@ def open_source(
     _check_learnable(data, source, "rows")
     if rows is not None and rows < 2:
         raise UserError(f"rows is {rows}: learning by contrast needs at least 2.")
-    return (data if rows is None else data.head(rows)), preparation
+    return (data if rows is None else data.draw(rows)), preparation
 
 
 def open_for_training(
@@ -111,7 +111,7 @@ def open_for_training(
     if data.test is None and data.train.y is not None:
         data = split(data)
         _check_learnable(data, source, "rows left to train on")
-    return (data if rows is None else data.head(rows)), preparation
+    return (data if rows is None else data.draw(rows)), preparation
 
 
 def _check_learnable(data: Dataset, source: str, what: str) -> None:
@@ -136,7 +136,7 @@ def fingerprint_parts(data: Dataset) -> str:
     """Return a checksum of the training part and of the test part where there is one, as ``fingerprint`` makes it.
 
     >>> data = load("wine")
-    >>> fingerprint_parts(data) == fingerprint_parts(data), fingerprint_parts(data) == fingerprint_parts(data.head(50))
+    >>> fingerprint_parts(data) == fingerprint_parts(data), fingerprint_parts(data) == fingerprint_parts(data.draw(50))
     (True, False)
     """
     parts = [data.train.x] if data.test is None else [data.train.x, data.test.x]

@@ -69,5 +69,5 @@ def open_scored(
     if own:
         seen = f"{run.path} was trained on rows that are scored here: train with --label {label} to hold them out"
         data = replace(data, notes=(*data.notes, seen))
-        data = data if run.settings.data.rows is None else data.head(run.settings.data.rows)
+        data = data if run.settings.data.rows is None else data.draw(run.settings.data.rows)
     return check_scorable(data)

@@ -75,7 +75,7 @@ def test_chosen_files_are_not_decoded(images: tuple[ImageFiles, Any], monkeypatc
         patch.setattr("pinoise.data.images.files.decode", None)
         part = Part(files, np.arange(12)).take(rows)
         data = split(Dataset("toy", train=Part(files, np.arange(12) % 2)))
-        fewer = data.head(4)
+        fewer = data.draw(4)
     assert isinstance(part.x, ImageFiles)
     np.testing.assert_array_equal(part.x[:], pixels[rows])
     assert np.asarray(part.y).tolist() == [9, 1, 4]
@@ -86,7 +86,7 @@ def test_chosen_files_are_not_decoded(images: tuple[ImageFiles, Any], monkeypatc
     assert expected.test is not None
     np.testing.assert_array_equal(data.train.x[:], expected.train.x)
     np.testing.assert_array_equal(data.test.x[:], expected.test.x)
-    np.testing.assert_array_equal(fewer.train.x[:], expected.head(4).train.x)
+    np.testing.assert_array_equal(fewer.train.x[:], expected.draw(4).train.x)
 
 
 def test_checks_and_fingerprint_are_those_of_the_pixels(images: tuple[ImageFiles, Any]) -> None:
