@@ -27,7 +27,8 @@ seed, of digits, hapt561, isolet, wisdm, ecg5000 and reuters46. `choices.json` b
 rows, and ranks without the six sets stand beside the others. The strengths of CLAE, Viewmaker and SimCL were chosen on
 a validation part of the training rows of digits (`python benchmarks/rival_strength.py`, `rival_strength.json`). The
 fits of `vectors_*.json` were made over several sittings, before later fixes that should change them by rounding only,
-and their seconds while other fits ran: do not compare these.
+and their seconds while other fits ran: do not compare these. Those of `images.json` were made on one core each, beside
+other work.
 """
 
 
