@@ -17,6 +17,7 @@ from pinoise.data import dataset
 from pinoise.data.dataset import Samples
 from pinoise.data.standardizer import Scaling, Standardizer, auto_scaling
 from pinoise.errors import UserError
+from pinoise.training.files import read_tensors, standardizer_from, standardizer_tensors, write_tensors
 
 RNG = np.random.default_rng(0)
 SCALINGS: list[Scaling] = ["features", "global", "rows"]
@@ -435,3 +436,14 @@ def test_channels_are_exact_whatever_the_chunks(monkeypatch: pytest.MonkeyPatch)
     chunked = Standardizer.fit(x, scaling="channels")
     for name in ("mean", "scale", "deviation"):
         np.testing.assert_array_equal(getattr(chunked, name), getattr(whole, name))
+
+
+@pytest.mark.parametrize("scaling", ["channels", "features", "global"])
+def test_what_is_learned_lies_as_it_comes_back_from_a_file(scaling: Scaling, tmp_path: Path) -> None:
+    x = np.asfortranarray(np.random.default_rng(0).integers(0, 256, (20, 8, 6, 3)).astype(np.uint8))
+    learned = Standardizer.fit(x, scaling=scaling)
+    write_tensors(tmp_path / "s.safetensors", standardizer_tensors(learned))
+    again = standardizer_from(read_tensors(tmp_path / "s.safetensors"))
+    for name in ("mean", "scale", "deviation"):
+        assert getattr(learned, name).strides == getattr(again, name).strides, name
+        np.testing.assert_array_equal(getattr(learned, name), getattr(again, name))

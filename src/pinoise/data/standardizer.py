@@ -58,6 +58,9 @@ class Standardizer:
     def __post_init__(self) -> None:
         if self.deviation is None:
             object.__setattr__(self, "deviation", self.live.astype(np.float64))
+        for name in ("mean", "scale", "deviation"):
+            # As they come back from a file, so that sums over them round the same when a run goes on.
+            object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)))
 
     @classmethod
     def fit(cls, x: Samples, *, scaling: Scaling = "auto") -> Standardizer:
