@@ -264,4 +264,5 @@ def test_evaluate_can_score_with_fewer_rows(pinoise: Command, digits_run: Path) 
         correct = 60 * found["knn"]
         assert correct == pytest.approx(round(correct)), name  # of 60 test rows
         assert found != whole[name]
-    assert "--rows is 1: scores need at least 2 rows" in pinoise("evaluate", digits_run, "--rows", 1).sentence
+    assert "--rows is 4: kNN looks at 5 training rows" in pinoise("evaluate", digits_run, "--rows", 4).sentence
+    assert pinoise("evaluate", digits_run, "--rows", 5).code == 0

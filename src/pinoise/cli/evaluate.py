@@ -39,8 +39,8 @@ def evaluate(
 
     if information and draws < 2:
         raise UserError(f"--draws is {draws}: mutual information needs at least 2 draws of every view.")
-    if rows is not None and rows < 2:
-        raise UserError(f"--rows is {rows}: scores need at least 2 rows.")
+    if rows is not None and rows < 5:
+        raise UserError(f"--rows is {rows}: kNN looks at 5 training rows, so give at least as many.")
     finished = load_run(run)
     labelled = open_scored(finished, data, label=label, progress=on_terminal())
     if rows is not None:
