@@ -1,0 +1,175 @@
+"""Files that everyone writes the same way: complete or not at all, by one process at a time, in a known place."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import secrets
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pinoise.errors import UserError
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path that takes the place of ``path`` when the block ends without an error.
+
+    A reader finds the old file or the new one, never half of one, also after a crash. After an error the old file stays
+    and the temporary one is removed. The temporary name keeps the suffix, which some writers look at.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with replacing(Path(folder, "a.txt")) as temporary:
+    ...         _ = temporary.write_text("content")
+    ...     Path(folder, "a.txt").read_text(), len(os.listdir(folder))
+    ('content', 1)
+    """
+    # Not by tempfile, whose files only their owner may read.
+    temporary = path.with_name(f".{path.stem}.{secrets.token_hex(8)}.part{path.suffix}")
+    try:
+        yield temporary
+        settle(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def settle(temporary: Path, path: Path) -> None:
+    """Force a finished file to disk and give it its name."""
+    _sync(temporary)
+    temporary.replace(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    except OSError:
+        if path.is_file():  # some file systems cannot sync a folder; the file itself must be on disk
+            raise
+    finally:
+        os.close(handle)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Write a text file, complete or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_text(text, encoding="utf-8")
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file, complete or not at all."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(content)
+
+
+def to_json(value: object) -> str:
+    """Return a value as an indented JSON document; a number that is not finite becomes null.
+
+    >>> print(to_json({"loss": 0.5, "sigma": float("nan")}))
+    {
+      "loss": 0.5,
+      "sigma": null
+    }
+    """
+    return json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
+
+
+def _finite(value: object) -> object:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return value
+
+
+def write_json(path: Path, value: object) -> None:
+    """Write a JSON file, complete or not at all."""
+    write_text(path, to_json(value) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """Read a JSON file of a run folder."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing: the folder is not a finished run.") from None
+    except ValueError as error:
+        raise UserError(f"{path} is not valid JSON ({error}): the run folder is damaged.") from None
+
+
+@contextmanager
+def locked(path: Path, *, waiting: str | None = None) -> Iterator[None]:
+    """Let one process at a time into the block, by a lock beside ``path`` that the system frees when its holder dies.
+
+    Whoever has to wait writes the sentence ``waiting`` to the terminal. The empty file of the lock stays.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, locked(Path(folder, "a")):
+    ...     os.listdir(folder)
+    ['a.lock']
+    """
+    from filelock import FileLock, Timeout
+
+    lock = FileLock(path.with_name(f"{path.name}.lock"))
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        if waiting is not None:
+            print(waiting, file=sys.stderr)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file as 64 hexadecimal digits.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "abc")
+    ...     _ = path.write_bytes(b"abc")
+    ...     sha256_of(path)[:16]
+    'ba7816bf8f01cfea'
+    """
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def cache_folder() -> Path:
+    """Return the folder for what can be made again: ``PINOISE_CACHE``, or the platform's folder for caches."""
+    folder = os.environ.get("PINOISE_CACHE")
+    if folder:
+        return Path(folder).expanduser()
+    import pooch
+
+    return Path(pooch.os_cache("pinoise"))
+
+
+def check_writable(folder: Path, *, what: str) -> None:
+    """Refuse a folder that cannot be written, before any work; it need not exist yet.
+
+    Args:
+        folder: where files are to go.
+        what: what is to be written, for the sentence.
+
+    >>> check_writable(Path(__file__, "x"), what="a report")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: a report cannot be written to ...: ...files.py is a file; choose another place.
+    """
+    above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
+    if not above.is_dir():
+        raise UserError(f"{what} cannot be written to {folder}: {above} is a file; choose another place.")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise UserError(f"{what} cannot be written to {folder}: {above} is not writable; choose another place.")
