@@ -19,11 +19,10 @@ from pinoise.experiments.suites import sample_rows
 from pinoise.networks import Embedding
 from pinoise.networks.embedding import LEARNED_SHARE
 from pinoise.noise import PiNoise, Support
-from pinoise.training.device import flushed_denormals, make_fabric
-from pinoise.training.environment import describe_environment
+from pinoise.training.config import merge, parse_settings
+from pinoise.training.device import describe_environment, flushed_denormals, make_fabric
 from pinoise.training.fit import seeded_model
 from pinoise.training.loop import train
-from pinoise.training.parse import merge, parse_settings
 from pinoise.training.progress import Quiet
 
 SETS = ("digits", "wisdm", "isolet")

@@ -19,13 +19,12 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
 from pinoise.experiments.suites import sample_rows
-from pinoise.training.device import flushed_denormals, make_fabric
-from pinoise.training.environment import describe_environment
+from pinoise.training.config import parse_settings
+from pinoise.training.device import describe_environment, flushed_denormals, make_fabric
 from pinoise.training.fit import seeded_model
 from pinoise.training.loop import train
 from pinoise.training.model import ContrastiveModel
-from pinoise.training.parse import parse_settings
-from pinoise.training.state import Record
+from pinoise.training.progress import Record
 
 EPOCHS = 60
 EVERY = 10

@@ -14,10 +14,9 @@ from typing import Any
 from pinoise.data import load
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
-from pinoise.training.device import flushed_denormals
-from pinoise.training.environment import describe_environment
+from pinoise.training.config import parse_settings
+from pinoise.training.device import describe_environment, flushed_denormals
 from pinoise.training.fit import fit
-from pinoise.training.parse import parse_settings
 from pinoise.training.progress import Quiet
 
 ROUNDS = 4

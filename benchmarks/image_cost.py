@@ -26,10 +26,9 @@ from pinoise.data.rows import make_rows
 from pinoise.networks import ResNet, count_operations
 from pinoise.noise import build_generator
 from pinoise.training.build import build_model, build_standardizer, channels_together
-from pinoise.training.device import flushed_denormals
-from pinoise.training.environment import describe_environment
+from pinoise.training.config import parse_settings
+from pinoise.training.device import describe_environment, flushed_denormals
 from pinoise.training.loop import make_optimizer
-from pinoise.training.parse import parse_settings
 from pinoise.views import Batch
 
 ROUNDS = 5

@@ -15,9 +15,9 @@ import torch
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.experiments.synthetic import nuisance_auc, nuisance_problem
-from pinoise.training.environment import describe_environment
+from pinoise.training.config import parse_settings
+from pinoise.training.device import describe_environment
 from pinoise.training.fit import fit
-from pinoise.training.parse import parse_settings
 from pinoise.training.progress import Quiet
 
 SEEDS = (0, 1, 2)

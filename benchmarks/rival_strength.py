@@ -17,7 +17,7 @@ from sklearn.model_selection import train_test_split
 
 from pinoise.data import Dataset, load
 from pinoise.experiments import SCORES, compare, plan, summarise
-from pinoise.training.environment import describe_environment
+from pinoise.training.device import describe_environment
 
 STRENGTHS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
 SEEDS = (0, 1, 2)

@@ -24,10 +24,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.training.build import build_model
-from pinoise.training.device import flushed_denormals
-from pinoise.training.environment import describe_environment
+from pinoise.training.config import parse_settings
+from pinoise.training.device import describe_environment, flushed_denormals
 from pinoise.training.loop import make_optimizer, shuffled_rows
-from pinoise.training.parse import parse_settings
 from pinoise.views import Batch
 
 VARIANTS: dict[str, dict[str, Any]] = {

@@ -16,16 +16,14 @@ def main(steps: int = 100) -> None:
     data = torch.from_numpy(load_digits().data).float()
     encoder = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64))
 
-    noise = PiNoise.along(data)  # 1: p_ψ(ε|x), which moves samples along the data
-    theta = {"params": encoder.parameters(), "lr": 1e-3}
-    optimizer = torch.optim.Adam([theta, {"params": noise.parameters(), "lr": 1e-2}])  # 2: ψ learns with θ
+    noise = PiNoise.along(data)  # p_ψ(ε|x), which moves samples along the data
+    optimizer = torch.optim.Adam([{"params": encoder.parameters()}, *noise.param_groups(1e-3)], lr=1e-3)
 
     for step in range(steps):
-        noise.before_step(step)  # the learned σ decides who is a neighbour
         rows = torch.randint(len(data), (256,))
         x = data[rows]
-        first, second = x + noise.sample(x, draws=2, rows=rows)  # 3: two views
-        loss = nt_xent(encoder(first), encoder(second)).mean() + 0.3 * noise.prior_distance(x)
+        first, second = noise.views(x, rows)
+        loss = nt_xent(encoder(first), encoder(second)).mean() + noise.regularizer(x)
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pinoise.experiments import RECIPES, SUITES
-from pinoise.training.parse import merge, override, parse_settings, read_yaml
+from pinoise.training.config import merge, override, parse_settings, read_yaml
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 IMAGES = EXAMPLES[0].parent / "images.yaml"
@@ -27,6 +27,6 @@ def test_there_are_examples() -> None:
 def test_the_configuration_for_images_is_what_the_suite_measures() -> None:
     suite = SUITES["images"]
     steps = -(-suite.steps // (suite.rows // 128))
-    shared = override({}, [*suite.settings, f"data.rows={suite.rows}", f"training.epochs={steps}"])
+    shared = override({}, [*suite.settings, ("data.rows", suite.rows), ("training.epochs", steps)])
     measured = merge(merge(RECIPES["aug-pinda"].settings or {}, shared), {"data": {"source": "fashion_mnist"}})
     assert parse_settings(read_yaml(IMAGES)) == parse_settings(measured)

@@ -112,7 +112,7 @@ def test_constant_and_empty_columns_are_noted(pinoise: Command, folder: Path, ti
         (["--method", "simlcr"], "setting 'method' is 'simlcr': did you mean 'simclr'? Allowed: simclr, simcl, clae, "),
         (["--objective", "papr"], "setting 'objective' is 'papr': did you mean 'paper'?"),
         (["--generator", "resnet"], "setting 'noise.generator' is 'resnet': did you mean 'resnet50'? Allowed: auto, "),
-        (["--encoder", "resnet"], "Allowed: mlp, resnet18, resnet50, vit, module."),
+        (["--encoder", "resnet"], "Allowed: mlp, resnet18, resnet50, vit, or package.module:name."),
         (
             ["--pairing", "smapled"],
             "setting 'views.pairing' is 'smapled': did you mean 'sampled'? Allowed: identity-noise",
@@ -167,7 +167,7 @@ def test_a_device_that_is_absent_is_one_sentence(
         ([], "--out is missing"),
         (["--out", "run"], "--data is missing"),
         (["--data", "digits", "--out", "file"], "file is a file"),
-        (["--data", "digits", "--out", "file/run"], "file/run cannot be a run folder: file is a file"),
+        (["--data", "digits", "--out", "file/run"], "a run cannot be written to file/run"),
         (["--data", "digits", "--out", "other"], "other is already used and holds no run"),
     ],
 )

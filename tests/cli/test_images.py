@@ -17,7 +17,7 @@ import torch
 from PIL import Image, ImageOps
 
 from pinoise.data import load
-from pinoise.training.finished import load_run
+from pinoise.training.load import load_run
 from pinoise.training.model import ContrastiveModel
 
 pytest.importorskip("kornia")
@@ -25,7 +25,12 @@ pytest.importorskip("kornia")
 Command = Callable[..., Any]
 SMALL = [
     *("--device", "cpu", "--batch-size", "16", "--set", "training.information_draws=2"),
-    *("--set", "head.hidden=16", "--set", "head.out_features=8", "--set", "noise.hidden=8", "--set", "noise.width=4"),
+    *(
+        "--set",
+        "head.hidden=16",
+        "--set",
+        "head.out_features=8",
+    ),
 ]
 RESNET = ["--encoder", "resnet18", "--set", "encoder.width=4"]
 VIT = ["--encoder", "vit", *(f for key in ("patch=8", "dim=12", "depth=1") for f in ("--set", f"encoder.{key}"))]
@@ -53,7 +58,19 @@ def test_the_configuration_of_the_examples_trains(
     "choices",
     [
         ["--method", "byol", *RESNET, "--generator", "shared", "--augment", "byol"],
-        ["--method", "dino", *VIT, "--generator", "unet", "--augment", "simclr", "--set", "views.local_crops=2"],
+        [
+            "--method",
+            "dino",
+            *VIT,
+            "--generator",
+            "unet",
+            "--set",
+            "noise.generator.width=4",
+            "--augment",
+            "simclr",
+            "--set",
+            "views.local_crops=2",
+        ],
     ],
     ids=["byol", "dino"],
 )

@@ -71,8 +71,8 @@ def test_a_finished_run_goes_on_for_more_epochs(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--seed", "3"], "only --epochs may be given, not training.seed=3"),
-        (["--set", "encoder.hidden=8"], "only --epochs may be given, not encoder.hidden=8"),
+        (["--seed", "3"], "only --epochs may be given, not training.seed."),
+        (["--set", "encoder.hidden=8"], "only --epochs may be given, not encoder.hidden."),
         (["--out", "x"], "leave out --out and --config"),
         (["--epochs", "1"], "--epochs 1 is fewer than the 2 of"),
         (["--epochs", "0"], "'training.epochs' is 0"),
@@ -122,7 +122,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_previous_one(pinoise: Command, fo
     [
         ("config.yaml", "a: [", "config.yaml is not valid YAML"),
         ("config.yaml", "just words", "config.yaml is not a configuration"),
-        ("config.yaml", "training: {epoch: 2}", "unknown setting 'training.epoch'"),
+        ("config.yaml", "format: 2\ntraining: {epoch: 2}", "unknown setting 'training.epoch'"),
         ("config.yaml", None, "is not a run folder: it has no config.yaml"),
         ("data.json", "{", "data.json is not valid JSON"),
         ("data.json", "{}", "data.json does not say how the training data was read"),

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from pinoise.evaluation import embed as embed_rows
-from pinoise.training.finished import load_run
+from pinoise.training.load import load_run
 from pinoise.training.metrics import METRICS
 
 Command = Callable[..., Any]
@@ -67,7 +67,7 @@ def test_a_module_of_the_users_is_found_in_the_current_folder(
         "    encoder.out_features = 5\n"
         "    return encoder\n"
     )
-    own = ["--set", "encoder.name=module", "--set", "encoder.factory=net_of_this_folder:make"]
+    own = ["--encoder", "net_of_this_folder:make"]
     train = ["train", "--data", "digits", "--rows", "64", "--epochs", "1", "--device", "cpu", *own, "--out", "r"]
     trained = pinoise(*train, "--set", "embedding=learned")
     assert trained.code == 0, trained.err

@@ -17,7 +17,7 @@ from pinoise.data import dataset
 from pinoise.data.dataset import Samples
 from pinoise.data.standardizer import Scaling, Standardizer, auto_scaling
 from pinoise.errors import UserError
-from pinoise.training.files import read_tensors, standardizer_from, standardizer_tensors, write_tensors
+from pinoise.networks import read_tensors, standardizer_from, standardizer_tensors, write_tensors
 
 RNG = np.random.default_rng(0)
 SCALINGS: list[Scaling] = ["features", "global", "rows"]

@@ -23,14 +23,13 @@ from pinoise.experiments import RECIPES, SCORES, Cell, CellCache, compare, plan,
 from pinoise.experiments.cache import cell_key
 from pinoise.experiments.compare import _what_counts
 from pinoise.networks import ResNet
+from pinoise.training.config import Settings, parse_settings
 from pinoise.training.fit import fit
-from pinoise.training.parse import parse_settings
-from pinoise.training.settings import Settings
 
 SMALL: dict[str, Any] = {
     "encoder": {"hidden": 16, "out_features": 8},
     "head": {"hidden": 8, "out_features": 4},
-    "noise": {"hidden": 16},
+    "noise": {"generator": {"hidden": 16}},
     "training": {"epochs": 2, "batch_size": 50, "device": "cpu"},
 }
 
@@ -276,9 +275,9 @@ def test_cells_of_a_users_own_module_are_not_kept(
         "    return nn.Sequential(nn.Linear(shape[0], outputs * shape[0]), nn.Unflatten(1, (outputs, *shape)))\n"
     )
     monkeypatch.syspath_prepend(str(tmp_path))
-    own: dict[str, Any] = {"encoder": {"name": "module", "factory": "kept_nets:encoder"}}
+    own: dict[str, Any] = {"encoder": "kept_nets:encoder"}
     if part == "noise":
-        own = {"noise": {"generator": "module", "factory": "kept_nets:generator"}}
+        own = {"noise": {"generator": "kept_nets:generator"}}
     for _ in range(2):
         list(compare([few], plan(["raw", "pinda-paper"], [0], settings={**SMALL, **own}), cache=CellCache(tmp_path)))
     assert len(fits) == 2
@@ -310,7 +309,7 @@ def test_a_damaged_cell_is_computed_again(few: Dataset, tmp_path: Path) -> None:
 
 
 def test_collapsed_noise_is_flagged_by_name(digits: Dataset) -> None:
-    settings = {**SMALL, "noise": {"hidden": 16, "initial_scale": 1e-3}}
+    settings = {**SMALL, "noise": {"generator": {"hidden": 16}, "initial_scale": 1e-3}}
     scarf, paper, ours = compare([digits], plan(["scarf", "pinda-paper", "pinda"], [0], settings=settings))
     assert "shrink" not in scarf.flags  # what is not learned cannot collapse
     assert "shrink" in paper.flags

@@ -13,13 +13,13 @@ from sklearn.preprocessing import StandardScaler
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.experiments.synthetic import nuisance_auc, nuisance_problem
+from pinoise.training.config import merge, parse_settings
 from pinoise.training.fit import Fitted, fit
-from pinoise.training.parse import merge, parse_settings
 from pinoise.training.progress import Quiet
 
 SMALL: dict[str, Any] = {
     "encoder": {"hidden": 128, "out_features": 64},
-    "noise": {"hidden": 128},
+    "noise": {"generator": {"hidden": 128}},
     "training": {"epochs": 100, "device": "cpu", "information_draws": 0},
 }
 

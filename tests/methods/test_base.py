@@ -64,6 +64,14 @@ def test_a_plain_method_has_nothing_to_do_after_a_step() -> None:
     Method(nn.Identity()).after_step(0, 10)
 
 
+def test_a_plain_method_takes_two_views_that_others_make_and_guesses_no_loss() -> None:
+    method = Method(nn.Identity())
+    assert (method.makes_views, method.takes_local_views, method.least_loss) == (False, False, 0.0)
+    assert method.guessing_loss(8) is None
+    with pytest.raises(NotImplementedError):
+        method([batch(torch.zeros(1, 2))] * 2)
+
+
 def test_full_precision_switches_autocast_off_and_leaves_it_as_it_was() -> None:
     with torch.autocast("cpu", dtype=torch.float16):
         with full_precision(torch.ones(1, dtype=torch.float16)):

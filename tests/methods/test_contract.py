@@ -24,8 +24,7 @@ from pinoise.methods import (
     byol_loss,
     cosine_momentum,
     dino_loss,
-    memory_bank_loss,
-    moco_loss,
+    info_nce,
     negative_cosine,
 )
 from pinoise.networks import MLPEncoder, ProjectionHead
@@ -164,7 +163,7 @@ def term_of_the_first_view(method: Method, online: Tensor, views: list[Batch]) -
     z = method.head(method.encoder(online))  # type: ignore[operator]
     if isinstance(method, MoCo):
         own = method.queue_rows == views[0].rows[:, None]
-        return moco_loss(z, slow, method.queue, excluded=own, temperature=method.temperature).sum() / 2
+        return info_nce(z, slow, method.queue, excluded=own, temperature=method.temperature).sum() / 2
     if isinstance(method, BYOL):
         return byol_loss(method.predictor(z), slow).sum()
     if isinstance(method, SimSiam):
@@ -198,7 +197,7 @@ def test_noise_learns_as_the_anchor_of_the_memory_bank_whose_entries_are_constan
     (found,) = torch.autograd.grad(method([views[0].moved(views[0].x + noise), views[1]]).sum(), noise)
     z = method.head(method.encoder(views[0].x + noise))
     own = torch.arange(ROWS) == views[0].rows[:, None]
-    losses = memory_bank_loss(z, method.bank[views[0].rows], method.bank, excluded=own, temperature=0.2)
+    losses = info_nce(z, method.bank[views[0].rows], method.bank, excluded=own, temperature=0.2)
     (expected,) = torch.autograd.grad(losses.sum() / 2, noise)
     torch.testing.assert_close(found, expected)
 

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pinoise.errors import UserError
-from pinoise.methods import MemoryBank, memory_bank_loss
+from pinoise.methods import MemoryBank
 from pinoise.networks import MLPEncoder, ProjectionHead
 from pinoise.views import Batch
 
@@ -40,42 +40,6 @@ def slow_bank(
 ) -> float:
     near = math.exp(cosine(anchor, positive) / temperature)
     return -math.log(near / (near + sum(math.exp(cosine(anchor, entry) / temperature) for entry in negatives)))
-
-
-@pytest.mark.parametrize("temperature", [0.1, 0.2, 2.0])
-def test_agrees_with_one_entry_at_a_time(temperature: float, slow_cosine: SlowCosine) -> None:
-    anchor, positive = torch.randn(5, 6), nn.functional.normalize(torch.randn(5, 6), dim=1)
-    negatives = nn.functional.normalize(torch.randn(11, 6), dim=1)
-    excluded = torch.rand(5, 11) < 0.4
-    found = memory_bank_loss(anchor, positive, negatives, excluded=excluded, temperature=temperature)
-    expected = [
-        slow_bank(
-            anchor[i].numpy(),
-            positive[i].numpy(),
-            [negatives[j].numpy() for j in range(11) if not excluded[i, j]],
-            temperature,
-            slow_cosine,
-        )
-        for i in range(5)
-    ]
-    np.testing.assert_allclose(found.numpy(), expected, atol=1e-5)
-
-
-def test_gradient_agrees_with_finite_differences(pair: Pair) -> None:
-    anchor, positive = (view.clone().requires_grad_() for view in pair)
-    negatives = nn.functional.normalize(torch.randn(7, 4, dtype=torch.float64), dim=1)
-    excluded = torch.rand(6, 7) < 0.5
-    assert torch.autograd.gradcheck(
-        lambda a, p: memory_bank_loss(a, p, negatives, excluded=excluded), (anchor, positive)
-    )
-
-
-def test_a_sample_without_negatives_has_no_loss_and_a_finite_gradient() -> None:
-    anchor = torch.randn(2, 3, requires_grad=True)
-    loss = memory_bank_loss(anchor, torch.randn(2, 3), torch.eye(3), excluded=torch.ones(2, 3, dtype=torch.bool))
-    (gradient,) = torch.autograd.grad(loss.sum(), anchor)
-    assert loss.tolist() == [0.0, 0.0]
-    assert bool(gradient.isfinite().all())
 
 
 @pytest.mark.parametrize("negatives", [5, 8, 9, 4096])

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.errors import UserError
-from pinoise.methods import MoCo, moco_loss
+from pinoise.methods import MoCo
 from pinoise.views import Batch
 
 SlowCosine = Callable[[np.ndarray, np.ndarray], float]
@@ -24,26 +24,6 @@ def batches(*views: Tensor) -> list[Batch]:
 def slow_moco(query: np.ndarray, key: np.ndarray, queue: np.ndarray, temperature: float, cosine: SlowCosine) -> float:
     positive = math.exp(cosine(query, key) / temperature)
     return -math.log(positive / (positive + sum(math.exp(cosine(query, old) / temperature) for old in queue)))
-
-
-@pytest.mark.parametrize("m", [1, 5])
-@pytest.mark.parametrize("temperature", [0.1, 0.2, 2.0])
-def test_agrees_with_one_key_at_a_time(m: int, temperature: float, slow_cosine: SlowCosine) -> None:
-    query, key = torch.randn(2, m, 6)
-    queue = nn.functional.normalize(torch.randn(11, 6), dim=1)
-    expected = [slow_moco(query[i].numpy(), key[i].numpy(), queue.numpy(), temperature, slow_cosine) for i in range(m)]
-    np.testing.assert_allclose(moco_loss(query, key, queue, temperature=temperature).numpy(), expected, atol=1e-5)
-    excluded = torch.rand(m, 11) < 0.4
-    found = moco_loss(query, key, queue, excluded=excluded, temperature=temperature)
-    left = [queue[~own].numpy() for own in excluded]
-    expected = [slow_moco(query[i].numpy(), key[i].numpy(), left[i], temperature, slow_cosine) for i in range(m)]
-    np.testing.assert_allclose(found.numpy(), expected, atol=1e-5)
-
-
-def test_gradient_agrees_with_finite_differences(pair: Pair) -> None:
-    query, key = (view.clone().requires_grad_() for view in pair)
-    queue = nn.functional.normalize(torch.randn(7, 4, dtype=torch.float64), dim=1)
-    assert torch.autograd.gradcheck(lambda q, k: moco_loss(q, k, queue), (query, key))
 
 
 def test_the_method_averages_both_directions_between_query_and_key_network(

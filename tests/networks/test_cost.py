@@ -5,7 +5,7 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.networks import MLPEncoder, ResNet, count_operations
-from pinoise.noise.generators import build_generator
+from pinoise.noise import make_generator
 
 CIFAR = (3, 32, 32)
 
@@ -30,7 +30,7 @@ def slow_resnet18_operations(side: int) -> tuple[int, int]:
 )
 def test_a_generator_with_a_learned_mean_costs_what_the_paper_reports_for_cifar(name: str, expected: str) -> None:
     with torch.device("meta"):
-        generator, x = build_generator(name, CIFAR, outputs=2), torch.empty(1, *CIFAR)
+        generator, x = make_generator(name, CIFAR, 2), torch.empty(1, *CIFAR)
     assert f"{count_operations(generator, x).total:.2e}" == expected
 
 
@@ -68,7 +68,7 @@ def test_a_network_without_normalisation_costs_its_products() -> None:
 def test_an_encoder_that_is_referred_to_is_counted() -> None:
     with torch.device("meta"):
         encoder, x = ResNet((3, 8, 8), depth=18, width=4), torch.empty(1, 3, 8, 8)
-        generator = build_generator("shared", (3, 8, 8), outputs=1, encoder=encoder)
+        generator = make_generator("shared", (3, 8, 8), 1, encoder=encoder)
         last = count_operations(encoder.layer4, torch.empty(1, encoder.map_channels, 2, 2))
     found, whole = count_operations(generator, x), count_operations(encoder, x)
     assert found.normalisation == whole.normalisation - last.normalisation > 0

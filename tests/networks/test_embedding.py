@@ -8,8 +8,9 @@ import torch
 from sklearn.neighbors import NearestNeighbors
 from torch import nn
 
+from pinoise.choices import EMBEDDINGS
 from pinoise.errors import UserError
-from pinoise.networks import EMBEDDINGS, Embedding, MLPEncoder, join
+from pinoise.networks import Embedding, MLPEncoder, join
 from pinoise.networks.embedding import LEARNED_SHARE
 
 

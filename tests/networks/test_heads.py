@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.errors import UserError
-from pinoise.networks.heads import BatchNormHead, PredictionHead, PrototypeHead, SimSiamHead
+from pinoise.networks.heads import BatchNormHead, PredictionHead, ProjectionHead, PrototypeHead, SimSiamHead
 
 Rows = list[list[float]]
 
@@ -58,6 +58,7 @@ def slow(layers: nn.Sequential, x: Tensor) -> Rows:
 @pytest.mark.parametrize(
     "head",
     [
+        ProjectionHead(6, hidden=5, out_features=3),
         BatchNormHead(6, hidden=5, out_features=3),
         PredictionHead(6, hidden=2),
         PredictionHead(6),
@@ -77,9 +78,14 @@ def test_layers_are_those_of_the_papers() -> None:
         return [type(layer).__name__ for layer in head]
 
     hidden = ["Linear", "BatchNorm1d", "ReLU"]
+    assert kinds(ProjectionHead(6)) == ["Linear", "ReLU", "Linear"]
     assert kinds(BatchNormHead(6)) == [*hidden, "Linear"]
     assert kinds(PredictionHead(8)) == [*hidden, "Linear"]
     assert kinds(SimSiamHead(6)) == [*hidden, *hidden, "Linear", "BatchNorm1d"]
+    for head in (ProjectionHead(256), BatchNormHead(256), SimSiamHead(256)):
+        widths = [(layer.in_features, layer.out_features) for layer in head if isinstance(layer, nn.Linear)]
+        assert (widths[0], widths[-1]) == ((256, 256), (256, 128))
+        assert head.out_features == 128
     assert PredictionHead(8)[0].out_features == 2
     assert not SimSiamHead(6)[-1].affine
 
@@ -108,7 +114,7 @@ def test_the_length_of_a_prototype_has_no_effect_and_gets_no_gradient() -> None:
 
 @pytest.mark.parametrize(
     "head",
-    [BatchNormHead(6), PredictionHead(6), SimSiamHead(6), PrototypeHead(6, prototypes=32)],
+    [ProjectionHead(6), BatchNormHead(6), PredictionHead(6), SimSiamHead(6), PrototypeHead(6, prototypes=32)],
     ids=lambda head: type(head).__name__,
 )
 def test_gradient_reaches_every_parameter(head: nn.Module) -> None:

@@ -9,7 +9,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from pinoise.errors import UserError
-from pinoise.networks import MLPEncoder, ProjectionHead
+from pinoise.networks import MLPEncoder
 
 
 def slow_network(network: nn.Module, x: np.ndarray) -> np.ndarray:
@@ -35,23 +35,11 @@ def test_encoder_agrees_with_one_unit_at_a_time_on_every_rank(shape: tuple[int, 
     np.testing.assert_allclose(encoder(x).detach().numpy(), slow_network(encoder, x.numpy()), atol=1e-5)
 
 
-def test_head_agrees_with_one_unit_at_a_time() -> None:
-    torch.manual_seed(0)
-    head = ProjectionHead(6, hidden=5, out_features=3)
-    x = torch.randn(4, 6)
-    np.testing.assert_allclose(head(x).detach().numpy(), slow_network(head, x.numpy()), atol=1e-5)
-
-
 def test_defaults_are_the_papers_sizes() -> None:
-    def sizes(network: nn.Module) -> list[tuple[int, int]]:
-        return [(layer.in_features, layer.out_features) for layer in network.modules() if isinstance(layer, nn.Linear)]
-
     encoder = MLPEncoder((561,))
-    assert sizes(encoder) == [(561, 1024), (1024, 1024), (1024, 256)]
+    layers = [layer for layer in encoder.modules() if isinstance(layer, nn.Linear)]
+    assert [(layer.in_features, layer.out_features) for layer in layers] == [(561, 1024), (1024, 1024), (1024, 256)]
     assert encoder.out_features == 256
-    head = ProjectionHead(256)
-    assert sizes(head) == [(256, 256), (256, 128)]
-    assert head.out_features == 128
 
 
 def test_encoder_costs_its_matrix_products_alone() -> None:
@@ -71,9 +59,9 @@ def test_rows_do_not_influence_each_other() -> None:
 
 def test_gradient_reaches_every_parameter() -> None:
     torch.manual_seed(0)
-    encoder, head = MLPEncoder((5,), hidden=7, out_features=4), ProjectionHead(4, hidden=6, out_features=3)
-    head(encoder(torch.randn(8, 5))).square().sum().backward()
-    for parameter in (*encoder.parameters(), *head.parameters()):
+    encoder = MLPEncoder((5,), hidden=7, out_features=4)
+    encoder(torch.randn(8, 5)).square().sum().backward()
+    for parameter in encoder.parameters():
         assert parameter.grad is not None
         assert math.isfinite(float(parameter.grad.norm()))
         assert float(parameter.grad.norm()) > 0

@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -15,7 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn import functional as F
 
 from pinoise.errors import UserError
-from pinoise.networks import ResNet
+from pinoise.networks import ResNet, ResNet18, ResNet50
 from pinoise.networks.resnet import Depth, Stem
 
 DEPTHS: tuple[Depth, ...] = get_args(Depth)
@@ -191,6 +192,49 @@ def test_published_weights_load_to_the_last_number(counts_batches: bool) -> None
     for name, value in state.items():
         assert name.startswith("fc.") or torch.equal(loaded[name], value)
     assert int(network.bn1.num_batches_tracked or 0) == (7 if counts_batches else 0)
+
+
+@pytest.mark.parametrize(("kind", "depth"), [(ResNet18, 18), (ResNet50, 50)])
+@pytest.mark.parametrize("stem", ["cifar", "imagenet"])
+def test_a_class_of_its_own_is_the_network_of_that_depth(
+    kind: type[ResNet18 | ResNet50], depth: Depth, stem: Stem
+) -> None:
+    network = kind((3, 16, 16), width=4, stem=stem).eval()
+    general = ResNet((3, 16, 16), depth, width=4, stem=stem).eval()
+    assert (network.depth, network.out_features) == (depth, general.out_features)
+    general.load_state_dict(network.state_dict())
+    x = torch.randn(2, 3, 16, 16)
+    assert torch.equal(network(x), general(x))
+    with torch.device("meta"):
+        widths = [made.width for made in (kind((3, 16, 16)), ResNet((3, 16, 16), depth))]
+    assert widths == [64, 64]
+
+
+@pytest.mark.parametrize("kind", [ResNet18, ResNet50])
+def test_published_weights_are_loaded_from_their_file_when_asked_for(
+    kind: type[ResNet18 | ResNet50], tmp_path: Path
+) -> None:
+    source = kind((3, 16, 16), width=4)
+    state = {**source.state_dict(), "fc.weight": torch.zeros(10, source.out_features), "fc.bias": torch.zeros(10)}
+    torch.save(state, tmp_path / "published.pth")
+    network = kind((3, 16, 16), width=4, weights=tmp_path / "published.pth")
+    assert not torch.equal(network.conv1.weight, source.conv1.weight)
+    network.load_published()
+    for name, value in source.state_dict().items():
+        assert torch.equal(network.state_dict()[name], value), name
+
+
+def test_without_a_file_of_weights_a_network_stays_as_it_is() -> None:
+    network = ResNet18((3, 16, 16), width=4)
+    before = copy.deepcopy(network.state_dict())
+    network.load_published()
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+
+
+def test_a_file_of_weights_that_is_gone_is_missed_only_when_it_is_read(tmp_path: Path) -> None:
+    network = ResNet18((3, 16, 16), width=4, weights=tmp_path / "gone.pth")
+    with pytest.raises(UserError, match=r"gone\.pth does not exist"):
+        network.load_published()
 
 
 def small_state(*, depth: Depth = 18, stem: Stem = "imagenet", width: int = 4, channels: int = 3) -> dict[str, Tensor]:

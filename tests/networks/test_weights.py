@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.errors import UserError
-from pinoise.networks import read_weights
+from pinoise.networks import read_tensors, read_weights, write_tensors
 
 
 @pytest.mark.parametrize("name", ["w.pth", "w.safetensors"])
@@ -23,6 +23,15 @@ def test_weights_are_read_as_they_were_written(tmp_path: Path, name: str) -> Non
     found = read_weights(tmp_path / name)
     assert found.keys() == tensors.keys()
     assert all(torch.equal(found[key], value) for key, value in tensors.items())
+
+
+def test_our_own_tensors_are_weights_that_others_can_read(tmp_path: Path) -> None:
+    network = nn.Linear(3, 2)
+    write_tensors(tmp_path / "w.safetensors", network.state_dict(), metadata={"by": "pinoise"})
+    for read in (read_tensors, read_weights, safetensors.torch.load_file):
+        found = read(tmp_path / "w.safetensors")
+        assert found.keys() == network.state_dict().keys()
+        assert all(torch.equal(found[name], value) for name, value in network.state_dict().items())
 
 
 @pytest.mark.filterwarnings("ignore:Detected pickle protocol")

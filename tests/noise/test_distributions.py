@@ -1,11 +1,23 @@
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from pinoise.noise.distributions import BASE_DRAWS, REPARAMETERISATIONS, gaussian, uniform
+from pinoise.noise.distributions import (
+    BASE_DRAWS,
+    BASE_VARIANCES,
+    REPARAMETERISATIONS,
+    expected_rms,
+    gaussian,
+    uniform,
+    unit_rms,
+)
+
+LIVE = torch.tensor([[True, False, True], [True, True, False]])
 
 
 def slow_noise(distribution: str, mean: Tensor, scale: Tensor, draw: Tensor) -> np.ndarray:
@@ -51,3 +63,29 @@ def test_uniform_ends_at_the_mean_plus_and_minus_the_width() -> None:
 def test_zero_scale_leaves_the_mean(distribution: str) -> None:
     mean, scale = torch.tensor([1.0, -2.0]), torch.zeros(2)
     assert REPARAMETERISATIONS[distribution](mean, scale, BASE_DRAWS[distribution](scale)).tolist() == mean.tolist()
+
+
+def test_every_draw_of_unit_rms_has_it_over_its_live_features() -> None:
+    noise = torch.randn(4, 5, 2, 3) * torch.logspace(-3, 3, 5)[:, None, None] * LIVE
+    unit = unit_rms(noise, LIVE)
+    for draw, scaled in zip(noise.flatten(0, 1), unit.flatten(0, 1), strict=True):
+        rms = math.sqrt(sum(value**2 for value in draw[LIVE].tolist()) / 4)
+        torch.testing.assert_close(scaled, draw / rms)
+
+
+@pytest.mark.parametrize("distribution", REPARAMETERISATIONS)
+@pytest.mark.parametrize("learned", [False, True])
+def test_the_expected_rms_is_that_of_many_draws(distribution: str, learned: bool) -> None:
+    scale = LIVE * torch.rand(3, 2, 3)
+    mean = LIVE * torch.randn(3, 2, 3) if learned else 0.0
+    draws = REPARAMETERISATIONS[distribution](mean, scale, BASE_DRAWS[distribution](scale.expand(20_000, 3, 2, 3)))
+    expected = expected_rms(mean, scale, LIVE, variance=BASE_VARIANCES[distribution])
+    assert expected.shape == (3, 1, 1)
+    measured = (draws.square().sum(dim=(2, 3)).mean(dim=0) / 4).sqrt()
+    torch.testing.assert_close(expected.flatten(), measured, rtol=0.02, atol=0)
+
+
+def test_nothing_has_no_size_and_stays_nothing() -> None:
+    nothing, dead = torch.zeros(2, 3), torch.zeros(3, dtype=torch.bool)
+    assert torch.equal(unit_rms(nothing, dead), nothing)
+    assert float(expected_rms(0.0, nothing, dead, variance=1.0).max()) < 1e-10

@@ -8,18 +8,51 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
+from pinoise.choices import GENERATOR
 from pinoise.errors import UserError
-from pinoise.noise.generators import (
-    GENERATORS,
-    ConstantGenerator,
-    GlobalGenerator,
-    MLPGenerator,
-    SharedGenerator,
-    build_generator,
-)
+from pinoise.noise import PiNoise, make_generator
+from pinoise.noise.generators import ConstantGenerator, GlobalGenerator, MLPGenerator, SharedGenerator
+from pinoise.noise.image_generators import ResNetGenerator, UNetGenerator
 
 SHAPES = [(5,), (2, 3), (2, 3, 2)]
 IMAGE_GENERATORS = ("resnet18", "resnet50", "unet")
+OPTIONS: dict[str, dict[str, int]] = {
+    "mlp": {"hidden": 6},
+    "resnet18": {"hidden": 6, "width": 4},
+    "resnet50": {"hidden": 6, "width": 4},
+    "unet": {"width": 4},
+}
+
+
+class Flat(nn.Linear):
+    """An encoder of samples of any rank."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x.flatten(1))
+
+
+class Doubled(nn.Module):
+    """A generator of a user's own, with an option."""
+
+    def __init__(self, shape: tuple[int, ...], outputs: int, *, factor: float = 2.0) -> None:
+        super().__init__()
+        self.size = (outputs, *shape)
+        self.factor = nn.Parameter(torch.tensor(factor))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.factor * x[:, None].expand(-1, *self.size)
+
+
+def doubled(shape: tuple[int, ...], outputs: int, *, factor: float = 2.0) -> nn.Module:
+    return Doubled(shape, outputs, factor=factor)
+
+
+def reads_an_encoder(shape: tuple[int, ...], outputs: int, encoder: nn.Module) -> nn.Module:
+    return SharedGenerator(shape, outputs, encoder, 4)
+
+
+def makes_a_number(shape: tuple[int, ...], outputs: int) -> int:
+    return outputs
 
 
 def slow_layer(layer: nn.Module, x: np.ndarray) -> np.ndarray:
@@ -109,7 +142,7 @@ def test_shared_neither_owns_nor_saves_the_encoder() -> None:
 
 
 def test_constant_has_no_parameters_and_returns_zeros() -> None:
-    generator = ConstantGenerator(outputs=2)
+    generator = ConstantGenerator((2, 4), outputs=2)
     raw = generator(torch.randn(3, 2, 4))
     assert list(generator.parameters()) == []
     assert raw.shape == (1, 2, 2, 4)  # one entry for all samples
@@ -138,36 +171,117 @@ def test_global_starts_at_zero_and_learns() -> None:
 
 @pytest.mark.parametrize(
     ("name", "shape"),
-    [(name, shape) for name in GENERATORS for shape in SHAPES if name not in IMAGE_GENERATORS or len(shape) == 3],
+    [
+        (name, shape)
+        for name, path in GENERATOR.names.items()
+        for shape in SHAPES
+        if path and (name not in IMAGE_GENERATORS or len(shape) == 3)
+    ],
 )
-def test_every_name_builds_a_generator_of_the_right_shape(name: str, shape: tuple[int, ...]) -> None:
-    class Flat(nn.Linear):
-        def forward(self, x: Tensor) -> Tensor:
-            return super().forward(x.flatten(1))
-
+def test_every_name_makes_a_generator_of_the_right_shape(name: str, shape: tuple[int, ...]) -> None:
     encoder = Flat(math.prod(shape), 4)
-    generator = build_generator(name, shape, outputs=2, hidden=6, encoder=encoder, width=4)
+    generator = make_generator(name, shape, 2, encoder=encoder, options=OPTIONS.get(name))
     samples = 1 if name in ("global", "constant") else 3  # one entry for all samples, or one for each
     assert generator(torch.randn(3, *shape)).shape == (samples, 2, *shape)
 
 
 def test_hidden_is_the_width_of_the_mlp() -> None:
-    generator = build_generator("mlp", (5,), outputs=1, hidden=6)
+    generator = make_generator("mlp", (5,), 1, options={"hidden": 6})
     assert isinstance(generator, MLPGenerator)
     widths = [layer.out_features for layer in generator.modules() if isinstance(layer, nn.Linear)]
     assert widths == [6, 6, 6, 5]
 
 
+@pytest.mark.parametrize(
+    "part",
+    [f"{__name__}:Doubled", f"{__name__}:doubled", Doubled, doubled],
+    ids=["path of a class", "path of a function", "class", "function"],
+)
+def test_a_users_own_class_or_function_is_given_shape_outputs_and_its_options(part: object) -> None:
+    x = torch.randn(3, 5)
+    for options, factor in ((None, 2.0), ({"factor": 7.0}, 7.0)):
+        generator = make_generator(part, (5,), 2, options=options)
+        torch.testing.assert_close(generator(x), factor * torch.stack([x, x], dim=1))
+
+
+def test_an_import_path_of_the_package_is_the_class_behind_it() -> None:
+    generator = make_generator("pinoise.noise.generators:MLPGenerator", (5,), 1, options={"hidden": 6})
+    assert isinstance(generator, MLPGenerator)
+
+
+def test_a_module_serves_as_it_is() -> None:
+    module = nn.Linear(5, 5)
+    assert make_generator(module, (5,), 1) is module
+    assert make_generator(module, (5,), 1, encoder=Flat(5, 4), options={"hidden": 6}) is module
+
+
+def test_what_asks_for_an_encoder_is_given_it_and_nothing_else_is() -> None:
+    encoder = Flat(5, 4)
+    generator = make_generator(reads_an_encoder, (5,), 1, encoder=encoder)
+    assert isinstance(generator, SharedGenerator)
+    assert generator._encoder[0] is encoder
+    assert isinstance(make_generator("mlp", (5,), 1, encoder=encoder, options={"hidden": 6}), MLPGenerator)
+
+
+@pytest.mark.parametrize("name", ["global", "constant", "shared", "unet", Doubled])
+def test_an_option_that_a_generator_does_not_have_is_an_error(name: object) -> None:
+    with pytest.raises(TypeError, match="hidden"):
+        make_generator(name, (1, 4, 4), 1, encoder=Flat(16, 4), options={"hidden": 6})
+
+
+def test_what_makes_no_generator_is_refused() -> None:
+    with pytest.raises(UserError, match=r"made int: it must make a torch module"):
+        make_generator(makes_a_number, (5,), 1)
+    with pytest.raises(UserError, match=r"generator 3 is of type int: give a torch module, or a class or function"):
+        make_generator(3, (5,), 1)
+    with pytest.raises(UserError, match=r"generator 'math:pi' is of type float: give a torch module"):
+        make_generator("math:pi", (5,), 1)
+
+
+@pytest.mark.parametrize("path", ["no.such.module:Thing", "math:no_such_thing", "math:"])
+def test_a_path_that_leads_nowhere_is_refused_with_how_to_write_one(path: str) -> None:
+    with pytest.raises(UserError, match=rf"generator '{path}' cannot be found \(.*\): write package\.module:name"):
+        make_generator(path, (5,), 1)
+
+
+def test_auto_is_no_generator_but_leaves_the_choice_to_an_objective() -> None:
+    with pytest.raises(UserError, match=r"generator 'auto' leaves the choice to an objective: name one here"):
+        make_generator("auto", (5,), 1)
+
+
 def test_an_unknown_name_is_refused_with_the_nearest_one() -> None:
-    with pytest.raises(UserError, match=r"unknown generator 'shard': did you mean 'shared'\? Allowed: mlp, shared"):
-        build_generator("shard", (5,), outputs=1)
+    message = r"unknown generator 'shard': did you mean 'shared'\? Allowed: auto, global, mlp, shared"
+    with pytest.raises(UserError, match=message):
+        make_generator("shard", (5,), 1)
 
 
 def test_shared_without_an_encoder_says_what_to_pass() -> None:
     with pytest.raises(UserError, match=r"'shared' .* was given none: pass encoder=.* out_features"):
-        build_generator("shared", (5,), outputs=1)
+        make_generator("shared", (5,), 1)
 
 
 def test_shared_with_an_encoder_of_unknown_size_names_it() -> None:
     with pytest.raises(UserError, match=r"given Sequential, whose out_features is None: pass encoder="):
-        build_generator("shared", (5,), outputs=1, encoder=nn.Sequential(nn.Linear(5, 4)))
+        make_generator("shared", (5,), 1, encoder=nn.Sequential(nn.Linear(5, 4)))
+
+
+@pytest.mark.parametrize("name", [name for name, path in GENERATOR.names.items() if path])
+def test_noise_hands_hidden_and_width_to_the_generators_that_have_them(name: str) -> None:
+    noise = PiNoise((1, 4, 4), generator=name, encoder=Flat(16, 4), hidden=6, width=4)
+    generator = noise.generator
+    if isinstance(generator, MLPGenerator):
+        assert generator.trunk[1].out_features == 6
+    elif isinstance(generator, ResNetGenerator):
+        assert generator.trunk.width == 4
+        assert generator.get_submodule("heads.0.0").out_features == 6
+    elif isinstance(generator, UNetGenerator):
+        assert generator.network.out.in_channels == 4
+    assert noise(torch.randn(3, 1, 4, 4)).shape == (3, 1, 4, 4)
+
+
+@pytest.mark.parametrize("generator", [Doubled, doubled])
+def test_noise_takes_a_users_own_class_or_function_for_its_shape_and_outputs(generator: object) -> None:
+    noise = PiNoise(5, generator=generator, mean="learned", positive="abs", initial_scale=1.0)
+    x = torch.rand(3, 5)
+    torch.testing.assert_close(noise.relative_scale(x), 1 + 2 * x)
+    torch.testing.assert_close(noise.mean(x), 2 * x)

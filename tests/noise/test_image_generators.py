@@ -10,17 +10,23 @@ from torch.nn import functional as F
 
 from pinoise.errors import UserError
 from pinoise.networks import ResNet, ViT
-from pinoise.noise.generators import MLPGenerator, SharedGenerator, build_generator
+from pinoise.noise import PiNoise, make_generator
+from pinoise.noise.generators import MLPGenerator, SharedGenerator
 from pinoise.noise.image_generators import ResNetGenerator, SharedMapGenerator, UNetGenerator
-from pinoise.noise.module import PiNoise
 
-NAMES = ["resnet18", "resnet50", "unet", "shared"]
+OPTIONS: dict[str, dict[str, int]] = {
+    "resnet18": {"hidden": 6, "width": 4},
+    "resnet50": {"hidden": 6, "width": 4},
+    "unet": {"width": 4},
+    "shared": {},
+}
+NAMES = list(OPTIONS)
 SHAPES = [(3, 16, 16), (1, 9, 14)]
 
 
 def build(name: str, shape: tuple[int, ...] = (3, 16, 16), *, outputs: int = 2) -> nn.Module:
     encoder = ResNet(shape, depth=18, width=8)
-    return build_generator(name, shape, outputs=outputs, hidden=6, encoder=encoder, width=4)
+    return make_generator(name, shape, outputs, encoder=encoder, options=OPTIONS[name])
 
 
 def images(m: int, shape: tuple[int, ...] = (3, 16, 16)) -> Tensor:
@@ -208,7 +214,7 @@ def test_the_decoder_is_as_narrow_as_its_encoder() -> None:
 def test_shared_reads_the_tokens_of_a_vit() -> None:
     pytest.importorskip("kornia", reason="needs the extra 'vision'")
     encoder = ViT((3, 16, 12), patch=4, dim=12, depth=1, heads=3)
-    generator = build_generator("shared", (3, 16, 12), outputs=2, encoder=encoder)
+    generator = make_generator("shared", (3, 16, 12), 2, encoder=encoder)
     assert isinstance(generator, SharedMapGenerator)
     assert generator(images(2, (3, 16, 12))).shape == (2, 2, 3, 16, 12)
 
@@ -218,10 +224,10 @@ def test_shared_reads_features_where_there_are_no_maps_or_no_images() -> None:
         def forward(self, x: Tensor) -> Tensor:
             return super().forward(x.flatten(1))
 
-    assert isinstance(build_generator("shared", (3, 4, 4), outputs=1, encoder=Flat(48, 5)), SharedGenerator)
+    assert isinstance(make_generator("shared", (3, 4, 4), 1, encoder=Flat(48, 5)), SharedGenerator)
     encoder = ResNet((3, 4, 4), depth=18, width=4)
-    assert isinstance(build_generator("shared", (48,), outputs=1, encoder=encoder), SharedGenerator)
-    assert isinstance(build_generator("shared", (3, 4, 4), outputs=1, encoder=encoder), SharedMapGenerator)
+    assert isinstance(make_generator("shared", (48,), 1, encoder=encoder), SharedGenerator)
+    assert isinstance(make_generator("shared", (3, 4, 4), 1, encoder=encoder), SharedMapGenerator)
 
 
 def test_maps_of_unknown_size_are_refused() -> None:
@@ -230,7 +236,7 @@ def test_maps_of_unknown_size_are_refused() -> None:
             return x
 
     with pytest.raises(UserError, match=r"Maps has map_channels None: give it a method maps\(x\) and the integer"):
-        build_generator("shared", (3, 4, 4), outputs=1, encoder=Maps())
+        make_generator("shared", (3, 4, 4), 1, encoder=Maps())
 
 
 @pytest.mark.parametrize("name", ["resnet18", "resnet50", "unet"])
@@ -240,24 +246,24 @@ def test_samples_that_are_no_images_are_refused_in_a_sentence(name: str, shape: 
         rf"^generator '{name}' takes images, \(channels, height, width\): one sample has shape \({shape[0]},.*\)\.$"
     )
     with pytest.raises(UserError, match=message):
-        build_generator(name, shape, outputs=1)
+        make_generator(name, shape, 1)
 
 
 def test_a_width_below_one_is_refused() -> None:
     with pytest.raises(UserError, match=r"width of a U-Net is 0"):
-        build_generator("unet", (3, 8, 8), outputs=1, width=0)
+        make_generator("unet", (3, 8, 8), 1, options={"width": 0})
     with pytest.raises(UserError, match=r"width of a ResNet18 is -1"):
-        build_generator("resnet18", (3, 8, 8), outputs=1, width=-1)
+        make_generator("resnet18", (3, 8, 8), 1, options={"width": -1})
     with pytest.raises(UserError, match=r"hidden of generator 'resnet18' is 0"):
-        build_generator("resnet18", (3, 8, 8), outputs=1, hidden=0)
+        make_generator("resnet18", (3, 8, 8), 1, options={"hidden": 0})
 
 
 def test_default_sizes_are_the_papers() -> None:
     with torch.device("meta"):
-        resnet = build_generator("resnet18", (3, 32, 32), outputs=2)
-        resnet50 = build_generator("resnet50", (3, 32, 32), outputs=1)
-        unet = build_generator("unet", (3, 32, 32), outputs=1)
-        mlp = build_generator("mlp", (3, 32, 32), outputs=1)
+        resnet = make_generator("resnet18", (3, 32, 32), 2)
+        resnet50 = make_generator("resnet50", (3, 32, 32), 1)
+        unet = make_generator("unet", (3, 32, 32), 1)
+        mlp = make_generator("mlp", (3, 32, 32), 1)
     assert isinstance(resnet, ResNetGenerator)
     assert isinstance(resnet50, ResNetGenerator)
     assert isinstance(unet, UNetGenerator)

@@ -10,9 +10,10 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from pinoise.choices import Mean
 from pinoise.errors import UserError
-from pinoise.noise import Mean, PiNoise, inverse_norm
-from pinoise.noise.module import SMALLEST_SCALE
+from pinoise.noise import PiNoise, inverse_norm
+from pinoise.noise.module import GLOBAL_RATE, SMALLEST_SCALE
 
 DISTRIBUTIONS = ["gaussian", "uniform"]
 MEANS = ["zero", "learned"]
@@ -301,6 +302,110 @@ def test_output_0_is_the_scale_and_output_1_the_mean() -> None:
     assert noise.mean(torch.zeros(1, 2)).tolist() == [[2.0, 3.0]]
 
 
+def test_without_an_initial_scale_it_is_one_standard_deviation() -> None:
+    unit = torch.tensor([0.5, 0.0, 2.0])
+    noise = PiNoise(3, generator="constant", feature_scale=unit)
+    torch.testing.assert_close(noise.scale(torch.zeros(2, 3)), unit.expand(2, 3))
+
+
+@pytest.mark.parametrize("shape", [(3,), (2, 3)])
+def test_views_are_the_samples_with_two_draws_of_one_pass(shape: tuple[int, ...]) -> None:
+    noise, x = PiNoise(shape, hidden=4), torch.randn(5, *shape)
+    passes: list[int] = []
+    noise.generator.register_forward_hook(lambda *_: passes.append(1))
+    torch.manual_seed(1)
+    first, second = noise.views(x)
+    assert len(passes) == 1
+    torch.manual_seed(1)
+    one, other = noise.draw(x, 2)
+    assert torch.equal(first, x + one.epsilon)
+    assert torch.equal(second, x + other.epsilon)
+    assert bool((first != second).all())
+
+
+@pytest.mark.parametrize(
+    ("generator", "times"), [("global", GLOBAL_RATE), ("mlp", 1), ("shared", 1), (nn.Linear(3, 3), 1)]
+)
+def test_psi_is_one_group_at_the_rate_that_suits_its_generator(generator: Any, times: int) -> None:
+    noise = PiNoise(3, generator=generator, encoder=nn.Linear(3, 4))
+    (group,) = noise.param_groups(0.02)
+    assert GLOBAL_RATE == 10
+    assert group["lr"] == pytest.approx(0.02 * times)
+    assert [id(parameter) for parameter in group["params"]] == [id(parameter) for parameter in noise.parameters()]
+    torch.optim.Adam(noise.param_groups(0.02), lr=1.0)
+
+
+def test_noise_that_does_not_learn_has_no_group_for_an_optimiser() -> None:
+    assert PiNoise(3, generator="constant").param_groups(0.1) == []
+    frozen = PiNoise(3, generator="global")
+    frozen.requires_grad_(False)
+    assert frozen.param_groups(0.1) == []
+
+
+def test_parameters_that_are_held_are_left_out_of_the_group() -> None:
+    noise = PiNoise(3, generator=nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 3)))
+    noise.generator.get_submodule("0").requires_grad_(False)
+    (group,) = noise.param_groups(0.1)
+    expected = noise.generator.get_submodule("1").parameters()
+    assert [id(parameter) for parameter in group["params"]] == [id(parameter) for parameter in expected]
+
+
+def slow_regularizer(noise: PiNoise, x: Tensor) -> float:
+    """λ times the mean over samples and live features of (log σ − log r)², one entry at a time."""
+    scale, live = noise.relative_scale(x).detach().double(), noise.feature_scale > 0
+    squares = [
+        (math.log(float(scale[(i, *j)])) - math.log(float(noise.initial_scale[j]))) ** 2
+        for i in range(len(x))
+        for j in np.ndindex(*noise.shape)
+        if bool(live[j])
+    ]
+    return noise.weight * sum(squares) / len(squares)
+
+
+@pytest.mark.parametrize("generator", ["mlp", "shared", "global", "constant"])
+@pytest.mark.parametrize("positive", POSITIVES)
+@pytest.mark.parametrize("shape", [(4,), (2, 2)])
+def test_the_regularizer_is_the_weighted_distance_of_the_scale_from_its_initial_value(
+    generator: str, positive: Any, shape: tuple[int, ...]
+) -> None:
+    class Encoder(nn.Linear):
+        def forward(self, x: Tensor) -> Tensor:
+            return super().forward(x.flatten(1))
+
+    unit = torch.tensor([0.5, 0.0, 2.0, 1.0]).reshape(shape)
+    initial = torch.tensor([0.3, 5.0, 0.6, 1.2]).reshape(shape)
+    noise = PiNoise(
+        shape,
+        generator=generator,
+        encoder=Encoder(4, 3),
+        positive=positive,
+        hidden=8,
+        feature_scale=unit,
+        initial_scale=initial,
+        weight=0.7,
+    )
+    x = torch.randn(6, *shape)
+    assert float(noise.regularizer(x).detach()) == pytest.approx(slow_regularizer(noise, x), rel=1e-4, abs=1e-10)
+    with torch.no_grad():
+        for parameter in noise.parameters():
+            parameter.normal_()
+    distance = noise.regularizer(x)
+    assert float(distance.detach()) == pytest.approx(slow_regularizer(noise, x), rel=1e-4, abs=1e-10)
+    if generator == "constant":
+        assert float(distance) == pytest.approx(0, abs=1e-10)
+    else:
+        assert float(distance.detach()) > 0.01
+        gradients = torch.autograd.grad(distance, list(noise.parameters()))
+        assert all(bool((gradient != 0).any()) for gradient in gradients)
+
+
+def test_without_a_weight_there_is_nothing_to_regularise() -> None:
+    noise = PiNoise(3, generator="global")
+    with torch.no_grad():
+        noise.generator.raw.normal_()  # type: ignore[operator]
+    assert float(noise.regularizer(torch.zeros(2, 3)).detach()) == 0
+
+
 def test_penalty_is_the_inverse_mean_norm() -> None:
     sample = torch.randn(4, 3)
     assert torch.equal(PiNoise(3, hidden=4).penalty(sample), inverse_norm(sample))
@@ -392,6 +497,8 @@ def test_repr_names_the_settings() -> None:
         ({"mean": "learnt"}, r"unknown mean 'learnt': did you mean 'learned'\? Allowed: zero, learned"),
         ({"generator": "mpl"}, r"unknown generator 'mpl': did you mean 'mlp'\?"),
         ({"generator": "shared"}, r"given none: pass encoder="),
+        ({"generator": "auto"}, r"generator 'auto' leaves the choice to an objective: name one here"),
+        ({"generator": "no.such:thing"}, r"generator 'no.such:thing' cannot be found .*: write package.module:name"),
         ({"initial_scale": 0.0}, r"initial_scale is 0.0: it must be a number from 1e-06"),
         ({"initial_scale": -2.0}, r"initial_scale is -2.0: it must be a number from 1e-06"),
         ({"initial_scale": math.inf}, r"initial_scale is inf: it must be a number from 1e-06"),
@@ -418,7 +525,7 @@ def test_a_wrong_argument_is_refused_with_what_is_allowed(arguments: dict[str, A
         PiNoise(**({"shape": 3, "hidden": 4} | arguments))
 
 
-@pytest.mark.parametrize("call", ["forward", "sample", "scale", "relative_scale", "mean"])
+@pytest.mark.parametrize("call", ["forward", "sample", "views", "scale", "relative_scale", "mean", "regularizer"])
 def test_samples_of_another_shape_are_refused(call: str) -> None:
     noise = PiNoise((2, 3), hidden=4)
     with pytest.raises(UserError, match=r"samples have shape \(3, 2\): this noise was made for \(2, 3\)"):

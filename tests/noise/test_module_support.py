@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import copy
+import math
+import pickle
+from collections.abc import Callable
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from pinoise.errors import UserError
 from pinoise.networks import MLPEncoder
-from pinoise.noise import PiNoise, Support, mean_log_ratio_squared, prior_scale
+from pinoise.noise import PRIOR_WEIGHT, PiNoise, Support, prior_scale
 from pinoise.noise.module import REFRESH_EVERY
 
 ROWS = 40
@@ -39,8 +44,33 @@ def make_support(bank: Tensor, *, complete: bool = True) -> Support:
 
 def make_noise(support: Support | None, *, shape: tuple[int, ...] = (4,), **settings: Any) -> PiNoise:
     encoder = MLPEncoder(shape, hidden=8, out_features=4)
-    unit = UNIT.reshape(shape)
-    return PiNoise(shape, hidden=8, encoder=encoder, feature_scale=unit, initial_scale=0.3, support=support, **settings)
+    settings = {"initial_scale": 0.3} | settings
+    return PiNoise(shape, hidden=8, encoder=encoder, feature_scale=UNIT.reshape(shape), support=support, **settings)
+
+
+def support_of(noise: PiNoise) -> Support:
+    assert noise.support is not None
+    return noise.support
+
+
+def raw_of(noise: PiNoise) -> Tensor:
+    raw = noise.generator.raw
+    assert isinstance(raw, Tensor)
+    return raw
+
+
+def drift(noise: PiNoise) -> None:
+    """Move σ of a global generator, as a step of an optimiser does."""
+    with torch.no_grad():
+        raw_of(noise).add_(torch.tensor([0.01, 0.0, -0.01, 0.0]))
+
+
+DRAWS: dict[str, Callable[[PiNoise, Tensor, Tensor], object]] = {
+    "draw": lambda noise, x, rows: noise.draw(x, 3, rows=rows),
+    "sample": lambda noise, x, rows: noise.sample(x, rows=rows),
+    "views": lambda noise, x, rows: noise.views(x, rows),
+    "forward": lambda noise, x, rows: noise(x),
+}
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
@@ -145,39 +175,147 @@ def test_noise_without_a_support_has_no_typical_scale() -> None:
         make_noise(None).typical_scale()
 
 
-def test_neighbours_follow_the_learned_scale_at_intervals_only() -> None:
+@pytest.mark.parametrize("way", DRAWS)
+def test_neighbours_follow_the_learned_scale_every_so_many_draws_in_training(way: str) -> None:
     bank, rows = make_bank(), torch.arange(ROWS)
     noise = make_noise(make_support(bank), generator="global", positive="fixed-entropy")
-    support = noise.support
-    assert support is not None
+    support = support_of(noise)
     refreshed = []
-    for step in range(2 * REFRESH_EVERY + 2):
-        with torch.no_grad():
-            noise.generator.raw.add_(torch.tensor([0.01, 0.0, -0.01, 0.0]))  # type: ignore[operator]
+    for number in range(2 * REFRESH_EVERY + 2):
+        drift(noise)
         before = support.metric.clone()
-        noise.before_step(step)
+        DRAWS[way](noise, bank, rows)
         if not torch.equal(support.metric, before):
-            refreshed.append(step)
+            refreshed.append(number)
             torch.testing.assert_close(support.metric[UNIT > 0], noise.typical_scale()[UNIT > 0])
-    assert refreshed == [0, REFRESH_EVERY, 2 * REFRESH_EVERY]
-    anew = make_support(bank)
-    anew.refresh(support.metric)
-    assert torch.equal(support.neighbours(bank, rows).eligible, anew.neighbours(bank, rows).eligible)
-    assert torch.equal(support.neighbours(bank, rows).positions, anew.neighbours(bank, rows).positions)
+    assert refreshed == [0, REFRESH_EVERY, 2 * REFRESH_EVERY] == [0, 50, 100]
+    assert int(support.draws) == 102
+    afresh = make_support(bank)
+    afresh.refresh(support.metric)
+    assert torch.equal(support.neighbours(bank, rows).eligible, afresh.neighbours(bank, rows).eligible)
+    assert torch.equal(support.neighbours(bank, rows).positions, afresh.neighbours(bank, rows).positions)
+
+
+def test_the_draw_that_refreshes_moves_to_the_new_neighbours_already() -> None:
+    bank, rows = make_bank(), torch.arange(ROWS)
+    noise = make_noise(make_support(bank), generator="global", positive="fixed-entropy")
+    with torch.no_grad():
+        raw_of(noise).copy_(torch.tensor([1.0, 0.0, -1.0, 0.0]))
+    told = make_support(bank)
+    told.refresh(noise.typical_scale())
+    other = make_noise(told, generator=noise.generator, positive="fixed-entropy").eval()
+    torch.manual_seed(1)
+    first = noise.sample(bank, rows=rows)
+    torch.manual_seed(1)
+    assert torch.equal(first, other.sample(bank, rows=rows))
+
+
+@pytest.mark.parametrize("way", DRAWS)
+def test_noise_in_eval_mode_neither_counts_its_draws_nor_finds_other_neighbours(way: str) -> None:
+    bank, rows = make_bank(), torch.arange(ROWS)
+    noise = make_noise(make_support(bank), generator="global", positive="fixed-entropy").eval()
+    support = support_of(noise)
+    for _ in range(REFRESH_EVERY + 1):
+        drift(noise)
+        DRAWS[way](noise, bank, rows)
+    assert int(support.draws) == 0
+    assert torch.equal(support.metric, torch.ones(4))
+    noise.train()
+    DRAWS[way](noise, bank, rows)  # the first that counts
+    assert int(support.draws) == 1
+    torch.testing.assert_close(support.metric[UNIT > 0], noise.typical_scale()[UNIT > 0])
+
+
+def test_asking_for_scale_mean_or_regularizer_is_no_draw() -> None:
+    bank = make_bank()
+    noise = make_noise(make_support(bank), generator="mlp", weight=0.3)
+    for ask in (noise.scale, noise.relative_scale, noise.mean, noise.regularizer):
+        ask(bank)
+    noise.typical_scale()
+    assert int(support_of(noise).draws) == 0
 
 
 def test_noise_without_a_support_has_nothing_to_follow() -> None:
-    make_noise(None).before_step(0)
+    noise, x = make_noise(None), make_bank()
+    for rows in (None, torch.arange(ROWS), torch.arange(ROWS) + 1000):  # nor any rows to check
+        assert noise.sample(x, rows=rows).shape == x.shape
+    assert not any("draws" in name for name in noise.state_dict())
+
+
+def test_a_refresh_leaves_the_statistics_and_the_mode_of_the_generator_alone() -> None:
+    network = nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.ReLU(), nn.Linear(6, 4))
+    bank = make_bank()
+    noise = make_noise(make_support(bank), generator=network)
+    noise.sample(bank[:8], rows=torch.arange(8))
+    norm = network[1]
+    assert isinstance(norm, nn.BatchNorm1d)
+    assert norm.training
+    assert int(norm.state_dict()["num_batches_tracked"]) == 1
+    passed = network[0](bank[:8])  # those of the batch, none of the bank
+    torch.testing.assert_close(norm.running_mean, 0.1 * passed.mean(dim=0))
+
+
+@pytest.mark.parametrize("generator", ["mlp", "shared", "global"])
+def test_a_refresh_under_autocast_leaves_psi_its_gradient(generator: str) -> None:
+    bank = make_bank()
+    noise = make_noise(make_support(bank), generator=generator)
+    with torch.autocast("cpu", torch.bfloat16):
+        loss = noise.sample(bank, rows=torch.arange(ROWS)).float().square().mean()
+    gradients = torch.autograd.grad(loss, list(noise.parameters()))
+    assert all(bool(gradient.isfinite().all()) and bool((gradient != 0).any()) for gradient in gradients)
+    # σ is that of full precision
+    torch.testing.assert_close(support_of(noise).metric[UNIT > 0], noise.typical_scale()[UNIT > 0], rtol=1e-6, atol=0)
+
+
+def learn(noise: PiNoise, first: int, last: int) -> list[Tensor]:
+    """Take steps, each with random numbers of its own, and return the noise of every step."""
+    bank = make_bank()
+    optimizer = torch.optim.SGD(noise.parameters(), lr=0.05)
+    drawn = []
+    for step in range(first, last):
+        torch.manual_seed(step)
+        rows = torch.randperm(ROWS)[:16]
+        sample = noise.sample(bank[rows], rows=rows)
+        optimizer.zero_grad()
+        sample[:, 0].square().mean().backward()
+        optimizer.step()
+        drawn.append(sample.detach())
+    return drawn
+
+
+@pytest.mark.parametrize("stop", [REFRESH_EVERY - 1, REFRESH_EVERY, REFRESH_EVERY + 7])
+@pytest.mark.parametrize("how", ["state dict", "deepcopy", "pickle"])
+def test_training_that_goes_on_elsewhere_counts_on_and_ends_in_the_same_bits(
+    stop: int, how: str, tmp_path: Path
+) -> None:
+    last = 2 * REFRESH_EVERY + 5
+    whole = make_noise(make_support(make_bank()), generator="global", positive="fixed-entropy")
+    learn(whole, 0, stop)
+    if how == "state dict":
+        torch.save(whole.state_dict(), tmp_path / "noise.pt")
+        resumed = make_noise(make_support(make_bank() + 1), generator="global", positive="fixed-entropy")
+        resumed.sample(make_bank() + 1, rows=torch.arange(ROWS))  # it has drawn and refreshed before
+        resumed.load_state_dict(torch.load(tmp_path / "noise.pt", weights_only=True))
+    else:
+        resumed = copy.deepcopy(whole) if how == "deepcopy" else pickle.loads(pickle.dumps(whole))
+    assert int(support_of(resumed).draws) == stop
+    expected, found = learn(whole, stop, last), learn(resumed, stop, last)
+    assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+    for name, value in whole.state_dict().items():
+        assert torch.equal(resumed.state_dict()[name], value), name
+    assert int(support_of(resumed).draws) == last
+    assert not torch.equal(support_of(resumed).metric, torch.ones(4))
 
 
 def test_state_dict_round_trip_restores_the_neighbours() -> None:
     bank, rows = make_bank(), torch.arange(ROWS)
     noise = make_noise(make_support(bank), generator="global", positive="fixed-entropy")
     with torch.no_grad():
-        noise.generator.raw.normal_()  # type: ignore[operator]
-    noise.before_step(0)
-    other = make_noise(make_support(torch.randn(ROWS, 4)), generator="global", positive="fixed-entropy")
-    other.sample(bank, rows=rows)
+        raw_of(noise).normal_()
+    noise.sample(bank, rows=rows)
+    other_bank = torch.randn(ROWS, 4)
+    other = make_noise(make_support(other_bank), generator="global", positive="fixed-entropy")
+    other.sample(other_bank, rows=rows)
     other.load_state_dict(noise.state_dict())
     torch.manual_seed(1)
     expected = noise.sample(bank, rows=rows)
@@ -188,8 +326,83 @@ def test_state_dict_round_trip_restores_the_neighbours() -> None:
 def test_double_moves_the_support_along() -> None:
     bank = make_bank()
     noise = make_noise(make_support(bank), generator="global").double()
-    noise.before_step(0)
     assert noise.sample(bank.double(), rows=torch.arange(ROWS)).dtype == torch.float64
+    assert support_of(noise).metric.dtype == torch.float64
+    assert support_of(noise).draws.dtype == torch.int64
+
+
+WRONG_ROWS: dict[str, tuple[Tensor, str]] = {
+    "shuffled": (
+        torch.tensor([0, 2, 1, 3]),
+        r"rows names training row 2 for a sample that is not it: give the numbers",
+    ),
+    "of the batch": (torch.arange(4) + 10, r"rows names training row 10 for a sample that is not it"),
+    "too large": (
+        torch.tensor([0, 1, 2, ROWS]),
+        rf"rows has numbers from 0 to {ROWS}: .* has the rows 0 to {ROWS - 1}\.",
+    ),
+    "negative": (torch.tensor([0, 1, 2, -1]), r"rows has numbers from -1 to 2: the training data has the rows 0 to"),
+    "too few": (torch.arange(3), r"rows has shape \(3,\): it must hold a row number for each of 4 samples"),
+    "a column": (torch.arange(4)[:, None], r"rows has shape \(4, 1\): it must hold a row number for each of 4 samples"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG_ROWS)
+@pytest.mark.parametrize("way", ["draw", "sample", "views"])
+def test_wrong_row_numbers_are_refused_at_the_first_draw(kind: str, way: str) -> None:
+    noise = make_noise(make_support(make_bank()), generator="global")
+    rows, message = WRONG_ROWS[kind]
+    with pytest.raises(UserError, match=message):
+        DRAWS[way](noise, make_bank()[:4], rows)
+
+
+@pytest.mark.parametrize("shape", [(3,), (5,), (1,), (2, 2)])
+def test_samples_of_another_shape_are_said_to_be_so_before_their_row_numbers_are_looked_at(
+    shape: tuple[int, ...],
+) -> None:
+    noise = make_noise(make_support(make_bank()), generator="global")
+    with pytest.raises(UserError, match=r"samples have shape .*: this noise was made for \(4,\)"):
+        noise.sample(torch.zeros(4, *shape), rows=torch.arange(4))
+    assert int(support_of(noise).draws) == 0
+
+
+def test_row_numbers_are_looked_at_again_when_the_neighbours_are() -> None:
+    bank = make_bank()
+    noise = make_noise(make_support(bank), generator="global")
+    for _ in range(REFRESH_EVERY):
+        noise.sample(bank[:4], rows=torch.arange(4))
+    with pytest.raises(UserError, match=r"rows names training row 5 for a sample that is not it"):
+        noise.sample(bank[:4], rows=torch.arange(5, 9))
+
+
+@pytest.mark.parametrize("complete", [True, False], ids=["table", "search"])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_right_row_numbers_pass_and_so_do_none(complete: bool, dtype: torch.dtype) -> None:
+    bank = make_bank()
+    support = make_support(bank, complete=complete)
+    picked = torch.tensor([7, 7, 0, 39])
+    for rows in (support.numbers[picked], None):
+        noise = make_noise(copy.deepcopy(support), generator="global").to(dtype)
+        assert noise.sample(bank[picked].to(dtype), rows=rows).shape == (4, 4)
+
+
+def test_a_row_number_outside_of_range_is_refused_in_eval_mode_too() -> None:
+    noise = make_noise(make_support(make_bank()), generator="global").eval()
+    with pytest.raises(UserError, match=rf"rows has numbers from 0 to {ROWS}: the training data has the rows 0 to"):
+        noise.sample(make_bank()[:2], rows=torch.tensor([0, ROWS]))
+
+
+@pytest.mark.parametrize("distribution", ["gaussian", "uniform"])
+@pytest.mark.parametrize("shape", [(4,), (2, 2)])
+def test_without_an_initial_scale_it_is_how_much_neighbours_differ(distribution: str, shape: tuple[int, ...]) -> None:
+    support = make_support(make_bank(shape))
+    expected = prior_scale(support.spread(), UNIT.reshape(shape))
+    noise = make_noise(support, shape=shape, generator="constant", initial_scale=None, distribution=distribution)
+    # A uniform on (−w, w) deviates by w / √3.
+    deviation = noise.initial_scale if distribution == "gaussian" else noise.initial_scale / math.sqrt(3)
+    torch.testing.assert_close(deviation, expected)
+    given = make_noise(support, shape=shape, generator="constant", initial_scale=0.2, distribution=distribution)
+    torch.testing.assert_close(given.initial_scale, torch.full(shape, 0.2))
 
 
 @pytest.mark.parametrize("shape", [(4,), (2, 2)])
@@ -204,12 +417,17 @@ def test_noise_along_data_is_made_of_what_neighbours_in_deviations_differ_by(sha
     torch.testing.assert_close(noise.feature_scale, deviation)
     torch.testing.assert_close(noise.initial_scale, prior_scale(support.spread(), deviation))
     torch.testing.assert_close(noise.relative_scale(data)[:, deviation > 0], prior_of_live(noise).expand(ROWS, -1))
+    assert noise.weight == PRIOR_WEIGHT == 0.3
     rows = torch.arange(ROWS)
-    torch.manual_seed(1)
-    sample = noise.sample(data, draws=2, rows=rows)
-    torch.manual_seed(1)
-    added = noise.scale(data) * torch.randn(2, ROWS, *shape)
-    torch.testing.assert_close(sample, added + support.draw(data, rows=rows, times=2) - data)
+    for training in (False, True):
+        noise.train(training)
+        if training:
+            support.refresh(noise.scale(data)[0].detach())  # one σ for all
+        torch.manual_seed(1)
+        sample = noise.sample(data, draws=2, rows=rows)
+        torch.manual_seed(1)
+        added = noise.scale(data) * torch.randn(2, ROWS, *shape)
+        torch.testing.assert_close(sample, added + support.draw(data, rows=rows, times=2) - data)
 
 
 def prior_of_live(noise: PiNoise) -> Tensor:
@@ -226,13 +444,41 @@ def test_noise_along_data_moves_to_as_many_neighbours_as_asked_for_and_owns_its_
     assert torch.equal(data, before)
 
 
+@pytest.mark.parametrize("rows", [2500, 20_000], ids=["table", "search"])
+def test_noise_along_many_rows_moves_to_some_of_them_and_takes_the_number_of_any(rows: int) -> None:
+    data = torch.randn(rows, 3)
+    noise = PiNoise.along(data)
+    support = support_of(noise)
+    assert len(support.bank) == 2048
+    assert torch.equal(support.bank, data[support.numbers])
+    assert support.rows == rows
+    picked = torch.randperm(rows)[:50]
+    assert noise.sample(data[picked], rows=picked).shape == (50, 3)
+    within = picked[torch.isin(picked, support.numbers)][:2]
+    with pytest.raises(UserError, match=r"for a sample that is not it"):
+        PiNoise.along(data).sample(data[within.flip(0)], rows=within)
+
+
+@pytest.mark.parametrize(
+    ("data", "found"),
+    [
+        (torch.arange(12).reshape(6, 2), r"2-dimensional torch\.int64"),
+        (torch.zeros(6), r"1-dimensional torch\.float32"),
+        ([[0.0], [1.0]], "list"),
+    ],
+)
+def test_data_that_are_no_rows_of_numbers_are_refused(data: Any, found: str) -> None:
+    with pytest.raises(UserError, match=rf"data is {found}: give training rows as a tensor of floating-point numbers"):
+        PiNoise.along(data)
+
+
 def test_noise_along_data_keeps_its_entropy_while_it_learns() -> None:
     data = make_bank()
     noise = PiNoise.along(data)
-    optimizer = torch.optim.Adam(noise.parameters(), lr=0.1)
-    for step in range(20):
-        noise.before_step(step)
-        loss = (data + noise.sample(data, rows=torch.arange(ROWS)))[:, 0].square().mean()
+    optimizer = torch.optim.Adam(noise.param_groups(0.01))
+    for _ in range(20):
+        first, second = noise.views(data, torch.arange(ROWS))
+        loss = (first[:, 0].square().mean() + second[:, 0].square().mean()) / 2
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
@@ -241,17 +487,17 @@ def test_noise_along_data_keeps_its_entropy_while_it_learns() -> None:
     assert float(scale[0, 0]) < 0.8 * float(noise.initial_scale[0])  # the only feature that the loss looks at
 
 
-@pytest.mark.parametrize("generator", GENERATORS)
-def test_the_prior_distance_is_that_of_the_scale_from_its_initial_value(generator: str) -> None:
-    noise, x = make_noise(None, generator=generator), torch.randn(6, 4)
+def test_the_regularizer_of_noise_along_data_pulls_it_back_to_how_much_neighbours_differ() -> None:
+    data = make_bank()
+    noise = PiNoise.along(data, weight=2.0)
     with torch.no_grad():
-        for parameter in noise.parameters():
-            parameter.normal_()
-    relative = noise.relative_scale(x)
-    distance = noise.prior_distance(x)
-    torch.testing.assert_close(distance, mean_log_ratio_squared(relative, noise.initial_scale))
-    if generator == "constant":
-        assert float(distance) == pytest.approx(0, abs=1e-10)
-    else:
-        gradients = torch.autograd.grad(distance, list(noise.parameters()))
-        assert all(bool((gradient != 0).any()) for gradient in gradients)
+        raw_of(noise).copy_(torch.tensor([0.3, 0.0, -0.2, 0.1]))
+    start = float(noise.regularizer(data).detach())
+    expected = (noise.relative_scale(data)[0].log() - noise.initial_scale.log())[UNIT > 0].square().mean()
+    assert start == pytest.approx(2 * float(expected.detach()), rel=1e-5)
+    optimizer = torch.optim.SGD(noise.param_groups(0.002))
+    for _ in range(100):
+        optimizer.zero_grad()
+        noise.regularizer(data).backward()
+        optimizer.step()
+    assert float(noise.regularizer(data).detach()) < 0.01 * start

@@ -168,6 +168,22 @@ def test_compiles_without_a_graph_break_to_the_same_noise_and_gradient(x: Tensor
         torch.testing.assert_close(got, expected)
 
 
+@pytest.mark.usefixtures("_fresh_compiler")
+def test_compiled_noise_in_training_keeps_the_neighbours_that_it_has() -> None:
+    bank = torch.randn(9, 3)
+    support = Support(bank, numbers=torch.arange(9), rows=9, k=2)
+    noise = make_noise(support=support, initial_scale=0.1)
+    compiled: Any = torch.compile(noise, fullgraph=True, backend="aot_eager")
+    for _ in range(3):
+        noisy(compiled, bank)
+    assert torch.equal(support.metric, torch.ones(3))
+    assert int(support.draws) == 0
+    noisy(noise, bank)  # the program itself counts, and its compiled part follows
+    assert int(support.draws) == 1
+    assert not torch.equal(support.metric, torch.ones(3))
+    torch.testing.assert_close(noisy(compiled, bank), noisy(noise, bank))
+
+
 def run_rank(rank: int, folder: Path) -> None:
     """Save ψ's gradient on this process's own batch, alone and under DDP."""
     torch.set_num_threads(1)

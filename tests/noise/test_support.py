@@ -13,7 +13,7 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
 from pinoise.errors import UserError
-from pinoise.noise import Support, nearest
+from pinoise.noise import Support, draw_bank, nearest
 from pinoise.noise import support as module
 from pinoise.noise.search import Nearest
 from pinoise.noise.support import STALE_AFTER, Neighbours
@@ -373,3 +373,158 @@ def test_a_table_of_rows_outside_the_bank_agrees_with_searching_for_each(
     looking_up.neighbours(data[rows], rows)
     assert len(fetched) == 120
     assert copy.deepcopy(looking_up).fetch is None
+
+
+class Files:
+    """Rows that are no tensor, which are gathered where they are asked for."""
+
+    def __init__(self, data: Tensor) -> None:
+        self.data = data
+        self.asked: list[int] = []
+
+    def __len__(self) -> int:
+        return len(self.data)
+
+    def __getitem__(self, rows: Tensor) -> Tensor:
+        self.asked.append(len(rows))
+        return self.data[rows]
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 2)])
+def test_the_support_of_few_rows_is_all_of_them(shape: tuple[int, ...]) -> None:
+    data = make_bank(shape=shape)
+    support = Support.of(data, k=5)
+    assert torch.equal(support.bank, data)
+    assert support.numbers.tolist() == list(range(ROWS))
+    assert (support.rows, support.k, support.mutual, support.fetch) == (ROWS, 5, True, None)
+    rows = torch.arange(ROWS)
+    assert sets(support.neighbours(data, rows)) == sets(complete(data, k=5).neighbours(data, rows))
+
+
+@pytest.mark.parametrize("mutual", [True, False])
+@pytest.mark.parametrize("table", [True, False])
+def test_the_support_of_many_rows_is_some_of_them_for_each_of_which_neighbours_are_found(
+    mutual: bool, table: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "SUPPORT_ROWS", 25)
+    monkeypatch.setattr(module, "TABLE_ROWS", ROWS if table else ROWS - 1)
+    files = Files(make_bank())
+    support = Support.of(files, k=5, mutual=mutual)
+    numbers = support.numbers.tolist()
+    assert len(numbers) == 25
+    assert numbers == sorted(set(numbers))
+    assert torch.equal(support.bank, files.data[support.numbers])
+    assert (support.rows, int(support.total), support.mutual) == (ROWS, ROWS, mutual)
+    assert (support.fetch is not None) == table
+    before = len(files.asked)
+    rows = torch.arange(ROWS)
+    found = support.neighbours(files.data, rows)
+    assert (len(files.asked) > before) == table
+    searched = Support(support.bank, numbers=support.numbers, rows=ROWS, k=5, mutual=mutual)
+    assert sets(found) == sets(searched.neighbours(files.data, rows))
+
+
+def test_the_limits_of_a_support_are_those_that_keep_a_step_cheap() -> None:
+    assert (module.SUPPORT_ROWS, module.TABLE_ROWS) == (2048, 16_384)
+    data = torch.randn(2049, 1)
+    assert len(Support.of(data).bank) == 2048
+    assert len(Support.of(data[:2048]).bank) == 2048
+    assert Support.of(data[:2048]).fetch is None
+    assert Support.of(data).k == module.NEIGHBOURS == 10
+
+
+@pytest.mark.parametrize("most", [None, 1, 10, 39, 40, 1000])
+def test_a_bank_is_rows_of_the_data_in_their_order_with_their_numbers(most: int | None) -> None:
+    data = make_bank(shape=(2, 3))
+    bank, numbers = draw_bank(data, most=most)
+    assert len(numbers) == min(ROWS, most or ROWS)
+    assert numbers.tolist() == sorted(set(numbers.tolist()))
+    assert torch.equal(bank, data[numbers])
+
+
+def test_a_bank_is_the_same_for_the_same_data_whatever_the_seed_and_leaves_chance_alone() -> None:
+    data = make_bank()
+    torch.manual_seed(1)
+    first = draw_bank(data, most=10)[1]
+    drawn = torch.rand(3)
+    torch.manual_seed(1)
+    assert torch.equal(torch.rand(3), drawn)
+    torch.manual_seed(2)
+    assert torch.equal(draw_bank(data, most=10)[1], first)
+
+
+def test_a_bank_comes_from_all_over_the_data() -> None:
+    numbers = draw_bank(torch.zeros(10_000, 1), most=1000)[1]
+    counts = np.bincount(numbers.numpy() // 1000, minlength=10)
+    assert chisquare(counts).pvalue > 1e-4
+
+
+def test_a_bank_of_wide_rows_is_as_long_as_memory_allows_and_never_too_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_BANK_ENTRIES", 3000)
+    data = torch.zeros(600, 2, 4)
+    assert len(draw_bank(data)[0]) == 3000 // 8
+    assert len(draw_bank(data, most=300)[0]) == 300
+    assert len(draw_bank(torch.zeros(600, 100))[0]) == 256
+    assert len(draw_bank(torch.zeros(200, 100))[0]) == 200
+
+
+def test_draws_are_counted_from_zero_and_in_the_state() -> None:
+    support = complete(make_bank())
+    assert [support.count_draw() for _ in range(3)] == [0, 1, 2]
+    assert int(support.state_dict()["draws"]) == 3
+    other = complete(make_bank())
+    other.count_draw()
+    other.load_state_dict(support.state_dict())
+    assert [other.count_draw() for _ in range(2)] == [3, 4]
+    assert support.count_draw() == 3  # a count of its own
+
+
+@pytest.mark.parametrize("shape", [(4,), (2, 2)])
+@pytest.mark.parametrize("make", [complete, partial])
+def test_rows_that_are_the_samples_pass_in_any_order_and_precision(make: Maker, shape: tuple[int, ...]) -> None:
+    data = make_bank(shape=shape) * 50 + 7
+    support = make(data)
+    places = torch.tensor([3, 30, 3, 0, 39])
+    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
+        support.check_rows(data[places].to(dtype), support.numbers[places])
+    near = data[places] * (1 + 1e-6)  # as another order of arithmetic leaves them
+    support.check_rows(near, support.numbers[places])
+
+
+def test_a_constant_feature_does_not_make_right_rows_wrong() -> None:
+    data = make_bank()
+    data[:, 1], data[:, 2] = 0.0, 3e4
+    complete(data).check_rows(data[:5], torch.arange(5))
+
+
+@pytest.mark.parametrize("make", [complete, partial])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_rows_of_other_samples_are_refused_with_the_first_of_them(make: Maker, dtype: torch.dtype) -> None:
+    data = make_bank()
+    support = make(data)
+    rows = support.numbers[torch.tensor([5, 6, 8, 7])]
+    with pytest.raises(UserError, match=rf"rows names training row {int(rows[2])} for a sample that is not it: give"):
+        support.check_rows(data[[5, 6, 7, 8]].to(dtype), rows)
+    moved = data[:3].clone()
+    moved[1, 2] += 0.1  # a single entry tells
+    with pytest.raises(UserError, match=rf"names training row {int(support.numbers[1])} for a sample"):
+        support.check_rows(moved.to(dtype), support.numbers[:3])
+
+
+def test_rows_that_are_not_in_the_bank_are_taken_on_trust() -> None:
+    support = partial(make_bank())
+    support.check_rows(torch.zeros(3, 4), torch.tensor([1, 2, 119]))
+    with pytest.raises(UserError, match=r"rows has numbers from 1 to 120: the training data has the rows 0 to 119\."):
+        support.check_rows(torch.zeros(3, 4), torch.tensor([1, 2, 120]))
+
+
+@pytest.mark.parametrize("rows", [torch.arange(2), torch.zeros(3, 1, dtype=torch.int64), torch.tensor(1)])
+def test_rows_of_another_shape_than_one_number_per_sample_are_refused(rows: Tensor) -> None:
+    shape = str(tuple(rows.shape)).replace("(", r"\(").replace(")", r"\)")
+    with pytest.raises(UserError, match=rf"rows has shape {shape}: it must hold a row number for each of 3 samples"):
+        complete(make_bank()).check_rows(make_bank()[:3], rows)
+
+
+def test_a_row_number_that_the_table_does_not_have_is_refused() -> None:
+    with pytest.raises(UserError, match=rf"rows has numbers from 2 to {ROWS}: the training data has the rows 0 to 39"):
+        complete(make_bank()).draw(make_bank()[:2], rows=torch.tensor([2, ROWS]))

@@ -63,9 +63,11 @@ def test_loading_leaves_the_rows_of_the_user_alone(bank: Tensor) -> None:
     assert torch.equal(mine, bank)
 
 
-def test_the_state_is_the_bank_its_row_numbers_their_total_and_the_metric(support: Support, bank: Tensor) -> None:
+def test_the_state_is_the_bank_its_row_numbers_their_total_the_draws_and_the_metric(
+    support: Support, bank: Tensor
+) -> None:
     found(support, bank)
-    assert set(support.state_dict()) == {"bank", "numbers", "total", "metric"}
+    assert set(support.state_dict()) == {"bank", "numbers", "total", "draws", "metric"}
     assert list(support.parameters()) == []
 
 
@@ -85,6 +87,23 @@ def test_a_copy_is_equal_and_independent(support: Support, bank: Tensor, transfe
     assert found(copied, bank) != before
     assert found(support, bank) == before
     assert torch.equal(support.metric, METRIC)
+
+
+@pytest.mark.parametrize("transfer", [copy.deepcopy, pickled], ids=["deepcopy", "pickle"])
+def test_a_copy_counts_on_by_itself(support: Support, transfer: Transfer) -> None:
+    for _ in range(3):
+        support.count_draw()
+    copied = transfer(support)
+    assert [copied.count_draw(), copied.count_draw()] == [3, 4]
+    assert support.count_draw() == 3
+    assert int(support.draws) == 4
+
+
+def test_a_support_that_was_cast_counts_on(support: Support) -> None:
+    support.count_draw()
+    assert support.double().count_draw() == 1
+    assert support.half().count_draw() == 2
+    assert int(support.state_dict()["draws"]) == 3
 
 
 def test_what_is_pickled_does_not_grow_with_use(support: Support, bank: Tensor) -> None:

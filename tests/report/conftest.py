@@ -9,25 +9,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pinoise.training.finished import FinishedRun, load_run
-from pinoise.training.parse import merge, parse_settings
+from pinoise.training.config import merge, parse_settings
+from pinoise.training.load import Run, load_run
 from pinoise.training.progress import Quiet
 from pinoise.training.run import run_training
 
 SMALL: dict[str, Any] = {
     "encoder": {"hidden": 8, "out_features": 4},
     "head": {"hidden": 8, "out_features": 4},
-    "noise": {"hidden": 8},
+    "noise": {"generator": {"hidden": 8}},
     "training": {"epochs": 2, "batch_size": 16, "device": "cpu", "information_draws": 2},
 }
-Train = Callable[..., FinishedRun]
+Train = Callable[..., Run]
 
 
 @pytest.fixture(scope="session")
 def train(tmp_path_factory: pytest.TempPathFactory) -> Train:
     """Train a small run on a file; changes are nested settings."""
 
-    def make(source: Path, **changes: Any) -> FinishedRun:
+    def make(source: Path, **changes: Any) -> Run:
         path = tmp_path_factory.mktemp("runs") / "run"
         settings = parse_settings(merge({**SMALL, "data": {"source": str(source)}}, changes))
         run_training(path, settings, reporter=Quiet())
@@ -57,11 +57,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def table_run(train: Train, files: Path) -> FinishedRun:
+def table_run(train: Train, files: Path) -> Run:
     return train(files / "table.csv", data={"label": "group"}, noise={"generator": "mlp"})
 
 
 @pytest.fixture(scope="session")
-def colour_run(train: Train, files: Path) -> FinishedRun:
+def colour_run(train: Train, files: Path) -> Run:
     """An MLP on pictures, which takes them as they lie in the file."""
     return train(files / "colour.npz", objective="paper", noise={"mean": "learned"})

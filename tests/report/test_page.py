@@ -13,7 +13,7 @@ from pinoise.information import HealthFlag
 from pinoise.report import write_report
 from pinoise.report.describe import Health, Table
 from pinoise.report.page import Picture, Section, render_page
-from pinoise.training.finished import FinishedRun
+from pinoise.training.load import Run
 
 VOID = {"meta", "img", "br", "link", "input"}
 HOSTILE = "<img src=x onerror=alert(1)>\"'&"
@@ -95,12 +95,12 @@ def test_health_is_told_whether_known_or_not() -> None:
 
 
 @pytest.fixture(scope="module")
-def page_of_table(table_run: FinishedRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page_of_table(table_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report([table_run], folder=tmp_path_factory.mktemp("report")).page
 
 
 @pytest.fixture(scope="module")
-def page_of_pictures(colour_run: FinishedRun, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page_of_pictures(colour_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report([colour_run], folder=tmp_path_factory.mktemp("report"), samples=2).page
 
 

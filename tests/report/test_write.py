@@ -12,13 +12,13 @@ from PIL import Image
 
 from pinoise.errors import UserError
 from pinoise.report import write_report
-from pinoise.training.finished import FinishedRun, load_run
+from pinoise.training.load import Run, load_run
 from pinoise.training.logs import read_metrics
 
 Train = Any
 
 
-def copied(run: FinishedRun, folder: Path, name: str = "copy") -> FinishedRun:
+def copied(run: Run, folder: Path, name: str = "copy") -> Run:
     return load_run(shutil.copytree(run.path, folder / name))
 
 
@@ -26,7 +26,7 @@ def text_of(page: Path) -> str:
     return page.read_text(encoding="utf-8").rpartition("</head>")[2]
 
 
-def test_a_report_lands_in_the_runs_own_folder(table_run: FinishedRun, tmp_path: Path) -> None:
+def test_a_report_lands_in_the_runs_own_folder(table_run: Run, tmp_path: Path) -> None:
     run = copied(table_run, tmp_path)
     before = {path.name for path in run.path.iterdir()}
     report = write_report([run])
@@ -43,7 +43,7 @@ def test_a_report_lands_in_the_runs_own_folder(table_run: FinishedRun, tmp_path:
     assert "has not been evaluated" in page
 
 
-def test_a_report_is_the_same_when_made_again(colour_run: FinishedRun, tmp_path: Path) -> None:
+def test_a_report_is_the_same_when_made_again(colour_run: Run, tmp_path: Path) -> None:
     first, again = (write_report([colour_run], folder=tmp_path / name, samples=2, seed=3) for name in ("a", "b"))
     other = write_report([colour_run], folder=tmp_path / "c", samples=2, seed=4)
     assert first.page.read_bytes() == again.page.read_bytes()
@@ -51,7 +51,7 @@ def test_a_report_is_the_same_when_made_again(colour_run: FinishedRun, tmp_path:
 
 
 def test_runs_on_the_same_pictures_are_set_side_by_side(
-    train: Train, files: Path, colour_run: FinishedRun, tmp_path: Path
+    train: Train, files: Path, colour_run: Run, tmp_path: Path
 ) -> None:
     uniform = train(files / "colour.npz", objective="paper", noise={"distribution": "uniform"})
     plain = train(files / "colour.npz", views={"noise": "gaussian"})
@@ -67,7 +67,7 @@ def test_runs_on_the_same_pictures_are_set_side_by_side(
 
 
 def test_runs_on_the_same_table_are_compared_feature_by_feature(
-    train: Train, files: Path, table_run: FinishedRun, tmp_path: Path
+    train: Train, files: Path, table_run: Run, tmp_path: Path
 ) -> None:
     other = train(files / "table.csv", data={"label": "group"}, objective="paper")
     report = write_report([table_run, other], folder=tmp_path)
@@ -75,9 +75,7 @@ def test_runs_on_the_same_table_are_compared_feature_by_feature(
     assert "A dot for every feature and run" in text_of(report.page)
 
 
-def test_runs_on_different_data_are_not_compared(
-    table_run: FinishedRun, colour_run: FinishedRun, tmp_path: Path
-) -> None:
+def test_runs_on_different_data_are_not_compared(table_run: Run, colour_run: Run, tmp_path: Path) -> None:
     sentence = (
         r"run was trained on 32 rows of 3 from .*table\.csv and .*run on 32 rows of 8 × 6 × 3 from .*colour\.npz: "
         "only runs trained on the same rows"
@@ -88,7 +86,7 @@ def test_runs_on_different_data_are_not_compared(
 
 
 def test_what_differs_between_runs_on_one_file_is_named(
-    train: Train, files: Path, table_run: FinishedRun, tmp_path: Path
+    train: Train, files: Path, table_run: Run, tmp_path: Path
 ) -> None:
     fewer = train(files / "table.csv", data={"label": "group", "rows": 20})
     with pytest.raises(UserError, match=r"run was trained on 32 rows of 3 and [^ ]*run on 20 rows of 3: only runs"):
@@ -111,7 +109,7 @@ def test_flags_are_those_of_training(train: Train, files: Path) -> None:
     assert "<strong>shrink</strong>: the learned noise collapsed" in text_of(report.page)
 
 
-def test_what_a_folder_has_lost_is_told(table_run: FinishedRun, tmp_path: Path) -> None:
+def test_what_a_folder_has_lost_is_told(table_run: Run, tmp_path: Path) -> None:
     run = copied(table_run, tmp_path)
     shutil.rmtree(run.path / "checkpoints")
     assert "Unknown: " in text_of(write_report([run]).page)
@@ -125,12 +123,12 @@ def test_what_a_folder_has_lost_is_told(table_run: FinishedRun, tmp_path: Path) 
         write_report([run])
 
 
-def test_changed_data_is_refused(table_run: FinishedRun) -> None:
+def test_changed_data_is_refused(table_run: Run) -> None:
     with pytest.raises(UserError, match="has changed since"):
         write_report([replace(table_run, fingerprint="another")])
 
 
-def test_a_file_is_no_place_for_a_report(table_run: FinishedRun, tmp_path: Path) -> None:
+def test_a_file_is_no_place_for_a_report(table_run: Run, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
     for target in (file, file / "below"):

@@ -13,14 +13,13 @@ from sklearn.datasets import load_digits
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.training.build import build_model
+from pinoise.training.config import Settings, merge, parse_settings
 from pinoise.training.model import ContrastiveModel
-from pinoise.training.parse import merge, parse_settings
-from pinoise.training.settings import Settings
 
 SMALL: dict[str, Any] = {
     "encoder": {"hidden": 32, "out_features": 16},
     "head": {"hidden": 16, "out_features": 8},
-    "noise": {"hidden": 32},
+    "noise": {"generator": {"hidden": 32}},
     "training": {"epochs": 2, "batch_size": 64, "device": "cpu", "information_draws": 2},
 }
 Problem = Callable[..., tuple[Settings, ContrastiveModel, Rows]]

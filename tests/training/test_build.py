@@ -14,22 +14,12 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.methods import CLAE, SimCL, SimCLR
-from pinoise.noise import (
-    Adversarial,
-    ConstantGenerator,
-    Fixed,
-    GlobalGenerator,
-    Information,
-    MLPGenerator,
-    Paper,
-    SharedGenerator,
-    Supported,
-)
-from pinoise.training.build import build_model, build_support, feature_scale, restore_noise
+from pinoise.noise import ConstantGenerator, GlobalGenerator, MLPGenerator, SharedGenerator, Support
+from pinoise.training.build import build_model, feature_scale, restore_noise
+from pinoise.training.config import Settings, parse_settings
 from pinoise.training.loop import train
-from pinoise.training.parse import parse_settings
+from pinoise.training.objectives import Adversarial, Fixed, Information, Paper, Supported
 from pinoise.training.progress import Quiet
-from pinoise.training.settings import Settings
 from pinoise.views import Batch, Neighbour, PiNoiseView, ScarfSwap, Viewmaker
 
 Problem = Callable[..., Any]
@@ -240,14 +230,14 @@ def test_the_bank_of_neighbours_is_a_sample_of_many_rows(
 ) -> None:
     _, whole, rows = problem()
     assert torch.equal(whole.noise.support.bank, rows[torch.arange(300)])
-    monkeypatch.setattr("pinoise.training.build.noise.SUPPORT_ROWS", 70)
+    monkeypatch.setattr("pinoise.noise.support.SUPPORT_ROWS", 70)
     _, model, rows = problem()
     support = model.noise.support
     assert (support.rows, support.k, len(support.bank)) == (300, 10, 70)
     assert (support.numbers.diff() > 0).all()
     assert torch.equal(support.bank, rows[support.numbers])
     assert support.numbers.max() > 200  # from all over the data
-    assert torch.equal(support.numbers, build_support(rows, neighbours=3).numbers)  # whatever the random state
+    assert torch.equal(support.numbers, Support.of(rows, k=3).numbers)  # whatever the random state
     step = model(some(rows, 100))  # rows inside and outside the bank
     assert torch.isfinite(step.loss)
 
@@ -301,11 +291,11 @@ def test_the_bank_of_scarf_holds_training_rows(problem: Problem) -> None:
 def test_noise_is_restored_from_its_tensors(
     problem: Problem, digits: np.ndarray, objective: str, rows_of_bank: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pinoise.training.build.noise.SUPPORT_ROWS", rows_of_bank)
-    settings, model, rows = problem(objective=objective, noise={"hidden": 8})
+    monkeypatch.setattr("pinoise.noise.support.SUPPORT_ROWS", rows_of_bank)
+    settings, model, rows = problem(objective=objective, noise={"generator": {"hidden": 8}})
     for parameter in model.noise.parameters():
         parameter.data += 0.1 * torch.randn_like(parameter)
-    model.before_step(0)  # neighbours are those under the learned σ
+    model.noise.sample(rows[torch.arange(2)])  # neighbours are those under the learned σ
     again = restore_noise(settings, Standardizer.fit(digits), model.method.encoder, model.noise.state_dict())
     x = rows[torch.arange(40)] + 0.1
     drawn = []
@@ -326,7 +316,9 @@ def test_tensors_of_other_noise_do_not_fit(problem: Problem, digits: np.ndarray)
 
 def test_networks_that_cannot_fit_in_memory_are_refused_at_once(problem: Problem) -> None:
     with pytest.raises(UserError, match=r"need about \d+ GB and this machine has \d+: make them narrower"):
-        problem(encoder={"hidden": 65_536}, objective="paper", noise={"hidden": 65_536, "mean": "learned"})
+        problem(
+            encoder={"hidden": 65_536}, objective="paper", noise={"generator": {"hidden": 65_536}, "mean": "learned"}
+        )
 
 
 def test_constant_data_is_refused() -> None:

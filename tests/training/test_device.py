@@ -6,8 +6,8 @@ from lightning_fabric.strategies.ddp import DDPStrategy
 from lightning_fabric.strategies.single_device import SingleDeviceStrategy
 
 from pinoise.errors import UserError
+from pinoise.training.config import TrainingSettings
 from pinoise.training.device import Processes, check_device, find_processes, make_fabric
-from pinoise.training.settings import TrainingSettings
 
 
 @pytest.fixture

@@ -16,12 +16,11 @@ from torch import Tensor
 from pinoise.data import load
 from pinoise.data.rows import Rows, make_rows
 from pinoise.training.build import build_model, build_standardizer
+from pinoise.training.config import Settings, merge, parse_settings
 from pinoise.training.fit import run_health
 from pinoise.training.loop import shuffled_rows, train
 from pinoise.training.model import ContrastiveModel
-from pinoise.training.parse import merge, parse_settings
 from pinoise.training.progress import Quiet
-from pinoise.training.settings import Settings
 from pinoise.views import Batch
 
 N_ROWS, BATCH, EPOCHS = 64, 32, 10
@@ -32,7 +31,7 @@ PROTOTYPES, QUEUE = 64, 128
 
 COMMON: dict[str, Any] = {
     "head": {"hidden": 32, "out_features": 16},
-    "noise": {"hidden": 32},
+    "noise": {"generator": {"hidden": 32}},
     "objective": {"neighbours": 2},  # of so few rows
     "training": {
         "epochs": EPOCHS,
@@ -103,7 +102,6 @@ def settled(model: ContrastiveModel, rows: Rows) -> ContrastiveModel:
     for step in range(STEPS):
         epoch, position = divmod(step, PER_EPOCH)
         chosen = shuffled_rows(N_ROWS, seed=0, epoch=epoch)[position * BATCH : (position + 1) * BATCH]
-        model.before_step(step)
         model(Batch(rows[chosen], chosen))
         model.after_step(step, STEPS)
     return model

@@ -12,9 +12,9 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
+from pinoise.training.config import merge, parse_settings
 from pinoise.training.fit import Fitted, fit
 from pinoise.training.metrics import METRICS
-from pinoise.training.parse import merge, parse_settings
 from pinoise.training.progress import Quiet
 
 DATA = {
@@ -25,7 +25,7 @@ DATA = {
 SMALL: dict[str, Any] = {
     "encoder": {"hidden": 64, "out_features": 16},
     "head": {"hidden": 32, "out_features": 16},
-    "noise": {"hidden": 64},
+    "noise": {"generator": {"hidden": 64}},
     "training": {"epochs": 30, "batch_size": 128, "device": "cpu", "information_draws": 0},
 }
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 from lightning_fabric import Fabric
 
+from pinoise.choices import GENERATOR, find, options_of
 from pinoise.data import load
 from pinoise.data.rows import Rows, make_rows
 from pinoise.networks import ResNet, ViT
@@ -21,14 +22,12 @@ from pinoise.noise import (
     UNetGenerator,
 )
 from pinoise.training.build import build_model, build_standardizer
+from pinoise.training.config import Settings, merge, parse_settings
 from pinoise.training.fit import run_health
 from pinoise.training.loop import train
 from pinoise.training.metrics import model_health
 from pinoise.training.model import ContrastiveModel
-from pinoise.training.parse import merge, parse_settings
-from pinoise.training.progress import Quiet
-from pinoise.training.settings import Settings
-from pinoise.training.state import Record
+from pinoise.training.progress import Quiet, Record
 from pinoise.views import Batch
 
 N_IMAGES = 16
@@ -48,7 +47,7 @@ GENERATORS = {
 COMMON: dict[str, Any] = {
     "encoder": {"name": "resnet18", **ENCODERS["resnet18"]},
     "head": {"hidden": 16, "out_features": 8},
-    "noise": {"hidden": 8, "width": 4},
+    "noise": {"generator": {"hidden": 8, "width": 4}},
     "training": {"epochs": 1, "batch_size": N_IMAGES, "device": "cpu", "information_draws": 0},
 }
 
@@ -85,6 +84,14 @@ def noise_of(model: ContrastiveModel) -> PiNoise:
     return model.noise
 
 
+def small(generator: str) -> dict[str, Any]:
+    sizes = {"hidden": 8, "width": 4}
+    return {
+        "name": generator,
+        **{name: sizes[name] for name in options_of(find(GENERATOR, generator)) if name in sizes},
+    }
+
+
 @pytest.mark.parametrize("encoder", ENCODERS)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_method_and_an_encoder_train_with_every_generator(images: np.ndarray, method: str, encoder: str) -> None:
@@ -93,7 +100,7 @@ def test_a_method_and_an_encoder_train_with_every_generator(images: np.ndarray, 
             images,
             method=method,
             encoder={"name": encoder, **ENCODERS[encoder]},
-            noise={"generator": generator, "mean": ("zero", "learned")[number % 2]},
+            noise={"generator": small(generator), "mean": ("zero", "learned")[number % 2]},
         )
         assert isinstance(model.method.encoder, ViT if encoder == "vit" else ResNet)
         assert isinstance(noise_of(model).generator, kind)
@@ -177,7 +184,7 @@ def test_images_of_other_channels_train_as_they_are(images: np.ndarray, channels
     x = images[..., :1] if channels == 1 else np.concatenate([images, images[..., :1]], axis=3)
     views = {"augmentations": ["simclr" if channels == 1 else "crop"]}
     for generator in GENERATORS:
-        settings, model, rows = build(x, views=views, noise={"generator": generator})
+        settings, model, rows = build(x, views=views, noise={"generator": small(generator)})
         assert rows[torch.arange(2)].shape == (2, channels, 16, 16)
         step(settings, model, rows)
 

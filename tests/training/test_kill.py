@@ -20,7 +20,7 @@ SETTINGS = [
     "--set",
     "encoder.hidden=64",
     "--set",
-    "noise.hidden=64",
+    "noise.generator.hidden=64",
     "--set",
     "training.checkpoint_every=7",
 ]
@@ -53,7 +53,16 @@ def kill_after(process: subprocess.Popen[bytes], checkpoint: Path, seconds: floa
 
 def test_a_run_killed_before_its_first_checkpoint_starts_again_to_the_bit_identical_result(tmp_path: Path) -> None:
     whole, killed = tmp_path / "whole", tmp_path / "killed"
-    settings = ["--data", "digits", "--epochs", "40", "--set", "encoder.hidden=64", "--set", "noise.hidden=64"]
+    settings = [
+        "--data",
+        "digits",
+        "--epochs",
+        "40",
+        "--set",
+        "encoder.hidden=64",
+        "--set",
+        "noise.generator.hidden=64",
+    ]
     finish(start(*settings, "--out", str(whole)))
     process = start(*settings, "--out", str(killed))
     metrics = killed / "metrics.csv"

@@ -9,8 +9,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from pinoise.training.logs import COLUMNS, RunLog, read_metrics
 from pinoise.training.metrics import METRICS
-from pinoise.training.progress import Quiet
-from pinoise.training.state import Record
+from pinoise.training.progress import Quiet, Record
 
 
 def record(epoch: int, *, costly: bool = True) -> Record:

@@ -12,12 +12,11 @@ from lightning_fabric.plugins.precision.amp import MixedPrecision
 from torch import Tensor
 
 from pinoise.noise import Support
+from pinoise.training.config import TrainingSettings
 from pinoise.training.loop import DivergedError, Interrupted, make_optimizer, plan_epoch, shuffled_rows, train
 from pinoise.training.metrics import COSTLY_METRICS, METRICS, NOISE_METRICS
 from pinoise.training.model import ContrastiveModel
-from pinoise.training.progress import Quiet
-from pinoise.training.settings import TrainingSettings
-from pinoise.training.state import Record
+from pinoise.training.progress import Quiet, Record
 from pinoise.views import Batch
 
 Problem = Callable[..., Any]
@@ -168,8 +167,8 @@ def test_neighbours_that_change_between_a_checkpoint_and_the_end_are_the_same_af
     problem: Problem, tmp_path: Path, bank: int, table: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pinoise.noise.module.REFRESH_EVERY", 3)
-    monkeypatch.setattr("pinoise.training.build.noise.SUPPORT_ROWS", bank)
-    monkeypatch.setattr("pinoise.training.build.noise.TABLE_ROWS", table)
+    monkeypatch.setattr("pinoise.noise.support.SUPPORT_ROWS", bank)
+    monkeypatch.setattr("pinoise.noise.support.TABLE_ROWS", table)
     changes = {"training": {"noise_learning_rate": 0.2}}
     seen = metrics_seen(monkeypatch)
     settings, whole, rows = problem(**changes)

@@ -127,6 +127,7 @@ def test_information_is_that_of_the_losses_under_fresh_views(problem: Problem, c
     batch = probe_batch(rows)
     information = information_in_views(model, batch, draws=4)
     torch.manual_seed(0)
+    model.eval()
     with torch.no_grad():
         losses = torch.stack([model.method(model.pairing(batch)) for _ in range(4)], dim=1)
         alone = [batch] if model.pairing.name == "identity" else [batch, batch]

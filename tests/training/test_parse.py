@@ -8,8 +8,9 @@ import pytest
 import yaml
 
 from pinoise.errors import UserError
-from pinoise.training.parse import merge, override, parse_settings, read_yaml
-from pinoise.training.settings import CLAESettings, ScarfSettings, Settings, SimCLRSettings
+from pinoise.methods import CLAE, SimCLR
+from pinoise.training.config import Settings, merge, override, parse_assignment, parse_settings, read_yaml
+from pinoise.views import ScarfSwap
 
 
 def test_nothing_given_is_the_default() -> None:
@@ -26,12 +27,14 @@ def test_settings_survive_a_trip_through_yaml() -> None:
 
 def test_a_name_stands_for_a_section() -> None:
     settings = parse_settings({"method": "clae", "views": {"augmentations": ["scarf"]}})
-    assert settings.method == CLAESettings()
-    assert settings.views.augmentations == (ScarfSettings(),)
+    assert settings.method.part is CLAE
+    assert settings.method.as_dict() == {"name": "clae", "temperature": 0.5, "strength": 0.5, "weight": 1.0}
+    assert [view.part for view in settings.views.augmentations] == [ScarfSwap]
 
 
 def test_a_section_without_a_name_keeps_the_default_name() -> None:
-    assert parse_settings({"method": {"temperature": 0.5}}).method == SimCLRSettings(temperature=0.5)
+    method = parse_settings({"method": {"temperature": 0.7}}).method
+    assert (method.name, method.part, method.options) == ("simclr", SimCLR, {"temperature": 0.7})
 
 
 @pytest.mark.parametrize(
@@ -50,7 +53,7 @@ def test_a_section_without_a_name_keeps_the_default_name() -> None:
         ),
         (
             ["noise.generator=mpl"],
-            "did you mean 'mlp'? Allowed: auto, global, mlp, shared, resnet18, resnet50, unet, module.",
+            "did you mean 'mlp'? Allowed: auto, global, mlp, shared, constant, resnet18, resnet50, unet, or package",
         ),
         (["encoder.out_features=1000000000"], "input should be less than or equal to 65536."),
         (["views.augmentations=[scraf]"], "did you mean 'scarf'?"),
@@ -61,7 +64,7 @@ def test_a_section_without_a_name_keeps_the_default_name() -> None:
         (["metod=simclr"], "unknown setting 'metod': did you mean 'method'?"),
         (["training.zzzz=1"], "unknown setting 'training.zzzz': allowed there are epochs, batch_size,"),
         (["objective=paper", "objective.penalty=.inf"], "setting 'objective.penalty' is inf"),
-        (["objective.penalty=1"], "unknown setting 'objective.penalty': allowed there are name, weight, neighbours."),
+        (["objective.penalty=1"], "unknown setting 'objective.penalty': allowed there are weight, neighbours."),
         (["objective.neighbours=-1"], "setting 'objective.neighbours' is -1"),
         (
             ["objective=supprted"],
@@ -72,7 +75,13 @@ def test_a_section_without_a_name_keeps_the_default_name() -> None:
         (["data.scaling=global_"], "did you mean 'global'? Allowed: auto, features, global, rows, channels."),
         (["noise.positive=exp"], "setting 'noise.positive' is 'exp'. Allowed: softplus, abs, fixed-entropy, auto."),
         (["views.noise=neighbour"], "setting 'views.noise' is 'neighbour': did you mean 'neighbours'?"),
-        (["views.augmentations=[viewmaker]"], "is 'viewmaker'"),
+        (["views.augmentations=[viewmaker]"], "'viewmaker' learns against the encoder: choose objective 'adversarial'"),
+        (["noise.generator=global", "noise.generator.hidden=3"], "unknown setting 'noise.generator.hidden'"),
+        (["noise.generator.hiden=3"], "did you mean 'noise.generator.hidden'?"),
+        (["views.augmentations=[{rate: 3}]"], "setting 'views.augmentations.0' is {'rate': 3}: it must name its view."),
+        (["method=not.there:Mine"], "method 'not.there:Mine' cannot be found"),
+        (["method=pinoise.methods:Mine"], "method 'pinoise.methods:Mine' cannot be found"),
+        (["method=3"], "setting 'method' is 3: give a name, an import path, or a class derived from Method"),
         (["objective=fixed", "noise.mean=learned"], "objective 'fixed' learns none: change either."),
         (["training.information_draws=1"], "training.information_draws is 1: information needs 2 draws or more"),
         (["training.epochs=many"], "setting 'training.epochs' is 'many'"),
@@ -83,7 +92,7 @@ def test_a_section_without_a_name_keeps_the_default_name() -> None:
 )
 def test_each_mistake_gets_one_sentence(assignments: list[str], sentence: str) -> None:
     with pytest.raises(UserError) as caught:
-        parse_settings(override({}, assignments))
+        parse_settings(override({}, map(parse_assignment, assignments)))
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -100,7 +109,7 @@ def test_a_caller_may_have_its_own_names() -> None:
 
 def test_overrides_do_not_touch_what_they_are_given() -> None:
     values: dict[str, Any] = {"training": {"epochs": 1}}
-    assert override(values, ["training.epochs=2"]) == {"training": {"epochs": 2}}
+    assert override(values, [("training.epochs", 2)]) == {"training": {"epochs": 2}}
     assert values == {"training": {"epochs": 1}}
     assert merge(values, {"training": {"seed": 3}}) == {"training": {"epochs": 1, "seed": 3}}
     assert values == {"training": {"epochs": 1}}

@@ -13,24 +13,23 @@ import torch
 from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
+from pinoise.networks import read_tensors, write_tensors
 from pinoise.training import run as run_module
 from pinoise.training.build import build_standardizer
-from pinoise.training.files import read_tensors, write_tensors
-from pinoise.training.finished import load_model, load_run
+from pinoise.training.config import Settings, merge, parse_settings
 from pinoise.training.fit import seeded_model
+from pinoise.training.load import load_model, load_run
 from pinoise.training.loop import Interrupted
 from pinoise.training.model import ContrastiveModel
-from pinoise.training.parse import merge, parse_settings
 from pinoise.training.progress import Quiet
 from pinoise.training.run import run_training
-from pinoise.training.settings import Settings
 from pinoise.views import BackgroundNoise
 
 DIGITS: dict[str, Any] = {
     "data": {"source": "digits", "rows": 200},
     "encoder": {"hidden": 32, "out_features": 8},
     "head": {"hidden": 16, "out_features": 8},
-    "noise": {"hidden": 16},
+    "noise": {"generator": {"hidden": 16}},
     "training": {"epochs": 2, "batch_size": 64, "device": "cpu", "information_draws": 0},
 }
 IMAGES, SIZE = 60, 8

@@ -1,94 +1,34 @@
 from __future__ import annotations
 
-import inspect
-from typing import Any, get_args
+import sys
+from types import ModuleType
+from typing import Any
 
 import pytest
+import torch
 from pydantic import ValidationError
+from torch import Tensor, nn
 
-from pinoise import PiNDA
+from pinoise.choices import GENERATOR, METHOD, NOISE_VIEW, OBJECTIVE, VIEW
 from pinoise.errors import UserError
-from pinoise.methods import BYOL, CLAE, DINO, MemoryBank, MoCo, SimCL, SimCLR, SimSiam
-from pinoise.networks import EMBEDDINGS, ENCODERS, PrototypeHead, ResNet, ViT
-from pinoise.noise import GENERATORS, Supported
-from pinoise.noise.support import NEIGHBOURS
-from pinoise.training.parse import parse_settings
-from pinoise.training.settings import (
-    AdversarialSettings,
-    DINOSettings,
-    EncoderSettings,
-    InformationSettings,
-    MethodSettings,
-    MLPSettings,
-    NeighbourSettings,
-    NoiseSettings,
-    NoiseViewSettings,
-    ObjectiveSettings,
-    ResNet18Settings,
-    ResNet50Settings,
-    Settings,
-    SimCLRSettings,
-    SupportedSettings,
-    ViTSettings,
-    embedding_of,
-    names_in,
-    noise_defaults,
-)
+from pinoise.methods import SimCLR
+from pinoise.training.config import NoiseSettings, Settings, embedding_of, noise_defaults, parse_settings, read_choice
+from pinoise.training.objectives import Supported
 
 
 def test_the_default_is_noise_along_the_data_and_a_joined_embedding() -> None:
     settings = Settings()
-    assert isinstance(settings.objective, SupportedSettings)
-    assert min(settings.objective.weight, settings.objective.neighbours) > 0
+    assert settings.objective.part is Supported
+    assert min(settings.objective.options["weight"], settings.neighbours) > 0
     assert embedding_of(settings) == "joined"
-    assert settings.method == SimCLRSettings(temperature=0.5)
-    assert settings.encoder == MLPSettings()
+    assert (settings.method.part, settings.method.options) == (SimCLR, {"temperature": 0.5})
+    assert settings.encoder.as_dict() == {"name": "mlp", "hidden": 1024, "out_features": 256}
     assert settings.data.scaling == "auto"
-    assert (settings.noise.generator, settings.noise.positive, settings.noise.initial_scale) == ("auto", "auto", None)
-
-
-def default(function: Any, name: str) -> Any:
-    return inspect.signature(function).parameters[name].default
-
-
-def test_settings_modules_and_the_estimator_have_the_same_defaults() -> None:
-    settings = Settings()
-    methods = (SimCLR, SimCL, CLAE, MoCo, MemoryBank, BYOL, SimSiam, DINO)
-    for name, method in zip(names_in(MethodSettings), methods, strict=True):
-        chosen = parse_settings({"method": name}).method
-        assert chosen.name == method.__name__.lower()
-        for key, value in chosen.model_dump(exclude={"name", "prototypes"}).items():
-            assert default(method, key) == value, (name, key)
-    assert default(PrototypeHead, "prototypes") == DINOSettings().prototypes
-    for resnet in (ResNet18Settings(), ResNet50Settings()):
-        assert (default(ResNet, "width"), default(ResNet, "stem")) == (resnet.width, resnet.stem)
-    for key, value in ViTSettings().model_dump(exclude={"name"}).items():
-        assert default(ViT, key) == value, key
-    assert default(Supported, "weight") == SupportedSettings().weight
-    assert SupportedSettings().neighbours == NeighbourSettings().k == NEIGHBOURS
-    for parameter, value in {
-        "n_components": MLPSettings().out_features,
-        "embedding": settings.embedding,
-        "encoder": settings.encoder.name,
-        "hidden": MLPSettings().hidden,
-        "method": settings.method.name,
-        "objective": settings.objective.name,
-        "distribution": settings.noise.distribution,
-        "mean": settings.noise.mean,
-        "generator": settings.noise.generator,
-        "pairing": settings.views.pairing,
-        "augmentations": settings.views.augmentations,
-        "neighbours": SupportedSettings().neighbours,
-        "initial_scale": settings.noise.initial_scale,
-        "scaling": settings.data.scaling,
-        "epochs": settings.training.epochs,
-        "batch_size": settings.training.batch_size,
-        "learning_rate": settings.training.learning_rate,
-        "noise_learning_rate": settings.training.noise_learning_rate,
-        "temperature": None,
-        "device": settings.training.device,
-    }.items():
-        assert default(PiNDA, parameter) == value, parameter
+    assert (settings.noise.generator.name, settings.noise.positive, settings.noise.initial_scale) == (
+        "auto",
+        "auto",
+        None,
+    )
 
 
 @pytest.mark.parametrize("generator", ["auto", "global", "mlp", "shared"])
@@ -103,43 +43,96 @@ def test_what_is_given_is_kept_and_what_is_auto_follows_the_objective(
     expected_generator = generator if generator != "auto" else {"supported": "global"}.get(objective, "mlp")
     bounded = objective in ("supported", "adversarial")
     expected_positive = positive if positive != "auto" else "fixed-entropy" if bounded else "softplus"
-    assert found == ("constant" if objective == "fixed" else expected_generator, expected_positive)
-    assert found.generator in GENERATORS
+    assert found.generator.name == ("constant" if objective == "fixed" else expected_generator)
+    assert found.positive == expected_positive
 
 
-def test_names_are_those_of_the_sections() -> None:
-    assert names_in(MethodSettings) == ("simclr", "simcl", "clae", "moco", "memorybank", "byol", "simsiam", "dino")
-    assert names_in(EncoderSettings) == (*ENCODERS, "module")
-    assert names_in(ObjectiveSettings) == ("supported", "paper", "fixed", "adversarial", "information")
-    assert {"pi", "none", "neighbours", "viewmaker"} < set(names_in(NoiseViewSettings))
-    for name in names_in(ObjectiveSettings):
-        assert parse_settings({"objective": name}).objective.name == name
-    for name in names_in(NoiseViewSettings):
-        objective = "adversarial" if name == "viewmaker" else "supported"
-        assert parse_settings({"views": {"noise": name}, "objective": objective}).views.noise.name == name
+def test_options_of_what_is_auto_go_to_the_generator_that_has_them() -> None:
+    noise = {"generator": {"hidden": 7, "width": 5}}
+    for objective, expected in {"supported": {}, "paper": {"hidden": 7}, "fixed": {}}.items():
+        found = noise_defaults(parse_settings({"objective": objective, "noise": noise})).generator
+        assert found.options == expected
+    images = parse_settings({"objective": "paper", "noise": noise, "encoder": "resnet18"})
+    assert noise_defaults(images).generator.as_dict() == {"name": "resnet18", "hidden": 7, "width": 5}
+
+
+@pytest.mark.parametrize(
+    ("kind", "where"),
+    [
+        (METHOD, lambda name: {"method": name}),
+        (OBJECTIVE, lambda name: {"objective": name}),
+        (GENERATOR, lambda name: {"noise": {"generator": name}}),
+        (NOISE_VIEW, lambda name: {"views": {"noise": name}, "objective": "adversarial"}),
+        (VIEW, lambda name: {"views": {"augmentations": [name]}, "objective": "adversarial"}),
+    ],
+)
+def test_every_name_can_be_chosen_and_is_written_as_it_was_read(kind: Any, where: Any) -> None:
+    for name in kind.names:
+        settings = parse_settings(where(name))
+        assert parse_settings(settings.model_dump(mode="json")) == settings
+
+
+def test_a_view_that_learns_against_the_encoder_needs_an_objective_that_lets_it() -> None:
     with pytest.raises(UserError, match="'viewmaker' learns against the encoder"):
         parse_settings({"views": {"noise": "viewmaker"}})
-    assert set(names_of(Settings, "embedding")) == {*EMBEDDINGS, "auto"}
-    assert set(names_of(NoiseSettings, "generator")) == {*GENERATORS, "auto", "module"} - {"constant"}
-
-
-def names_of(section: Any, field: str) -> list[str]:
-    """The names in a field that is a Literal, or several of them."""
-    annotation = section.model_fields[field].annotation
-    inner = get_args(annotation)
-    return [name for part in inner for name in (get_args(part) or (part,))]
 
 
 def test_options_of_every_objective_are_its_own() -> None:
-    assert parse_settings({"objective": {"weight": 2, "neighbours": 0}}).objective == SupportedSettings(
-        weight=2.0, neighbours=0
-    )
-    assert parse_settings({"objective": {"name": "information", "draws": 6}}).objective == InformationSettings(draws=6)
-    assert parse_settings({"objective": "adversarial"}).objective == AdversarialSettings()
+    settings = parse_settings({"objective": {"weight": 2, "neighbours": 0}})
+    assert (settings.objective.options, settings.neighbours) == ({"weight": 2.0, "neighbours": 0}, 0)
+    assert parse_settings({"objective": {"name": "information", "draws": 6}}).objective.options == {"draws": 6}
+    assert parse_settings({"objective": "adversarial"}).objective.options == {}
     with pytest.raises(ValidationError):
         Settings.model_validate({"objective": {"name": "adversarial", "penalty": 1}})
 
 
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(ValidationError):
-        NoiseSettings().hidden = 3
+        NoiseSettings().mean = "learned"
+
+
+def wave(x: Tensor, strength: float = 0.5, *, shift: int = 2) -> Tensor:
+    """A view as a user writes one."""
+    return x + strength * torch.sin(x + shift)
+
+
+class Net(nn.Module):
+    """An encoder as a user writes one."""
+
+    def __init__(self, shape: tuple[int, ...], *, out_features: int = 3, **unused: Any) -> None:
+        super().__init__()
+        self.out_features = out_features
+
+
+@pytest.fixture
+def mine(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    module = ModuleType("mine")
+    module.wave, module.Net, module.number = wave, Net, 3  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "mine", module)
+    return module
+
+
+@pytest.mark.usefixtures("mine")
+def test_options_of_a_users_part_are_those_of_its_signature() -> None:
+    found = read_choice({"name": "mine:wave", "shift": 5}, VIEW, "views.augmentations.0")
+    assert (found.part, found.options, found.own) == (wave, {"strength": 0.5, "shift": 5}, True)
+    assert read_choice("mine:Net", METHOD._replace(names={}), "encoder").options == {"out_features": 3}
+    for value, sentence in {
+        "strenght": "unknown setting 'a.strenght': did you mean 'a.strength'?",
+        "strength": "setting 'a.strength' is 'much': input should be a valid number",
+    }.items():
+        with pytest.raises(UserError, match=sentence):
+            read_choice({"name": "mine:wave", value: "much"}, VIEW, "a")
+    with pytest.raises(UserError, match=r"setting 'a' is 3: give a name, an import path, or a View"):
+        read_choice(3, VIEW, "a")
+    with pytest.raises(UserError, match="view 'mine:number' is of type int: give a View"):
+        read_choice("mine:number", VIEW, "a")
+
+
+def test_an_object_is_a_choice_and_goes_by_its_import_path() -> None:
+    assert read_choice(SimCLR, METHOD, "method").name == "pinoise.methods.simclr:SimCLR"
+    net = Net((3,))
+    found = read_choice(net, METHOD, "encoder")
+    assert (found.part, found.name, found.own, found.options) == (net, "Net", True, {})
+    with pytest.raises(UserError, match=r"unknown setting 'encoder.out_features': encoder has no settings"):
+        read_choice({"name": net, "out_features": 3}, METHOD, "encoder")

@@ -7,12 +7,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from pinoise.errors import UserError
 from pinoise.noise import Noise, PiNoise, Support
 from pinoise.views import (
     Batch,
     BatchGaussian,
     Difference,
     Extrapolation,
+    FunctionView,
     GaussianNoise,
     Identity,
     Interpolation,
@@ -47,6 +49,7 @@ MAKERS: dict[str, Callable[[Tensor], View]] = {
     "difference": lambda x: Difference(ratio=0.1),
     "neighbour": lambda x: Neighbour(near_copies(x)),
     "viewmaker": lambda x: Viewmaker(torch.ones(x.shape[1:]), budget=0.1, hidden=8),
+    "function": lambda x: FunctionView(lambda x: x + 0.1 * torch.randn_like(x)),
 }
 RANDOM = [name for name in MAKERS if name not in ("identity", "extrapolation")]
 SHAPES = [(24,), (4, 6), (2, 3, 4)]
@@ -138,14 +141,6 @@ def test_only_the_pi_view_has_noise_that_learns(name: str) -> None:
     assert (view.learned is not None) == (name == "pi")
 
 
-@pytest.mark.parametrize("name", MAKERS)
-def test_every_view_can_be_told_that_a_step_begins(name: str) -> None:
-    batch = make_batch((24,))
-    view = make_view(name, batch)
-    view.before_step(0)
-    assert bool(view(batch).x.isfinite().all())
-
-
 def test_the_default_draw_calls_the_view_once_per_draw() -> None:
     class Counter(View):
         calls = 0
@@ -161,6 +156,55 @@ def test_the_default_draw_calls_the_view_once_per_draw() -> None:
 def test_a_view_without_forward_is_abstract() -> None:
     with pytest.raises(NotImplementedError):
         View()(make_batch((24,)))
+
+
+@pytest.mark.parametrize("name", MAKERS)
+def test_a_view_says_whether_it_is_against_the_encoder_and_goes_by_rows(name: str) -> None:
+    view = make_view(name, make_batch((24,)))
+    assert view.adversarial == (name == "viewmaker")
+    assert view.by_row == (name == "neighbour")
+    assert not view.for_images
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_function_is_given_the_samples_and_its_result_is_the_view(shape: tuple[int, ...]) -> None:
+    seen: list[Tensor] = []
+
+    def double(x: Tensor) -> Tensor:
+        seen.append(x)
+        return 2 * x
+
+    batch = make_batch(shape)
+    view = FunctionView(double)(batch)
+    assert torch.equal(view.x, 2 * batch.x)
+    assert view.rows is batch.rows
+    assert len(seen) == 1
+    assert seen[0] is batch.x
+
+
+def test_a_module_as_the_function_of_a_view_belongs_to_it_and_learns() -> None:
+    network = torch.nn.Linear(24, 24)
+    view = FunctionView(network)
+    assert list(view.parameters()) == list(network.parameters())
+    gradients = torch.autograd.grad(view(make_batch((24,))).x.square().sum(), list(view.parameters()))
+    assert all(bool((gradient != 0).any()) for gradient in gradients)
+
+
+@pytest.mark.parametrize(
+    ("function", "found"),
+    [
+        (lambda x: x[:, :5], r"\(9, 5\)"),
+        (lambda x: x[:4], r"\(4, 24\)"),
+        (lambda x: x.mean(), r"\(\)"),
+        (lambda x: (x, x), "tuple"),
+        (lambda x: x.numpy(), "ndarray"),
+        (lambda x: None, "NoneType"),
+    ],
+    ids=["fewer features", "fewer samples", "a number", "a pair", "numpy", "nothing"],
+)
+def test_a_function_that_returns_something_else_is_refused(function: Callable[[Tensor], Tensor], found: str) -> None:
+    with pytest.raises(UserError, match=rf"the view returned {found}: it must return a tensor of shape \(9, 24\)"):
+        FunctionView(function)(make_batch((24,)))
 
 
 @pytest.mark.parametrize("shape", [(), *SHAPES])

@@ -9,6 +9,7 @@ import torch
 from scipy.stats import chisquare, kstest
 from torch import Tensor
 
+from pinoise.networks import MLPEncoder
 from pinoise.views import (
     Batch,
     BatchGaussian,
@@ -16,9 +17,9 @@ from pinoise.views import (
     Extrapolation,
     Interpolation,
     Mixup,
-    ModalsRatios,
+    Modals,
+    Site,
     View,
-    modals,
 )
 from pinoise.views.mixing import shuffled
 
@@ -150,7 +151,17 @@ def test_no_strength_means_no_change(view: View) -> None:
     torch.testing.assert_close(view(batch).x, batch.x)
 
 
+def make_site() -> Site:
+    encoder = MLPEncoder((2,), hidden=2, out_features=2)
+    return Site(torch.ones(2), torch.zeros(4, 2), encoder, head_hidden=2, head_features=2, batch_size=2)
+
+
 def test_modals_hands_each_ratio_to_its_transform() -> None:
-    views = modals(ModalsRatios(interpolation=0.1, extrapolation=0.2, gaussian=0.3, difference=0.4))
+    views = Modals.build(make_site(), interpolation=0.1, extrapolation=0.2, gaussian=0.3, difference=0.4)
     kinds: list[tuple[type[View], Any]] = [(type(view), view.ratio) for view in views]
     assert kinds == [(Interpolation, 0.1), (Extrapolation, 0.2), (BatchGaussian, 0.3), (Difference, 0.4)]
+
+
+def test_a_ratio_of_modals_that_is_not_given_is_a_tenth() -> None:
+    ratios: list[Any] = [view.ratio for view in Modals.build(make_site(), gaussian=0.3)]
+    assert ratios == [0.1, 0.1, 0.3, 0.1]

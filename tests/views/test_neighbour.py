@@ -50,9 +50,11 @@ def test_neighbour_learns_nothing_and_owns_its_support() -> None:
     bank = make_bank()
     support = make_support(bank)
     view = Neighbour(support)
-    view.before_step(0)
+    view(Batch(bank, torch.arange(ROWS)))
     assert support.metric.tolist() == [1.0] * 3
     assert view.learned is None
     assert list(view.parameters()) == []
-    assert set(view.state_dict()) == {"support.bank", "support.numbers", "support.total", "support.metric"}
+    state = {"bank", "numbers", "total", "draws", "metric"}
+    assert set(view.state_dict()) == {f"support.{name}" for name in state}
+    assert int(support.draws) == 0
     assert not view(Batch(bank, torch.arange(ROWS))).x.requires_grad

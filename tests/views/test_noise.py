@@ -2,83 +2,22 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import pytest
 import torch
-from torch import nn
+from torch import Tensor
 
-from pinoise.noise import PiNoise, Support
-from pinoise.views import Batch, GaussianNoise, PiNoiseView
+from pinoise.training.objectives import Adversarial, Look
+from pinoise.views import Batch, GaussianNoise, Viewmaker
+from pinoise.views.noise import within_budget
 
 UNIT = torch.tensor([0.5, 0.0, 3.0])
+WIDE = torch.tensor([0.5, 0.0, 3.0, 1.0])
+SHAPES = [(4,), (2, 2), (1, 2, 2)]
 
 
 def make_batch(m: int) -> Batch:
     return Batch(torch.randn(m, 3, generator=torch.Generator().manual_seed(0)), torch.arange(m) + 50)
-
-
-def test_pi_view_is_the_sample_plus_the_noise_that_it_reports() -> None:
-    noise, batch = PiNoise(3, hidden=8, feature_scale=UNIT), make_batch(4)
-    torch.manual_seed(1)
-    view = PiNoiseView(noise)(batch)
-    torch.manual_seed(1)
-    expected = noise.sample(batch.x)
-    assert view.noise is not None
-    assert torch.equal(view.noise.epsilon, expected)
-    torch.testing.assert_close(view.noise.scale, noise.relative_scale(batch.x))
-    assert torch.equal(view.x, batch.x + expected)
-    assert view.drew is None  # everybody drew
-
-
-def test_pi_view_reaches_every_parameter_of_the_generator() -> None:
-    torch.manual_seed(0)
-    noise = PiNoise(3, hidden=16, mean="learned")
-    loss = PiNoiseView(noise)(make_batch(8)).x.square().sum()
-    assert all(bool((g != 0).any()) for g in torch.autograd.grad(loss, list(noise.parameters())))
-
-
-def test_pi_view_draws_share_one_pass_and_are_independent() -> None:
-    torch.manual_seed(0)
-    noise = PiNoise(3, hidden=8)
-    passes: list[int] = []
-    noise.generator.register_forward_hook(lambda *_: passes.append(1))
-    first, second = PiNoiseView(noise).draw(make_batch(20_000), 2)
-    assert len(passes) == 1
-    assert first.noise is not None
-    assert second.noise is not None
-    assert first.noise.scale is second.noise.scale
-    pair = torch.stack([view.noise.epsilon.detach().flatten() for view in (first, second) if view.noise])
-    assert abs(float(torch.corrcoef(pair)[0, 1])) < 5 / math.sqrt(60_000)
-
-
-def test_pi_view_owns_the_noise() -> None:
-    noise = PiNoise(3, hidden=8)
-    assert list(PiNoiseView(noise).parameters()) == list(noise.parameters())
-    assert PiNoiseView(noise).learned is noise
-
-
-def test_pi_view_hands_rows_and_features_to_the_noise() -> None:
-    bank = torch.randn(30, 3)
-    encoder = nn.Linear(3, 4)
-    support = Support(bank, numbers=torch.arange(30), rows=30, k=4)
-    noise = PiNoise(3, generator="shared", encoder=encoder, support=support)
-    rows, features = torch.tensor([4, 9, 17]), torch.randn(3, 4)
-    torch.manual_seed(1)
-    draws = PiNoiseView(noise).draw(Batch(bank[rows], rows, features=features), 2)
-    torch.manual_seed(1)
-    expected = noise.draw(bank[rows], 2, features=features, rows=rows)
-    for draw, wanted in zip(draws, expected, strict=True):
-        assert draw.noise is not None
-        assert torch.equal(draw.noise.epsilon, wanted.epsilon)
-        assert torch.equal(draw.x, bank[rows] + wanted.epsilon)
-
-
-def test_pi_view_lets_the_neighbours_follow_its_scale() -> None:
-    bank = torch.randn(30, 3)
-    support = Support(bank, numbers=torch.arange(30), rows=30, k=4)
-    view = PiNoiseView(PiNoise(3, generator="constant", initial_scale=0.5, support=support))
-    view.before_step(1)
-    assert support.metric.tolist() == [1.0] * 3
-    view.before_step(0)
-    torch.testing.assert_close(support.metric, torch.full((3,), 0.5))
 
 
 def test_gaussian_noise_has_the_stated_deviation_and_spares_dead_features() -> None:
@@ -101,3 +40,96 @@ def test_gaussian_noise_is_not_learned() -> None:
     assert result.noise is None
     assert list(view.parameters()) == []
     assert torch.equal(view.state_dict()["feature_scale"], UNIT)
+
+
+def slow_within_budget(perturbation: np.ndarray, unit: np.ndarray, budget: float) -> np.ndarray:
+    """Vectors (m, d), one sample at a time."""
+    live = [j for j in range(len(unit)) if unit[j] > 0]
+    result = np.zeros(perturbation.shape)
+    for i, sample in enumerate(perturbation):
+        size = sum(abs(sample[j]) for j in live) / len(live)
+        for j in live:
+            result[i, j] = unit[j] * sample[j] * budget / size
+    return result
+
+
+def batch_of(x: Tensor) -> Batch:
+    return Batch(x, torch.arange(len(x)))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("budget", [0.05, 1.0, 7.0])
+def test_within_budget_agrees_with_one_sample_at_a_time(shape: tuple[int, ...], budget: float) -> None:
+    perturbation = torch.randn(5, *shape) * torch.tensor([1e-3, 1.0, 30.0, 1.0, 1.0]).reshape(-1, *[1] * len(shape))
+    got = within_budget(perturbation, WIDE.reshape(shape), budget=budget)
+    assert got.shape == perturbation.shape
+    expected = slow_within_budget(perturbation.flatten(1).double().numpy(), WIDE.double().numpy(), budget)
+    np.testing.assert_allclose(got.flatten(1).numpy(), expected, rtol=1e-5)
+
+
+def test_a_perturbation_of_zero_stays_zero() -> None:
+    assert bool((within_budget(torch.zeros(2, 4), WIDE, budget=1.0) == 0).all())
+
+
+def test_the_budgets_gradient_agrees_with_finite_differences() -> None:
+    perturbation = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradcheck(lambda p: within_budget(p, WIDE.double(), budget=0.7), (perturbation,))
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("budget", [0.05, 2.0])
+def test_every_view_spends_the_budget_on_live_features(shape: tuple[int, ...], budget: float) -> None:
+    unit = WIDE.reshape(shape)
+    x = torch.randn(6, *shape)
+    with torch.no_grad():
+        moved = Viewmaker(unit, budget=budget, hidden=8)(batch_of(x)).x - x
+    assert bool((moved[:, unit == 0] == 0).all())
+    size = (moved[:, unit > 0] / unit[unit > 0]).abs().mean(dim=1)
+    torch.testing.assert_close(size, torch.full((6,), budget), rtol=1e-4, atol=1e-5)
+
+
+def test_views_depend_on_the_sample_and_on_chance() -> None:
+    view = Viewmaker(torch.ones(4), hidden=8)
+    same = torch.zeros(2, 4)
+    with torch.no_grad():
+        first, second = view(batch_of(same)).x
+        assert not torch.allclose(first, second)
+        x = torch.randn(1, 4)
+        torch.manual_seed(1)
+        one = view(batch_of(x)).x - x
+        torch.manual_seed(1)
+        other = view(batch_of(x + 5)).x - (x + 5)
+    assert not torch.allclose(one, other, atol=1e-4)
+
+
+def test_gradient_reaches_every_weight() -> None:
+    view = Viewmaker(WIDE, hidden=16)
+    loss = view(batch_of(torch.randn(8, 4))).x.square().sum()
+    gradients = torch.autograd.grad(loss, list(view.parameters()))
+    assert all(bool((gradient != 0).any()) for gradient in gradients)
+
+
+def test_under_the_adversarial_objective_a_step_raises_the_loss() -> None:
+    view = Viewmaker(torch.ones(4), hidden=16)
+    batch, target = batch_of(torch.randn(32, 4)), torch.randn(4)
+
+    def value() -> Tensor:
+        torch.manual_seed(3)
+        losses = (view(batch).with_gradient(Adversarial.psi).x - target).square().sum(dim=1)
+        found: Tensor = Adversarial()(Look(losses))
+        return found
+
+    before = value()
+    gradients = torch.autograd.grad(before, list(view.parameters()))
+    with torch.no_grad():
+        for weight, gradient in zip(view.parameters(), gradients, strict=True):
+            weight.sub_(0.01 * gradient)
+    after = value()
+    assert float(after.detach()) > float(before.detach()) + 0.01
+
+
+def test_viewmaker_is_no_pi_noise_and_saves_its_units() -> None:
+    view = Viewmaker(WIDE, hidden=8)
+    assert view.learned is None
+    assert view(batch_of(torch.randn(2, 4))).noise is None
+    assert torch.equal(view.state_dict()["feature_scale"], WIDE)

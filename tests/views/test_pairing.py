@@ -9,12 +9,14 @@ import torch
 from scipy.stats import chisquare
 from torch import Tensor, nn
 
+from pinoise.choices import PAIRINGS
 from pinoise.errors import UserError
-from pinoise.noise import Noise, PiNoise, inverse_norm
-from pinoise.views import Batch, Identity, Neighbour, Pairing, PiNoiseView, View
-from pinoise.views.pairing import PAIRINGS, choose
+from pinoise.noise import Noise, PiNoise, Support, inverse_norm
+from pinoise.views import Batch, FunctionView, Identity, Neighbour, Pairing, PiNoiseView, View
+from pinoise.views.pairing import choose
 
 M = 9000
+UNIT = torch.tensor([0.5, 0.0, 3.0])
 
 
 class Shift(View):
@@ -68,6 +70,98 @@ def noise_of(view: Batch) -> Tensor:
     """ε of the view."""
     assert view.noise is not None
     return view.noise.epsilon
+
+
+def pi_batch(m: int) -> Batch:
+    return Batch(torch.randn(m, 3, generator=torch.Generator().manual_seed(0)), torch.arange(m) + 50)
+
+
+def test_pi_view_is_the_sample_plus_the_noise_that_it_reports() -> None:
+    noise, batch = PiNoise(3, hidden=8, feature_scale=UNIT), pi_batch(4)
+    torch.manual_seed(1)
+    view = PiNoiseView(noise)(batch)
+    torch.manual_seed(1)
+    expected = noise.sample(batch.x)
+    assert view.noise is not None
+    assert torch.equal(view.noise.epsilon, expected)
+    torch.testing.assert_close(view.noise.scale, noise.relative_scale(batch.x))
+    assert torch.equal(view.x, batch.x + expected)
+    assert view.drew is None  # everybody drew
+
+
+def test_pi_view_reaches_every_parameter_of_the_generator() -> None:
+    torch.manual_seed(0)
+    noise = PiNoise(3, hidden=16, mean="learned")
+    loss = PiNoiseView(noise)(pi_batch(8)).x.square().sum()
+    assert all(bool((g != 0).any()) for g in torch.autograd.grad(loss, list(noise.parameters())))
+
+
+def test_pi_view_draws_share_one_pass_and_are_independent() -> None:
+    torch.manual_seed(0)
+    noise = PiNoise(3, hidden=8)
+    passes: list[int] = []
+    noise.generator.register_forward_hook(lambda *_: passes.append(1))
+    first, second = PiNoiseView(noise).draw(pi_batch(20_000), 2)
+    assert len(passes) == 1
+    assert first.noise is not None
+    assert second.noise is not None
+    assert first.noise.scale is second.noise.scale
+    pair = torch.stack([view.noise.epsilon.detach().flatten() for view in (first, second) if view.noise])
+    assert abs(float(torch.corrcoef(pair)[0, 1])) < 5 / math.sqrt(60_000)
+
+
+def test_pi_view_owns_the_noise() -> None:
+    noise = PiNoise(3, hidden=8)
+    assert list(PiNoiseView(noise).parameters()) == list(noise.parameters())
+    assert PiNoiseView(noise).learned is noise
+
+
+def test_pi_view_hands_rows_and_features_to_the_noise() -> None:
+    bank = torch.randn(30, 3)
+    encoder = nn.Linear(3, 4)
+    support = Support(bank, numbers=torch.arange(30), rows=30, k=4)
+    noise = PiNoise(3, generator="shared", encoder=encoder, support=support)
+    rows, features = torch.tensor([4, 9, 17]), torch.randn(3, 4)
+    torch.manual_seed(1)
+    draws = PiNoiseView(noise).draw(Batch(bank[rows], rows, features=features), 2)
+    torch.manual_seed(1)
+    expected = noise.draw(bank[rows], 2, features=features, rows=rows)
+    for draw, wanted in zip(draws, expected, strict=True):
+        assert draw.noise is not None
+        assert torch.equal(draw.noise.epsilon, wanted.epsilon)
+        assert torch.equal(draw.x, bank[rows] + wanted.epsilon)
+
+
+def test_pi_view_lets_the_neighbours_follow_its_scale_in_training() -> None:
+    bank = torch.randn(30, 3)
+    rows = torch.arange(30)
+    support = Support(bank, numbers=rows, rows=30, k=4)
+    view = PiNoiseView(PiNoise(3, generator="constant", initial_scale=0.5, support=support))
+    view.eval()(Batch(bank, rows))
+    assert support.metric.tolist() == [1.0] * 3
+    view.train()(Batch(bank, rows))
+    torch.testing.assert_close(support.metric, torch.full((3,), 0.5))
+    assert int(support.draws) == 1
+
+
+def test_pi_view_refuses_rows_that_are_not_those_of_its_samples() -> None:
+    bank = torch.randn(30, 3)
+    view = PiNoiseView(PiNoise(3, support=Support(bank, numbers=torch.arange(30), rows=30), hidden=4))
+    with pytest.raises(UserError, match=r"rows names training row 1 for a sample that is not it"):
+        view(Batch(bank[:3], torch.tensor([1, 2, 0])))
+
+
+@pytest.mark.parametrize("name", ["identity-noise", "noise-noise", "sampled"])
+def test_every_pairing_draws_its_noise_once_in_a_step(name: Any) -> None:
+    bank, rows = torch.randn(30, 3), torch.arange(30)
+    noise = PiNoise.along(bank)
+    pairing = Pairing(name, noise=PiNoiseView(noise))
+    assert noise.support is not None
+    for step in range(3):
+        pairing(Batch(bank, rows))
+        assert int(noise.support.draws) == step + 1
+    pairing.eval()(Batch(bank, rows))
+    assert int(noise.support.draws) == 3
 
 
 @pytest.mark.parametrize("shape", [(2,), (2, 3), (2, 3, 2)])
@@ -285,23 +379,6 @@ def test_a_pairing_owns_the_parameters_of_its_noise() -> None:
     assert list(pairing.parameters()) == list(noise.parameters())
 
 
-def test_a_step_begins_for_every_view_of_a_pairing() -> None:
-    class Told(Shift):
-        def __init__(self) -> None:
-            super().__init__(1.0)
-            self.steps: list[int] = []
-
-        def before_step(self, step: int) -> None:
-            self.steps.append(step)
-
-    noise, first, second = Told(), Told(), Told()
-    pairing = Pairing("sampled", noise=noise, augmentations=[first, second])
-    pairing.before_step(0)
-    pairing.before_step(7)
-    assert noise.steps == first.steps == second.steps == [0, 7]
-    Pairing("identity").before_step(0)
-
-
 @pytest.mark.parametrize(
     ("name", "noisy", "augmentations", "message"),
     [
@@ -318,6 +395,15 @@ def test_a_step_begins_for_every_view_of_a_pairing() -> None:
 def test_a_pairing_that_cannot_be_made_is_refused(name: Any, noisy: bool, augmentations: int, message: str) -> None:
     with pytest.raises(UserError, match=message):
         Pairing(name, noise=small_noise() if noisy else None, augmentations=[Identity()] * augmentations)
+
+
+def test_functions_of_a_users_own_pair_like_any_view() -> None:
+    noise, shift = FunctionView(lambda x: x + 0.01 * torch.randn_like(x)), FunctionView(lambda x: x + 100.0)
+    first, second = Pairing("sampled", noise=noise, augmentations=[shift])(zeros())
+    assert chisquare(np.bincount(2 * which(first) + which(second), minlength=4)).pvalue > 1e-4
+    first, second = Pairing("compose", noise=noise, augmentations=[shift])(zeros(50))
+    assert which(first).tolist() == which(second).tolist() == [1] * 50
+    assert not torch.equal(first.x, second.x)
 
 
 def test_a_noise_that_is_not_wrapped_in_a_view_is_refused() -> None:

@@ -11,12 +11,13 @@ import typer
 from pinoise.cli.console import SCORE_TITLES, note, on_terminal, print_json, print_table, reporters, say
 from pinoise.cli.options import (
     BatchOption,
+    Change,
     DeviceOption,
     JsonOption,
     LabelOption,
     RowsOption,
     SetOption,
-    assignments,
+    changes_from,
 )
 from pinoise.errors import UserError
 
@@ -65,7 +66,7 @@ def compare(
         Path | None,
         typer.Option("--cache", help="Where finished fits are kept, so that a comparison can be stopped and go on."),
     ] = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Fit everything anew and keep nothing.")] = False,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Fit everything again and keep nothing.")] = False,
     json: JsonOption = False,
 ) -> None:
     """Compare methods under one encoder, the same steps and the same evaluation; labels only score.
@@ -95,7 +96,7 @@ def compare(
         methods=methods,
         seeds=chosen_seeds(seeds),
         embedding=embedding,
-        changes=[*assignments(flags), *(set_ or [])],
+        changes=changes_from(flags, set_),
         steps=steps,
         cache=None if fresh else cache or "default",
         as_json=json,
@@ -126,12 +127,13 @@ def run_comparison(
     methods: list[str] | None = None,
     seeds: list[int],
     embedding: str | None = None,
-    changes: list[str],
+    changes: list[Change],
     steps: int | None = None,
     cache: Path | Literal["default"] | None = None,
     as_json: bool,
 ) -> None:
     """Run a comparison and print it; Ctrl-C prints what is done so far."""
+    from pinoise.choices import EMBEDDINGS
     from pinoise.errors import unknown_choice
     from pinoise.experiments import (
         DEFAULT_METHODS,
@@ -143,10 +145,8 @@ def run_comparison(
         suite_sources,
     )
     from pinoise.experiments import compare as run
-    from pinoise.networks import EMBEDDINGS
+    from pinoise.training.config import embedding_of, override
     from pinoise.training.device import flushed_denormals
-    from pinoise.training.parse import override
-    from pinoise.training.settings import embedding_of
 
     if embedding is not None and embedding not in EMBEDDINGS:
         raise unknown_choice("embedding", embedding, EMBEDDINGS)
@@ -155,7 +155,7 @@ def run_comparison(
         found, absent = suite_sources(suite)
         present = list(found)
         changes = [*SUITES[suite].settings, *changes]
-        if steps is None and not any(change.startswith("training.epochs=") for change in changes):
+        if steps is None and not any(path == "training.epochs" for path, _ in changes):
             steps = SUITES[suite].steps
         if absent:
             note(f"not here, so left out: {', '.join(absent)}; set PINOISE_DATA to the folder that has them")
@@ -195,7 +195,7 @@ def _opened(
 ) -> Iterable[Dataset]:
     """Return data sets and tell their notes: all at once, so that a mistake costs no fit, or a suite's in turn."""
     from pinoise.experiments import open_compared, sample_rows, shrink_images
-    from pinoise.training.parse import parse_settings
+    from pinoise.training.config import parse_settings
 
     def told(opened: Dataset) -> Dataset:
         for sentence in opened.notes:
@@ -214,7 +214,7 @@ def _opened(
 
 def _print_as_json(cells: list[Cell], about: dict[str, Any]) -> None:
     from pinoise.experiments import standing_as_dict, summarise, verdict
-    from pinoise.training.environment import describe_environment
+    from pinoise.training.device import describe_environment
 
     print_json(
         {

@@ -9,13 +9,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TextIO
 
-from pinoise.strict_json import to_json
+from pinoise.files import to_json
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from pinoise.training.loop import Reporter
-    from pinoise.training.state import Record
+    from pinoise.training.progress import Record, Reporter
 
 SCORE_TITLES = {"knn": "kNN", "sr": "SR", "lr": "LR", "few": "few-label"}
 QUIET_SECONDS = 2.0  # between two plain lines on progress

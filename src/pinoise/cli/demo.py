@@ -14,6 +14,6 @@ def demo(json: JsonOption = False) -> None:
     run_comparison(
         sources=["digits"],
         seeds=[0, 1, 2],
-        changes=["training.epochs=60", "encoder.hidden=512", "noise.hidden=512"],
+        changes=[("training.epochs", 60), ("encoder.hidden", 512), ("noise.generator.hidden", 512)],
         as_json=json,
     )

@@ -26,7 +26,7 @@ def embed(
     from pinoise.errors import UserError, unknown_choice
     from pinoise.evaluation import embed as embed_rows
     from pinoise.evaluation.writing import check_target, write_embedding
-    from pinoise.training.finished import load_run
+    from pinoise.training.load import load_run
 
     check_target(out)
     finished = load_run(run)

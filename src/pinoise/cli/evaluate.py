@@ -34,8 +34,8 @@ def evaluate(
     Example: `pinoise evaluate runs/digits`
     """
     from pinoise.experiments import distance, information_of_run, open_scored, sample_rows, score_run
-    from pinoise.training.files import write_json
-    from pinoise.training.finished import load_run
+    from pinoise.files import write_json
+    from pinoise.training.load import load_run
 
     if information and draws < 2:
         raise UserError(f"--draws is {draws}: mutual information needs at least 2 draws of every view.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
@@ -22,19 +21,17 @@ BatchOption = Annotated[int | None, typer.Option("--batch-size", help="Rows in a
 DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda or mps.")]
 
 
-def assignments(flags: dict[str, Any]) -> list[str]:
-    """Return the flags that were given as ``key=value`` assignments.
+Change = tuple[str, Any]
+"""A setting's path and its new value."""
 
-    >>> assignments({"training.epochs": 5, "method": None})
-    ['training.epochs=5']
+
+def changes_from(flags: dict[str, Any], assignments: list[str] | None) -> list[Change]:
+    """Return the flags that were given, and the assignments of ``--set`` after them, as changes of a configuration.
+
+    >>> changes_from({"training.epochs": 5, "method": None}, ["training.seed=3"])
+    [('training.epochs', 5), ('training.seed', 3)]
     """
-    return [f"{key}={value}" for key, value in flags.items() if value is not None]
+    from pinoise.training.config import parse_assignment
 
-
-def quoted(text: str) -> str:
-    """Return text as a YAML string, which a column called 2020 or a file called ``a: b.csv`` must not leave.
-
-    >>> quoted("-1")
-    '"-1"'
-    """
-    return json.dumps(text, ensure_ascii=False)
+    given = [(path, value) for path, value in flags.items() if value is not None]
+    return [*given, *map(parse_assignment, assignments or ())]

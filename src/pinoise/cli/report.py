@@ -36,7 +36,7 @@ def report(
     if not 0 <= seed < 2**63:
         raise UserError(f"--seed is {seed}: give a number from 0 to 2^63 - 1.")
     from pinoise.report import write_report
-    from pinoise.training.finished import load_run
+    from pinoise.training.load import load_run
 
     written = write_report(
         [load_run(run) for run in runs], folder=out, samples=samples, seed=seed, progress=on_terminal()

@@ -3,27 +3,45 @@
 from __future__ import annotations
 
 import shlex
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from types import FrameType
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
 
+from pinoise.choices import (
+    ENCODER,
+    GENERATOR,
+    METHOD,
+    OBJECTIVE,
+    PAIRINGS,
+    VIEW,
+    Distribution,
+    Mean,
+    listed,
+)
 from pinoise.cli.console import note, on_terminal, print_json, reporters, say
 from pinoise.cli.options import (
     BatchOption,
+    Change,
     DeviceOption,
     EpochsOption,
     JsonOption,
     LabelOption,
     RowsOption,
     SetOption,
-    assignments,
-    quoted,
+    changes_from,
 )
 from pinoise.errors import UserError
 
 if TYPE_CHECKING:
-    from pinoise.training.settings import Settings
+    from pinoise.training.config import Settings
+
+OWN = ", or package.module:name of your own"
 
 
 def train(
@@ -37,26 +55,14 @@ def train(
     label: LabelOption = None,
     resume: Annotated[Path | None, typer.Option("--resume", help="Go on with this run folder.")] = None,
     config: Annotated[Path | None, typer.Option("--config", help="Settings from a YAML file, under the flags.")] = None,
-    method: Annotated[
-        str | None, typer.Option(help="simclr, moco, byol, simsiam, dino, memorybank, simcl or clae.")
-    ] = None,
-    encoder: Annotated[str | None, typer.Option(help="mlp, or for images resnet18, resnet50 or vit.")] = None,
-    generator: Annotated[
-        str | None, typer.Option(help="auto, global, mlp, shared, for images resnet18, resnet50 or unet, or module.")
-    ] = None,
-    distribution: Annotated[str | None, typer.Option(help="gaussian or uniform.")] = None,
-    mean: Annotated[str | None, typer.Option(help="zero or learned.")] = None,
-    objective: Annotated[str | None, typer.Option(help="supported, paper, fixed, adversarial or information.")] = None,
-    pairing: Annotated[
-        str | None, typer.Option(help="auto, identity-noise, noise-noise, sampled, compose or identity.")
-    ] = None,
-    augment: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="identity, gaussian, scarf, vime, dacl, modals or neighbours, and for images simclr, byol, crop or "
-            "background; repeatable."
-        ),
-    ] = None,
+    method: Annotated[str | None, typer.Option(help=f"{listed(METHOD.names)}{OWN}.")] = None,
+    encoder: Annotated[str | None, typer.Option(help=f"{listed(ENCODER.names)}{OWN}.")] = None,
+    generator: Annotated[str | None, typer.Option(help=f"Of the noise: {listed(GENERATOR.names)}{OWN}.")] = None,
+    distribution: Annotated[str | None, typer.Option(help=f"Of the noise: {listed(get_args(Distribution))}.")] = None,
+    mean: Annotated[str | None, typer.Option(help=f"Of the noise: {listed(get_args(Mean))}.")] = None,
+    objective: Annotated[str | None, typer.Option(help=f"{listed(OBJECTIVE.names)}{OWN}.")] = None,
+    pairing: Annotated[str | None, typer.Option(help=f"How views are paired: {listed(('auto', *PAIRINGS))}.")] = None,
+    augment: Annotated[list[str] | None, typer.Option(help=f"{listed(VIEW.names)}{OWN}; repeatable.")] = None,
     epochs: EpochsOption = None,
     batch_size: BatchOption = None,
     learning_rate: Annotated[float | None, typer.Option(help="Of Adam.")] = None,
@@ -74,8 +80,8 @@ def train(
     After Ctrl-C: `pinoise train --resume runs/digits`
     """
     flags: dict[str, Any] = {
-        "data.source": None if data is None else quoted(data),
-        "data.label": None if label is None else quoted(label),
+        "data.source": data,
+        "data.label": label,
         "data.rows": rows,
         "method": method,
         "method.temperature": temperature,
@@ -85,14 +91,14 @@ def train(
         "noise.mean": mean,
         "objective": objective,
         "views.pairing": pairing,
-        "views.augmentations": f"[{', '.join(augment)}]" if augment else None,
+        "views.augmentations": augment,
         "training.epochs": epochs,
         "training.batch_size": batch_size,
         "training.learning_rate": learning_rate,
         "training.seed": seed,
         "training.device": device,
     }
-    changes = [*assignments(flags), *(set_ or [])]
+    changes = changes_from(flags, set_)
     if resume is not None:
         if out is not None or config is not None:
             raise UserError("--resume goes on with a folder as it is: leave out --out and --config.")
@@ -105,10 +111,10 @@ def train(
     _run(out, _new_settings(out, config, changes), as_json=json)
 
 
-def _new_settings(out: Path, config: Path | None, changes: list[str]) -> Settings:
+def _new_settings(out: Path, config: Path | None, changes: list[Change]) -> Settings:
     """Check all that can be checked before any data is read."""
+    from pinoise.training.config import override, parse_settings, read_yaml
     from pinoise.training.device import check_device
-    from pinoise.training.parse import override, parse_settings, read_yaml
     from pinoise.training.run import check_folder
 
     settings = parse_settings(override({} if config is None else read_yaml(config), changes))
@@ -117,13 +123,13 @@ def _new_settings(out: Path, config: Path | None, changes: list[str]) -> Setting
     return settings
 
 
-def _resumed_settings(run: Path, changes: list[str]) -> Settings:
+def _resumed_settings(run: Path, changes: list[Change]) -> Settings:
     """Only the number of epochs may change when a run goes on: all else would make it another run."""
-    from pinoise.training.parse import override, parse_settings
+    from pinoise.training.config import override, parse_settings
     from pinoise.training.run import read_config
 
     before = read_config(run)
-    other = [change for change in changes if not change.startswith("training.epochs=")]
+    other = [path for path, _ in changes if path != "training.epochs"]
     if other:
         raise UserError(f"--resume keeps the settings of {run}: only --epochs may be given, not {other[0]}.")
     settings = parse_settings(override(before.model_dump(mode="json"), changes))
@@ -136,37 +142,73 @@ def _resumed_settings(run: Path, changes: list[str]) -> Settings:
 
 
 def _run(path: Path, settings: Settings, *, as_json: bool) -> None:
-    from pinoise.training.device import flushed_denormals, speaks
+    from pinoise.training.device import flushed_denormals, is_first_process
     from pinoise.training.loop import Interrupted
     from pinoise.training.run import run_training
-    from pinoise.training.signals import stop_on_signal
 
     try:
         with flushed_denormals(), reporters(epochs=True) as make, stop_on_signal() as should_stop:
-            outcome = run_training(
+            result = run_training(
                 path,
                 settings,
                 reporter=make(str(path)),
                 should_stop=should_stop,
-                tell=note,
+                note=note,
                 progress=on_terminal(),
             )
     except Interrupted as stop:
-        if speaks():
+        if is_first_process():
             again = f"pinoise train --resume {shlex.quote(str(path))}"
             say(f"stopped after step {stop.step}, all saved; go on with: {again}")
         raise typer.Exit(130) from None
     except KeyboardInterrupt:
-        if speaks():
+        if is_first_process():
             say("stopped")
         raise typer.Exit(130) from None
-    if not speaks():
+    if not is_first_process():
         return
-    last = outcome.history[-1]
-    for flag in outcome.flags:
+    last = result.history[-1]
+    for flag in result.flags:
         say(f"warning: {flag.name}: {flag.meaning}.")
     if as_json:
-        print_json({"run": str(path), **last._asdict(), "flags": [flag.name for flag in outcome.flags]})
+        print_json({"run": str(path), **last._asdict(), "flags": [flag.name for flag in result.flags]})
         return
     print(f"{path}: {last.epoch} epochs, {last.step} steps, loss {last.loss:.4f}, {last.seconds:.0f} s")
     print(f"next: pinoise evaluate {path}   or   pinoise embed {path} --data FILE --out FILE")
+
+
+@contextmanager
+def stop_on_signal() -> Iterator[Callable[[], bool]]:
+    """Yield a function that turns true after SIGINT or SIGTERM; a second SIGINT interrupts at once.
+
+    So does the first signal as long as nobody has called the function: there is nothing to save yet.
+
+    >>> with stop_on_signal() as should_stop:
+    ...     before = should_stop()
+    ...     signal.raise_signal(signal.SIGTERM)
+    ...     before, should_stop()
+    (False, True)
+    """
+    asked = False
+    heard = False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if not heard or (asked and number == signal.SIGINT):
+            raise KeyboardInterrupt
+        asked = True
+
+    def should_stop() -> bool:
+        nonlocal heard
+        heard = True
+        return asked
+
+    if threading.current_thread() is not threading.main_thread():
+        yield lambda: False  # only the main thread may listen to signals
+        return
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield should_stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

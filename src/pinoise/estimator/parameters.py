@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
+from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE, Kind, find, options_of
 from pinoise.data.layout import image_layout
-from pinoise.errors import UserError, unknown_choice
-from pinoise.training.parse import parse_settings
-from pinoise.training.settings import MethodSettings, ObjectiveSettings, Settings, image_part, names_in
+from pinoise.errors import UserError
+from pinoise.training.config import Settings, image_part, parse_settings
+
+_NAMES = {
+    "encoder.out_features": "n_components",
+    "encoder": "encoder",
+    "noise.generator": "generator",
+    "views.augmentations": "augmentations",
+}
+"""What a parameter is called whose setting has another name."""
 
 
 def settings_from(parameters: Mapping[str, Any], *, seed: int) -> Settings:
-    """Validate the parameters; a mistake is told by the name that the parameter has, not the setting.
+    """Validate the parameters; a mistake is said by the name that the parameter has, not the setting.
 
     >>> from pinoise import PiNDA
     >>> settings_from(vars(PiNDA(epochs=3)), seed=0).training.epochs
@@ -29,22 +37,61 @@ def settings_from(parameters: Mapping[str, Any], *, seed: int) -> Settings:
     def named(*names: str) -> dict[str, Any]:
         return {name: parameters[name] for name in names}
 
+    hidden = parameters["hidden"]
+    sizes = {"out_features": parameters["n_components"], "hidden": hidden}
+    augmentations = parameters["augmentations"]
+    if isinstance(augmentations, str) or not isinstance(augmentations, Sequence):
+        raise UserError(f"augmentations is {augmentations!r}: give a list of them, as in augmentations=['scarf'].")
     values = {
         **named("embedding"),
         "data": named("scaling"),
-        "encoder": _encoder(parameters),
-        "method": _method(parameters),
-        "noise": named("generator", "distribution", "mean", "hidden", "initial_scale"),
-        "objective": _objective(parameters),
-        "views": named("pairing", "augmentations"),
+        "encoder": _section(ENCODER, parameters["encoder"], where_it_fits=sizes),
+        "method": _section(METHOD, parameters["method"], its_own=named("temperature")),
+        "noise": {
+            **named("distribution", "mean", "initial_scale"),
+            "generator": _section(GENERATOR, parameters["generator"], where_it_fits={"hidden": hidden}),
+        },
+        "objective": _section(OBJECTIVE, parameters["objective"], its_own=named("penalty", "neighbours")),
+        "views": {**named("pairing"), "augmentations": tuple(augmentations)},
         "training": {
             **named("epochs", "batch_size", "learning_rate", "noise_learning_rate", "device"),
             "seed": seed,
         },
     }
-    settings = parse_settings(values, names={"encoder.out_features": "n_components", "encoder.hidden": "hidden"})
+    settings = parse_settings(values, names=_NAMES)
     _check_image_shape(parameters["image_shape"], settings)
     return settings
+
+
+def _section(
+    kind: Kind,
+    value: Any,
+    *,
+    where_it_fits: Mapping[str, Any] | None = None,
+    its_own: Mapping[str, Any] | None = None,
+) -> dict[str, Any]:
+    """Return a part with the options that are parameters of the estimator; what a dict says wins.
+
+    Args:
+        kind: of the part.
+        value: a name, a dict or an object.
+        where_it_fits: options for a part that has them.
+        its_own: options that must fit, where they are given.
+    """
+    section = dict(value) if isinstance(value, Mapping) else {"name": value}
+    name = section.get("name", kind.default)
+    known = isinstance(name, str) and (":" in name or name in kind.names)
+    part = find(kind, name) if known else name
+    fits = {"hidden"} if part is None else set(options_of(part)) if callable(part) else set()
+    for option, given in {**(where_it_fits or {}), **(its_own or {})}.items():
+        if given is None:
+            continue
+        if option in fits:
+            section.setdefault(option, given)
+        elif option in (its_own or {}) and callable(part):
+            shown = repr(name) if isinstance(name, str) else getattr(name, "__name__", type(name).__name__)
+            raise UserError(f"{option} is {given}: {kind.noun} {shown} has no such option; leave it out.")
+    return section
 
 
 def rows_of_pixels(X: Any, image_shape: tuple[int, ...]) -> Any:
@@ -75,34 +122,6 @@ def _check_image_shape(shape: Any, settings: Settings) -> None:
     image_layout(shape)
     if part is None:
         raise UserError(
-            f"image_shape is {shape} and nothing here is for images: leave it out, or choose an encoder for images, "
-            "such as 'resnet18'."
+            f"image_shape is {shape} and nothing here is for images: leave it out, choose an encoder for images, such "
+            "as 'resnet18', or give your own the attribute for_images = True."
         )
-
-
-def _encoder(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    encoder = parameters["encoder"]
-    section = dict(encoder) if isinstance(encoder, Mapping) else {"name": encoder}
-    if section.get("name", "mlp") != "mlp":
-        return section
-    return {"out_features": parameters["n_components"], "hidden": parameters["hidden"], **section}
-
-
-def _method(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    name, temperature = parameters["method"], parameters["temperature"]
-    if name not in names_in(MethodSettings):
-        raise unknown_choice("method", name, names_in(MethodSettings))
-    return {"name": name} if temperature is None else {"name": name, "temperature": temperature}
-
-
-def _objective(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    name, penalty = parameters["objective"], parameters["penalty"]
-    if name not in names_in(ObjectiveSettings):
-        raise unknown_choice("objective", name, names_in(ObjectiveSettings))
-    if penalty and name != "paper":
-        raise UserError(f"penalty is {penalty}: it belongs to objective 'paper', not {name!r}.")
-    return {
-        "name": name,
-        **({"penalty": penalty} if name == "paper" else {}),
-        **({"neighbours": parameters["neighbours"]} if name == "supported" else {}),
-    }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,20 +18,24 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
+from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE
 from pinoise.data.checks import check_finite
 from pinoise.data.dataset import Samples
 from pinoise.data.layout import undo_image_layout
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.estimator.parameters import rows_of_pixels, settings_from
-from pinoise.estimator.saving import SavedEstimator
+from pinoise.estimator.saving import SavedEstimator, portable
 from pinoise.evaluation import embed
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
 from pinoise.training.build import build_embedding, build_encoder, build_standardizer, restore_noise
+from pinoise.training.config import Settings
 from pinoise.training.fit import fit
 from pinoise.training.metrics import METRICS
 from pinoise.training.progress import Lines, Quiet
+
+_SETTINGS = Settings()  # which the defaults are those of
 
 
 class HealthWarning(UserWarning):
@@ -45,64 +49,75 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     Samples are standardised inside, so raw tables can be given; of sparse input only batches, and the rows among which
     neighbours are searched, are made dense. With ``image_shape``, samples are images.
 
+    The encoder, the method, the objective, the generator and the augmentations are names; or dicts with a ``"name"``
+    and options, as in ``{"name": "resnet18", "width": 16}``; or your own: an import path ``"package.module:name"``, or
+    the object itself. ``docs/own_parts.md`` shows one of each.
+
     Parameters
     ----------
-    n_components : int, default=256
-        Width of the learned part of the embedding; networks for images have their own.
-    embedding : {"auto", "joined", "learned"}, default="auto"
+    n_components : int
+        Width of the learned part of the embedding; networks for images and your own have theirs.
+    embedding : {"auto", "joined", "learned"}
         What ``transform`` returns: the learned part beside the standardised sample, which loses nothing of it, or the
         learned part alone. ``"auto"`` is ``"joined"`` but for images.
-    encoder : str or dict, default="mlp"
-        "mlp", or for images "resnet18", "resnet50" or "vit", or a dict with such a name and its options, as in
-        ``{"name": "resnet18", "width": 16}``.
-    image_shape : tuple of int or None, default=None
+    encoder : str, dict or object
+        "mlp", or for images "resnet18", "resnet50" or "vit". Your own is a torch module with the integer attribute
+        ``out_features``, or what makes one from the shape of a sample.
+    image_shape : tuple of int or None
         Makes samples images of this shape, (height, width) or (height, width, channels), whether X holds them or rows
         of their pixels. Bytes stay bytes in memory.
-    hidden : int, default=1024
-        Width of the hidden layers of the encoder and of the noise generator.
-    method : {"simclr", "simcl", "clae", "moco", "memorybank", "byol", "simsiam", "dino"}, default="simclr"
-        The contrastive method.
-    objective : {"supported", "paper", "fixed", "adversarial", "information"}, default="supported"
+    hidden : int or None
+        Width of the hidden layers of the encoder and of the noise generator, where they have such; None is their own.
+    method : str, dict or object
+        The contrastive method: "simclr", "simcl", "clae", "moco", "memorybank", "byol", "simsiam" or "dino". Your own
+        is a class derived from ``pinoise.methods.Method``, or a function from the projections of two views to a loss
+        per sample.
+    objective : str, dict or object
         What the noise optimises. ``"supported"`` moves samples along the data, with noise of fixed entropy whose shape
         is learned; ``"paper"`` lets encoder and noise both minimise the contrastive loss; ``"fixed"`` keeps the noise
         at ``initial_scale``; ``"adversarial"`` lets noise of fixed entropy maximise the loss; ``"information"``
-        maximises the mutual information of noise and task.
-    distribution : {"gaussian", "uniform"}, default="gaussian"
+        maximises the mutual information of noise and task. Your own is a class derived from
+        ``pinoise.training.objectives.Objective``, or a function from a ``Look`` to a scalar.
+    distribution : {"gaussian", "uniform"}
         The family of the noise.
-    mean : {"zero", "learned"}, default="zero"
+    mean : {"zero", "learned"}
         Whether the noise has a mean of its own.
-    generator : {"auto", "global", "mlp", "shared", "resnet18", "resnet50", "unet"}, default="auto"
-        What is behind the noise: one number per feature, the paper's network, a light head on the encoder's own
-        features, or a network for images. ``"auto"`` is ``"shared"`` for images, and else ``"global"`` for objective
-        "supported" and ``"mlp"`` for others.
-    pairing : {"auto", "identity-noise", "noise-noise", "sampled", "compose"}, default="auto"
+    generator : str, dict or object
+        What is behind the noise: "global", one number per feature; "mlp", the paper's network; "shared", a light head
+        on the encoder's own features; or for images "resnet18", "resnet50" or "unet". ``"auto"`` is ``"shared"`` for
+        images, and else ``"global"`` for objective "supported" and ``"mlp"`` for others. Your own is a torch module
+        from (m, *shape) to (m, outputs, *shape), or what makes one from the shape and the outputs.
+    pairing : {"auto", "identity-noise", "noise-noise", "sampled", "compose"}
         How two views of a sample are made.
-    augmentations : sequence of str or dict, default=()
+    augmentations : sequence of str, dict or object
         Predefined augmentations beside the noise: "gaussian", "scarf", "vime", "dacl", "modals", "neighbours",
-        "identity", for images "simclr", "byol" and "crop", or a dict with such a name and its options, as in
-        ``{"name": "scarf", "rate": 0.3}``.
-    neighbours : int, default=10
+        "identity", and for images "simclr", "byol" and "crop". Your own is a ``pinoise.views.View``, a torch module, or
+        a function from a batch of samples to a batch of the same shape.
+    neighbours : int or None
         How many nearest neighbours a sample may be moved to, for objective "supported"; 0 for none.
-    penalty : float, default=0.0
+    penalty : float or None
         λ of the paper's penalty λ / mean‖ε‖, for objective "paper".
-    initial_scale : float or None, default=None
+    initial_scale : float or None
         The noise's standard deviation at the start, in standard deviations of each feature. None is how much
         neighbours differ in each feature for objective "supported", and 1 for others.
-    scaling : {"auto", "features", "global", "rows"}, default="auto"
+    scaling : {"auto", "features", "global", "rows"}
         How samples are standardised: every feature by its own deviation, all by one, or rows of length 1 by one.
         ``"auto"`` is ``"rows"`` for data that is mostly zeros and ``"global"`` for zeros and ones.
-    epochs : int, default=100
-    batch_size : int, default=256
+    epochs : int
+        How often every row is seen.
+    batch_size : int
         With fewer rows than this, all rows make a batch, and a warning says so.
-    learning_rate : float, default=1e-3
-    noise_learning_rate : float or None, default=None
+    learning_rate : float
+        Of Adam.
+    noise_learning_rate : float or None
         The generator's own learning rate; ``learning_rate`` if None, or ten times it for generator "global".
-    temperature : float or None, default=None
+    temperature : float or None
         τ of the contrastive loss; the method's own if None. BYOL and SimSiam have none.
-    device : {"auto", "cpu", "cuda", "mps"}, default="auto"
-    random_state : int, RandomState instance or None, default=None
+    device : {"auto", "cpu", "cuda", "mps"}
+        What trains.
+    random_state : int, RandomState instance or None
         An int makes the result repeatable.
-    verbose : bool, default=False
+    verbose : bool
         Print a line for each epoch.
 
     Attributes
@@ -136,29 +151,29 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
 
     def __init__(
         self,
-        n_components: int = 256,
+        n_components: int = _SETTINGS.encoder.options["out_features"],
         *,
-        embedding: str = "auto",
-        encoder: str | dict[str, Any] = "mlp",
+        embedding: str = _SETTINGS.embedding,
+        encoder: Any = ENCODER.default,
         image_shape: tuple[int, ...] | None = None,
-        hidden: int = 1024,
-        method: str = "simclr",
-        objective: str = "supported",
-        distribution: str = "gaussian",
-        mean: str = "zero",
-        generator: str = "auto",
-        pairing: str = "auto",
-        augmentations: tuple[str | dict[str, Any], ...] = (),
-        neighbours: int = 10,
-        penalty: float = 0.0,
-        initial_scale: float | None = None,
-        scaling: str = "auto",
-        epochs: int = 100,
-        batch_size: int = 256,
-        learning_rate: float = 1e-3,
-        noise_learning_rate: float | None = None,
+        hidden: int | None = None,
+        method: Any = METHOD.default,
+        objective: Any = OBJECTIVE.default,
+        distribution: str = _SETTINGS.noise.distribution,
+        mean: str = _SETTINGS.noise.mean,
+        generator: Any = GENERATOR.default,
+        pairing: str = _SETTINGS.views.pairing,
+        augmentations: Sequence[Any] = _SETTINGS.views.augmentations,
+        neighbours: int | None = None,
+        penalty: float | None = None,
+        initial_scale: float | None = _SETTINGS.noise.initial_scale,
+        scaling: str = _SETTINGS.data.scaling,
+        epochs: int = _SETTINGS.training.epochs,
+        batch_size: int = _SETTINGS.training.batch_size,
+        learning_rate: float = _SETTINGS.training.learning_rate,
+        noise_learning_rate: float | None = _SETTINGS.training.noise_learning_rate,
         temperature: float | None = None,
-        device: str = "auto",
+        device: str = _SETTINGS.training.device,
         random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
     ) -> None:
@@ -257,9 +272,12 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         return embed(lambda batch: of(batch).flatten(1), rows).reshape(-1, *self._standardizer.shape)
 
     def save(self, path: str | Path) -> None:
-        """Write the fitted estimator to one safetensors file, its parameters in the file's JSON header; no pickle."""
+        """Write the fitted estimator to one safetensors file, its parameters in the file's JSON header; no pickle.
+
+        Your own classes and functions are written as their import paths. Objects have none and are refused.
+        """
         check_is_fitted(self)
-        params = self.get_params(deep=False)
+        params = portable(self.get_params(deep=False))
         if isinstance(self.random_state, np.random.RandomState):
             params["random_state"] = None  # a generator in mid-stream has no place in a file
         SavedEstimator(

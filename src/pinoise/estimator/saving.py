@@ -12,11 +12,13 @@ import numpy as np
 import safetensors
 from torch import Tensor
 
+from pinoise.choices import import_path
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.training.files import read_tensors, standardizer_from, standardizer_tensors, write_tensors
+from pinoise.networks import read_tensors, write_tensors
+from pinoise.training.units import standardizer_from, standardizer_tensors
 
-FORMAT = 2
+FORMAT = 3
 """Raised whenever older files can no longer be read."""
 
 
@@ -33,7 +35,7 @@ class SavedEstimator:
     standardizer: Standardizer
 
     def write(self, path: Path) -> None:
-        """Write the file in one move."""
+        """Write the file, complete or not at all."""
         header = {
             "format": FORMAT,
             "params": self.params,
@@ -69,6 +71,33 @@ class SavedEstimator:
             noise=_under("noise.", tensors),
             standardizer=standardizer_from(_under("standardizer.", tensors)),
         )
+
+
+def portable(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters that a file without pickle can hold: a class or function by its import path.
+
+    >>> from pinoise.methods import SimCLR
+    >>> portable({"method": SimCLR, "epochs": 3})
+    {'method': 'pinoise.methods.simclr:SimCLR', 'epochs': 3}
+    """
+    return {name: _portable(name, value) for name, value in params.items()}
+
+
+def _portable(parameter: str, value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _portable(parameter, inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_portable(parameter, inner) for inner in value]
+    if not callable(value):
+        return value
+    path = import_path(value)
+    if path is None:
+        raise UserError(
+            f"{parameter} holds {getattr(value, '__name__', type(value).__name__)!r}, which cannot be imported by a "
+            "name, so a file without pickle cannot hold it: give a class or function of a module of yours, or pickle "
+            "the estimator."
+        )
+    return path
 
 
 def _plain_number(value: Any) -> Any:

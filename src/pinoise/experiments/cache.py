@@ -1,6 +1,6 @@
 """Finished cells of comparisons on disk, so that a comparison can be stopped and go on.
 
-A cell is one small JSON file, named after the checksum of what it is made of. It is written aside and renamed, so
+A cell is one small JSON file, named after the checksum of what it is made of. It appears complete or not at all, so
 several processes may share the folder.
 """
 
@@ -15,9 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pinoise.data.catalogue.fetch import cache_folder
 from pinoise.errors import UserError
-from pinoise.training.files import write_text
+from pinoise.files import cache_folder, sha256_of, write_text
 
 
 def default_cache_folder() -> Path:
@@ -66,8 +65,7 @@ def by_content(value: Any) -> Any:
 @lru_cache
 def _file_checksum(path: Path, size: int, time: int) -> str:
     """The SHA-256 of a file; its size and time of change are there so that an unchanged file is read once."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
+    return sha256_of(path)
 
 
 class CellCache:
@@ -85,7 +83,7 @@ class CellCache:
         self.folder = folder
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            with self._aside():
+            with tempfile.NamedTemporaryFile(dir=folder):
                 pass
         except OSError as error:
             raise self._unwritable(error) from error
@@ -111,18 +109,12 @@ class CellCache:
         text = json.dumps(cell, indent=2, allow_nan=False) + "\n"
         path = self._path(key)
         try:
-            with self._aside() as aside:
-                write_text(Path(aside, path.name), text)
-                Path(aside, path.name).replace(path)
+            write_text(path, text)
         except OSError as error:
             raise self._unwritable(error) from error
 
     def _path(self, key: str) -> Path:
         return self.folder / f"{key}.json"
-
-    def _aside(self) -> tempfile.TemporaryDirectory[str]:
-        """A folder that no other process writes in, on the same disk."""
-        return tempfile.TemporaryDirectory(dir=self.folder, prefix="unfinished-")
 
     def _unwritable(self, error: OSError) -> UserError:
         return UserError(

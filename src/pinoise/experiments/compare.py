@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from pinoise.choices import EmbeddingName
 from pinoise.data.dataset import Dataset, row_slices
 from pinoise.data.standardizer import Scaling
 from pinoise.experiments.cache import CellCache, by_content, cell_key
@@ -18,10 +19,8 @@ from pinoise.experiments.plans import Plans, with_steps
 from pinoise.experiments.recipes import RECIPES
 from pinoise.experiments.scoring import Prepared, fit_cells
 from pinoise.experiments.sources import check_scorable
-from pinoise.networks import EmbeddingName
-from pinoise.training.loop import Reporter
-from pinoise.training.progress import Quiet
-from pinoise.training.settings import Settings, scaling_of
+from pinoise.training.config import Settings, scaling_of
+from pinoise.training.progress import Quiet, Reporter
 
 CELL_FORMAT = 1
 """Raised whenever a change of the code makes cached cells wrong."""
@@ -81,8 +80,9 @@ def _what_counts(method: str, settings: Settings) -> dict[str, Any]:
 
 
 def _runs_foreign_code(method: str, settings: Settings) -> bool:
-    """Whether a cell depends on a module of the user's, of which no checksum tells that it is still the same."""
-    return method != "raw" and "module" in (settings.encoder.name, settings.noise.generator)
+    """Whether a cell depends on a part of the user's, of which no checksum tells that it is still the same."""
+    parts = (settings.encoder, settings.method, settings.objective, settings.noise.generator, settings.views.noise)
+    return method != "raw" and any(part.own for part in (*parts, *settings.views.augmentations))
 
 
 def _checksum(data: Dataset) -> str:

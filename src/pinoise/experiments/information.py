@@ -4,44 +4,27 @@ from __future__ import annotations
 
 import torch
 
+from pinoise.choices import VIEW, PairingName
 from pinoise.errors import UserError
 from pinoise.information import Information
-from pinoise.training.build import build_view
-from pinoise.training.finished import FinishedRun, load_model
+from pinoise.training.build import build_views, make_site
+from pinoise.training.config import read_choice, takes_images
+from pinoise.training.load import Run, load_model
 from pinoise.training.metrics import information_in_views
 from pinoise.training.model import ContrastiveModel
-from pinoise.training.settings import (
-    CropSettings,
-    DACLSettings,
-    GaussianSettings,
-    IdentitySettings,
-    NeighbourSettings,
-    ScarfSettings,
-    Section,
-    SimCLRPipelineSettings,
-    VimeSettings,
-    takes_images,
-)
-from pinoise.views import Batch, Pairing, PairingName
+from pinoise.views import Batch, Pairing
 
-PREDEFINED: dict[str, Section] = {
-    "identity": IdentitySettings(),
-    "gaussian": GaussianSettings(),
-    "scarf": ScarfSettings(),
-    "vime": VimeSettings(),
-    "dacl": DACLSettings(),
-    "neighbours": NeighbourSettings(),
-}
+PREDEFINED = ("identity", "gaussian", "scarf", "vime", "dacl", "neighbours")
 """The views that a run's own are set beside."""
 
-IMAGE_VIEWS: dict[str, Section] = {"crop": CropSettings(), "simclr": SimCLRPipelineSettings()}
+IMAGE_VIEWS = ("crop", "simclr")
 """Those that images have besides."""
 
 _ROWS = 512
 _IMAGES = 64
 
 
-def information_of_run(run: FinishedRun, *, draws: int = 16, progress: bool = False) -> dict[str, Information]:
+def information_of_run(run: Run, *, draws: int = 16, progress: bool = False) -> dict[str, Information]:
     """Measure what a run's own views, and predefined ones, tell about the task of its encoder.
 
     Args:
@@ -61,8 +44,9 @@ def information_of_run(run: FinishedRun, *, draws: int = 16, progress: bool = Fa
     found = {"the run's own": information_in_views(model, batch, draws=draws)}
     # As the run's own views are paired, so that figures can be set beside each other.
     pairing: PairingName = "noise-noise" if model.pairing.name == "noise-noise" else "identity-noise"
-    for name, item in (PREDEFINED | (IMAGE_VIEWS if images else {})).items():
-        view = build_view(item, run.settings, run.standardizer, rows)
+    site = make_site(run.settings, run.standardizer, rows, model.method.encoder)
+    for name in (*PREDEFINED, *(IMAGE_VIEWS if images else ())):
+        (view,) = build_views(read_choice(name, VIEW, "view"), site)
         other = ContrastiveModel(pairing=Pairing(pairing, noise=view), method=model.method, objective=model.objective)
         found[name] = information_in_views(other, batch, draws=draws)
     return found

@@ -8,9 +8,8 @@ from typing import Any
 
 from pinoise.errors import UserError
 from pinoise.experiments.recipes import RECIPES
+from pinoise.training.config import Settings, merge, parse_settings, takes_images
 from pinoise.training.device import check_device
-from pinoise.training.parse import merge, parse_settings
-from pinoise.training.settings import Settings, takes_images
 
 Plans = Mapping[tuple[str, int], Settings]
 """The settings of every method and seed."""

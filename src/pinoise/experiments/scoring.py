@@ -9,20 +9,20 @@ from typing import NamedTuple
 import torch
 from torch import nn
 
+from pinoise.choices import EmbeddingName
 from pinoise.data.dataset import Dataset
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Scaling, Standardizer
 from pinoise.evaluation import Scores, embed, evaluate
 from pinoise.experiments.cells import Cell
 from pinoise.experiments.sources import check_scorable
-from pinoise.networks import Embedding, EmbeddingName, settle_statistics
+from pinoise.networks import Embedding, settle_statistics
 from pinoise.training.build import build_embedding, build_encoder
-from pinoise.training.finished import FinishedRun
+from pinoise.training.config import Settings
+from pinoise.training.device import BUILDING, seed_of
 from pinoise.training.fit import fit
-from pinoise.training.loop import Reporter
-from pinoise.training.progress import Quiet
-from pinoise.training.settings import Settings
-from pinoise.training.state import BUILDING, seed_of
+from pinoise.training.load import Run
+from pinoise.training.progress import Quiet, Reporter
 
 _STATISTICS_ROWS, _STATISTICS_BATCH = 2048, 256  # for the batch normalisation of encoders that are not trained
 
@@ -97,7 +97,7 @@ def score(encode: nn.Module, data: Dataset, train_rows: Rows, test_rows: Rows, *
     return evaluate(embed(encode, train_rows), data.train.y, embed(encode, test_rows), data.test.y, seed=seed)
 
 
-def score_run(run: FinishedRun, data: Dataset, *, seed: int) -> dict[str, Scores]:
+def score_run(run: Run, data: Dataset, *, seed: int) -> dict[str, Scores]:
     """Score a finished run's embedding beside raw features and the embedding of its encoder before training."""
     check_scorable(data)
     assert data.test is not None  # it was just checked

@@ -9,9 +9,9 @@ from pinoise.data.dataset import Dataset
 from pinoise.data.source import is_name
 from pinoise.data.splitting import split
 from pinoise.errors import UserError
-from pinoise.training.finished import FinishedRun
+from pinoise.training.config import DataSettings
+from pinoise.training.load import Run
 from pinoise.training.run import open_data
-from pinoise.training.settings import DataSettings
 
 
 def check_scorable(data: Dataset) -> Dataset:
@@ -49,9 +49,7 @@ def open_compared(
     ]
 
 
-def open_scored(
-    run: FinishedRun, source: str | None = None, *, label: str | None = None, progress: bool = False
-) -> Dataset:
+def open_scored(run: Run, source: str | None = None, *, label: str | None = None, progress: bool = False) -> Dataset:
     """Return the data to score a run on: its own, split as in training, or another source.
 
     Args:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from pinoise.choices import EmbeddingName
 from pinoise.data.catalogue import locate
 from pinoise.data.dataset import Dataset, Part
 from pinoise.errors import UserError, unknown_choice
 from pinoise.experiments.recipes import IMAGE_METHODS, VECTOR_METHODS
-from pinoise.networks.embedding import EmbeddingName
 
 
 class Suite(NamedTuple):
@@ -19,7 +19,7 @@ class Suite(NamedTuple):
 
     sources: tuple[str, ...]
     methods: tuple[str, ...]  # those that are compared unless the user names others
-    settings: tuple[str, ...]  # unless the user says otherwise
+    settings: tuple[tuple[str, Any], ...]  # unless the user says otherwise
     steps: int
     rows: int  # at most so many training rows, and as many test rows
     embeddings: tuple[EmbeddingName, ...]  # what is scored of every fit; the first is shown
@@ -51,7 +51,7 @@ SUITES: dict[str, Suite] = {
             "tiny_imagenet20",
         ),
         methods=VECTOR_METHODS,
-        settings=("encoder.hidden=512", "noise.hidden=512", "training.batch_size=128"),
+        settings=(("encoder.hidden", 512), ("noise.generator.hidden", 512), ("training.batch_size", 128)),
         steps=500,
         rows=2000,
         embeddings=("joined", "learned"),
@@ -59,7 +59,12 @@ SUITES: dict[str, Suite] = {
     "images": Suite(
         sources=("fashion_mnist", "cifar10_sub12k"),
         methods=IMAGE_METHODS,
-        settings=("encoder.name=resnet18", "encoder.width=16", "noise.width=16", "training.batch_size=128"),
+        settings=(
+            ("encoder.name", "resnet18"),
+            ("encoder.width", 16),
+            ("noise.generator.width", 16),
+            ("training.batch_size", 128),
+        ),
         steps=200,
         rows=4000,
         embeddings=("learned",),

@@ -4,9 +4,11 @@ from pinoise.methods.base import Method
 from pinoise.methods.byol import BYOL, byol_loss
 from pinoise.methods.clae import CLAE
 from pinoise.methods.dino import DINO, dino_loss
-from pinoise.methods.memorybank import MemoryBank, memory_bank_loss
-from pinoise.methods.moco import MoCo, moco_loss
+from pinoise.methods.memorybank import MemoryBank
+from pinoise.methods.moco import MoCo
 from pinoise.methods.momentum import Momentum, cosine_momentum, ema_update
+from pinoise.methods.negatives import info_nce
+from pinoise.methods.pair_loss import PairLoss
 from pinoise.methods.simcl import SimCL
 from pinoise.methods.simclr import SimCLR, nt_xent
 from pinoise.methods.simsiam import SimSiam, negative_cosine
@@ -19,6 +21,7 @@ __all__ = [
     "Method",
     "MoCo",
     "Momentum",
+    "PairLoss",
     "SimCL",
     "SimCLR",
     "SimSiam",
@@ -26,8 +29,7 @@ __all__ = [
     "cosine_momentum",
     "dino_loss",
     "ema_update",
-    "memory_bank_loss",
-    "moco_loss",
+    "info_nce",
     "negative_cosine",
     "nt_xent",
 ]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
 
 from pinoise.errors import UserError
-from pinoise.views import Batch
+from pinoise.views import Batch, Site
 
 
 class Method(nn.Module):
@@ -22,9 +23,23 @@ class Method(nn.Module):
     least_loss: float = 0.0
     """The loss of views that are matched as well as can be."""
 
+    makes_views: ClassVar[bool] = False
+    """Whether it makes a partner for x itself, so that x alone is enough."""
+
+    takes_local_views: ClassVar[bool] = False
+    """Whether it takes further, smaller views beside the two."""
+
     def __init__(self, encoder: nn.Module) -> None:
         super().__init__()
         self.encoder = encoder
+
+    @classmethod
+    def build(cls, site: Site, **options: Any) -> Self:
+        """Return the method for an encoder and its data; by default with a fresh projection head.
+
+        Keyword-only arguments of ``build`` and of the constructor are the options that a configuration may set.
+        """
+        return cls(site.encoder, site.projection_head(), **options)  # type: ignore[call-arg]
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return the loss of every sample, shape (m,)."""

@@ -10,15 +10,18 @@ and batch normalisation has the statistics of each view alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pinoise.choices import Share
 from pinoise.methods.base import Method, by_shape, full_precision, two_views
 from pinoise.methods.checks import check_momentum, check_predictor
 from pinoise.methods.momentum import Momentum, cosine_momentum
-from pinoise.views import Batch
+from pinoise.networks import BatchNormHead, PredictionHead
+from pinoise.views import Batch, Site
 
 
 def byol_loss(prediction: Tensor, target: Tensor) -> Tensor:
@@ -48,13 +51,19 @@ class BYOL(Method):
         momentum: how much of the target network stays at the first step; it rises to 1 along a cosine.
     """
 
-    def __init__(self, encoder: nn.Module, head: nn.Module, predictor: nn.Module, *, momentum: float = 0.996) -> None:
+    def __init__(self, encoder: nn.Module, head: nn.Module, predictor: nn.Module, *, momentum: Share = 0.996) -> None:
         super().__init__(encoder)
         check_predictor(head, predictor)
         self.momentum = check_momentum("momentum", momentum)
         self.head = head
         self.predictor = predictor
         self.target_network = Momentum(encoder, head)
+
+    @classmethod
+    def build(cls, site: Site, **options: Any) -> Self:
+        """Return the method with a head and a predictor that normalise over the batch."""
+        head = BatchNormHead(site.features, hidden=site.head_hidden, out_features=site.head_features)
+        return cls(site.encoder, head, PredictionHead(site.head_features, hidden=site.head_hidden), **options)
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return the loss of every sample, shape (m,)."""

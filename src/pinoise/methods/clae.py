@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
+from pinoise.choices import NonNegative, Positive
 from pinoise.methods.base import two_views
-from pinoise.methods.simclr import SimCLR, nt_xent
+from pinoise.methods.simclr import TEMPERATURE, SimCLR, nt_xent
 from pinoise.networks.blocks import frozen_statistics
-from pinoise.views import Batch
+from pinoise.views import Batch, Site
 
 
 def adversarial_step(gradient: Tensor, *, strength: float, feature_scale: Tensor) -> Tensor:
@@ -39,22 +41,28 @@ class CLAE(SimCLR):
         temperature: τ.
     """
 
+    makes_views = True
     feature_scale: Tensor
 
     def __init__(
         self,
         encoder: nn.Module,
         head: nn.Module,
-        *,
         feature_scale: Tensor,
-        strength: float = 0.5,
-        weight: float = 1.0,
-        temperature: float = 0.5,
+        *,
+        temperature: Positive = TEMPERATURE,
+        strength: Positive = 0.5,
+        weight: NonNegative = 1.0,
     ) -> None:
         super().__init__(encoder, head, temperature=temperature)
         self.strength = strength
         self.weight = weight
         self.register_buffer("feature_scale", feature_scale)
+
+    @classmethod
+    def build(cls, site: Site, **options: Any) -> Self:
+        """Return the method with a fresh head, and the units of the data for its adversarial step."""
+        return cls(site.encoder, site.projection_head(), site.unit, **options)
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return the loss of every sample, shape (m,)."""

@@ -12,22 +12,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
 
+from pinoise.choices import Positive, Share, Size
 from pinoise.errors import UserError
 from pinoise.methods.base import Method, by_shape, full_precision
 from pinoise.methods.checks import check_momentum, check_positive, width
 from pinoise.methods.momentum import Momentum, cosine_momentum
 from pinoise.methods.processes import gather
-from pinoise.views import Batch
+from pinoise.networks import PROTOTYPES, PrototypeHead
+from pinoise.views import Batch, Site
 
 _GLOBAL_VIEWS = 2
 
+STUDENT_TEMPERATURE = 0.1
+TEACHER_TEMPERATURE = 0.04
+
 
 def dino_loss(
-    student: Tensor, teacher: Tensor, centre: Tensor, *, temperature: float = 0.1, teacher_temperature: float = 0.04
+    student: Tensor,
+    teacher: Tensor,
+    centre: Tensor,
+    *,
+    temperature: float = STUDENT_TEMPERATURE,
+    teacher_temperature: float = TEACHER_TEMPERATURE,
 ) -> Tensor:
     """Mean of −Σ P_t(g) log P_s(v) over the teacher's views g and the student's views v ≠ g.
 
@@ -68,10 +79,12 @@ class DINO(Method):
         head: from features to the scores of prototypes, with the integer attribute ``out_features``.
         temperature: τ_s, the student's.
         teacher_temperature: τ_t.
-        momentum: how much of the teacher stays at the first step; it rises to 1 along a cosine.
+        momentum: how much of the teacher stays at the first step; it rises to 1 along a cosine. The published 0.996 is
+            for a hundred times as many steps as small data gives.
         centre_momentum: how much of the centre stays at every step.
     """
 
+    takes_local_views = True
     centre: Tensor
 
     def __init__(
@@ -79,10 +92,10 @@ class DINO(Method):
         encoder: nn.Module,
         head: nn.Module,
         *,
-        temperature: float = 0.1,
-        teacher_temperature: float = 0.04,
-        momentum: float = 0.99,
-        centre_momentum: float = 0.9,
+        temperature: Positive = STUDENT_TEMPERATURE,
+        teacher_temperature: Positive = TEACHER_TEMPERATURE,
+        momentum: Share = 0.99,
+        centre_momentum: Share = 0.9,
     ) -> None:
         super().__init__(encoder)
         self.temperature = check_positive("temperature", temperature)
@@ -93,6 +106,14 @@ class DINO(Method):
         self.teacher = Momentum(encoder, head)
         self.register_buffer("centre", torch.zeros(width("head", head)))
         self._teacher_mean: Tensor | None = None
+
+    @classmethod
+    def build(cls, site: Site, *, prototypes: Size = PROTOTYPES, **options: Any) -> Self:
+        """Return the method with a head that scores so many prototypes."""
+        head = PrototypeHead(
+            site.features, hidden=site.head_hidden, bottleneck=site.head_features, prototypes=prototypes
+        )
+        return cls(site.encoder, head, **options)
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return the loss of every sample, shape (m,)."""

@@ -10,39 +10,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Annotated, Any, Self
 
 import torch
+from annotated_types import Ge
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pinoise.choices import Positive, Share
 from pinoise.errors import UserError
 from pinoise.methods.base import Method, two_views
 from pinoise.methods.checks import check_momentum, check_positive, check_size, width
-from pinoise.methods.negatives import info_nce
+from pinoise.methods.negatives import TEMPERATURE, info_nce
 from pinoise.methods.processes import gather
-from pinoise.views import Batch
-
-
-def memory_bank_loss(
-    anchor: Tensor, positive: Tensor, negatives: Tensor, *, excluded: Tensor | None = None, temperature: float = 0.2
-) -> Tensor:
-    """−log ℓ_pos / (ℓ_pos + ℓ_neg) with ℓ_pos = exp(f(x)ᵀf(x₊)/τ), Eq. 4, and ℓ_neg = Σ exp(f(x)ᵀv/τ) over the bank.
-
-    Args:
-        anchor: f(x), shape (m, dim); normalised here.
-        positive: f(x₊), shape (m, dim); normalised here.
-        negatives: v, unit vectors that all samples share, shape (n, dim).
-        excluded: which of them are not a sample's negatives, shape (m, n); none if None.
-        temperature: τ.
-
-    Returns:
-        The loss of every sample, shape (m,).
-
-    >>> own = torch.eye(2, dtype=torch.bool)
-    >>> memory_bank_loss(torch.eye(2), torch.eye(2), torch.eye(2), excluded=own, temperature=1.0)  # log(1 + 1/e)
-    tensor([0.3133, 0.3133])
-    """
-    return info_nce(anchor, positive, negatives, excluded=excluded, temperature=temperature)
+from pinoise.views import Batch, Site
 
 
 class MemoryBank(Method):
@@ -67,11 +48,11 @@ class MemoryBank(Method):
         self,
         encoder: nn.Module,
         head: nn.Module,
-        *,
         rows: int,
-        temperature: float = 0.2,
-        momentum: float = 0.5,
-        negatives: int = 4096,
+        *,
+        temperature: Positive = TEMPERATURE,
+        momentum: Share = 0.5,
+        negatives: Annotated[int, Ge(1)] = 4096,
     ) -> None:
         super().__init__(encoder)
         self.temperature = check_positive("temperature", temperature)
@@ -83,6 +64,11 @@ class MemoryBank(Method):
         self._seen: tuple[Tensor, Tensor] | None = None  # rows (m,) and their new f (m, dim)
         self._checked = False
 
+    @classmethod
+    def build(cls, site: Site, **options: Any) -> Self:
+        """Return the method with a fresh head and an entry for every training row."""
+        return cls(site.encoder, site.projection_head(), len(site.rows), **options)
+
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return the loss of every sample, shape (m,)."""
         first, second = two_views(views, method="memorybank")
@@ -92,7 +78,7 @@ class MemoryBank(Method):
         if self.training:
             self._seen = rows, F.normalize(z.detach(), dim=1).view(2, m, -1).mean(dim=0)
         drawn = self._draw()  # (n,)
-        losses = memory_bank_loss(
+        losses = info_nce(
             z,
             own.repeat(2, 1),
             self.bank[drawn],

@@ -15,39 +15,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Annotated, Any, Self
 
 import torch
+from annotated_types import Ge
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pinoise.choices import Positive, Share
 from pinoise.errors import UserError
 from pinoise.methods.base import Method, by_shape, two_views
 from pinoise.methods.checks import check_momentum, check_positive, check_size, width
 from pinoise.methods.momentum import Momentum
-from pinoise.methods.negatives import info_nce
+from pinoise.methods.negatives import TEMPERATURE, info_nce
 from pinoise.methods.processes import gather, world_size
-from pinoise.views import Batch
-
-
-def moco_loss(
-    query: Tensor, key: Tensor, queue: Tensor, *, excluded: Tensor | None = None, temperature: float = 0.2
-) -> Tensor:
-    """−log of exp(q·k₊/τ) / (exp(q·k₊/τ) + Σ exp(q·k/τ)) with k from the queue; q and k₊ are normalised here.
-
-    Args:
-        query: projections of one view, shape (m, dim).
-        key: the momentum network's projections of the other view, shape (m, dim).
-        queue: unit vectors, shape (K, dim).
-        excluded: which of them are not a sample's negatives, shape (m, K); none if None.
-        temperature: τ.
-
-    Returns:
-        The loss of every sample, shape (m,).
-
-    >>> moco_loss(torch.eye(2), torch.eye(2), torch.tensor([[1.0, 0.0]]), temperature=1.0)
-    tensor([0.6931, 0.3133])
-    """
-    return info_nce(query, key, queue, excluded=excluded, temperature=temperature)
+from pinoise.views import Batch, Site
 
 
 class MoCo(Method):
@@ -74,9 +56,9 @@ class MoCo(Method):
         encoder: nn.Module,
         head: nn.Module,
         *,
-        temperature: float = 0.2,
-        momentum: float = 0.99,
-        queue: int = 4096,
+        temperature: Positive = TEMPERATURE,
+        momentum: Share = 0.99,
+        queue: Annotated[int, Ge(2)] = 4096,
     ) -> None:
         super().__init__(encoder)
         self.temperature = check_positive("temperature", temperature)
@@ -89,6 +71,18 @@ class MoCo(Method):
         self.register_buffer("position", torch.zeros((), dtype=torch.int64))  # where the oldest key is
         self._arrived: tuple[Tensor, Tensor] | None = None  # keys (2m, dim) and their rows (2m,)
 
+    @classmethod
+    def build(cls, site: Site, **options: Any) -> Self:
+        """Return the method with a fresh head; a queue that a step would overrun is refused before any work."""
+        method = cls(site.encoder, site.projection_head(), **options)
+        rows = world_size() * min(site.batch_size, len(site.rows) // world_size())
+        if len(method.queue) < 2 * rows:
+            raise UserError(
+                f"method.queue is {len(method.queue)} and a step brings {2 * rows} keys, two for each of {rows} rows: "
+                "make the queue larger or training.batch_size smaller."
+            )
+        return method
+
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return the loss of every sample, shape (m,)."""
         first, second = two_views(views, method="moco")
@@ -97,7 +91,7 @@ class MoCo(Method):
         key = torch.cat(by_shape(self.key_network, (first.x, second.x)))  # (2m, dim)
         if self.training:
             self._remember(key, first.rows.repeat(2))
-        losses = moco_loss(
+        losses = info_nce(
             query,
             key.roll(m, dims=0),
             self.queue,

@@ -8,11 +8,19 @@ from torch.nn import functional as F
 
 from pinoise.methods.base import full_precision
 
+TEMPERATURE = 0.2
+"""τ of methods with a memory."""
+
 
 def info_nce(
-    anchor: Tensor, positive: Tensor, negatives: Tensor, *, excluded: Tensor | None, temperature: float
+    anchor: Tensor,
+    positive: Tensor,
+    negatives: Tensor,
+    *,
+    excluded: Tensor | None = None,
+    temperature: float = TEMPERATURE,
 ) -> Tensor:
-    """−log of exp(aᵀp/τ) / (exp(aᵀp/τ) + Σ exp(aᵀv/τ)); a and p are normalised here.
+    """InfoNCE: −log of exp(aᵀp/τ) / (exp(aᵀp/τ) + Σ exp(aᵀv/τ)); a and p are normalised here.
 
     Args:
         anchor: a, shape (m, dim).
@@ -24,7 +32,7 @@ def info_nce(
     Returns:
         The loss of every sample, shape (m,).
 
-    >>> info_nce(torch.eye(2), torch.eye(2), torch.eye(2), excluded=None, temperature=1.0)  # log(2 + 1/e)
+    >>> info_nce(torch.eye(2), torch.eye(2), torch.eye(2), temperature=1.0)  # log(2 + 1/e)
     tensor([0.8620, 0.8620])
     """
     with full_precision(anchor, positive, negatives) as (anchor, positive, negatives):

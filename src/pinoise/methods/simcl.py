@@ -8,8 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pinoise.choices import Positive
 from pinoise.methods.base import two_views
-from pinoise.methods.simclr import SimCLR, nt_xent
+from pinoise.methods.simclr import TEMPERATURE, SimCLR, nt_xent
 from pinoise.views import Batch
 
 
@@ -35,7 +36,11 @@ class SimCL(SimCLR):
         temperature: τ.
     """
 
-    def __init__(self, encoder: nn.Module, head: nn.Module, *, strength: float = 0.2, temperature: float = 0.5) -> None:
+    makes_views = True
+
+    def __init__(
+        self, encoder: nn.Module, head: nn.Module, *, temperature: Positive = TEMPERATURE, strength: Positive = 0.2
+    ) -> None:
         super().__init__(encoder, head, temperature=temperature)
         self.strength = strength
 

@@ -9,12 +9,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pinoise.choices import Positive
 from pinoise.methods.base import Method, full_precision, two_views
 from pinoise.methods.checks import check_positive
 from pinoise.views import Batch
 
+TEMPERATURE = 0.5
+"""τ of NT-Xent. Every method that uses it does better than with the paper's 0.1 on vectors."""
 
-def nt_xent(first: Tensor, second: Tensor, *, temperature: float = 0.5) -> Tensor:
+
+def nt_xent(first: Tensor, second: Tensor, *, temperature: float = TEMPERATURE) -> Tensor:
     """ℓ(x) of Eqs. 3 and 5: cross entropy of a view's partner among all 2(m − 1) other views and the partner itself.
 
     Similarity is the cosine of the projections. Both directions are averaged.
@@ -50,7 +54,7 @@ class SimCLR(Method):
         temperature: τ.
     """
 
-    def __init__(self, encoder: nn.Module, head: nn.Module, *, temperature: float = 0.5) -> None:
+    def __init__(self, encoder: nn.Module, head: nn.Module, *, temperature: Positive = TEMPERATURE) -> None:
         super().__init__(encoder)
         self.head = head
         self.temperature = check_positive("temperature", temperature)

@@ -10,6 +10,7 @@ after the other and batch normalisation has the statistics of each view alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
@@ -17,7 +18,8 @@ from torch.nn import functional as F
 
 from pinoise.methods.base import Method, full_precision, two_views
 from pinoise.methods.checks import check_predictor
-from pinoise.views import Batch
+from pinoise.networks import PredictionHead, SimSiamHead
+from pinoise.views import Batch, Site
 
 
 def negative_cosine(prediction: Tensor, projection: Tensor) -> Tensor:
@@ -53,6 +55,12 @@ class SimSiam(Method):
         check_predictor(head, predictor)
         self.head = head
         self.predictor = predictor
+
+    @classmethod
+    def build(cls, site: Site, **options: Any) -> Self:
+        """Return the method with SimSiam's own head and a predictor with a bottleneck."""
+        head = SimSiamHead(site.features, hidden=site.head_hidden, out_features=site.head_features)
+        return cls(site.encoder, head, PredictionHead(site.head_features), **options)
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return the loss of every sample, shape (m,)."""

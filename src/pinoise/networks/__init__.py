@@ -2,28 +2,26 @@
 
 from pinoise.networks.blocks import evaluating, has_batch_norm, settle_statistics
 from pinoise.networks.cost import Operations, count_operations
-from pinoise.networks.embedding import EMBEDDINGS, Embedding, EmbeddingName, join
-from pinoise.networks.heads import BatchNormHead, PredictionHead, PrototypeHead, SimSiamHead
-from pinoise.networks.mlp import MLPEncoder, ProjectionHead
-from pinoise.networks.resnet import ResNet
+from pinoise.networks.embedding import Embedding, join
+from pinoise.networks.heads import PROTOTYPES, BatchNormHead, PredictionHead, ProjectionHead, PrototypeHead, SimSiamHead
+from pinoise.networks.mlp import MLPEncoder
+from pinoise.networks.resnet import ResNet, ResNet18, ResNet50
 from pinoise.networks.unet import UNet
 from pinoise.networks.vit import ViT
-from pinoise.networks.weights import read_weights
-
-ENCODERS = ("mlp", "resnet18", "resnet50", "vit")
+from pinoise.networks.weights import read_tensors, read_weights, write_tensors
 
 __all__ = [
-    "EMBEDDINGS",
-    "ENCODERS",
+    "PROTOTYPES",
     "BatchNormHead",
     "Embedding",
-    "EmbeddingName",
     "MLPEncoder",
     "Operations",
     "PredictionHead",
     "ProjectionHead",
     "PrototypeHead",
     "ResNet",
+    "ResNet18",
+    "ResNet50",
     "SimSiamHead",
     "UNet",
     "ViT",
@@ -31,6 +29,8 @@ __all__ = [
     "evaluating",
     "has_batch_norm",
     "join",
+    "read_tensors",
     "read_weights",
     "settle_statistics",
+    "write_tensors",
 ]

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pinoise.choices import EMBEDDINGS, EmbeddingName
 from pinoise.errors import unknown_choice
-
-EmbeddingName = Literal["joined", "learned"]
-EMBEDDINGS: tuple[EmbeddingName, ...] = get_args(EmbeddingName)
-
 
 LEARNED_SHARE = 0.3
 """The length of the learned part of a joined embedding, where the other part has length about 1.

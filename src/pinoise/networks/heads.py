@@ -1,4 +1,4 @@
-"""Heads after the encoder: projections with batch normalisation, predictors, and DINO's prototypes."""
+"""Heads after the encoder: projections, predictors, and DINO's prototypes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,28 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pinoise.errors import UserError
+
+HIDDEN = 256
+"""The width of a head's hidden layers."""
+
+PROJECTION = 128
+"""The width of a projection."""
+
+PROTOTYPES = 1024
+"""How many prototypes DINO's student and teacher compare."""
+
+
+class ProjectionHead(nn.Sequential):
+    """The paper's head: a hidden layer with ReLU and a linear layer; its input is the learned representation.
+
+    >>> import torch
+    >>> ProjectionHead(4, hidden=8, out_features=2)(torch.zeros(5, 4)).shape
+    torch.Size([5, 2])
+    """
+
+    def __init__(self, in_features: int, *, hidden: int = HIDDEN, out_features: int = PROJECTION) -> None:
+        super().__init__(nn.Linear(in_features, hidden), nn.ReLU(), nn.Linear(hidden, out_features))
+        self.out_features = out_features
 
 
 class BatchNormHead(nn.Sequential):
@@ -16,7 +38,7 @@ class BatchNormHead(nn.Sequential):
     torch.Size([5, 2])
     """
 
-    def __init__(self, in_features: int, *, hidden: int = 256, out_features: int = 128) -> None:
+    def __init__(self, in_features: int, *, hidden: int = HIDDEN, out_features: int = PROJECTION) -> None:
         _check_sizes(hidden=hidden, out_features=out_features)
         super().__init__(*_normalised_layer(in_features, hidden), nn.Linear(hidden, out_features))
         self.out_features = out_features
@@ -42,7 +64,7 @@ class SimSiamHead(nn.Sequential):
     True
     """
 
-    def __init__(self, in_features: int, *, hidden: int = 256, out_features: int = 128) -> None:
+    def __init__(self, in_features: int, *, hidden: int = HIDDEN, out_features: int = PROJECTION) -> None:
         _check_sizes(hidden=hidden, out_features=out_features)
         super().__init__(
             *_normalised_layer(in_features, hidden),
@@ -65,7 +87,9 @@ class PrototypeHead(nn.Module):
     (torch.Size([5, 10]), True)
     """
 
-    def __init__(self, in_features: int, *, hidden: int = 256, bottleneck: int = 128, prototypes: int = 1024) -> None:
+    def __init__(
+        self, in_features: int, *, hidden: int = HIDDEN, bottleneck: int = PROJECTION, prototypes: int = PROTOTYPES
+    ) -> None:
         super().__init__()
         _check_sizes(hidden=hidden, bottleneck=bottleneck, prototypes=prototypes)
         self.layers = nn.Sequential(

@@ -1,4 +1,4 @@
-"""Networks for vectors: the encoder f_θ and the projection head."""
+"""The encoder f_θ for vectors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import math
 
 from torch import Tensor, nn
 
+from pinoise.choices import Size
 from pinoise.errors import UserError
+
+HIDDEN = 1024
+"""The width of fully connected layers in the paper."""
 
 
 class MLPEncoder(nn.Module):
@@ -20,12 +24,13 @@ class MLPEncoder(nn.Module):
     (torch.Size([5, 4]), 4)
     """
 
-    def __init__(self, shape: tuple[int, ...], *, hidden: int = 1024, out_features: int = 256) -> None:
+    def __init__(self, shape: tuple[int, ...], *, hidden: Size = HIDDEN, out_features: Size = 256) -> None:
         super().__init__()
         for name, size in (("hidden", hidden), ("out_features", out_features)):
             if size < 1:
                 raise UserError(f"{name} of the encoder is {size}: it must be at least 1.")
         self.shape = shape
+        self.hidden = hidden
         self.out_features = out_features
         self.layers = nn.Sequential(
             nn.Flatten(),
@@ -40,16 +45,3 @@ class MLPEncoder(nn.Module):
         """Return the representation (m, out_features) of samples (m, *shape)."""
         features: Tensor = self.layers(x)
         return features
-
-
-class ProjectionHead(nn.Sequential):
-    """The paper's head: a hidden layer with ReLU and a linear layer; its input is the learned representation.
-
-    >>> import torch
-    >>> ProjectionHead(4, hidden=8, out_features=2)(torch.zeros(5, 4)).shape
-    torch.Size([5, 2])
-    """
-
-    def __init__(self, in_features: int, *, hidden: int = 256, out_features: int = 128) -> None:
-        super().__init__(nn.Linear(in_features, hidden), nn.ReLU(), nn.Linear(hidden, out_features))
-        self.out_features = out_features

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Literal, get_args
+from pathlib import Path
+from typing import ClassVar, Literal, get_args
 
 from torch import Tensor, nn
 
+from pinoise.choices import Size
 from pinoise.errors import UserError, unknown_choice
 from pinoise.networks.blocks import check_images, check_width, image_shape
+from pinoise.networks.weights import read_weights
 
 Depth = Literal[18, 50]
 Stem = Literal["auto", "cifar", "imagenet"]
+STEM: Stem = "auto"
 
 BLOCKS: dict[int, tuple[int, int, int, int]] = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
+
+WIDTH = 64
+"""Channels of the first stage in the published networks."""
 
 LARGEST_CIFAR_STEM = 64
 """Images up to this side keep their size in the stem; larger ones are reduced fourfold before the first block."""
@@ -108,9 +115,10 @@ class ResNet(nn.Module):
     Args:
         shape: the shape of one image, (C, H, W); C is fixed, H and W choose the stem.
         depth: 18 or 50.
-        width: channels of the first stage; the published networks have 64, small machines want 8 or 16.
+        width: channels of the first stage; small machines want 8 or 16.
         stem: ``"cifar"`` (3×3 convolution, size kept), ``"imagenet"`` (7×7 convolution of stride 2, then max pooling),
             or ``"auto"``, which takes the former for sides up to 64 pixels.
+        weights: a file with a published state dict, which ``load_published`` starts from.
 
     >>> import torch
     >>> network = ResNet((3, 8, 8), depth=18, width=4)
@@ -119,7 +127,17 @@ class ResNet(nn.Module):
     (torch.Size([2, 32]), 32, torch.Size([2, 16, 2, 2]), 16)
     """
 
-    def __init__(self, shape: tuple[int, ...], *, depth: Depth, width: int = 64, stem: Stem = "auto") -> None:
+    for_images: ClassVar[bool] = True
+
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        depth: Depth,
+        *,
+        width: Size = WIDTH,
+        stem: Stem = STEM,
+        weights: Path | None = None,
+    ) -> None:
         super().__init__()
         if depth not in BLOCKS:
             raise UserError(f"depth of the ResNet is {depth!r}: allowed are {' and '.join(map(str, BLOCKS))}.")
@@ -129,6 +147,7 @@ class ResNet(nn.Module):
         self.channels, height, side = image_shape(shape, owner=self._owner)
         check_width(width, owner=self._owner)
         self.depth = depth
+        self.weights = weights
         self.width = width
         if stem == "auto":
             stem = "cifar" if max(height, side) <= LARGEST_CIFAR_STEM else "imagenet"
@@ -164,6 +183,11 @@ class ResNet(nn.Module):
         h = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         maps: Tensor = self.layer3(self.layer2(self.layer1(h)))
         return maps
+
+    def load_published(self) -> None:
+        """Start from the file of weights, if one was named; a trained network that is read back needs none."""
+        if self.weights is not None:
+            self.load_torchvision(read_weights(self.weights))
 
     def load_torchvision(self, state: Mapping[str, Tensor]) -> None:
         """Load a state dict as torchvision publishes it, its classifier ``fc`` left out; every name must fit.
@@ -202,6 +226,32 @@ class ResNet(nn.Module):
                 stem = "imagenet" if found.shape[2] == 7 else "cifar"
                 advice = f"choose stem={stem!r}; this network was made with {self.stem!r}."
         return f"{sizes} {tuple(own.shape)}: {advice}"
+
+
+class ResNet18(ResNet):
+    """A ResNet of depth 18.
+
+    >>> ResNet18((3, 8, 8), width=4).out_features
+    32
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], *, width: Size = WIDTH, stem: Stem = STEM, weights: Path | None = None
+    ) -> None:
+        super().__init__(shape, 18, width=width, stem=stem, weights=weights)
+
+
+class ResNet50(ResNet):
+    """A ResNet of depth 50.
+
+    >>> ResNet50((3, 8, 8), width=4).out_features
+    128
+    """
+
+    def __init__(
+        self, shape: tuple[int, ...], *, width: Size = WIDTH, stem: Stem = STEM, weights: Path | None = None
+    ) -> None:
+        super().__init__(shape, 50, width=width, stem=stem, weights=weights)
 
 
 def _some(names: list[str]) -> str:

@@ -9,6 +9,9 @@ from torch.nn import functional as F
 from pinoise.errors import UserError
 from pinoise.networks.blocks import check_images, check_width
 
+UNET_WIDTH = 32
+"""Channels at full size."""
+
 
 def _groups(channels: int) -> int:
     """Up to 8 groups of at least 4 channels, so that a map of one pixel still has something to normalise."""
@@ -40,7 +43,7 @@ class UNet(nn.Module):
     torch.Size([2, 5, 9, 7])
     """
 
-    def __init__(self, in_channels: int, out_channels: int, *, width: int = 32, depth: int = 3) -> None:
+    def __init__(self, in_channels: int, out_channels: int, *, width: int = UNET_WIDTH, depth: int = 3) -> None:
         super().__init__()
         check_width(in_channels, owner="a U-Net", name="in_channels")
         check_width(out_channels, owner="a U-Net", name="out_channels")

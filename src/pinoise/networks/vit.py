@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pinoise.choices import Size
 from pinoise.errors import UserError
 from pinoise.networks.blocks import check_images, check_width, image_shape
 
@@ -66,8 +69,10 @@ class ViT(nn.Module):
     (torch.Size([2, 12]), torch.Size([2, 12, 4, 1]))
     """
 
+    for_images: ClassVar[bool] = True
+
     def __init__(
-        self, shape: tuple[int, ...], *, patch: int = 4, dim: int = 192, depth: int = 6, heads: int = 3
+        self, shape: tuple[int, ...], *, patch: Size = 4, dim: Size = 192, depth: Size = 6, heads: Size = 3
     ) -> None:
         super().__init__()
         self.channels, height, width = image_shape(shape, owner="a ViT")

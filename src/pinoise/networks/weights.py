@@ -1,4 +1,4 @@
-"""Weights that others publish, from their files; nothing in such a file is executed."""
+"""Weights as files: our own, and those that others publish. Nothing in such a file is executed."""
 
 from __future__ import annotations
 
@@ -7,9 +7,31 @@ from pathlib import Path
 
 import safetensors.torch
 import torch
+from safetensors import SafetensorError
 from torch import Tensor
 
 from pinoise.errors import UserError
+from pinoise.files import replacing
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
+    """Write tensors as safetensors, complete or not at all."""
+    plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
+    with replacing(path) as temporary:
+        temporary.touch()
+        mode = temporary.stat().st_mode
+        safetensors.torch.save_file(plain, temporary, metadata=metadata)
+        temporary.chmod(mode)  # the library leaves files that only their owner may read
+
+
+def read_tensors(path: Path) -> dict[str, Tensor]:
+    """Read a safetensors file."""
+    if not path.exists():
+        raise UserError(f"{path} is missing: train to the end first, or resume the run.")
+    try:
+        return safetensors.torch.load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise UserError(f"{path} cannot be read as safetensors ({error}): the file is damaged.") from None
 
 
 def read_weights(

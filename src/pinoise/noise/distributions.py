@@ -1,14 +1,11 @@
-"""The families of p_ψ(ε|x), each written as μ + s ⊙ n so that gradients reach ψ (reparameterisation)."""
+"""The families of p_ψ(ε|x), each written as μ + s ⊙ n so that gradients reach ψ, and noise of a given size."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 import torch
 from torch import Tensor
-
-Distribution = Literal["gaussian", "uniform"]
 
 
 def gaussian(mean: Tensor | float, scale: Tensor, draw: Tensor) -> Tensor:
@@ -41,3 +38,43 @@ BASE_DRAWS: dict[str, Callable[[Tensor], Tensor]] = {"gaussian": torch.randn_lik
 
 BASE_VARIANCES: dict[str, float] = {"gaussian": 1.0, "uniform": 1 / 3}
 """The variance of ε where s is 1."""
+
+
+def unit_rms(noise: Tensor, live: Tensor) -> Tensor:
+    """Rescale every sample's noise to root mean square 1 over its live features.
+
+    Args:
+        noise: ε, shape (..., *shape), 0 in dead features.
+        live: which features are, shape (*shape).
+
+    >>> unit_rms(torch.tensor([[3.0, 0.0, 3.0]]), torch.tensor([True, False, True]))
+    tensor([[1., 0., 1.]])
+    """
+    norm = torch.linalg.vector_norm(noise, dim=_features(live), keepdim=True)
+    unit: Tensor = noise * live.sum().sqrt() / norm.clamp_min(_least(noise))
+    return unit
+
+
+def expected_rms(mean: Tensor | float, scale: Tensor, live: Tensor, *, variance: float) -> Tensor:
+    """√ of the mean over live features of E ε² = μ² + v s², for every sample, shape (m, 1, …).
+
+    Args:
+        mean: μ, shape (m, *shape) or a number, 0 in dead features.
+        scale: s, shape (m, *shape), 0 in dead features.
+        live: which features are, shape (*shape).
+        variance: v, that of ε where s is 1.
+
+    >>> expected_rms(torch.tensor([[0.0, 4.0]]), torch.tensor([[3.0, 3.0]]), torch.ones(2, dtype=bool), variance=1.0)
+    tensor([[4.1231]])
+    """
+    squares = (mean**2 + variance * scale.square()).sum(dim=_features(live), keepdim=True)
+    return (squares / live.sum().clamp_min(1)).sqrt().clamp_min(_least(scale))
+
+
+def _features(live: Tensor) -> tuple[int, ...]:
+    return tuple(range(-live.ndim, 0))
+
+
+def _least(noise: Tensor) -> float:
+    """Squares of smaller numbers underflow: their norm is 0, and dividing by less would make the noise explode."""
+    return float(torch.finfo(noise.dtype).tiny ** 0.5)

@@ -6,17 +6,19 @@ output 0 becomes the scale, output 1, if there is one, the mean.
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from pinoise.errors import UserError, unknown_choice
+from pinoise.choices import GENERATOR, Size, find
+from pinoise.errors import UserError
 from pinoise.networks.blocks import without_trace
-from pinoise.networks.resnet import Depth
-from pinoise.noise.image_generators import ResNetGenerator, SharedMapGenerator, UNetGenerator
-
-GENERATORS = ("mlp", "shared", "global", "constant", "resnet18", "resnet50", "unet")
+from pinoise.networks.mlp import HIDDEN
+from pinoise.noise.image_generators import SharedMapGenerator
 
 
 class MLPGenerator(nn.Module):
@@ -28,7 +30,7 @@ class MLPGenerator(nn.Module):
     torch.Size([3, 2, 5])
     """
 
-    def __init__(self, shape: tuple[int, ...], *, outputs: int, hidden: int = 1024) -> None:
+    def __init__(self, shape: tuple[int, ...], outputs: int, *, hidden: Size = HIDDEN) -> None:
         super().__init__()
         dim = math.prod(shape)
         self.shape = shape
@@ -57,7 +59,7 @@ class SharedGenerator(nn.Module):
     (torch.Size([3, 1, 5]), 25)
     """
 
-    def __init__(self, shape: tuple[int, ...], *, outputs: int, encoder: nn.Module, features: int) -> None:
+    def __init__(self, shape: tuple[int, ...], outputs: int, encoder: nn.Module, features: int) -> None:
         super().__init__()
         self.shape = shape
         self.outputs = outputs
@@ -80,7 +82,7 @@ class GlobalGenerator(nn.Module):
     torch.Size([1, 2, 5])
     """
 
-    def __init__(self, shape: tuple[int, ...], *, outputs: int) -> None:
+    def __init__(self, shape: tuple[int, ...], outputs: int) -> None:
         super().__init__()
         self.raw = nn.Parameter(torch.zeros(1, outputs, *shape))
 
@@ -92,56 +94,24 @@ class GlobalGenerator(nn.Module):
 class ConstantGenerator(nn.Module):
     """No parameters: σ keeps its initial value and μ is 0 (the Random Noise baseline)."""
 
-    def __init__(self, *, outputs: int) -> None:
+    def __init__(self, shape: tuple[int, ...], outputs: int) -> None:
         super().__init__()
+        self.shape = shape
         self.outputs = outputs
 
     def forward(self, x: Tensor) -> Tensor:
         """Return zeros (1, outputs, *shape): the same for every sample."""
-        return x.new_zeros(1, self.outputs, *x.shape[1:])
+        return x.new_zeros(1, self.outputs, *self.shape)
 
 
-def build_generator(
-    name: str,
-    shape: tuple[int, ...],
-    *,
-    outputs: int,
-    hidden: int = 1024,
-    encoder: nn.Module | None = None,
-    width: int | None = None,
-) -> nn.Module:
-    """Return the generator of that name.
+def shared_generator(shape: tuple[int, ...], outputs: int, encoder: nn.Module | None) -> nn.Module:
+    """Return a light head on the encoder: on its maps where samples are images and it has ``maps``, or its features.
 
-    Args:
-        name: one of ``GENERATORS``; ``resnet18``, ``resnet50`` and ``unet`` are for images.
-        shape: the shape of one sample.
-        outputs: 1 (scale), or 2 (scale, mean).
-        hidden: width of the fully connected layers of ``mlp`` and of the heads of ``resnet18`` and ``resnet50``.
-        encoder: what ``shared`` reads: its maps where samples are images and it has a method ``maps``, or its features.
-        width: channels of ``resnet18``, ``resnet50`` (64 if None) and ``unet`` (32 if None) at full size.
-
-    >>> build_generator("unet", (1, 7, 5), outputs=2, width=4)(torch.zeros(3, 1, 7, 5)).shape
-    torch.Size([3, 2, 1, 7, 5])
+    >>> type(shared_generator((5,), 1, nn.Linear(5, 4))).__name__
+    'SharedGenerator'
     """
-    if name == "mlp":
-        return MLPGenerator(shape, outputs=outputs, hidden=hidden)
-    if name == "global":
-        return GlobalGenerator(shape, outputs=outputs)
-    if name == "constant":
-        return ConstantGenerator(outputs=outputs)
-    if name in ("resnet18", "resnet50"):
-        depth: Depth = 18 if name == "resnet18" else 50
-        return ResNetGenerator(shape, outputs=outputs, depth=depth, width=64 if width is None else width, hidden=hidden)
-    if name == "unet":
-        return UNetGenerator(shape, outputs=outputs, width=32 if width is None else width)
-    if name == "shared":
-        return _shared(shape, outputs=outputs, encoder=encoder)
-    raise unknown_choice("generator", name, GENERATORS)
-
-
-def _shared(shape: tuple[int, ...], *, outputs: int, encoder: nn.Module | None) -> nn.Module:
     if encoder is not None and len(shape) == 3 and hasattr(encoder, "maps"):
-        return SharedMapGenerator(shape, outputs=outputs, encoder=encoder)
+        return SharedMapGenerator(shape, outputs, encoder)
     features = getattr(encoder, "out_features", None)
     if encoder is None or not isinstance(features, int):
         found = "none" if encoder is None else f"{type(encoder).__name__}, whose out_features is {features!r}"
@@ -149,4 +119,38 @@ def _shared(shape: tuple[int, ...], *, outputs: int, encoder: nn.Module | None) 
             f"generator 'shared' reads the features of an encoder and was given {found}: "
             "pass encoder=, a module that states its output size as the integer attribute out_features."
         )
-    return SharedGenerator(shape, outputs=outputs, encoder=encoder, features=features)
+    return SharedGenerator(shape, outputs, encoder, features)
+
+
+def make_generator(
+    generator: Any,
+    shape: tuple[int, ...],
+    outputs: int,
+    *,
+    encoder: nn.Module | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> nn.Module:
+    """Return a generator for samples of a shape.
+
+    Args:
+        generator: a name, an import path, a module, or what makes a module from ``shape`` and ``outputs``.
+        shape: the shape of one sample.
+        outputs: 1 (scale), or 2 (scale, mean).
+        encoder: handed to a generator that reads an encoder's features.
+        options: the generator's own.
+
+    >>> make_generator("unet", (1, 7, 5), 2, options={"width": 4})(torch.zeros(3, 1, 7, 5)).shape
+    torch.Size([3, 2, 1, 7, 5])
+    """
+    part = find(GENERATOR, generator) if isinstance(generator, str) else generator
+    if isinstance(part, nn.Module):
+        return part
+    if part is None:
+        raise UserError(f"generator {generator!r} leaves the choice to an objective: name one here.")
+    if not callable(part):
+        raise UserError(f"generator {generator!r} is of type {type(part).__name__}: give {GENERATOR.own}.")
+    site = {"encoder": encoder} if "encoder" in inspect.signature(part).parameters else {}
+    made = part(shape, outputs, **site, **(options or {}))
+    if not isinstance(made, nn.Module):
+        raise UserError(f"generator {generator!r} made {type(made).__name__}: it must make a torch module.")
+    return made

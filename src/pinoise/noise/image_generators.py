@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from pinoise.choices import Size
 from pinoise.errors import UserError
 from pinoise.networks.blocks import check_width, image_shape, without_trace
-from pinoise.networks.resnet import Depth, ResNet
-from pinoise.networks.unet import UNet
+from pinoise.networks.mlp import HIDDEN
+from pinoise.networks.resnet import WIDTH, Depth, ResNet
+from pinoise.networks.unet import UNET_WIDTH, UNet
 
 SMALL_START = 0.1
 """What the last layer of a network on normalised maps starts with, as a share of torch's default: raw parameters are
@@ -35,8 +38,10 @@ class ResNetGenerator(nn.Module):
     torch.Size([5, 2, 3, 8, 8])
     """
 
+    for_images: ClassVar[bool] = True
+
     def __init__(
-        self, shape: tuple[int, ...], *, outputs: int, depth: Depth, width: int = 64, hidden: int = 1024
+        self, shape: tuple[int, ...], outputs: int, depth: Depth, *, width: Size = WIDTH, hidden: Size = HIDDEN
     ) -> None:
         super().__init__()
         self.shape = image_shape(shape, owner=f"generator 'resnet{depth}'")
@@ -57,6 +62,20 @@ class ResNetGenerator(nn.Module):
         return torch.stack([head(features) for head in self.heads], dim=1).reshape(len(x), -1, *self.shape)
 
 
+class ResNet18Generator(ResNetGenerator):
+    """The generator on a ResNet of depth 18."""
+
+    def __init__(self, shape: tuple[int, ...], outputs: int, *, width: Size = WIDTH, hidden: Size = HIDDEN) -> None:
+        super().__init__(shape, outputs, 18, width=width, hidden=hidden)
+
+
+class ResNet50Generator(ResNetGenerator):
+    """The generator on a ResNet of depth 50."""
+
+    def __init__(self, shape: tuple[int, ...], outputs: int, *, width: Size = WIDTH, hidden: Size = HIDDEN) -> None:
+        super().__init__(shape, outputs, 50, width=width, hidden=hidden)
+
+
 class UNetGenerator(nn.Module):
     """A U-Net whose output maps are the raw parameters; the noise of a sample depends on that sample alone.
 
@@ -64,7 +83,9 @@ class UNetGenerator(nn.Module):
     torch.Size([5, 2, 3, 9, 7])
     """
 
-    def __init__(self, shape: tuple[int, ...], *, outputs: int, width: int = 32) -> None:
+    for_images: ClassVar[bool] = True
+
+    def __init__(self, shape: tuple[int, ...], outputs: int, *, width: Size = UNET_WIDTH) -> None:
         super().__init__()
         self.shape = image_shape(shape, owner="generator 'unet'")
         channels = self.shape[0]
@@ -94,7 +115,7 @@ class SharedMapGenerator(nn.Module):
     torch.Size([5, 2, 3, 8, 8])
     """
 
-    def __init__(self, shape: tuple[int, ...], *, outputs: int, encoder: nn.Module) -> None:
+    def __init__(self, shape: tuple[int, ...], outputs: int, encoder: nn.Module) -> None:
         super().__init__()
         self.shape = image_shape(shape, owner="generator 'shared' on feature maps")
         map_channels = getattr(encoder, "map_channels", None)

@@ -4,30 +4,37 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from pinoise.choices import GENERATOR, Distribution, Mean, ScaleMap, find, options_of
 from pinoise.errors import UserError, unknown_choice
 from pinoise.networks.blocks import evaluating
 from pinoise.noise.checks import check_feature_scale, check_initial_scale, check_shape
-from pinoise.noise.distributions import BASE_DRAWS, BASE_VARIANCES, REPARAMETERISATIONS, Distribution
-from pinoise.noise.generators import SharedGenerator, build_generator
-from pinoise.noise.normalization import expected_rms, unit_rms
-from pinoise.noise.penalty import inverse_norm, mean_log_ratio_squared
-from pinoise.noise.prior import prior_scale
-from pinoise.noise.scale_maps import SCALE_MAPS, Positive
+from pinoise.noise.distributions import (
+    BASE_DRAWS,
+    BASE_VARIANCES,
+    REPARAMETERISATIONS,
+    expected_rms,
+    unit_rms,
+)
+from pinoise.noise.generators import GlobalGenerator, SharedGenerator, make_generator
+from pinoise.noise.prior import PRIOR_WEIGHT, inverse_norm, mean_log_ratio_squared, prior_scale
+from pinoise.noise.scale_maps import SCALE_MAPS
 from pinoise.noise.support import NEIGHBOURS, Support
-
-Mean = Literal["zero", "learned"]
 
 # Less than this share of a standard deviation is no noise: σ is held there and stops learning, which keeps its
 # gradients clear of denormal numbers; arithmetic with those is many times slower.
 SMALLEST_SCALE = 1e-6
 
 REFRESH_EVERY = 50
-"""Steps between looks at whether the learned σ, the metric in which neighbours are found, has moved."""
+"""Draws in training between looks at whether the learned σ, the metric in which neighbours are found, has moved."""
+
+GLOBAL_RATE = 10
+"""How many times the encoder's learning rate a ``global`` generator takes: its numbers have as far to go as the output
+of a network, with one step of their own at a time."""
 
 _TYPICAL_ROWS = 256
 
@@ -51,18 +58,19 @@ class PiNoise(nn.Module):
         distribution: ``"gaussian"``, ε = μ + σ ⊙ n, or ``"uniform"``, ε = μ + (2u − 1) ⊙ w.
         mean: ``"zero"`` fixes μ = 0, ``"learned"`` makes it an output of the generator.
         generator: ``"mlp"``, ``"shared"``, ``"global"``, ``"constant"``, for images (C, H, W) also ``"resnet18"``,
-            ``"resnet50"`` and ``"unet"``, or a module from (m, *shape) to (m, outputs, *shape) with outputs = 1
-            (scale), or 2 (scale, mean) when the mean is learned.
+            ``"resnet50"`` and ``"unet"``; or your own: a module from (m, *shape) to (m, outputs, *shape) with outputs =
+            1 (scale), or 2 (scale, mean) when the mean is learned, or what makes one from the shape and the outputs.
         positive: the map onto σ ≥ 0, ``"softplus"``, ``"abs"``, or ``"fixed-entropy"``, which keeps Σ_j log σ_j.
         initial_scale: σ (or w) where the generator's output is 0, in units of ``feature_scale``; a number, or a tensor
-            of shape ``shape``.
+            of shape ``shape``. None is how much neighbours in the support differ, or 1 without a support.
         feature_scale: a tensor of shape ``shape``; ones if None.
         normalize: if given, every ε is rescaled so that its root mean square over live features, in units of
             ``feature_scale``, is this number.
-        hidden: width of the ``mlp`` generator and of the heads of the ResNets.
-        width: channels of the first stage of the ResNets, 64 if None, and of the U-Net, 32.
+        hidden: width of a generator's fully connected layers; the generator's own if None.
+        width: channels of a generator for images; the generator's own if None.
         encoder: the encoder whose features the ``shared`` generator reads.
         support: the rows that noise moves samples to, in the units of x.
+        weight: λ of ``regularizer``.
 
     >>> noise = PiNoise(4, hidden=8)
     >>> x = torch.zeros(3, 4)
@@ -79,15 +87,16 @@ class PiNoise(nn.Module):
         *,
         distribution: Distribution = "gaussian",
         mean: Mean = "zero",
-        generator: str | nn.Module = "mlp",
-        positive: Positive = "softplus",
-        initial_scale: float | Tensor = 1.0,
+        generator: Any = "mlp",
+        positive: ScaleMap = "softplus",
+        initial_scale: float | Tensor | None = None,
         feature_scale: Tensor | None = None,
         normalize: float | None = None,
-        hidden: int = 1024,
+        hidden: int | None = None,
         width: int | None = None,
         encoder: nn.Module | None = None,
         support: Support | None = None,
+        weight: float = 0.0,
     ) -> None:
         super().__init__()
         self.shape = check_shape(shape)
@@ -99,62 +108,90 @@ class PiNoise(nn.Module):
             raise unknown_choice("mean", mean, ("zero", "learned"))
         if normalize is not None and not (normalize > 0 and math.isfinite(normalize)):
             raise UserError(f"normalize is {normalize}: it must be a positive number, or None.")
-        if hidden < 1:
+        if hidden is not None and hidden < 1:
             raise UserError(f"hidden is {hidden}: the generator's width must be at least 1.")
         self.distribution = distribution
         self.positive = positive
         self.normalize = normalize
         self.outputs = 2 if mean == "learned" else 1
-        if feature_scale is None:
-            feature_scale = torch.ones(self.shape)
-        self.register_buffer("feature_scale", check_feature_scale(feature_scale, self.shape))
+        self.weight = weight
+        unit = check_feature_scale(torch.ones(self.shape) if feature_scale is None else feature_scale, self.shape)
+        self.register_buffer("feature_scale", unit)
+        if initial_scale is None:
+            initial_scale = 1.0 if support is None else self._prior_of(support)
         self.register_buffer("initial_scale", check_initial_scale(initial_scale, self.shape, least=SMALLEST_SCALE))
         self.support = support
-        self.generator = (
-            generator
-            if isinstance(generator, nn.Module)
-            else build_generator(
-                generator, self.shape, outputs=self.outputs, hidden=hidden, width=width, encoder=encoder
-            )
-        )
+        given = {name: value for name, value in (("hidden", hidden), ("width", width)) if value is not None}
+        if isinstance(generator, str) and (part := find(GENERATOR, generator)) is not None:
+            given = {name: value for name, value in given.items() if name in options_of(part)}
+        self.generator = make_generator(generator, self.shape, self.outputs, encoder=encoder, options=given)
+
+    def _prior_of(self, support: Support) -> Tensor:
+        """Return r, how much neighbours differ, as the scale of this distribution."""
+        # w of uniform noise on (−w, w) is √3 times its standard deviation.
+        factor = 1 / math.sqrt(BASE_VARIANCES[self.distribution])
+        return prior_scale(support.spread(), self.feature_scale) * factor
 
     @classmethod
-    def along(cls, data: Tensor, *, neighbours: int = NEIGHBOURS, most: int = 2048) -> PiNoise:
+    def along(cls, data: Tensor, *, neighbours: int = NEIGHBOURS, weight: float = PRIOR_WEIGHT) -> PiNoise:
         """Return noise that moves samples along the data, the default of the library, for a loop of one's own.
 
-        A sample goes to one of its nearest neighbours, plus noise of fixed entropy with one learned σ per feature.
-        Add ``0.3 * noise.prior_distance(x)`` to the loss, call ``noise.before_step(step)`` before each step, and train
-        ψ with ten times the encoder's learning rate.
+        A sample goes to one of its nearest neighbours, plus noise of fixed entropy with one learned σ per feature. The
+        neighbours follow σ while the module is in train mode. Three lines of a loop need it::
+
+            optimizer = torch.optim.Adam([{"params": encoder.parameters()}, *noise.param_groups(1e-3)], lr=1e-3)
+            first, second = noise.views(x, rows)
+            loss = nt_xent(encoder(first), encoder(second)).mean() + noise.regularizer(x)
 
         Args:
-            data: training rows in any units, shape (n, *shape).
+            data: training rows in any units, shape (n, *shape). Up to 2,048 of them are kept to move to, a random
+                choice of more; they are part of the state.
             neighbours: how many a sample has.
-            most: how many rows are kept to move to, a random choice of more; they are part of the state.
+            weight: λ of ``regularizer``.
 
         >>> data = torch.randn(50, 4)
         >>> noise = PiNoise.along(data)
-        >>> first, second = data[:8] + noise.sample(data[:8], draws=2, rows=torch.arange(8))
-        >>> first.shape, bool(noise.prior_distance(first) < 1e-6)
+        >>> first, second = noise.views(data[:8], torch.arange(8))
+        >>> first.shape, bool(noise.regularizer(first) < 1e-6)
         (torch.Size([8, 4]), True)
         """
         if not isinstance(data, Tensor) or not data.is_floating_point() or data.ndim < 2:
             found = f"{data.ndim}-dimensional {data.dtype}" if isinstance(data, Tensor) else type(data).__name__
             raise UserError(f"data is {found}: give training rows as a tensor of floating-point numbers, (n, *shape).")
-        deviation = data.detach().std(dim=0, correction=0)
-        numbers = torch.arange(len(data))
-        if len(data) > most:
-            numbers = torch.randperm(len(data), generator=torch.Generator().manual_seed(0))[:most].sort().values
-        numbers = numbers.to(data.device)
-        support = Support(data[numbers], numbers=numbers, rows=len(data), k=neighbours)
+        data = data.detach()
+        deviation = data.std(dim=0, correction=0)
+        support = Support.of(data, k=neighbours)
         support.refresh(deviation)
         return cls(
             tuple(data.shape[1:]),
             generator="global",
             positive="fixed-entropy",
-            initial_scale=prior_scale(support.spread(), deviation),
             feature_scale=deviation,
             support=support,
+            weight=weight,
         )
+
+    def param_groups(self, lr: float) -> list[dict[str, Any]]:
+        """Return ψ for an optimiser, with the learning rate that suits the generator.
+
+        Args:
+            lr: the encoder's learning rate.
+
+        >>> [group["lr"] for group in PiNoise(4, generator="global").param_groups(0.5)]
+        [5.0]
+        """
+        learning = [parameter for parameter in self.parameters() if parameter.requires_grad]
+        rate = lr * GLOBAL_RATE if isinstance(self.generator, GlobalGenerator) else lr
+        return [{"params": learning, "lr": rate}] if learning else []
+
+    def views(self, x: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """Return two noisy views of samples, x + ε and x + ε'; arguments as in ``sample``."""
+        first, second = x + self.sample(x, draws=2, rows=rows)
+        return first, second
+
+    def regularizer(self, x: Tensor) -> Tensor:
+        """λ · mean (log σ − log r)² with r the initial scale: what keeps every feature noisy. Add it to the loss."""
+        return self.weight * mean_log_ratio_squared(self._parameters_of_noise(x)[0], self.initial_scale)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x + ε for a batch (m, *shape)."""
@@ -173,7 +210,8 @@ class PiNoise(nn.Module):
             x: samples (m, *shape).
             draws: how many.
             features: the encoder's of x, for a ``shared`` generator, where the caller has them already.
-            rows: the samples' row numbers, if they are the training rows that the support was made of.
+            rows: the samples' numbers among the training rows that the support was made of, where they are known: the
+                neighbours of a training row are then looked up, not searched for. Wrong numbers are refused.
         """
         noises = self.draw(x, 1 if draws is None else draws, features=features, rows=rows)
         epsilon = torch.stack([noise.epsilon for noise in noises])
@@ -184,6 +222,9 @@ class PiNoise(nn.Module):
     ) -> tuple[Noise, ...]:
         """Draw independent ε from one pass through the generator, each with its σ; arguments as in ``sample``."""
         scale, mean = self._parameters_of_noise(x, features)
+        # To look at a counter would break a compiled graph; compiled noise keeps the neighbours that it has.
+        if self.training and self.support is not None and not torch.compiler.is_compiling():
+            self._follow(self.support, x, rows)
         draws = BASE_DRAWS[self.distribution](x.expand(times, *x.shape))
         noise_of = REPARAMETERISATIONS[self.distribution]
         unit = self.feature_scale
@@ -215,14 +256,15 @@ class PiNoise(nn.Module):
         """1 / mean‖ε‖₂, the paper's guard against vanishing noise; the caller weights it with λ."""
         return inverse_norm(noise)
 
-    def prior_distance(self, x: Tensor) -> Tensor:
-        """Mean (log σ − log r)² with r the initial scale: what keeps every feature noisy; the caller weights it."""
-        return mean_log_ratio_squared(self._parameters_of_noise(x)[0], self.initial_scale)
-
-    def before_step(self, step: int) -> None:
-        """Let the neighbours follow the learned σ, every ``REFRESH_EVERY`` steps."""
-        if self.support is not None and step % REFRESH_EVERY == 0:
-            self.support.refresh(self.typical_scale())
+    def _follow(self, support: Support, x: Tensor, rows: Tensor | None) -> None:
+        """Every ``REFRESH_EVERY`` draws, check the row numbers and let the neighbours follow the learned σ."""
+        if support.count_draw() % REFRESH_EVERY:
+            return
+        if rows is not None:
+            support.check_rows(x, rows)
+        # Weights that autocast rounded without a gradient would be used again in the step.
+        with torch.autocast(x.device.type, enabled=False):
+            support.refresh(self.typical_scale())
 
     @torch.no_grad()
     def typical_scale(self) -> Tensor:

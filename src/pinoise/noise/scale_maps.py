@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
-
-Positive = Literal["softplus", "abs", "fixed-entropy"]
 
 FARTHEST = 2.0
 """How far, in log units, ``fixed_entropy`` lets a feature's σ be from the mean of all, before they are centred."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple, Protocol
 
 import torch
+from annotated_types import Interval
 from torch import Tensor, nn
 
 from pinoise.errors import UserError
@@ -15,11 +16,48 @@ from pinoise.noise.search import BLOCK_ENTRIES, Nearest, nearest
 NEIGHBOURS = 10
 """How many a sample has, where nothing else is asked for."""
 
+NeighbourCount = Annotated[int, Interval(ge=1, le=1000)]
+
+SUPPORT_ROWS = 2048
+"""Rows among which neighbours are searched: their number bounds what the search adds to a step, however many rows."""
+
+TABLE_ROWS = 16_384
+"""Up to this many rows, finding everyone's neighbours whenever σ has moved costs less than a search in every step."""
+
+# Enough rows to stand for the marginals of every feature, at no more than 64 MB.
+_BANK_ENTRIES = 1 << 24
+
 STALE_AFTER = 0.02
-"""Neighbours are looked up anew once log σ has moved by this much, on average over features."""
+"""Neighbours are looked up again once log σ has moved by this much, on average over features."""
 
 _TABLE_BLOCK = 1024  # rows that are fetched at once, fewer if they are wide
 _ROUNDING = 1e-4  # of squared distances in single precision, which come from a difference of larger numbers
+
+
+class TrainingRows(Protocol):
+    """Samples that can be gathered by their row numbers: a tensor, or rows in files."""
+
+    def __len__(self) -> int:
+        """The number of samples."""
+        ...
+
+    def __getitem__(self, rows: Tensor, /) -> Tensor:
+        """Return the samples (m, *shape) of these rows."""
+        ...
+
+
+def draw_bank(rows: TrainingRows, *, most: int | None = None) -> tuple[Tensor, Tensor]:
+    """Return random training rows, always the same for the same data, and their row numbers, as memory allows.
+
+    >>> bank, numbers = draw_bank(torch.arange(6.0)[:, None], most=2)
+    >>> bank.flatten().long().equal(numbers), len(numbers)
+    (True, 2)
+    """
+    features = rows[torch.arange(1)].numel()
+    size = min(len(rows), max(256, _BANK_ENTRIES // features), most or len(rows))
+    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
+    numbers = order[:size].sort().values
+    return rows[numbers], numbers
 
 
 class Neighbours(NamedTuple):
@@ -68,6 +106,7 @@ class Support(nn.Module):
     bank: Tensor
     numbers: Tensor
     total: Tensor
+    draws: Tensor  # in training; a checkpoint holds it, so that a resumed run refreshes at the same steps
     metric: Tensor  # σ at the last refresh; a checkpoint holds it, so that a resumed run has the same neighbours
     _known_bank: _Bank | None
     _known_table: Neighbours | None
@@ -94,8 +133,54 @@ class Support(nn.Module):
         self.register_buffer("bank", bank.detach().clone())
         self.register_buffer("numbers", numbers)
         self.register_buffer("total", torch.tensor(rows))  # for those who load the state
+        self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
         self.register_buffer("metric", torch.ones_like(bank[0]))
+        self._draws: int | None = 0  # equals the buffer, which may lie on a device that one would have to wait for
         self._forget()
+
+    @classmethod
+    def of(cls, rows: TrainingRows, *, k: int = NEIGHBOURS, mutual: bool = True) -> Support:
+        """Return the support of training rows: all of them, or a sample of many.
+
+        >>> len(Support.of(torch.randn(3000, 2)).bank)
+        2048
+        """
+        bank, numbers = draw_bank(rows, most=SUPPORT_ROWS)
+        fetch = rows.__getitem__ if len(numbers) < len(rows) <= TABLE_ROWS else None
+        return cls(bank, numbers=numbers.to(bank.device), rows=len(rows), k=k, mutual=mutual, fetch=fetch)
+
+    def count_draw(self) -> int:
+        """Return how many draws there were before this one, and count it."""
+        before = int(self.draws) if self._draws is None else self._draws
+        self._draws = before + 1
+        self.draws.fill_(before + 1)
+        return before
+
+    def check_rows(self, x: Tensor, rows: Tensor) -> None:
+        """Refuse row numbers of other samples than these, as far as the bank knows the rows."""
+        if rows.shape != (len(x),):
+            raise UserError(
+                f"rows has shape {tuple(rows.shape)}: it must hold a row number for each of {len(x)} samples."
+            )
+        if int(rows.min()) < 0 or int(rows.max()) >= self.rows:
+            raise self._out_of_range(rows)
+        places = self._positions(rows)
+        known = places >= 0
+        found, own = x[known].to(self.bank.dtype), self.bank[places[known]]
+        close = 1e-4 if x.dtype in (torch.float32, torch.float64) else 1e-2  # of the size of the numbers
+        wrong = ((found - own).abs() > close * (own.abs() + self.bank.std(dim=0))).flatten(1).any(dim=1)
+        if bool(wrong.any()):
+            number = int(rows[known][wrong][0])
+            raise UserError(
+                f"rows names training row {number} for a sample that is not it: give the numbers that the samples "
+                "have in the training data, or leave rows out."
+            )
+
+    def _out_of_range(self, rows: Tensor) -> UserError:
+        return UserError(
+            f"rows has numbers from {int(rows.min())} to {int(rows.max())}: "
+            f"the training data has the rows 0 to {self.rows - 1}."
+        )
 
     def draw(self, x: Tensor, *, rows: Tensor | None = None, times: int = 1) -> Tensor:
         """Return neighbours drawn uniformly for every sample, shape (times, m, *shape).
@@ -118,7 +203,10 @@ class Support(nn.Module):
             return self._searched(x, rows)
         if self._known_table is None:
             self._known_table = self._table()
-        return Neighbours(*(part[rows] for part in self._known_table))
+        try:
+            return Neighbours(*(part[rows] for part in self._known_table))
+        except IndexError:  # which a CPU raises at no cost
+            raise self._out_of_range(rows) from None
 
     def spread(self) -> Tensor:
         """Return r of ``neighbour_spread`` with the neighbours of the present metric, shape (*shape)."""
@@ -191,7 +279,7 @@ class Support(nn.Module):
         return torch.where(self.numbers[place] == rows, place, -1)
 
     def _forget(self) -> None:
-        """Drop what follows from the metric; it is computed anew when it is needed."""
+        """Drop what follows from the metric; it is computed again when it is needed."""
         self._known_bank = None
         self._known_table = None
 
@@ -201,6 +289,7 @@ class Support(nn.Module):
 
     def _load_from_state_dict(self, *args: Any) -> None:
         super()._load_from_state_dict(*args)
+        self._draws = None  # as the buffer says
         self._forget()
 
     def __getstate__(self) -> dict[str, Any]:

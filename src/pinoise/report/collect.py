@@ -15,7 +15,7 @@ from pinoise.data.layout import AS_IS, image_layout, undo_image_layout
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.report.pictures import BYTES
-from pinoise.training.finished import FinishedRun
+from pinoise.training.load import Run
 
 Array = npt.NDArray[Any]
 
@@ -53,9 +53,7 @@ class NoisySamples:
         return BYTES if self.originals.dtype == np.uint8 else (float(self.originals.min()), float(self.originals.max()))
 
 
-def collect(
-    run: FinishedRun, *, samples: int | None = None, seed: int = 0, data: Dataset | None = None
-) -> NoisySamples:
+def collect(run: Run, *, samples: int | None = None, seed: int = 0, data: Dataset | None = None) -> NoisySamples:
     """Return test rows of a run's own data, or training rows where it has no others, with the run's noise.
 
     Rows are taken evenly from all over the part. σ of a picture is in grey levels, as its pixels are.

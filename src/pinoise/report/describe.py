@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 from pinoise.data.dataset import Dataset
 from pinoise.errors import UserError
+from pinoise.files import read_json
 from pinoise.information import HealthFlag
-from pinoise.training.files import read_json
-from pinoise.training.finished import FinishedRun, load_model
 from pinoise.training.fit import run_health
-from pinoise.training.state import Record
+from pinoise.training.load import Run, load_model
+from pinoise.training.progress import Record
 
 _SCORES = {"knn": "kNN", "sr": "softmax regression", "lr": "logistic regression", "few": "10 labels per class"}
 _INFORMATION = {
@@ -38,7 +38,7 @@ class Health(NamedTuple):
     unknown: str | None = None
 
 
-def describe_noise(run: FinishedRun) -> str:
+def describe_noise(run: Run) -> str:
     """Return in a few words what the noise of a run is."""
     if run.noise is None:
         return f"none learned (views.noise is {run.settings.views.noise.name})"
@@ -46,7 +46,7 @@ def describe_noise(run: FinishedRun) -> str:
     return f"{run.noise.distribution}, {mean}, objective {run.settings.objective.name}"
 
 
-def summarise(run: FinishedRun, data: Dataset, history: Sequence[Record]) -> list[tuple[str, str]]:
+def summarise(run: Run, data: Dataset, history: Sequence[Record]) -> list[tuple[str, str]]:
     """Return the settings of a run that a reader asks for first, and how it ended."""
     settings = run.settings
     shape = " × ".join(map(str, data.shape))
@@ -64,7 +64,7 @@ def summarise(run: FinishedRun, data: Dataset, history: Sequence[Record]) -> lis
     return lines
 
 
-def health_of(run: FinishedRun, data: Dataset, history: Sequence[Record]) -> Health:
+def health_of(run: Run, data: Dataset, history: Sequence[Record]) -> Health:
     """Return the flags that the run's training ended with, told anew from its last checkpoint."""
     if not history:
         return Health([], f"{run.path / 'metrics.csv'} is missing or empty.")
@@ -78,7 +78,7 @@ def health_of(run: FinishedRun, data: Dataset, history: Sequence[Record]) -> Hea
     return Health(run_health(model, rows, run.settings, list(history), processes=processes))
 
 
-def evaluation_tables(run: FinishedRun) -> list[Table]:
+def evaluation_tables(run: Run) -> list[Table]:
     """Return what ``pinoise evaluate`` found, nothing if it was not run."""
     path = run.path / "evaluation.json"
     if not path.exists():
@@ -95,7 +95,7 @@ def evaluation_tables(run: FinishedRun) -> list[Table]:
     return tables
 
 
-def comparison_table(runs: Mapping[str, FinishedRun], histories: Sequence[Sequence[Record]]) -> Table:
+def comparison_table(runs: Mapping[str, Run], histories: Sequence[Sequence[Record]]) -> Table:
     """Return runs side by side: their noise, how they ended and their scores, where they have been evaluated."""
     rows = []
     for (name, run), history in zip(runs.items(), histories, strict=True):
@@ -112,7 +112,7 @@ def comparison_table(runs: Mapping[str, FinishedRun], histories: Sequence[Sequen
     )
 
 
-def environment_of(run: FinishedRun) -> list[tuple[str, str]]:
+def environment_of(run: Run) -> list[tuple[str, str]]:
     """Return what the run ran on, nothing if its folder does not say."""
     path = run.path / "environment.json"
     if not path.exists():

@@ -11,8 +11,8 @@ from pinoise.report.comparison import comparison_picture
 from pinoise.report.describe import Table, evaluation_tables
 from pinoise.report.page import Picture, Section
 from pinoise.report.pictures import noise_grid
-from pinoise.training.finished import FinishedRun
-from pinoise.training.state import Record
+from pinoise.training.load import Run
+from pinoise.training.progress import Record
 
 
 def curves_section(history: Sequence[Record]) -> Section:
@@ -33,7 +33,7 @@ def curves_section(history: Sequence[Record]) -> Section:
     return Section("Training", pictures=[picture], tables=[Table("How it ended", ["curve", "epoch", "value"], rows)])
 
 
-def noise_section(run: FinishedRun, noisy: NoisySamples | None) -> Section:
+def noise_section(run: Run, noisy: NoisySamples | None) -> Section:
     """Return what the noise looks like: pictures where samples are pictures, σ per feature elsewhere."""
     title = "The noise"
     if noisy is None:
@@ -115,7 +115,7 @@ def comparison_section(names: Sequence[str], found: Sequence[NoisySamples | None
     return Section(title, pictures=[comparison_picture(pairs)], tables=[table])
 
 
-def evaluation_section(run: FinishedRun) -> Section:
+def evaluation_section(run: Run) -> Section:
     """Return how good the embedding is, where that was measured."""
     tables = evaluation_tables(run)
     missing = [] if tables else ["This run has not been evaluated: 'pinoise evaluate' scores its embedding."]

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pinoise.errors import UserError
+from pinoise.files import read_json, write_text
 from pinoise.information import HealthFlag
 from pinoise.report import interactive
 from pinoise.report.collect import collect
@@ -15,8 +16,7 @@ from pinoise.report.comparison import distinct_names
 from pinoise.report.describe import comparison_table, environment_of, health_of, summarise
 from pinoise.report.page import render_page
 from pinoise.report.sections import comparison_section, curves_section, evaluation_section, noise_section
-from pinoise.training.files import read_json, write_text
-from pinoise.training.finished import FinishedRun
+from pinoise.training.load import Run
 from pinoise.training.logs import read_metrics
 
 
@@ -31,7 +31,7 @@ class Report:
 
 
 def write_report(
-    runs: Sequence[FinishedRun],
+    runs: Sequence[Run],
     *,
     folder: Path | None = None,
     samples: int | None = None,
@@ -86,7 +86,7 @@ def write_report(
     )
 
 
-def check_same_data(runs: Sequence[FinishedRun]) -> None:
+def check_same_data(runs: Sequence[Run]) -> None:
     """Refuse to compare runs whose samples are not the same."""
     first = runs[0]
     for other in runs[1:]:
@@ -116,7 +116,7 @@ def write_bytes(path: Path, content: bytes) -> None:
         partial.unlink(missing_ok=True)
 
 
-def _difference(first: FinishedRun, other: FinishedRun) -> str:
+def _difference(first: Run, other: Run) -> str:
     """Say what differs between the data of two runs: how many rows, of which size, from where, or only the values."""
     said, also = _described(first), _described(other)
     apart = [key for key in said if said[key] != also[key]]
@@ -126,7 +126,7 @@ def _difference(first: FinishedRun, other: FinishedRun) -> str:
     return f"{first.path} was trained on {ours} and {other.path} on {theirs}"
 
 
-def _described(run: FinishedRun) -> dict[str, str]:
+def _described(run: Run) -> dict[str, str]:
     record = read_json(run.path / "data.json")
     shape = record.get("shape")
     size = f" of {' × '.join(map(str, shape))}" if isinstance(shape, list) else ""

@@ -1,13 +1,18 @@
-"""The machine that trains: device, precision and processes, through Lightning Fabric."""
+"""The machine that trains: device, precision, processes and random numbers, and what it is."""
 
 from __future__ import annotations
 
 import logging
 import os
+import platform
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
 import torch
 from lightning_fabric import Fabric
 from lightning_fabric.strategies.ddp import DDPStrategy
@@ -15,7 +20,10 @@ from lightning_fabric.utilities import rank_zero
 from torch import Tensor, nn
 
 from pinoise.errors import UserError, unknown_choice
-from pinoise.training.settings import TrainingSettings
+from pinoise.training.config import TrainingSettings
+
+# The purposes of random numbers, see seed_of.
+BUILDING, TRAINING = 0, 1
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 T = TypeVar("T")
@@ -120,8 +128,8 @@ def _check_processes(accelerator: str, processes: Processes) -> None:
         )
 
 
-def speaks() -> bool:
-    """Whether this process is the one of all that train together that talks to the user."""
+def is_first_process() -> bool:
+    """Whether this process is the one, of all that train together, that talks to the user."""
     return int(getattr(rank_zero.rank_zero_only, "rank", 0)) == 0
 
 
@@ -193,3 +201,49 @@ def mean_over_processes(fabric: Fabric, values: Tensor) -> list[float]:
     """
     means: Any = fabric.all_reduce(values.clone(), reduce_op="mean")
     return [float(mean) for mean in means.tolist()]
+
+
+def seed_of(seed: int, purpose: int, rank: int = 0) -> int:
+    """Derive an independent seed for one purpose and process, so that no two share their random numbers.
+
+    >>> seed_of(0, 1) == seed_of(0, 1), seed_of(0, 1) == seed_of(0, 2), seed_of(0, 1) == seed_of(1, 1)
+    (True, False, False)
+    """
+    return int(np.random.SeedSequence([seed, purpose, rank]).generate_state(1)[0])
+
+
+def describe_environment() -> dict[str, Any]:
+    """Return versions, hardware and date.
+
+    >>> sorted(describe_environment())
+    ['cpu', 'cpu_count', 'cuda', 'date', 'memory_gb', 'packages', 'platform', 'python', 'torch_threads']
+    """
+    packages = ("pinoise", "torch", "lightning-fabric", "numpy", "scipy", "scikit-learn")
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu": _cpu_name(),
+        "cpu_count": os.cpu_count(),
+        "memory_gb": memory_gb(),
+        "torch_threads": torch.get_num_threads(),
+        "cuda": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
+        "packages": {name: version(name) for name in packages},
+    }
+
+
+def _cpu_name() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()
+
+
+def memory_gb() -> float | None:
+    """Return the machine's memory, None where it does not say."""
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1)
+    except (ValueError, OSError, AttributeError):
+        return None

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import torch
-
 from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.information import HealthFlag
-from pinoise.training.build import build_model
+from pinoise.training.build import seeded_model
+from pinoise.training.config import Settings
 from pinoise.training.device import kept_randomness, make_fabric
-from pinoise.training.loop import Reporter, train
+from pinoise.training.loop import train
 from pinoise.training.metrics import model_health
 from pinoise.training.model import ContrastiveModel
-from pinoise.training.settings import Settings
-from pinoise.training.state import BUILDING, Record, seed_of
+from pinoise.training.progress import Record, Reporter
 
 
 class Fitted(NamedTuple):
@@ -36,14 +34,6 @@ def fit(settings: Settings, standardizer: Standardizer, rows: Rows, *, reporter:
     if model.noise is not None and model.noise.support is not None:
         model.noise.support.fetch = None  # the training data need not live as long as what was learned from it
     return Fitted(model, history, run_health(model, rows, settings, history))
-
-
-def seeded_model(
-    settings: Settings, standardizer: Standardizer, rows: Rows, *, pretrained: bool = True
-) -> ContrastiveModel:
-    """Build the model whose initial weights the seed of the settings, and a file of weights they name, decide."""
-    torch.manual_seed(seed_of(settings.training.seed, BUILDING))
-    return build_model(settings, standardizer, rows, pretrained=pretrained)
 
 
 def run_health(

@@ -8,10 +8,9 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pinoise.training.files import write_text
-from pinoise.training.loop import Reporter
+from pinoise.files import write_text
 from pinoise.training.metrics import METRICS
-from pinoise.training.state import Record
+from pinoise.training.progress import Record, Reporter
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard.writer import SummaryWriter

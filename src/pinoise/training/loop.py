@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,29 +16,23 @@ from torch import Tensor
 
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
-from pinoise.noise import GlobalGenerator
-from pinoise.training.device import any_process, average_statistics, flushed_denormals, mean_over_processes
+from pinoise.training.checkpoint import Progress, load_state, save_state
+from pinoise.training.config import TrainingSettings
+from pinoise.training.device import (
+    TRAINING,
+    any_process,
+    average_statistics,
+    flushed_denormals,
+    mean_over_processes,
+    seed_of,
+)
 from pinoise.training.metrics import is_costly_epoch, measure, probe_batch
 from pinoise.training.model import ContrastiveModel
-from pinoise.training.settings import TrainingSettings
-from pinoise.training.state import TRAINING, Progress, Record, load_state, save_state, seed_of
+from pinoise.training.progress import Record, Reporter
 from pinoise.views import Batch
 
 _CHECK_EVERY = 50  # steps between looks at the loss, each of which waits for the device
 _AGREE_EVERY = 10  # steps between the moments at which several processes may agree to stop
-
-
-class Reporter(Protocol):
-    """Who is told how training goes."""
-
-    def start(self, *, total_steps: int, done_steps: int) -> None:
-        """Training begins, or goes on after ``done_steps``."""
-
-    def step(self, step: int) -> None:
-        """A step is done."""
-
-    def epoch(self, record: Record) -> None:
-        """An epoch is done."""
 
 
 class Interrupted(Exception):  # noqa: N818
@@ -74,7 +68,7 @@ def train(
         rows: standardised samples.
         settings: how long and how.
         fabric: device, precision and processes.
-        reporter: who is told how it goes.
+        reporter: hears how it goes.
         checkpoints: the folder to save the state in, every ``settings.checkpoint_every`` steps and at the end.
         resume_from: a checkpoint to go on from.
         should_stop: asked after every step; when true the state is saved and ``Interrupted`` raised. Several processes
@@ -100,7 +94,6 @@ def train(
         chosen = order[first : first + batch_size]
         batch = Batch(fabric.to_device(rows[chosen]), fabric.to_device(chosen))
 
-        model.before_step(step)
         loss, losses = wrapped(batch)
         optimizer.zero_grad()
         fabric.backward(loss)
@@ -162,21 +155,14 @@ def shuffled_rows(n_rows: int, *, seed: int, epoch: int) -> Tensor:
 
 
 def make_optimizer(model: ContrastiveModel, settings: TrainingSettings, device: torch.device) -> torch.optim.Adam:
-    """Return fused Adam over θ and, with a learning rate of its own if asked, ψ; frozen weights are left out."""
-    psi = [] if model.noise is None else [p for p in model.noise.parameters() if p.requires_grad]
-    of_psi = {id(p) for p in psi}
-    groups: list[dict[str, Any]] = [
-        {"params": [p for p in model.parameters() if p.requires_grad and id(p) not in of_psi]}
-    ]
-    if psi:
-        groups.append({"params": psi, "lr": settings.noise_learning_rate or _noise_rate(model, settings)})
-    return torch.optim.Adam(groups, lr=settings.learning_rate, fused=device.type in ("cpu", "cuda"))
-
-
-def _noise_rate(model: ContrastiveModel, settings: TrainingSettings) -> float:
-    """A number per feature has to move as far as a network's output does, with one step of its own at a time."""
-    alone = model.noise is not None and isinstance(model.noise.generator, GlobalGenerator)
-    return (10 if alone else 1) * settings.learning_rate
+    """Return fused Adam over θ and, with a learning rate of its own, ψ; frozen weights are left out."""
+    groups = [] if model.noise is None else model.noise.param_groups(settings.learning_rate)
+    if settings.noise_learning_rate is not None:
+        groups = [{**group, "lr": settings.noise_learning_rate} for group in groups]
+    of_psi = {id(parameter) for group in groups for parameter in group["params"]}
+    theta: list[Any] = [p for p in model.parameters() if p.requires_grad and id(p) not in of_psi]
+    fused = device.type in ("cpu", "cuda")
+    return torch.optim.Adam([{"params": theta}, *groups], lr=settings.learning_rate, fused=fused)
 
 
 @torch.no_grad()

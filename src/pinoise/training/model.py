@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -12,7 +11,8 @@ from torch.func import functional_call
 
 from pinoise.methods import Method
 from pinoise.networks import has_batch_norm
-from pinoise.noise import Noise, Objective, Outcome, PiNoise
+from pinoise.noise import Noise, PiNoise
+from pinoise.training.objectives import Look, Objective
 from pinoise.views import Batch, Pairing
 
 
@@ -29,7 +29,7 @@ class ContrastiveModel(nn.Module):
     >>> import torch
     >>> from pinoise.methods import SimCLR
     >>> from pinoise.networks import MLPEncoder, ProjectionHead
-    >>> from pinoise.noise import Paper
+    >>> from pinoise.training.objectives import Paper
     >>> from pinoise.views import PiNoiseView
     >>> model = ContrastiveModel(
     ...     pairing=Pairing("identity-noise", noise=PiNoiseView(PiNoise(3, hidden=4))),
@@ -48,10 +48,11 @@ class ContrastiveModel(nn.Module):
 
     def forward(self, batch: Batch) -> Step:
         """Return the scalar to minimise and the loss of every sample."""
-        loss, losses = self.objective(partial(self.look, batch))
-        return Step(loss, losses.detach())
+        look = self.look(batch, psi=self.objective.psi)
+        further = [self.look(batch, theta=False) for _ in range(self.objective.further_looks)]
+        return Step(self.objective(look, further), look.losses.detach())
 
-    def look(self, batch: Batch, *, theta: bool = True, psi: float = 1.0) -> Outcome:
+    def look(self, batch: Batch, *, theta: bool = True, psi: float = 1.0) -> Look:
         """Draw views of the batch and compare them.
 
         Args:
@@ -64,7 +65,7 @@ class ContrastiveModel(nn.Module):
             # x is itself a view, so the features that its noise is made of need no pass of their own.
             batch = batch._replace(features=self.method.encoder(batch.x))
         views = [view.with_gradient(psi) for view in self.pairing(batch)]
-        return Outcome(self._losses(views, theta=theta), *stack_noise(views))
+        return Look(self._losses(views, theta=theta), *stack_noise(views))
 
     def clean_losses(self, batch: Batch) -> Tensor:
         """Return ℓ(x) of every sample (m,) where each view is the sample itself."""
@@ -82,10 +83,6 @@ class ContrastiveModel(nn.Module):
     def noise(self) -> PiNoise | None:
         """The learned noise, None where the views are predefined."""
         return None if self.pairing.noise is None else self.pairing.noise.learned
-
-    def before_step(self, step: int) -> None:
-        """Let views update what follows training without a gradient; ``step`` counts from 0."""
-        self.pairing.before_step(step)
 
     def after_step(self, step: int, steps: int) -> None:
         """Let the method update what follows the optimiser; ``step`` counts from 0, ``steps`` are those of the run."""

@@ -1,12 +1,33 @@
-"""Reporters that need no terminal: silence, and plain lines."""
+"""How training goes: the record of an epoch, who hears of it, and reporters that need no terminal."""
 
 from __future__ import annotations
 
 import math
 import time
-from typing import TextIO
+from typing import NamedTuple, Protocol, TextIO
 
-from pinoise.training.state import Record
+
+class Record(NamedTuple):
+    """One line of the history: how things stand after an epoch."""
+
+    epoch: int
+    step: int
+    loss: float  # mean over the epoch
+    metrics: dict[str, float]  # by the names of ``METRICS``; nan where one does not apply or was not measured
+    seconds: float  # since training began, over all sittings
+
+
+class Reporter(Protocol):
+    """Hears how training goes."""
+
+    def start(self, *, total_steps: int, done_steps: int) -> None:
+        """Training begins, or goes on after ``done_steps``."""
+
+    def step(self, step: int) -> None:
+        """A step is done."""
+
+    def epoch(self, record: Record) -> None:
+        """An epoch is done."""
 
 
 class Quiet:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,32 +15,26 @@ from pinoise.data.rows import make_rows
 from pinoise.data.source import fingerprint_parts, is_name, open_for_training
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
+from pinoise.files import check_writable, read_json, write_json, write_text
 from pinoise.information import HealthFlag
-from pinoise.training.build import build_standardizer, prepare_masks
+from pinoise.networks import write_tensors
+from pinoise.training.build import build_standardizer, seeded_model
 from pinoise.training.checkpoint import find_checkpoint
-from pinoise.training.device import make_fabric, on_first
-from pinoise.training.environment import describe_environment
-from pinoise.training.files import (
-    read_json,
-    read_tensors,
-    standardizer_from,
-    standardizer_tensors,
-    write_json,
-    write_tensors,
-    write_text,
-)
-from pinoise.training.fit import run_health, seeded_model
+from pinoise.training.config import DataSettings, Settings, parse_settings, read_yaml
+from pinoise.training.device import describe_environment, make_fabric, on_first
+from pinoise.training.fit import run_health
 from pinoise.training.logs import RunLog
-from pinoise.training.loop import Reporter, train
+from pinoise.training.loop import train
 from pinoise.training.model import ContrastiveModel
-from pinoise.training.parse import parse_settings, read_yaml
-from pinoise.training.progress import Quiet
-from pinoise.training.settings import DataSettings, Settings
-from pinoise.training.state import Record
+from pinoise.training.progress import Quiet, Record, Reporter
+from pinoise.training.units import read_standardizer, write_standardizer
+
+RUN_FORMAT = 2
+"""Raised whenever older run folders can no longer be read."""
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TrainingResult:
     """What a run ended with."""
 
     history: list[Record]
@@ -51,13 +43,9 @@ class Outcome:
 
 def check_folder(path: Path) -> None:
     """Refuse a path that cannot become a run folder, at once and without making anything."""
-    above = next((folder for folder in (path, *path.parents) if folder.exists()), Path())
-    if above != path and not above.is_dir():
-        raise UserError(f"{path} cannot be a run folder: {above} is a file; choose another --out.")
-    if not above.is_dir():
+    if path.exists() and not path.is_dir():
         raise UserError(f"{path} is a file: choose another folder with --out.")
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise UserError(f"{path} cannot be made, as {above} is not writable: choose another folder with --out.")
+    check_writable(path, what="a run")
     if (path / "config.yaml").exists():
         raise UserError(f"{path} is already used: choose another --out, or go on with it by --resume {path}.")
     if path.exists() and any(path.iterdir()):
@@ -79,7 +67,7 @@ def write_config(path: Path, settings: Settings) -> None:
     values = _with_full_paths(settings.model_dump())
     if not is_name(settings.data.source):
         values["data"]["source"] = str(Path(settings.data.source).expanduser().resolve())
-    write_text(path / "config.yaml", yaml.safe_dump(values, sort_keys=False))
+    write_text(path / "config.yaml", yaml.safe_dump({"format": RUN_FORMAT, **values}, sort_keys=False))
 
 
 def _with_full_paths(value: Any) -> Any:
@@ -96,7 +84,21 @@ def read_config(path: Path) -> Settings:
     config = path / "config.yaml"
     if not config.is_file():
         raise UserError(f"{path} is not a run folder: it has no config.yaml.")
-    return parse_settings(read_yaml(config))
+    values = read_yaml(config)
+    if (found := values.pop("format", 1)) != RUN_FORMAT:
+        raise UserError(
+            f"{path} was made by {_maker(path)}, which wrote run folders of format {found}; this version reads format "
+            f"{RUN_FORMAT}: use the version that made it, or train again."
+        )
+    return parse_settings(values)
+
+
+def _maker(path: Path) -> str:
+    """Return the version that made a run folder, as its environment.json says."""
+    try:
+        return f"pinoise {read_json(path / 'environment.json')['packages']['pinoise']}"
+    except (UserError, OSError, KeyError, TypeError):
+        return "another version of pinoise"
 
 
 def open_data(settings: DataSettings, *, progress: bool = False) -> tuple[Dataset, Preparation | None]:
@@ -122,9 +124,9 @@ def run_training(
     *,
     reporter: Reporter,
     should_stop: Callable[[], bool] = lambda: False,
-    tell: Callable[[str], None] = lambda _: None,
+    note: Callable[[str], None] = lambda _: None,
     progress: bool = False,
-) -> Outcome:
+) -> TrainingResult:
     """Train in a run folder from wherever it stands: from the start, or from its newest sound checkpoint.
 
     The folder is made, or its configuration brought up to date, once the data is read and the model built, so that a
@@ -133,23 +135,22 @@ def run_training(
     Args:
         path: the run folder, new or not.
         settings: the run's; those of a run that goes on may differ from its configuration in the number of epochs.
-        reporter: who is told how training goes.
+        reporter: hears how training goes.
         should_stop: asked after every step.
-        tell: who is told, before training, what was done to the data and to a damaged checkpoint.
-        progress: whether a download of the data shows a bar.
+        note: hears, before training, what was done to the data and about a damaged checkpoint.
+        progress: whether long work before training shows a bar.
     """
     data, preparation = open_data(settings.data, progress=progress)
     fabric = make_fabric(settings.training, together=True)
     fabric.launch()
-    for note in data.notes if fabric.is_global_zero else ():
-        tell(note)
+    for sentence in data.notes if fabric.is_global_zero else ():
+        note(sentence)
     standardizer = _standardizer_of(path, settings, data.train.x)
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
     record = _describe_data(settings, data, preparation)
     del data  # rows in memory are a copy, so this one need not stay beside it
-    on_first(fabric, partial(prepare_masks, settings, standardizer, rows, progress=progress))
     begun = (path / "checkpoints").is_dir() and any((path / "checkpoints").iterdir())
-    model = seeded_model(settings, standardizer, rows, pretrained=not begun)
+    model = seeded_model(settings, standardizer, rows, pretrained=not begun, progress=progress)
 
     def settle() -> tuple[Path | None, str | None]:
         _settle_folder(path, settings, record, standardizer)
@@ -157,7 +158,7 @@ def run_training(
 
     checkpoint, complaint = on_first(fabric, settle)
     if complaint and fabric.is_global_zero:
-        tell(complaint)
+        note(complaint)
     log = RunLog(path, reporter) if fabric.is_global_zero else None
     try:
         history = train(
@@ -175,16 +176,18 @@ def run_training(
             log.close()
     if fabric.is_global_zero:
         _write_weights(path, model)
-    return Outcome(history=history, flags=run_health(model, rows, settings, history, processes=fabric.world_size))
+    return TrainingResult(
+        history=history, flags=run_health(model, rows, settings, history, processes=fabric.world_size)
+    )
 
 
 def _standardizer_of(path: Path, settings: Settings, x: Samples) -> Standardizer:
     """Return what a run that goes on began with; a pass over all samples, which may have to be decoded, learns it."""
     try:
-        standardizer = standardizer_from(read_tensors(path / "standardizer.safetensors"))
+        standardizer = read_standardizer(path / "standardizer.safetensors")
         if standardizer.fits(tuple(x.shape[1:])):
             return standardizer
-    except (UserError, KeyError):  # absent or damaged
+    except UserError:  # absent or damaged
         pass
     return build_standardizer(settings, x)
 
@@ -216,7 +219,7 @@ def _settle_folder(path: Path, settings: Settings, record: dict[str, Any], stand
     else:
         write_json(file, record)
         write_json(path / "environment.json", describe_environment())
-    write_tensors(path / "standardizer.safetensors", standardizer_tensors(standardizer))
+    write_standardizer(path / "standardizer.safetensors", standardizer)
     if read_config(path).training.epochs != settings.training.epochs:
         write_config(path, settings)
 

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from pinoise.choices import Positive
 from pinoise.errors import UserError
+from pinoise.files import cache_folder, locked
 from pinoise.views.base import Batch, View
+from pinoise.views.mask_cache import cached_masks
+from pinoise.views.noise import SIGMA
+from pinoise.views.segment import SAM, SamName
+from pinoise.views.site import ImageBytes, Site
 
 
 class BackgroundNoise(View):
@@ -30,10 +36,11 @@ class BackgroundNoise(View):
     tensor([False,  True])
     """
 
+    for_images: ClassVar[bool] = True
     feature_scale: Tensor
     masks: Tensor
 
-    def __init__(self, feature_scale: Tensor, masks: Tensor, *, rows: int, sigma: float = 1.0) -> None:
+    def __init__(self, feature_scale: Tensor, masks: Tensor, rows: int, *, sigma: Positive = SIGMA) -> None:
         super().__init__()
         if feature_scale.ndim != 3:
             raise UserError(
@@ -48,6 +55,42 @@ class BackgroundNoise(View):
         self.register_buffer("feature_scale", feature_scale)
         self.register_buffer("masks", masks, persistent=False)
 
+    @classmethod
+    def build(
+        cls,
+        site: Site,
+        *,
+        masks: Path | None = None,
+        weights: Path | None = None,
+        model: SamName = SAM,
+        **options: Any,
+    ) -> BackgroundNoise:
+        """Return the view with the masks of a user's file, or with those that a Segment-Anything model finds.
+
+        Args:
+            site: where it is built.
+            masks: a file with one mask for each image of the source, whichever of them are trained on.
+            weights: a file with the weights of a Segment-Anything model.
+            model: which one.
+            options: those of the constructor.
+        """
+        if site.images is None:
+            raise UserError(f"the view 'background' is for images: samples of shape {site.shape} are none.")
+        if (masks is None) == (weights is None):
+            both = "neither masks nor weights" if masks is None else "masks and weights"
+            raise UserError(
+                f"the view 'background' was given {both}: name a file of masks, or one with the weights of a "
+                "Segment-Anything model."
+            )
+        images = site.images()
+        if masks is not None:
+            background = read_masks(
+                masks, rows=images.source_total, size=(images.shape[1], images.shape[2]), chosen=images.source_rows
+            )
+        else:
+            background = _segmented(images, weights or Path(), model=model, device=site.device, progress=site.progress)
+        return cls(site.unit, torch.from_numpy(background), len(site.rows), **options)
+
     @property
     def by_row(self) -> bool:
         """A mask fits the sample of its row alone."""
@@ -58,6 +101,26 @@ class BackgroundNoise(View):
         background = self.masks[batch.rows].unsqueeze(1)  # (m, 1, H, W)
         noise = self.sigma * self.feature_scale * torch.randn_like(batch.x)
         return batch.moved(batch.x + noise * background)
+
+
+def _segmented(
+    images: ImageBytes, weights: Path, *, model: SamName, device: str, progress: bool
+) -> npt.NDArray[np.bool_]:
+    """Return masks that a model finds; of several processes, one computes them and the others wait for it."""
+    from tqdm import tqdm
+
+    folder = cache_folder() / "masks"
+    folder.mkdir(parents=True, exist_ok=True)
+    where = "cuda" if device in ("auto", "cuda") and torch.cuda.is_available() else "cpu"
+    with (
+        locked(folder / "segment", waiting="another process finds the background of images; waiting for it"),
+        tqdm(total=len(images), desc="finding the background", disable=not progress, leave=False) as bar,
+    ):
+
+        def show(done: int, _: int) -> None:
+            bar.update(done - bar.n)
+
+        return cached_masks(images, weights, folder=folder, model=model, device=where, progress=show)  # type: ignore[arg-type]
 
 
 def check_masks(

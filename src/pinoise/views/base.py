@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
+from pinoise.errors import UserError
 from pinoise.noise import Noise, PiNoise
+from pinoise.views.site import Site
 
 
 class Batch(NamedTuple):
@@ -34,6 +37,20 @@ class Batch(NamedTuple):
 class View(nn.Module):
     """An augmentation a ∈ 𝒜. Subclasses implement ``forward``; row i of the result is a view of row i."""
 
+    for_images: ClassVar[bool] = False
+    """Whether samples must be images, (C, H, W)."""
+
+    adversarial: ClassVar[bool] = False
+    """Whether it learns against the encoder, and so needs an objective that lets it."""
+
+    @classmethod
+    def build(cls, site: Site, **options: Any) -> View | tuple[View, ...]:
+        """Return the view for the data at hand, or several; one that needs something of the data overrides this.
+
+        Keyword-only arguments of ``build`` and of the constructor are the options that a configuration may set.
+        """
+        return cls(**options)
+
     def forward(self, batch: Batch) -> Batch:
         """Return one random view of every sample."""
         raise NotImplementedError
@@ -52,9 +69,6 @@ class View(nn.Module):
         """Return several independent views; a view with costly parameters computes them once."""
         return tuple(self(batch) for _ in range(times))
 
-    def before_step(self, step: int) -> None:
-        """Update what follows training without a gradient; ``step`` counts from 0."""
-
 
 class Identity(View):
     """The sample itself.
@@ -68,6 +82,26 @@ class Identity(View):
     def forward(self, batch: Batch) -> Batch:
         """Return the batch as it is."""
         return batch
+
+
+class FunctionView(View):
+    """A user's own function from a batch of samples to a batch of the same shape, as a view.
+
+    >>> FunctionView(lambda x: 2 * x)(Batch(torch.ones(2, 1), torch.arange(2))).x.flatten()
+    tensor([2., 2.])
+    """
+
+    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, batch: Batch) -> Batch:
+        """Return what the function makes of the samples."""
+        moved = self.function(batch.x)
+        if not isinstance(moved, Tensor) or moved.shape != batch.x.shape:
+            found = tuple(moved.shape) if isinstance(moved, Tensor) else type(moved).__name__
+            raise UserError(f"the view returned {found}: it must return a tensor of shape {tuple(batch.x.shape)}.")
+        return batch.moved(moved)
 
 
 class _ScaleGradient(torch.autograd.Function):

@@ -8,19 +8,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import torch
 from torch import Tensor
 
+from pinoise.choices import NonNegative
 from pinoise.errors import UserError, unknown_choice
 from pinoise.views.base import Batch, View, per_sample
 from pinoise.views.pixels import crop, draw_boxes, shift_hue, solarise
+from pinoise.views.site import Site
 
 _BLUR = (0.1, 2.0)  # σ in pixels
 _SHARP = 1e-2  # a σ so small that the kernel is exactly 1 in its middle and 0 elsewhere
 _SMALL = 32  # SimCLR does not blur images of this size
 _PART = 1 << 18  # values that a CPU recolours at a time: those of a whole batch fall out of its cache between two steps
+
+
+STRENGTH = 1.0
+"""The factor of the amounts of colour jitter; 1 is the published one."""
+
+# Beside local crops, a crop keeps at least this share of an image, more than any of these has.
+_GLOBAL_AREA = (0.4, 1.0)
 
 
 class ImagePreset(NamedTuple):
@@ -78,6 +87,7 @@ class ImagePipeline(View):
     torch.Size([2, 5, 8, 8])
     """
 
+    for_images: ClassVar[bool] = True
     mean: Tensor
     scale: Tensor
 
@@ -88,7 +98,7 @@ class ImagePipeline(View):
         *,
         mean: Tensor | Sequence[float],
         scale: Tensor | Sequence[float],
-        strength: float = 1.0,
+        strength: float = STRENGTH,
         size: tuple[int, int] | None = None,
     ) -> None:
         super().__init__()
@@ -174,6 +184,41 @@ class ImagePipeline(View):
         return x
 
 
+class SimCLRPipeline(ImagePipeline):
+    """SimCLR's augmentations by name."""
+
+    @classmethod
+    def build(cls, site: Site, *, strength: NonNegative = 0.5) -> ImagePipeline:
+        """Return the pipeline; ``strength`` is that of the colours."""
+        return _pipeline("simclr", site, strength)
+
+
+class BYOLPipeline(ImagePipeline):
+    """BYOL's augmentations by name."""
+
+    @classmethod
+    def build(cls, site: Site, *, strength: NonNegative = STRENGTH) -> ImagePipeline:
+        """Return the pipeline; ``strength`` is that of the colours."""
+        return _pipeline("byol", site, strength)
+
+
+class CropPipeline(ImagePipeline):
+    """Random crops and flips by name."""
+
+    @classmethod
+    def build(cls, site: Site) -> ImagePipeline:
+        """Return the pipeline."""
+        return _pipeline("crop", site, 0.0)
+
+
+def _pipeline(name: str, site: Site, strength: float) -> ImagePipeline:
+    preset = IMAGE_PRESETS[name]
+    if site.local_crops:
+        preset = preset._replace(area=_GLOBAL_AREA)
+    mean, scale = site.pixel_units(f"the view {name!r}")
+    return ImagePipeline(preset, site.shape, mean=mean, scale=scale, strength=strength)
+
+
 class LocalCrops(ImagePipeline):
     """DINO's local views (Caron et al., 2021): small crops of a small part of the image, coloured as the preset has it.
 
@@ -198,13 +243,32 @@ class LocalCrops(ImagePipeline):
         *,
         mean: Tensor | Sequence[float],
         scale: Tensor | Sequence[float],
-        strength: float = 1.0,
+        strength: float = STRENGTH,
         area: tuple[float, float] = (0.05, 0.4),
         multiple: int = 1,
     ) -> None:
         small = find_preset(preset)._replace(area=area)
         size = (local_size(shape[-2], multiple), local_size(shape[-1], multiple))
         super().__init__(small, shape, mean=mean, scale=scale, strength=strength, size=size)
+
+
+def local_crops(site: Site, beside: Sequence[View]) -> LocalCrops:
+    """Return local crops of a size that the encoder's patches divide, coloured as the first pipeline beside them.
+
+    Args:
+        site: where they are built.
+        beside: the views that make the two global ones.
+    """
+    mean, scale = site.pixel_units("views.local_crops")
+    coloured = [view for view in beside if isinstance(view, ImagePipeline) and view.preset.coloured]
+    return LocalCrops(
+        coloured[0].preset if coloured else "crop",
+        site.shape,
+        mean=mean,
+        scale=scale,
+        strength=coloured[0].strength if coloured else 0.0,
+        multiple=getattr(site.encoder, "patch", 1),
+    )
 
 
 def find_preset(preset: str | ImagePreset) -> ImagePreset:

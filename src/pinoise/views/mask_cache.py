@@ -16,7 +16,7 @@ import numpy.typing as npt
 import torch
 
 from pinoise.errors import UserError
-from pinoise.views.segment import Progress, SamSize, background_masks, check_images, find_sam, load_sam
+from pinoise.views.segment import SAM, Progress, SamSize, background_masks, check_images, find_sam, load_sam
 
 if TYPE_CHECKING:
     from kornia.models.sam.model import Sam
@@ -29,7 +29,7 @@ def cached_masks(
     weights: Path,
     *,
     folder: Path,
-    model: str | SamSize = "vit_b",
+    model: str | SamSize = SAM,
     device: torch.device | str = "cpu",
     batch: int = 4,
     progress: Progress | None = None,

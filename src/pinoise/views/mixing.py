@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 from torch import Tensor
 
+from pinoise.choices import NonNegative, Share
 from pinoise.views.base import Batch, View, per_sample
+from pinoise.views.site import Site
+
+RATIO = 0.1
+"""How far each transform of MODALS goes."""
 
 
 def shuffled(x: Tensor) -> Tensor:
@@ -29,7 +32,7 @@ class Mixup(View):
     True
     """
 
-    def __init__(self, *, alpha: float = 0.9) -> None:
+    def __init__(self, *, alpha: Share = 0.9) -> None:
         super().__init__()
         self.alpha = alpha
 
@@ -45,7 +48,7 @@ class Interpolation(View):
     MODALS interpolates towards a hard sample of the same class; without labels any sample of the batch stands for it.
     """
 
-    def __init__(self, *, ratio: float = 0.1) -> None:
+    def __init__(self, *, ratio: NonNegative = RATIO) -> None:
         super().__init__()
         self.ratio = ratio
 
@@ -61,7 +64,7 @@ class Extrapolation(View):
     tensor([-0.5000,  2.5000])
     """
 
-    def __init__(self, *, ratio: float = 0.1) -> None:
+    def __init__(self, *, ratio: NonNegative = RATIO) -> None:
         super().__init__()
         self.ratio = ratio
 
@@ -73,7 +76,7 @@ class Extrapolation(View):
 class BatchGaussian(View):
     """MODALS: x + ratio s ⊙ n with s the standard deviation of each feature in the batch."""
 
-    def __init__(self, *, ratio: float = 0.1) -> None:
+    def __init__(self, *, ratio: NonNegative = RATIO) -> None:
         super().__init__()
         self.ratio = ratio
 
@@ -85,7 +88,7 @@ class BatchGaussian(View):
 class Difference(View):
     """MODALS: x + ratio (x' − x''), the difference of two other samples, each drawn on its own."""
 
-    def __init__(self, *, ratio: float = 0.1) -> None:
+    def __init__(self, *, ratio: NonNegative = RATIO) -> None:
         super().__init__()
         self.ratio = ratio
 
@@ -94,24 +97,23 @@ class Difference(View):
         return batch.moved(batch.x + self.ratio * (shuffled(batch.x) - shuffled(batch.x)))
 
 
-class ModalsRatios(NamedTuple):
-    """How far each transform of MODALS goes."""
+class Modals(View):
+    """The four transforms of MODALS as a set 𝒜 for Algorithm 2, which draws one of them per sample."""
 
-    interpolation: float = 0.1
-    extrapolation: float = 0.1
-    gaussian: float = 0.1
-    difference: float = 0.1
-
-
-def modals(ratios: ModalsRatios) -> tuple[View, ...]:
-    """Return the four transforms of MODALS as a set 𝒜 for Algorithm 2, which draws one of them per sample.
-
-    >>> [type(view).__name__ for view in modals(ModalsRatios())]
-    ['Interpolation', 'Extrapolation', 'BatchGaussian', 'Difference']
-    """
-    return (
-        Interpolation(ratio=ratios.interpolation),
-        Extrapolation(ratio=ratios.extrapolation),
-        BatchGaussian(ratio=ratios.gaussian),
-        Difference(ratio=ratios.difference),
-    )
+    @classmethod
+    def build(
+        cls,
+        site: Site,
+        *,
+        interpolation: NonNegative = RATIO,
+        extrapolation: NonNegative = RATIO,
+        gaussian: NonNegative = RATIO,
+        difference: NonNegative = RATIO,
+    ) -> tuple[View, ...]:
+        """Return the four views, each with how far it goes."""
+        return (
+            Interpolation(ratio=interpolation),
+            Extrapolation(ratio=extrapolation),
+            BatchGaussian(ratio=gaussian),
+            Difference(ratio=difference),
+        )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from pinoise.noise import Support
+from pinoise.noise import NEIGHBOURS, NeighbourCount, Support
 from pinoise.views.base import Batch, View
+from pinoise.views.site import Site
 
 
 class Neighbour(View):
@@ -18,6 +19,11 @@ class Neighbour(View):
     def __init__(self, support: Support) -> None:
         super().__init__()
         self.support = support
+
+    @classmethod
+    def build(cls, site: Site, *, k: NeighbourCount = NEIGHBOURS) -> Neighbour:
+        """Return the view among the training rows, with the k nearest as they are."""
+        return cls(Support.of(site.rows, k=k, mutual=False))
 
     @property
     def by_row(self) -> bool:

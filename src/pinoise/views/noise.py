@@ -1,48 +1,19 @@
-"""Views that add noise: learned, or Gaussian with a given standard deviation."""
+"""Views that add noise which is not learned with the encoder: Gaussian, or against it on a budget."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
-from pinoise.noise import PiNoise
-from pinoise.views.base import Batch, View
+from pinoise.choices import Positive, Size
+from pinoise.networks.mlp import HIDDEN
+from pinoise.views.base import Batch, View, per_sample
+from pinoise.views.site import Site
 
-
-class PiNoiseView(View):
-    """x + ε with ε ~ p_ψ(ε|x); the gradient reaches ψ.
-
-    >>> view = PiNoiseView(PiNoise(3, hidden=4))
-    >>> view(Batch(torch.zeros(2, 3), torch.arange(2))).noise.epsilon.shape
-    torch.Size([2, 3])
-    """
-
-    def __init__(self, noise: PiNoise) -> None:
-        super().__init__()
-        self.noise = noise
-
-    @property
-    def learned(self) -> PiNoise | None:
-        """The noise itself."""
-        return self.noise
-
-    @property
-    def by_row(self) -> bool:
-        """Noise along the data moves a sample to another row."""
-        return self.noise.support is not None
-
-    def forward(self, batch: Batch) -> Batch:
-        """Return x + ε."""
-        return self.draw(batch, 1)[0]
-
-    def draw(self, batch: Batch, times: int) -> tuple[Batch, ...]:
-        """Return independent draws from one pass through the generator."""
-        noises = self.noise.draw(batch.x, times, features=batch.features, rows=batch.rows)
-        return tuple(Batch(batch.x + noise.epsilon, batch.rows, noise) for noise in noises)
-
-    def before_step(self, step: int) -> None:
-        """Let the noise's neighbours follow its σ."""
-        self.noise.before_step(step)
+SIGMA = 1.0
+"""The standard deviation of predefined noise, in those of each feature."""
 
 
 class GaussianNoise(View):
@@ -55,11 +26,71 @@ class GaussianNoise(View):
 
     feature_scale: Tensor
 
-    def __init__(self, feature_scale: Tensor, *, sigma: float = 1.0) -> None:
+    def __init__(self, feature_scale: Tensor, *, sigma: Positive = SIGMA) -> None:
         super().__init__()
         self.sigma = sigma
         self.register_buffer("feature_scale", feature_scale)
 
+    @classmethod
+    def build(cls, site: Site, **options: Any) -> GaussianNoise:
+        """Return the view in the units of the data."""
+        return cls(site.unit, **options)
+
     def forward(self, batch: Batch) -> Batch:
         """Return the batch with fresh noise."""
         return batch.moved(batch.x + self.sigma * self.feature_scale * torch.randn_like(batch.x))
+
+
+def within_budget(perturbation: Tensor, feature_scale: Tensor, *, budget: float) -> Tensor:
+    """Rescale a perturbation (m, *shape) so that the mean of its sizes over live features is the budget.
+
+    Args:
+        perturbation: in standard deviations.
+        feature_scale: the standard deviation of each feature, 0 for dead ones, shape (*shape).
+        budget: the mean absolute value wanted, in standard deviations.
+
+    >>> within_budget(torch.tensor([[1.0, 5.0, -3.0]]), torch.tensor([1.0, 0.0, 10.0]), budget=0.5)
+    tensor([[ 0.2500,  0.0000, -7.5000]])
+    """
+    live = feature_scale > 0
+    size = (perturbation * live).flatten(1).abs().sum(dim=1) / live.sum()
+    return budget * feature_scale * perturbation / per_sample(size.clamp_min(1e-12), perturbation)
+
+
+class Viewmaker(View):
+    """Viewmaker (Tamkin et al., 2021): x + δ(x, u), u uniform noise and ‖δ‖₁ on a budget, against the encoder.
+
+    Args:
+        feature_scale: the standard deviation of each feature, 0 for dead ones, shape (*shape).
+        budget: mean |δ| over live features, in standard deviations.
+        hidden: width of the network.
+
+    >>> view = Viewmaker(torch.ones(3), budget=0.5, hidden=4)
+    >>> moved = view(Batch(torch.zeros(2, 3), torch.arange(2))).x
+    >>> bool((moved.abs().mean(dim=1) - 0.5).abs().max() < 1e-6)
+    True
+    """
+
+    adversarial = True
+    feature_scale: Tensor
+
+    def __init__(self, feature_scale: Tensor, *, budget: Positive = 0.05, hidden: Size = HIDDEN) -> None:
+        super().__init__()
+        self.budget = budget
+        self.register_buffer("feature_scale", feature_scale)
+        dim = feature_scale.numel()
+        self.network = nn.Sequential(
+            nn.Linear(2 * dim, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, dim)
+        )
+
+    @classmethod
+    def build(cls, site: Site, *, hidden: Size | None = None, **options: Any) -> Viewmaker:
+        """Return the view in the units of the data, as wide as the encoder's hidden layers unless a width is given."""
+        width = getattr(site.encoder, "hidden", HIDDEN) if hidden is None else hidden
+        return cls(site.unit, hidden=width, **options)
+
+    def forward(self, batch: Batch) -> Batch:
+        """Return the perturbed batch."""
+        x = batch.x.flatten(1)
+        perturbation = self.network(torch.cat([x, torch.rand_like(x)], dim=1)).reshape(batch.x.shape)
+        return batch.moved(batch.x + within_budget(perturbation, self.feature_scale, budget=self.budget))

@@ -3,17 +3,46 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
+from pinoise.choices import PAIRINGS, PairingName
 from pinoise.errors import UserError, unknown_choice
-from pinoise.noise import Noise
+from pinoise.noise import Noise, PiNoise
 from pinoise.views.base import Batch, Identity, View, per_sample
 
-PairingName = Literal["identity-noise", "noise-noise", "sampled", "compose", "identity"]
-PAIRINGS: tuple[str, ...] = get_args(PairingName)
+
+class PiNoiseView(View):
+    """x + ε with ε ~ p_ψ(ε|x); the gradient reaches ψ.
+
+    >>> view = PiNoiseView(PiNoise(3, hidden=4))
+    >>> view(Batch(torch.zeros(2, 3), torch.arange(2))).noise.epsilon.shape
+    torch.Size([2, 3])
+    """
+
+    def __init__(self, noise: PiNoise) -> None:
+        super().__init__()
+        self.noise = noise
+
+    @property
+    def learned(self) -> PiNoise | None:
+        """The noise itself."""
+        return self.noise
+
+    @property
+    def by_row(self) -> bool:
+        """Noise along the data moves a sample to another row."""
+        return self.noise.support is not None
+
+    def forward(self, batch: Batch) -> Batch:
+        """Return x + ε."""
+        return self.draw(batch, 1)[0]
+
+    def draw(self, batch: Batch, times: int) -> tuple[Batch, ...]:
+        """Return independent draws from one pass through the generator."""
+        noises = self.noise.draw(batch.x, times, features=batch.features, rows=batch.rows)
+        return tuple(Batch(batch.x + noise.epsilon, batch.rows, noise) for noise in noises)
 
 
 def choose(views: Sequence[Batch], choice: Tensor) -> Batch:
@@ -60,8 +89,6 @@ class Pairing(nn.Module):
         local: what makes further views, such as small crops, of which a method compares each with the two others.
         local_views: how many of these.
 
-    >>> from pinoise.noise import PiNoise
-    >>> from pinoise.views import PiNoiseView
     >>> pairing = Pairing("identity-noise", noise=PiNoiseView(PiNoise(3, hidden=4)))
     >>> first, second = pairing(Batch(torch.zeros(2, 3), torch.arange(2)))
     >>> bool((first.x == 0).all()), bool((second.x == 0).any())
@@ -139,12 +166,6 @@ class Pairing(nn.Module):
         if self.name == "noise-noise":
             return self.noise.draw(batch, 2)
         return batch, self.noise(batch)
-
-    def before_step(self, step: int) -> None:
-        """Let every view update what follows training without a gradient."""
-        for view in (self.noise, *self.augmentations, self.local):
-            if isinstance(view, View):
-                view.before_step(step)
 
     def _drawn_per_sample(self, views: list[nn.Module], batch: Batch) -> tuple[Batch, ...]:
         """Draw a, a' ~ 𝒜 uniformly for every sample and apply them."""

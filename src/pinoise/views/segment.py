@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,10 @@ _SIZES: dict[str, SamSize] = {
     "vit_h": SamSize(width=1280, depth=32, heads=16, global_blocks=(7, 15, 23, 31)),
 }
 _MOBILE = "mobile_sam"  # whose encoder is no plain ViT
+
+SamName = Literal["vit_b", "vit_l", "vit_h", "mobile_sam"]
+SAM: SamName = "vit_b"
+"""The model that is used unless another is named."""
 
 SAM_MODELS: tuple[str, ...] = (*_SIZES, _MOBILE)
 """The published models; ``mobile_sam`` (Zhang et al., 2023) is by far the quickest on a CPU."""
@@ -108,7 +112,7 @@ def build_sam(model: str | SamSize) -> Sam:
     return Sam(encoder, prompts, MaskDecoder(transformer_dim=size.channels, transformer=transformer))
 
 
-def load_sam(weights: Path, *, model: str | SamSize = "vit_b") -> Sam:
+def load_sam(weights: Path, *, model: str | SamSize = SAM) -> Sam:
     """Return a SAM with the weights of a file, ready to segment.
 
     Args:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
+from pinoise.choices import Share
+from pinoise.noise import draw_bank
 from pinoise.views.base import Batch, View
+from pinoise.views.site import Site
 
 
 def swap_entries(x: Tensor, other: Tensor, mask: Tensor) -> Tensor:
@@ -53,10 +58,15 @@ class ScarfSwap(View):
 
     bank: Tensor
 
-    def __init__(self, bank: Tensor, *, rate: float = 0.6) -> None:
+    def __init__(self, bank: Tensor, *, rate: Share = 0.6) -> None:
         super().__init__()
         self.rate = rate
         self.register_buffer("bank", bank, persistent=False)
+
+    @classmethod
+    def build(cls, site: Site, **options: Any) -> ScarfSwap:
+        """Return the view with the marginals of the training rows."""
+        return cls(draw_bank(site.rows)[0], **options)
 
     def forward(self, batch: Batch) -> Batch:
         """Return the corrupted batch."""
@@ -67,7 +77,7 @@ class ScarfSwap(View):
 class VimeSwap(View):
     """VIME (Yoon et al., 2020): an entry is replaced with probability ``rate`` from its column, shuffled."""
 
-    def __init__(self, *, rate: float = 0.3) -> None:
+    def __init__(self, *, rate: Share = 0.3) -> None:
         super().__init__()
         self.rate = rate
 

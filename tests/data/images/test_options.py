@@ -7,7 +7,7 @@ import pytest
 
 from pinoise.data.images.options import ImageOptions, refuse_image_options
 from pinoise.errors import UserError
-from pinoise.training.parse import parse_settings
+from pinoise.training.config import parse_settings
 
 
 def test_one_number_is_height_and_width() -> None:

@@ -1,0 +1,194 @@
+"""Every choice by its name, and how a part of a user's own is found. Nothing here imports torch.
+
+A name is short for an import path, ``package.module:object``. Wherever a name is accepted, so is such a path, and in
+Python the object itself. To add a part to the package, write its file and add one line here.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NamedTuple, get_args
+
+from annotated_types import Ge, Gt, Interval
+
+from pinoise.errors import UserError, unknown_choice
+
+# The ranges of numbers that options may have, for signatures: the configuration reads them from there.
+Positive = Annotated[float, Gt(0)]
+NonNegative = Annotated[float, Ge(0)]
+Share = Annotated[float, Interval(ge=0, le=1)]
+Size = Annotated[int, Interval(ge=1, le=65_536)]
+
+Distribution = Literal["gaussian", "uniform"]
+Mean = Literal["zero", "learned"]
+ScaleMap = Literal["softplus", "abs", "fixed-entropy"]
+PairingName = Literal["identity-noise", "noise-noise", "sampled", "compose", "identity"]
+EmbeddingName = Literal["joined", "learned"]
+
+PAIRINGS: tuple[PairingName, ...] = get_args(PairingName)
+EMBEDDINGS: tuple[EmbeddingName, ...] = get_args(EmbeddingName)
+
+
+class Kind(NamedTuple):
+    """A kind of part: what it is called, the names that the package knows, and what a user may bring instead."""
+
+    noun: str
+    default: str | None  # the name that is meant where none is given
+    names: Mapping[str, str]  # from a name to an import path; an empty path means that no part is made
+    own: str
+
+
+ENCODER = Kind(
+    "encoder",
+    "mlp",
+    {
+        "mlp": "pinoise.networks.mlp:MLPEncoder",
+        "resnet18": "pinoise.networks.resnet:ResNet18",
+        "resnet50": "pinoise.networks.resnet:ResNet50",
+        "vit": "pinoise.networks.vit:ViT",
+    },
+    own="a torch module, or a class or function that makes one from the shape of a sample",
+)
+METHOD = Kind(
+    "method",
+    "simclr",
+    {
+        "simclr": "pinoise.methods.simclr:SimCLR",
+        "simcl": "pinoise.methods.simcl:SimCL",
+        "clae": "pinoise.methods.clae:CLAE",
+        "moco": "pinoise.methods.moco:MoCo",
+        "memorybank": "pinoise.methods.memorybank:MemoryBank",
+        "byol": "pinoise.methods.byol:BYOL",
+        "simsiam": "pinoise.methods.simsiam:SimSiam",
+        "dino": "pinoise.methods.dino:DINO",
+    },
+    own="a class derived from Method, or a function from the projections of two views to a loss per sample",
+)
+GENERATOR = Kind(
+    "generator",
+    "auto",
+    {
+        "auto": "",  # the objective decides
+        "global": "pinoise.noise.generators:GlobalGenerator",
+        "mlp": "pinoise.noise.generators:MLPGenerator",
+        "shared": "pinoise.noise.generators:shared_generator",
+        "constant": "pinoise.noise.generators:ConstantGenerator",
+        "resnet18": "pinoise.noise.image_generators:ResNet18Generator",
+        "resnet50": "pinoise.noise.image_generators:ResNet50Generator",
+        "unet": "pinoise.noise.image_generators:UNetGenerator",
+    },
+    own="a torch module, or a class or function that makes one from the shape of a sample and the number of outputs",
+)
+OBJECTIVE = Kind(
+    "objective",
+    "supported",
+    {
+        "supported": "pinoise.training.objectives:Supported",
+        "paper": "pinoise.training.objectives:Paper",
+        "fixed": "pinoise.training.objectives:Fixed",
+        "adversarial": "pinoise.training.objectives:Adversarial",
+        "information": "pinoise.training.objectives:Information",
+    },
+    own="a class derived from Objective, or a function from a Look to the scalar that is minimised",
+)
+VIEW = Kind(
+    "view",
+    None,
+    {
+        "identity": "pinoise.views.base:Identity",
+        "gaussian": "pinoise.views.noise:GaussianNoise",
+        "scarf": "pinoise.views.swap:ScarfSwap",
+        "vime": "pinoise.views.swap:VimeSwap",
+        "dacl": "pinoise.views.mixing:Mixup",
+        "modals": "pinoise.views.mixing:Modals",
+        "neighbours": "pinoise.views.neighbour:Neighbour",
+        "viewmaker": "pinoise.views.noise:Viewmaker",
+        "background": "pinoise.views.background:BackgroundNoise",
+        "simclr": "pinoise.views.images:SimCLRPipeline",
+        "byol": "pinoise.views.images:BYOLPipeline",
+        "crop": "pinoise.views.images:CropPipeline",
+    },
+    own="a View, or a function from a batch of samples to a batch of the same shape",
+)
+NOISE_VIEW = VIEW._replace(noun="noise", default="pi", names={"pi": "", "none": "", **VIEW.names})
+"""The view that is the noise: learned (``pi``), none, or any other."""
+
+
+def find(kind: Kind, name: str) -> Any:
+    """Return the class or function that a name or an import path stands for, None where no part is made.
+
+    >>> find(METHOD, "simclr").__name__
+    'SimCLR'
+    >>> find(METHOD, "simlcr")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: unknown method 'simlcr': did you mean 'simclr'? Allowed: simclr, simcl, clae, moco, \
+memorybank, byol, simsiam, dino.
+    """
+    path = kind.names.get(name, name)
+    if not path:
+        return None
+    if ":" not in path:
+        raise unknown_choice(kind.noun, name, kind.names)
+    module, _, attribute = path.partition(":")
+    try:
+        found = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(
+            f"{kind.noun} {name!r} cannot be found ({error}): write package.module:name, where the name is {kind.own}."
+        ) from None
+    return found
+
+
+def options_of(part: Any) -> dict[str, inspect.Parameter]:
+    """Return the parameters of a class or function that a user may set: keyword-only ones and those with a default.
+
+    What comes before them is what the part is built for, such as the shape of a sample. A class that is built by its
+    method ``build`` has the options of that method and, where it passes ``**options`` on, those of its constructor.
+
+    >>> sorted(options_of(find(METHOD, "dino")))
+    ['centre_momentum', 'momentum', 'prototypes', 'teacher_temperature', 'temperature']
+    """
+    build = getattr(part, "build", None) if inspect.isclass(part) else None
+    try:
+        parameters = dict(inspect.signature(build or part).parameters)
+    except ValueError:  # functions that are written in C, such as torch.tanh, do not say
+        return {}
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()) and build is not None:
+        parameters = {**inspect.signature(part).parameters, **parameters}
+    return {
+        name: parameter
+        for name, parameter in parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+        or (parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.default is not parameter.empty)
+    }
+
+
+def import_path(part: Any) -> str | None:
+    """Return the path by which another process finds a class or function, None if it cannot.
+
+    >>> import_path(UserError), import_path(lambda x: x)
+    ('pinoise.errors:UserError', None)
+    """
+    module, name = getattr(part, "__module__", None), getattr(part, "__qualname__", None)
+    if not module or not name or module == "__main__":
+        return None
+    path = f"{module}:{name}"
+    try:
+        return path if find(Kind("part", None, {}, own="an object"), path) is part else None
+    except UserError:
+        return None
+
+
+def listed(names: Mapping[str, str] | tuple[str, ...]) -> str:
+    """Return names for a line of help.
+
+    >>> listed(PAIRINGS)
+    'identity-noise, noise-noise, sampled, compose or identity'
+    """
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last

@@ -1,0 +1,316 @@
+"""From settings and the shape of the data to modules. How these are trained does not belong here."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from pinoise.choices import ENCODER, METHOD, OBJECTIVE, VIEW, Kind, PairingName
+from pinoise.data.dataset import Samples
+from pinoise.data.layout import AS_IS, image_layout
+from pinoise.data.rows import Rows
+from pinoise.data.standardizer import Standardizer
+from pinoise.errors import UserError
+from pinoise.methods import Method, PairLoss
+from pinoise.networks import Embedding
+from pinoise.noise import PiNoise, Support, make_generator
+from pinoise.training.config import Choice, Settings, embedding_of, image_part, noise_defaults, scaling_of
+from pinoise.training.device import BUILDING, memory_gb, seed_of
+from pinoise.training.model import ContrastiveModel
+from pinoise.training.objectives import FunctionObjective, Objective
+from pinoise.views import FunctionView, Pairing, PiNoiseView, Site, View, local_crops
+
+
+def build_standardizer(settings: Settings, x: Samples) -> Standardizer:
+    """Learn the units of samples, which must be images where some part of the configuration is for them."""
+    scaling = scaling_of(settings)
+    if scaling == "channels":
+        try:
+            image_layout(tuple(x.shape[1:]))
+        except UserError as error:
+            part = image_part(settings) or "data.scaling 'channels'"
+            raise UserError(f"{part} is for images, but {error}") from None
+    return Standardizer.fit(x, scaling=scaling)
+
+
+def feature_scale(standardizer: Standardizer) -> Tensor:
+    """The standard deviation of every standardised feature, the unit of noise; 0 for dead features."""
+    return torch.from_numpy(standardizer.deviation).to(torch.get_default_dtype())
+
+
+def build_model(
+    settings: Settings, standardizer: Standardizer, rows: Rows, *, pretrained: bool = False, progress: bool = False
+) -> ContrastiveModel:
+    """Compose views, method and objective for standardised samples.
+
+    Args:
+        settings: the whole configuration.
+        standardizer: of the samples.
+        rows: the training samples, for views that look at others.
+        pretrained: whether the encoder starts from the file of weights that the settings may name.
+        progress: whether long work, such as finding the background of images, shows a bar.
+    """
+    unit = feature_scale(standardizer)
+    if not bool(unit.any()):
+        raise UserError("every feature is constant: there is nothing to learn from; give at least one that varies.")
+    _check_size(settings, standardizer.shape)
+    encoder = build_encoder(settings, standardizer.shape, pretrained=pretrained)
+    site = make_site(settings, standardizer, rows, encoder, progress=progress)
+    pairing = build_pairing(settings, site)
+    method = _build_method(settings.method, site)
+    noise = None if pairing.noise is None else pairing.noise.learned
+    objective = _build_objective(settings.objective, replace(site, noise=noise))
+    return ContrastiveModel(pairing=pairing, method=method, objective=objective)
+
+
+def seeded_model(
+    settings: Settings, standardizer: Standardizer, rows: Rows, *, pretrained: bool = True, progress: bool = False
+) -> ContrastiveModel:
+    """Build the model whose initial weights the seed of the settings, and a file of weights they name, decide."""
+    torch.manual_seed(seed_of(settings.training.seed, BUILDING))
+    return build_model(settings, standardizer, rows, pretrained=pretrained, progress=progress)
+
+
+def make_site(
+    settings: Settings, standardizer: Standardizer, rows: Rows, encoder: nn.Module, *, progress: bool = False
+) -> Site:
+    """Return what the parts of a model can ask about their place."""
+    images: dict[str, Any] = {}
+    if standardizer.layout != AS_IS:
+        first = (slice(None), 0, 0)  # all pixels of a channel have the same units
+        mean, scale = (part[first] / standardizer.white for part in (standardizer.mean, standardizer.scale))
+        images = {
+            "pixel_mean": torch.from_numpy(mean).float(),
+            "pixel_scale": torch.from_numpy(scale).float(),
+            "images": partial(TrainingImages, rows, standardizer),
+        }
+    return Site(
+        unit=feature_scale(standardizer),
+        rows=rows,
+        encoder=encoder,
+        head_hidden=settings.head.hidden,
+        head_features=settings.head.out_features,
+        batch_size=settings.training.batch_size,
+        local_crops=settings.views.local_crops,
+        device=settings.training.device,
+        progress=progress,
+        **images,
+    )
+
+
+class TrainingImages:
+    """Training images as bytes with their channels last, recovered from standardised rows where they are asked for."""
+
+    dtype = np.dtype(np.uint8)
+    ndim = 4
+
+    def __init__(self, rows: Rows, standardizer: Standardizer) -> None:
+        channels, height, width = standardizer.shape
+        self.shape = (len(rows), height, width, channels)
+        origin = getattr(rows, "origin", None)
+        self.source_rows: npt.NDArray[np.int64] | None = None if origin is None else origin.rows
+        self.source_total = len(rows) if origin is None else origin.total
+        self._rows = rows
+        self._standardizer = standardizer
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __getitem__(self, part: slice) -> npt.NDArray[np.uint8]:
+        chosen = torch.arange(*part.indices(len(self._rows)))
+        standard = self._rows[chosen].double().numpy()
+        values = 255 * (standard * self._standardizer.scale + self._standardizer.mean) / self._standardizer.white
+        return np.ascontiguousarray(np.moveaxis(values.round().clip(0, 255).astype(np.uint8), 1, -1))
+
+
+def build_encoder(settings: Settings, shape: tuple[int, ...], *, pretrained: bool = False) -> nn.Module:
+    """Return f_θ with fresh weights, or if ``pretrained`` with those of the file that the settings may name."""
+    choice = settings.encoder
+    if isinstance(choice.part, nn.Module):
+        encoder: Any = copy.deepcopy(choice.part)  # a user's object stays as it was given
+    else:
+        encoder = _made(ENCODER, choice, choice.part, shape)
+    if not isinstance(encoder, nn.Module):
+        raise UserError(f"encoder {choice.name!r} made {type(encoder).__name__}: it must be a torch module.")
+    if not isinstance(getattr(encoder, "out_features", None), int):
+        raise UserError(
+            f"encoder {choice.name!r} does not state its output size: set its integer attribute out_features."
+        )
+    if pretrained and (load := getattr(encoder, "load_published", None)) is not None:
+        load()
+    return channels_together(encoder)
+
+
+def channels_together(network: nn.Module) -> nn.Module:
+    """Lay out the weights of convolutions so that the channels of a pixel lie side by side in all that they compute.
+
+    Convolutions are then mostly faster, on a CPU, too (``benchmarks/image_cost.py`` has both).
+    """
+    for weight in network.parameters():
+        if weight.ndim == 4:
+            # A copy, as a kernel of one pixel lies so already but has not the strides that its gradient will have.
+            weight.data = torch.empty_like(weight.data, memory_format=torch.channels_last).copy_(weight.data)
+    return network
+
+
+def build_embedding(encoder: nn.Module, settings: Settings) -> Embedding:
+    """Return what users get for a sample, from an encoder."""
+    return Embedding(encoder, name=embedding_of(settings))
+
+
+def build_noise(
+    settings: Settings,
+    unit: Tensor,
+    encoder: nn.Module,
+    *,
+    support: Support | None = None,
+    initial_scale: float | Tensor | None = None,
+) -> PiNoise:
+    """Return p_ψ(ε|x), untrained; an objective that learns no noise keeps it at its initial scale.
+
+    Args:
+        settings: the sections ``noise`` and ``objective``.
+        unit: the standard deviation of every standardised feature, 0 for dead ones, shape (*shape).
+        encoder: for a generator that shares its features.
+        support: the rows that noise moves samples to.
+        initial_scale: σ at the start, where it is known; else that of the settings.
+    """
+    noise, (generator, positive) = settings.noise, noise_defaults(settings)
+    shape, outputs = tuple(unit.shape), 2 if noise.mean == "learned" else 1
+    part = copy.deepcopy(generator.part) if isinstance(generator.part, nn.Module) else generator.part
+    made = make_generator(part, shape, outputs, encoder=encoder, options=generator.options)
+    return PiNoise(
+        shape,
+        distribution=noise.distribution,
+        mean=noise.mean,
+        generator=channels_together(made),
+        positive=positive,
+        initial_scale=noise.initial_scale if initial_scale is None else initial_scale,
+        feature_scale=unit,
+        normalize=noise.normalize,
+        support=support,
+    )
+
+
+def restore_noise(
+    settings: Settings, standardizer: Standardizer, encoder: nn.Module, tensors: Mapping[str, Tensor]
+) -> PiNoise:
+    """Return trained noise from its stored tensors; those that do not fit are a RuntimeError, as torch has it."""
+    support = None
+    if (bank := tensors.get("support.bank")) is not None:
+        total = int(tensors.get("support.total", len(bank)))
+        support = Support(bank, numbers=torch.arange(len(bank)), rows=total, k=max(1, settings.neighbours))
+    initial = tensors.get("initial_scale", 1.0)
+    noise = build_noise(settings, feature_scale(standardizer), encoder, support=support, initial_scale=initial)
+    noise.load_state_dict(dict(tensors))
+    return noise.eval()
+
+
+def build_pairing(settings: Settings, site: Site) -> Pairing:
+    """Return the pairing of the views that the settings name."""
+    noise = _noise_view(settings, site)
+    augmentations = [view for item in settings.views.augmentations for view in build_views(item, site)]
+    name = settings.views.pairing
+    if name == "auto":
+        name = _auto_pairing(settings, noise, has_augmentations=bool(augmentations))
+    if name == "identity" and not settings.method.trait("makes_views"):
+        raise UserError(
+            f"method {settings.method.name!r} compares two views: give it a noise (views.noise) or augmentations."
+        )
+    local = local_crops(site, augmentations) if site.local_crops else None
+    return Pairing(name, noise=noise, augmentations=augmentations, local=local, local_views=site.local_crops)
+
+
+def _noise_view(settings: Settings, site: Site) -> View | None:
+    if settings.is_learned:
+        support = Support.of(site.rows, k=settings.neighbours) if settings.neighbours else None
+        return PiNoiseView(build_noise(settings, site.unit, site.encoder, support=support))
+    if settings.views.noise.part is None:
+        return None
+    views = build_views(settings.views.noise, site)
+    if len(views) > 1:
+        raise UserError(
+            f"views.noise is {settings.views.noise.name!r}, which is {len(views)} views: name it under "
+            "views.augmentations."
+        )
+    return views[0]
+
+
+def _auto_pairing(settings: Settings, noise: View | None, *, has_augmentations: bool) -> PairingName:
+    if has_augmentations:
+        return "sampled"
+    if noise is None:
+        return "identity"
+    chosen: PairingName = settings.objective.trait("pairing", Objective.pairing)
+    return chosen if noise.learned is not None else Objective.pairing
+
+
+def build_views(item: Choice, site: Site) -> tuple[View, ...]:
+    """Return the view, or the several views, that a choice stands for."""
+    part = item.part
+    if isinstance(part, nn.Module):
+        part = copy.deepcopy(part)
+        return (part if isinstance(part, View) else FunctionView(part),)
+    if inspect.isclass(part) and issubclass(part, View):
+        built = _made(VIEW, item, part.build, site)
+        return built if isinstance(built, tuple) else (built,)
+    if inspect.isclass(part) and issubclass(part, nn.Module):
+        return (FunctionView(_made(VIEW, item, part)),)
+    return (FunctionView(partial(part, **item.options)),)
+
+
+def _build_method(item: Choice, site: Site) -> Method:
+    part = item.part
+    if inspect.isclass(part) and issubclass(part, Method):
+        return _made(METHOD, item, part.build, site)  # type: ignore[no-any-return]
+    if inspect.isclass(part) or isinstance(part, nn.Module):
+        raise UserError(f"method {item.name!r} is not a Method class: give {METHOD.own}.")
+    return PairLoss(site.encoder, site.projection_head(), partial(part, **item.options))
+
+
+def _build_objective(item: Choice, site: Site) -> Objective:
+    part = item.part
+    if isinstance(part, Objective):
+        return copy.deepcopy(part)
+    if inspect.isclass(part) and issubclass(part, Objective):
+        return _made(OBJECTIVE, item, part.build, site)  # type: ignore[no-any-return]
+    if inspect.isclass(part) or isinstance(part, nn.Module):
+        raise UserError(f"objective {item.name!r} is not an Objective: give {OBJECTIVE.own}.")
+    return FunctionObjective(partial(part, **item.options))
+
+
+def _made(kind: Kind, item: Choice, make: Callable[..., Any], *place: object) -> Any:
+    """Make a part; a part of a user's own that cannot be called like that is said to be so."""
+    try:
+        inspect.signature(make).bind(*place, **item.options)
+    except TypeError as error:
+        raise UserError(f"{kind.noun} {item.name!r} cannot be made ({error}): give {kind.own}.") from None
+    return make(*place, **item.options)
+
+
+def _check_size(settings: Settings, shape: tuple[int, ...]) -> None:
+    """Refuse, before any memory is taken, networks whose weights, gradients and moments cannot fit in it."""
+    networks = []
+    with torch.device("meta"):  # sizes alone
+        if not settings.encoder.own and not settings.encoder.trait("for_images"):
+            networks.append(build_encoder(settings, shape))
+        generator, _ = noise_defaults(settings)
+        if settings.is_learned and not generator.own and generator.name != "shared":
+            outputs = 2 if settings.noise.mean == "learned" else 1
+            networks.append(make_generator(generator.part, shape, outputs, options=generator.options))
+    weights = sum(weight.numel() for network in networks for weight in network.parameters())
+    needed, there = 16 * weights / 1e9, memory_gb()  # four numbers of four bytes for every weight
+    if there is not None and needed > there:
+        raise UserError(
+            f"the networks need about {needed:.0f} GB and this machine has {there:.0f}: make them narrower "
+            "(encoder.hidden or encoder.width, noise.generator.hidden or noise.generator.width)."
+        )

@@ -1,0 +1,41 @@
+"""The configuration of a run, read once at the edge into typed objects. What is built from it does not belong here.
+
+A part (encoder, method, objective, generator, view) is not declared again: its signature is its section.
+"""
+
+from pinoise.training.config.choice import Choice, read_choice
+from pinoise.training.config.parse import merge, override, parse_assignment, parse_settings, read_yaml
+from pinoise.training.config.settings import (
+    DataSettings,
+    HeadSettings,
+    NoiseSettings,
+    Settings,
+    TrainingSettings,
+    ViewSettings,
+    embedding_of,
+    image_part,
+    noise_defaults,
+    scaling_of,
+    takes_images,
+)
+
+__all__ = [
+    "Choice",
+    "DataSettings",
+    "HeadSettings",
+    "NoiseSettings",
+    "Settings",
+    "TrainingSettings",
+    "ViewSettings",
+    "embedding_of",
+    "image_part",
+    "merge",
+    "noise_defaults",
+    "override",
+    "parse_assignment",
+    "parse_settings",
+    "read_choice",
+    "read_yaml",
+    "scaling_of",
+    "takes_images",
+]

@@ -1,0 +1,132 @@
+"""A part that a user chose: a name, an import path or an object, with options that its own signature declares."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any, get_type_hints
+
+from pydantic import BaseModel, GetCoreSchemaHandler, ValidationError, create_model
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+
+from pinoise.choices import Kind, find, import_path, options_of
+from pinoise.errors import UserError
+from pinoise.training.config.section import Section, sentence_of, unknown_name
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A part by its name, what the name stands for, and the options for making it, defaults included.
+
+    >>> from pinoise.choices import METHOD
+    >>> read_choice({"name": "clae", "weight": 2}, METHOD, "method").options
+    {'temperature': 0.5, 'strength': 0.5, 'weight': 2.0}
+    """
+
+    name: str
+    part: Any  # a class, a function or an object; None where no part is made
+    options: Mapping[str, Any] = field(default_factory=dict)
+    own: bool = False  # whether it is the user's, not the package's
+
+    def trait(self, name: str, default: Any = False) -> Any:
+        """Return what the part says about itself, such as ``for_images``."""
+        return getattr(self.part, name, default)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the name and the options, as a configuration has them."""
+        return {"name": self.name, **self.options}
+
+
+def read_choice(value: Any, kind: Kind, path: str, *, names: Mapping[str, str] | None = None) -> Choice:
+    """Find the part that a user chose and check its options against its signature.
+
+    Args:
+        value: a name, an import path, an object, or a mapping with one of them as ``name`` and options.
+        kind: what kind of part it is.
+        path: where it is in the configuration.
+        names: what the user calls a setting, where that differs from its path.
+    """
+    if isinstance(value, Choice):
+        return value
+    given = dict(value) if isinstance(value, Mapping) else {"name": value}
+    chosen = given.pop("name", kind.default)
+    if chosen is None:
+        raise UserError(f"setting {path!r} is {value!r}: it must name its {kind.noun}.")
+    if isinstance(chosen, str):
+        if ":" not in chosen and chosen not in kind.names:
+            called = path if names is None else names.get(path, path)
+            raise UserError(unknown_name(called, chosen, [*kind.names, "or package.module:name"]))
+        name, part, own = chosen, find(kind, chosen), chosen not in kind.names
+        if part is not None and not callable(part):
+            raise UserError(f"{kind.noun} {name!r} is of type {type(part).__name__}: give {kind.own}.")
+    else:
+        name, part, own = import_path(chosen) or getattr(chosen, "__name__", type(chosen).__name__), chosen, True
+        if not callable(part):
+            raise UserError(f"setting {path!r} is {chosen!r}: give a name, an import path, or {kind.own}.")
+    model = _auto_model(kind if name == "auto" else None) if part is None else _options_model(part)
+    try:
+        options = model.model_validate(given)
+    except ValidationError as error:
+        raise UserError(sentence_of(error, model, prefix=f"{path}.", names=names)) from None
+    left_open = part is None  # what is ``auto`` has no defaults yet
+    values = {key: value for key, value in options if not left_open or key in options.model_fields_set}
+    return Choice(name, part, {**values, **(options.model_extra or {})}, own)
+
+
+def _options_model(part: Any) -> type[BaseModel]:
+    """Return the section of a part's options; an object that is made already has none."""
+    return _model_of(part) if inspect.isclass(part) or inspect.isroutine(part) else _model(part, {})
+
+
+@lru_cache
+def _model_of(part: Any) -> type[BaseModel]:
+    """Return the section of the options of a class or function, made from its signature."""
+    hints: dict[str, Any] = {}
+    for function in (part.__init__, getattr(part, "build", None)) if inspect.isclass(part) else (part,):
+        with suppress(NameError, TypeError):  # annotations of a user's that cannot be resolved are not checked
+            hints |= get_type_hints(function, include_extras=True) if function is not None else {}
+    fields = {
+        name: (hints.get(name, Any), ... if parameter.default is parameter.empty else parameter.default)
+        for name, parameter in options_of(part).items()
+    }
+    return _model(part, fields)
+
+
+def _auto_model(kind: Kind | None) -> type[BaseModel]:
+    """Return the section of a choice that is left open: it takes the options of whatever it may become."""
+    fields: dict[str, Any] = {}
+    for name, path in (kind.names if kind is not None else {}).items():
+        fields |= _options_model(find(kind, name)).model_fields if path and kind is not None else {}
+    return _model(None, {name: (found.rebuild_annotation(), None) for name, found in fields.items()})
+
+
+def _model(part: Any, fields: dict[str, Any]) -> type[BaseModel]:
+    made: type[BaseModel] = create_model(getattr(part, "__name__", "Options"), __base__=Section, **fields)
+    return made
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The annotation of a field that holds a choice of a kind."""
+
+    kind: Kind
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Say how pydantic reads and writes such a field."""
+        write = core_schema.plain_serializer_function_ser_schema(Choice.as_dict)
+        return core_schema.no_info_plain_validator_function(self._read, serialization=write)
+
+    def _read(self, value: Any) -> Choice:
+        try:
+            return read_choice(value, self.kind, "")
+        except UserError:  # which is said again by whoever knows the path
+            raise PydanticCustomError("choice", "not a choice", {"explain": partial(self._explain, value)}) from None
+
+    def _explain(self, value: Any, path: str, names: Mapping[str, str] | None) -> str:
+        try:
+            return f"{read_choice(value, self.kind, path, names=names)} has no fault."
+        except UserError as error:
+            return str(error)

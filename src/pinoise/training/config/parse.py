@@ -1,0 +1,106 @@
+"""From files, flags and ``--set`` to settings, with one clear sentence for each mistake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import yaml
+from pydantic import ValidationError
+
+from pinoise.errors import UserError
+from pinoise.training.config.section import sentence_of
+from pinoise.training.config.settings import Settings
+
+
+def parse_settings(values: Mapping[str, Any], *, names: Mapping[str, str] | None = None) -> Settings:
+    """Validate a nested mapping; ``names`` says what the caller's user calls a setting, where that differs.
+
+    >>> parse_settings({"training": {"epochs": 3}}).training.epochs
+    3
+    >>> parse_settings({"training": {"epoch": 3}})
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: unknown setting 'training.epoch': did you mean 'training.epochs'?
+    """
+    try:
+        return Settings.model_validate(_plain(values))
+    except ValidationError as error:
+        raise UserError(sentence_of(error, Settings, names=names)) from None
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Read a configuration file as nested values."""
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+    except (yaml.YAMLError, UnicodeDecodeError):
+        raise UserError(f"{path} is not valid YAML.") from None
+    if not isinstance(values, dict):
+        raise UserError(f"{path} is not a configuration: it must hold sections such as training and method.")
+    return values
+
+
+def merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return nested values with changes laid over them, section by section; a new name replaces a section.
+
+    >>> merge({"method": {"name": "clae", "weight": 2}, "training": {"epochs": 5}}, {"training": {"seed": 1}})
+    {'method': {'name': 'clae', 'weight': 2}, 'training': {'epochs': 5, 'seed': 1}}
+    >>> merge({"method": "clae"}, {"method": {"weight": 2}})
+    {'method': {'name': 'clae', 'weight': 2}}
+    """
+    merged = dict(values)
+    for key, change in changes.items():
+        before = merged.get(key)
+        if isinstance(before, str) and isinstance(change, Mapping):
+            before = {"name": before}
+        mergeable = isinstance(before, Mapping) and isinstance(change, Mapping) and "name" not in change
+        merged[key] = merge(before, change) if mergeable and before is not None else change
+    return merged
+
+
+def parse_assignment(text: str) -> tuple[str, Any]:
+    """Return the path and the value of ``section.key=value``, the value written as in YAML.
+
+    >>> parse_assignment("training.epochs=5")
+    ('training.epochs', 5)
+    """
+    path, equals, value = text.partition("=")
+    if not equals or not all(path.strip().split(".")):
+        raise UserError(f"--set got {text!r}: write section.key=value, for example training.epochs=50.")
+    try:
+        return path.strip(), yaml.safe_load(value)
+    except yaml.YAMLError:
+        raise UserError(f"--set got {text!r}: the value is not valid YAML.") from None
+
+
+def override(values: Mapping[str, Any], changes: Iterable[tuple[str, Any]]) -> dict[str, Any]:
+    """Return nested values with some changed, each by its path; later changes win.
+
+    >>> override({"method": "clae"}, [("method.weight", 2), ("training.epochs", 5)])
+    {'method': {'name': 'clae', 'weight': 2}, 'training': {'epochs': 5}}
+    """
+    changed = dict(values)
+    for path, value in changes:
+        _assign(changed, path.split("."), value)
+    return changed
+
+
+def _assign(values: dict[str, Any], keys: list[str], value: Any) -> None:
+    for depth, key in enumerate(keys[:-1], start=1):
+        inner = values.get(key) or {}
+        if not isinstance(inner, str | Mapping):
+            raise UserError(f"--set got {'.'.join(keys)!r}: {'.'.join(keys[:depth])!r} is a value, not a section.")
+        values[key] = {"name": inner} if isinstance(inner, str) else dict(inner)
+        values = values[key]
+    values[keys[-1]] = value
+
+
+def _plain(value: Any) -> Any:
+    """Turn numpy's numbers, which grids of parameters are made of, into Python's."""
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    return value.item() if isinstance(value, np.generic) else value

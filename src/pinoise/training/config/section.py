@@ -1,0 +1,106 @@
+"""What the sections of a configuration have in common, and the sentence for a mistake in one."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import get_args
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
+
+
+class Section(BaseModel):
+    """A part of the configuration: immutable, and strict about its keys."""
+
+    model_config = ConfigDict(
+        extra="forbid", frozen=True, allow_inf_nan=False, arbitrary_types_allowed=True, protected_namespaces=()
+    )
+
+
+def sentence_of(
+    error: ValidationError, section: type[BaseModel], *, prefix: str = "", names: Mapping[str, str] | None = None
+) -> str:
+    """Say the first thing that is wrong, in the user's terms.
+
+    Args:
+        error: what pydantic found.
+        section: the section that was read.
+        prefix: where that section is in the configuration, with a dot at the end.
+        names: what the user calls a setting, where that differs from its path.
+    """
+    first = error.errors()[0]
+    if not first["loc"]:  # sections that contradict each other
+        return f"{first['ctx']['error']}."
+    path, holder = _locate(first["loc"], section)
+    name = prefix + ".".join(path)
+    if first["type"] == "choice":
+        return str(first["ctx"]["explain"](name, names))
+    if names is not None:
+        name = names.get(name, path[-1])
+    found = first["input"]
+    match first["type"]:
+        case "extra_forbidden":
+            return _unknown_setting(name, prefix, path, list(holder.model_fields))
+        case "missing":
+            return f"setting {name!r} is missing: {prefix.rstrip('.')} needs it."
+        case "literal_error":
+            return unknown_name(name, found, _allowed(error.errors(), path, section))
+        case "model_type" | "dataclass_type":
+            return f"setting {name!r} is {found!r}: it is a section, with the settings {', '.join(_keys(holder))}."
+        case "value_error":
+            return f"setting {name!r}: {first['ctx']['error']}"
+        case _:
+            message = first["msg"][0].lower() + first["msg"][1:]
+            return f"setting {name!r} is {found!r}: {message}."
+
+
+def unknown_name(path: str, found: object, allowed: Iterable[str]) -> str:
+    """Return the sentence for a value that is not among the allowed ones, with the nearest that is.
+
+    >>> unknown_name("noise.mean", "zeros", ["zero", "learned"])
+    "setting 'noise.mean' is 'zeros': did you mean 'zero'? Allowed: zero, learned."
+    """
+    names = list(allowed)
+    near = difflib.get_close_matches(str(found), names, n=1, cutoff=0.4)
+    hint = f": did you mean {near[0]!r}?" if near else "."
+    return f"setting {path!r} is {found!r}{hint} Allowed: {', '.join(names)}."
+
+
+def _unknown_setting(name: str, prefix: str, path: list[str], allowed: list[str]) -> str:
+    near = difflib.get_close_matches(path[-1], allowed, n=1, cutoff=0.4)
+    if near:
+        return f"unknown setting {name!r}: did you mean {prefix + '.'.join([*path[:-1], near[0]])!r}?"
+    if not allowed:
+        return f"unknown setting {name!r}: {prefix.rstrip('.')} has no settings."
+    return f"unknown setting {name!r}: allowed there are {', '.join(allowed)}."
+
+
+def _allowed(errors: list[ErrorDetails], path: list[str], section: type[BaseModel]) -> list[str]:
+    """Return the names that a field takes; a field with several kinds of values has an error for each."""
+    listings = [error["ctx"]["expected"] for error in errors if _locate(error["loc"], section)[0] == path]
+    return [word for text in listings for word in text.replace("'", "").replace(" or ", ", ").split(", ")]
+
+
+def _locate(location: tuple[int | str, ...], section: type[BaseModel]) -> tuple[list[str], type[BaseModel]]:
+    """Return the path as the user writes it and the section it ends in."""
+    path: list[str] = []
+    for part in location:
+        if str(part).startswith("literal["):
+            continue
+        path.append(str(part))
+        field = section.model_fields.get(str(part))
+        if field is not None:
+            section = next(_sections_in(field.annotation), section)
+    return path, section
+
+
+def _sections_in(annotation: object) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _sections_in(argument)
+
+
+def _keys(section: type[BaseModel]) -> list[str]:
+    return list(section.model_fields)

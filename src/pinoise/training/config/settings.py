@@ -1,0 +1,228 @@
+"""The configuration of a run: its sections, and what follows where they leave something open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple, Self
+
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
+
+from pinoise.choices import (
+    ENCODER,
+    GENERATOR,
+    METHOD,
+    NOISE_VIEW,
+    OBJECTIVE,
+    VIEW,
+    Distribution,
+    EmbeddingName,
+    Kind,
+    Mean,
+    PairingName,
+    Positive,
+    ScaleMap,
+    Size,
+    options_of,
+)
+from pinoise.data.images.options import IMAGE_SIZE, ImageSize, is_image_size
+from pinoise.data.standardizer import Scaling
+from pinoise.errors import UserError
+from pinoise.networks import heads
+from pinoise.noise.module import SMALLEST_SCALE
+from pinoise.training.config.choice import Choice, Chosen, read_choice
+from pinoise.training.config.section import Section
+from pinoise.training.objectives import Objective
+
+
+def _default(kind: Kind) -> Any:
+    return Field(default=kind.default, validate_default=True)
+
+
+def _image_size(value: object) -> object:
+    """Refuse at once, in the words of the images, what is no size."""
+    size = tuple(value) if isinstance(value, list) else value
+    if size is not None and not is_image_size(size):
+        raise PydanticCustomError("image_size", IMAGE_SIZE)
+    return size
+
+
+class DataSettings(Section):
+    """Where the samples come from."""
+
+    source: str = "digits"
+    label: str | None = None
+    rows: Annotated[int, Field(ge=2)] | None = None
+    missing: Literal["median", "mean", "zero", "error"] = "median"
+    categorical: tuple[str, ...] = ()  # columns of numbers that stand for categories
+    drop: tuple[str, ...] = ()  # columns to leave out
+    scaling: Scaling = "auto"
+    # Pixels a side, or height and width, that the images of a folder are brought to.
+    size: Annotated[ImageSize | None, BeforeValidator(_image_size)] = None
+    color: Literal["auto", "gray", "rgb"] = "auto"  # of a folder's images
+    corrupt: Literal["refuse", "skip"] = "refuse"  # what to do with images of a folder that cannot be decoded
+    cache: Path | None = None  # a folder that keeps decoded images, so that each is decoded once
+
+
+class HeadSettings(Section):
+    """The projection head."""
+
+    hidden: Size = heads.HIDDEN
+    out_features: Size = heads.PROJECTION
+
+
+class NoiseSettings(Section):
+    """p_ψ(ε|x); what is ``auto`` or None follows from the objective."""
+
+    generator: Annotated[Choice, Chosen(GENERATOR)] = _default(GENERATOR)
+    distribution: Distribution = "gaussian"
+    mean: Mean = "zero"
+    positive: Literal[ScaleMap, "auto"] = "auto"
+    initial_scale: Annotated[float, Field(ge=SMALLEST_SCALE)] | None = None
+    normalize: Positive | None = None
+
+
+class ViewSettings(Section):
+    """Which views are compared.
+
+    Pairing ``auto`` is ``sampled`` with augmentations, the objective's own with noise alone, ``identity`` with neither.
+    """
+
+    pairing: Literal[PairingName, "auto"] = "auto"
+    noise: Annotated[Choice, Chosen(NOISE_VIEW)] = _default(NOISE_VIEW)
+    augmentations: tuple[Annotated[Choice, Chosen(VIEW)], ...] = ()
+    local_crops: Annotated[int, Field(ge=0, le=32)] = 0  # smaller images beside the two views, for DINO
+
+
+class TrainingSettings(Section):
+    """How long and on what to train."""
+
+    epochs: Annotated[int, Field(ge=1)] = 100
+    batch_size: Annotated[int, Field(ge=2)] = 256
+    learning_rate: Positive = 1e-3
+    noise_learning_rate: Positive | None = None  # ψ's own; if None, the one that ``PiNoise.param_groups`` has for θ's
+    information_draws: Annotated[int, Field(ge=0, le=1000)] = 8  # of noise, to measure its information; 0 for never
+    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    device: str = "auto"
+    devices: Annotated[int, Field(ge=1)] = 1
+    nodes: Annotated[int, Field(ge=1)] = 1
+    precision: Literal["32-true", "16-mixed", "bf16-mixed"] = "32-true"
+    checkpoint_every: Annotated[int, Field(ge=1)] = 500  # steps
+
+
+class Settings(Section):
+    """The whole configuration of a run: what ``config.yaml`` holds and ``--set section.key=value`` reaches.
+
+    >>> Settings.model_validate({"method": "clae"}).method.options["weight"]
+    1.0
+    """
+
+    data: DataSettings = DataSettings()
+    encoder: Annotated[Choice, Chosen(ENCODER)] = _default(ENCODER)
+    head: HeadSettings = HeadSettings()
+    embedding: Literal[EmbeddingName, "auto"] = "auto"  # joined for vectors, learned for images
+    method: Annotated[Choice, Chosen(METHOD)] = _default(METHOD)
+    noise: NoiseSettings = NoiseSettings()
+    objective: Annotated[Choice, Chosen(OBJECTIVE)] = _default(OBJECTIVE)
+    views: ViewSettings = ViewSettings()
+    training: TrainingSettings = TrainingSettings()
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        """Refuse sections that contradict each other, rather than let one of them win in silence."""
+        if not self.objective.trait("learns_noise", True) and self.noise.mean == "learned":
+            raise ValueError("the mean of the noise is to be learned and objective 'fixed' learns none: change either")
+        for view in (self.views.noise, *self.views.augmentations):
+            if view.trait("adversarial") and not self.objective.trait("psi", 1.0) < 0:
+                raise ValueError(
+                    f"the view {view.name!r} learns against the encoder: choose objective 'adversarial' with it"
+                )
+        if self.views.local_crops and not self.method.trait("takes_local_views"):
+            raise ValueError(f"views.local_crops belongs to method 'dino', not {self.method.name!r}: leave it out")
+        if self.views.local_crops and not (self.encoder.own or self.encoder.trait("for_images")):
+            raise ValueError(
+                f"views.local_crops are smaller images, which encoder {self.encoder.name!r} does not take: "
+                "choose another"
+            )
+        if self.training.information_draws == 1:
+            raise ValueError("training.information_draws is 1: information needs 2 draws or more, 0 measures none")
+        return self
+
+    @property
+    def is_learned(self) -> bool:
+        """Whether the noise is p_ψ(ε|x)."""
+        return self.views.noise.name == NOISE_VIEW.default
+
+    @property
+    def neighbours(self) -> int:
+        """How many neighbours noise moves a sample along, 0 for noise that does not move along the data."""
+        return int(self.objective.options.get("neighbours", 0))
+
+
+class NoiseDefaults(NamedTuple):
+    """What an objective asks of the noise where the configuration leaves it open."""
+
+    generator: Choice
+    positive: ScaleMap
+
+
+def noise_defaults(settings: Settings) -> NoiseDefaults:
+    """Return generator and map of the noise, as configured or as the objective has them.
+
+    >>> generator, positive = noise_defaults(Settings())
+    >>> generator.name, positive
+    ('global', 'fixed-entropy')
+    """
+    objective, noise = settings.objective, settings.noise
+    positive = objective.trait("positive", Objective.positive) if noise.positive == "auto" else noise.positive
+    if not objective.trait("learns_noise", True):
+        return NoiseDefaults(read_choice("constant", GENERATOR, "noise.generator"), positive)
+    if noise.generator.part is not None:
+        return NoiseDefaults(noise.generator, positive)
+    name = "image_generator" if takes_images(settings) else "generator"
+    chosen = read_choice(objective.trait(name, getattr(Objective, name)), GENERATOR, "noise.generator")
+    fitting = {key: value for key, value in noise.generator.options.items() if key in options_of(chosen.part)}
+    return NoiseDefaults(read_choice({"name": chosen.name, **fitting}, GENERATOR, "noise.generator"), positive)
+
+
+def takes_images(settings: Settings) -> bool:
+    """Whether some part of the configuration is made for images, so that samples must be (C, H, W).
+
+    >>> takes_images(Settings()), takes_images(Settings.model_validate({"encoder": "resnet18"}))
+    (False, True)
+    """
+    return image_part(settings) is not None
+
+
+def image_part(settings: Settings) -> str | None:
+    """Name a part of the configuration that is made for images, None if all of it takes vectors too.
+
+    >>> image_part(Settings.model_validate({"noise": {"generator": "unet"}}))
+    "noise.generator 'unet'"
+    """
+    views = settings.views
+    named = [("encoder", settings.encoder), ("noise.generator", settings.noise.generator)]
+    named += [("the view", view) for view in (views.noise, *views.augmentations)]
+    found = next((f"{what} {choice.name!r}" for what, choice in named if choice.trait("for_images")), None)
+    return found or ("views.local_crops" if views.local_crops else None)
+
+
+def scaling_of(settings: Settings) -> Scaling:
+    """How samples are standardised: as configured, and images by channel where that is left open."""
+    scaling = settings.data.scaling
+    if not takes_images(settings) or scaling == "channels":
+        return scaling
+    if scaling != "auto":
+        raise UserError(f"data.scaling is {scaling!r}: images are scaled by 'channels'; leave it out.")
+    return "channels"
+
+
+def embedding_of(settings: Settings) -> EmbeddingName:
+    """What users get for a sample: as configured, or joined with the sample unless that is an image.
+
+    >>> embedding_of(Settings()), embedding_of(Settings.model_validate({"encoder": "vit"}))
+    ('joined', 'learned')
+    """
+    if settings.embedding != "auto":
+        return settings.embedding
+    return "learned" if takes_images(settings) else "joined"

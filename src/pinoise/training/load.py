@@ -1,0 +1,187 @@
+"""A finished run, read back from its folder: embed new samples and look at the noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from pinoise.data.dataset import Dataset, Origin, Samples
+from pinoise.data.layout import undo_image_layout
+from pinoise.data.preparation import (
+    ArrayPreparation,
+    ImagePreparation,
+    Preparation,
+    TablePreparation,
+    preparation_from_json,
+)
+from pinoise.data.readers import read_file, read_prepared
+from pinoise.data.rows import Rows, make_rows
+from pinoise.data.source import fingerprint_parts, is_name, open_source
+from pinoise.data.standardizer import Standardizer
+from pinoise.errors import UserError
+from pinoise.files import read_json
+from pinoise.networks import Embedding, read_tensors
+from pinoise.noise import PiNoise
+from pinoise.training.build import build_embedding, build_encoder, build_model, restore_noise
+from pinoise.training.checkpoint import find_checkpoint
+from pinoise.training.config import Settings
+from pinoise.training.model import ContrastiveModel
+from pinoise.training.run import open_data, read_config
+from pinoise.training.units import read_standardizer
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run folder holds once training has ended."""
+
+    path: Path
+    settings: Settings
+    standardizer: Standardizer
+    embedding: Embedding
+    noise: PiNoise | None
+    preparation: Preparation | None
+    fingerprint: str  # of the run's own data
+
+    def was_trained_on(self, source: str) -> bool:
+        """Whether this names the data that the run was trained on."""
+        own = self.settings.data.source
+        if is_name(source) or is_name(own):
+            return source == own
+        return Path(source).expanduser().resolve() == Path(own)  # a run stores the full path
+
+    def own_data(self, *, progress: bool = False) -> Dataset:
+        """Return the run's own data as it was trained on, with the test rows that it has not seen."""
+        data, _ = open_data(self.settings.data, progress=progress)
+        if fingerprint_parts(data) != self.fingerprint:
+            raise UserError(
+                f"{self.settings.data.source} has changed since {self.path} began, so the rows that it was trained on "
+                "are not known: restore it, or start a new run for it."
+            )
+        return data
+
+    def read(self, source: str, *, label: str | None = None, labelled: bool = True, progress: bool = False) -> Dataset:
+        """Read a file, a folder, or a data set of the catalogue, exactly as the training data was read.
+
+        Folders of images and arrays may have labels that training did not have.
+
+        Args:
+            source: a file, a folder or a name.
+            label: the label's column, for a run whose training file had none.
+            labelled: whether labels are wanted at all.
+            progress: whether downloads and the decoding of images show a bar.
+        """
+        preparation = self.preparation
+        if preparation is None and Path(source).expanduser().is_dir():
+            preparation = self._preparation_of_folders()
+        if is_name(source) or preparation is None:
+            return open_source(source, label=label, progress=progress)[0]
+        cache = self.settings.data.cache
+        data = read_prepared(source, preparation, labelled=labelled, own_classes=True, cache=cache, progress=progress)
+        if label is None or not labelled or label == getattr(self.preparation, "label", None):
+            return data
+        if isinstance(self.preparation, TablePreparation) and label in [c.name for c in self.preparation.columns]:
+            raise UserError(
+                f"column {label!r} was a feature when {self.path} was trained, so it cannot be the label: "
+                f"train again with --label {label}."
+            )
+        labels = read_file(source, label=label)[0]
+        return replace(data, train=replace(data.train, y=labels.train.y), class_names=labels.class_names)
+
+    def rows(self, x: Samples, *, where: str, origin: Origin | None = None) -> Rows:
+        """Return samples standardised as in training, or say that they do not fit; ``origin`` as for ``make_rows``."""
+        if not self.standardizer.fits(tuple(x.shape[1:])):
+            raise UserError(
+                f"{where} has samples of shape {tuple(x.shape[1:])}: the run {self.path} was trained on "
+                f"{self._sample_shape}."
+            )
+        return make_rows(x, self.standardizer, origin=origin)
+
+    @property
+    def _sample_shape(self) -> tuple[int, ...]:
+        """The shape of one sample as it lies in the file."""
+        return undo_image_layout(np.empty((1, *self.standardizer.shape)), self.standardizer.layout).shape[1:]
+
+    def _preparation_of_folders(self) -> ImagePreparation | None:
+        """How a folder of images is read by a run on a set of the catalogue; None where that had no such images."""
+        shape = self._sample_shape
+        if len(shape) != 2 and shape[2:] != (3,):
+            return None
+        arrays = ArrayPreparation(
+            shape=shape, sparse=False, feature_names=None, label=None, labels=None, first_index=None
+        )
+        return ImagePreparation(arrays, corrupt=self.settings.data.corrupt)
+
+
+def load_run(path: str | Path) -> Run:
+    """Read a finished run."""
+    path = Path(path)
+    if not path.is_dir():
+        raise UserError(f"{path} is not a folder: give the folder of a finished run.")
+    settings = read_config(path)
+    standardizer = read_standardizer(path / "standardizer.safetensors")
+    encoder = build_encoder(settings, standardizer.shape)
+    _load_into(encoder, path / "encoder.safetensors")
+    noise = None
+    if settings.is_learned:
+        noise = _load_noise(settings, standardizer, encoder, path / "noise.safetensors")
+    record = _data_record(path / "data.json")
+    stored = record["preparation"]
+    return Run(
+        path=path,
+        settings=settings,
+        standardizer=standardizer,
+        embedding=build_embedding(encoder, settings).eval(),
+        noise=noise,
+        preparation=None if stored is None else preparation_from_json(stored),
+        fingerprint=str(record.get("fingerprint")),
+    )
+
+
+def load_model(run: Run, rows: Rows) -> ContrastiveModel:
+    """Return the whole model of a run as it ended, from its last checkpoint.
+
+    Args:
+        run: a finished run.
+        rows: its training rows, standardised.
+    """
+    path, _ = find_checkpoint(run.path / "checkpoints")
+    if path is None:
+        raise UserError(f"{run.path / 'checkpoints'} is empty: what a run's views tell needs its last checkpoint.")
+    model = build_model(run.settings, run.standardizer, rows)
+    with _fitting(path):
+        model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True)["model"])
+    return model.eval()
+
+
+def _data_record(path: Path) -> dict[str, Any]:
+    record = read_json(path)
+    if not isinstance(record, dict) or not isinstance(record.get("preparation", ""), dict | None):
+        raise UserError(f"{path} does not say how the training data was read: the run folder is damaged.")
+    return record
+
+
+def _load_noise(settings: Settings, standardizer: Standardizer, encoder: torch.nn.Module, path: Path) -> PiNoise:
+    tensors = read_tensors(path)
+    with _fitting(path):
+        return restore_noise(settings, standardizer, encoder, tensors)
+
+
+def _load_into(module: torch.nn.Module, path: Path) -> None:
+    tensors = read_tensors(path)
+    with _fitting(path):
+        module.load_state_dict(tensors)
+
+
+@contextmanager
+def _fitting(path: Path) -> Iterator[None]:
+    """Say in a sentence that stored tensors do not fit."""
+    try:
+        yield
+    except (RuntimeError, UserError):
+        raise UserError(f"{path} does not fit the configuration beside it: the run folder is damaged.") from None

@@ -1,0 +1,194 @@
+"""What θ and ψ optimise: modules from what a look at a batch shows to the scalar that is minimised.
+
+An objective states how the gradient of a look reaches ψ and how often it looks at a batch; the model does the looking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, ClassVar, NamedTuple
+
+import torch
+from annotated_types import Interval
+from torch import Tensor, nn
+
+from pinoise.choices import NonNegative, PairingName, ScaleMap
+from pinoise.errors import UserError
+from pinoise.information import mutual_information
+from pinoise.noise import NEIGHBOURS, PRIOR_WEIGHT, Noise, inverse_norm, mean_log_ratio_squared
+from pinoise.views import Site
+
+
+class Look(NamedTuple):
+    """What one look at a batch shows: its losses under fresh views, and the noise in those views."""
+
+    losses: Tensor  # (m,): ℓ of every sample
+    noise: Noise | None = None  # of all views together, along the batch; None without learned noise
+    drew: Tensor | None = None  # which entries of the noise were drawn; all of them if None
+
+
+class Objective(nn.Module):
+    """What θ and ψ optimise. Subclasses implement ``forward``."""
+
+    psi: ClassVar[float] = 1.0
+    """The factor on the gradient that reaches ψ in the look from which θ learns."""
+
+    learns_noise: ClassVar[bool] = True
+    generator: ClassVar[str] = "mlp"
+    image_generator: ClassVar[str] = "resnet18"
+    positive: ClassVar[ScaleMap] = "softplus"
+    pairing: ClassVar[PairingName] = "identity-noise"
+    """What the noise is like where the configuration leaves it open."""
+
+    further_looks: int = 0
+    """How often it looks again, with views from which ψ alone learns."""
+
+    @classmethod
+    def build(cls, site: Site, **options: Any) -> Objective:
+        """Return the objective; ``site.noise`` is the noise that it shapes, None where the views are predefined.
+
+        An objective with an option ``neighbours`` has noise that moves samples along the data.
+        """
+        return cls(**options)
+
+    def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
+        """Return the scalar to minimise."""
+        raise NotImplementedError
+
+
+class Supported(Objective):
+    """Data-supported π-noise: min over θ and ψ of mean ℓ(x, ε) + λ · mean (log σ − log r)², along the data.
+
+    It is the paper's cooperative direction, made safe from collapse. ψ cannot make the views easier by making less
+    noise, as ``fixed-entropy`` noise only moves between features. r, how much neighbours differ in each feature, keeps
+    any feature from becoming a clean channel from which the encoder could tell samples apart.
+
+    Args:
+        prior: r, in standard deviations of each feature, shape (*shape).
+        weight: λ.
+
+    >>> noise = Noise(torch.zeros(2, 1), torch.full((1, 1), torch.e))
+    >>> Supported(torch.ones(1), weight=0.5)(Look(torch.ones(2), noise))
+    tensor(1.5000)
+    """
+
+    generator = "global"
+    image_generator = "shared"
+    positive = "fixed-entropy"
+    pairing = "noise-noise"
+    prior: Tensor
+
+    def __init__(self, prior: Tensor, *, weight: NonNegative = PRIOR_WEIGHT) -> None:
+        super().__init__()
+        self.register_buffer("prior", prior)
+        self.weight = weight
+
+    @classmethod
+    def build(
+        cls, site: Site, *, neighbours: Annotated[int, Interval(ge=0, le=1000)] = NEIGHBOURS, **options: Any
+    ) -> Objective:
+        """Return the objective for noise that is along the data, or around x with 0 neighbours."""
+        if site.noise is None:
+            return Fixed()  # predefined views alone: there is nothing for the objective to shape
+        return cls(site.noise.initial_scale.clone(), **options)
+
+    def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
+        """Return the mean loss with its distance from the prior."""
+        loss = look.losses.mean()
+        if self.weight and look.noise is not None:
+            loss = loss + self.weight * mean_log_ratio_squared(look.noise.scale, self.prior, look.drew)
+        return loss
+
+
+class Paper(Objective):
+    """The paper's objective: min over θ and ψ of mean ℓ(x, ε) + λ / mean‖ε‖₂ (Eq. 17, and the penalty for images).
+
+    With λ = 0, as the paper has it on vectors, σ tends to 0: less noise makes the two views easier to match.
+
+    Args:
+        penalty: λ.
+
+    >>> noise = Noise(torch.tensor([[3.0, 4.0], [0.0, 5.0]]), torch.ones(2, 2))
+    >>> Paper(penalty=0.5)(Look(torch.tensor([1.0, 3.0]), noise))
+    tensor(2.1000)
+    """
+
+    def __init__(self, *, penalty: NonNegative = 0.0) -> None:
+        super().__init__()
+        self.penalty = penalty
+
+    def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
+        """Return the penalised mean loss."""
+        loss = look.losses.mean()
+        if self.penalty and look.noise is not None:
+            loss = loss + self.penalty * inverse_norm(look.noise.epsilon, look.drew)
+        return loss
+
+
+class Fixed(Objective):
+    """Noise that is not learned: min over θ of mean ℓ(x, ε), with σ at its initial value (the paper's Random Noise).
+
+    >>> Fixed()(Look(torch.tensor([1.0, 3.0])))
+    tensor(2.)
+    """
+
+    psi = 0.0
+    learns_noise = False
+
+    def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
+        """Return the mean loss."""
+        return look.losses.mean()
+
+
+class Adversarial(Objective):
+    """Noise against the encoder, as in Viewmaker (Tamkin et al., 2021): min over θ, max over ψ of mean ℓ(x, ε).
+
+    The noise must be bounded elsewhere, by its map or a budget.
+    """
+
+    psi = -1.0
+    positive = "fixed-entropy"
+
+    def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
+        """Return the mean loss, whose gradient the look has reversed for ψ."""
+        return look.losses.mean()
+
+
+class Information(Objective):
+    """Noise that says the most about the task: min over θ of mean ℓ(x, ε), max over ψ of the exact information.
+
+    The information needs the losses of each sample under several draws, so a step costs that many looks more.
+
+    Args:
+        draws: how many.
+    """
+
+    psi = 0.0
+
+    def __init__(self, *, draws: Annotated[int, Interval(ge=2, le=64)] = 4) -> None:
+        super().__init__()
+        if draws < 2:
+            raise UserError(f"draws is {draws}: the information in noise needs at least 2 draws of it.")
+        self.further_looks = draws
+
+    def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
+        """Return the mean loss minus the mean information."""
+        under_draws = torch.stack([again.losses for again in further], dim=1)  # (m, K)
+        information = mutual_information(under_draws, points=64)  # enough for a gradient, at half the price
+        return look.losses.mean() - information.mean()
+
+
+class FunctionObjective(Objective):
+    """A user's own function from a look to the scalar that both θ and ψ minimise.
+
+    >>> FunctionObjective(lambda look: look.losses.max())(Look(torch.tensor([1.0, 3.0])))
+    tensor(3.)
+    """
+
+    def __init__(self, function: Callable[[Look], Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
+    def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
+        """Return what the function makes of the look."""
+        return self.function(look)

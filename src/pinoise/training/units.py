@@ -1,0 +1,52 @@
+"""The units of samples as tensors in a file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pinoise.data.layout import LAYOUTS
+from pinoise.data.standardizer import Standardizer
+from pinoise.errors import UserError
+from pinoise.networks import read_tensors, write_tensors
+
+
+def write_standardizer(path: Path, standardizer: Standardizer) -> None:
+    """Write a standardiser as safetensors."""
+    write_tensors(path, standardizer_tensors(standardizer))
+
+
+def read_standardizer(path: Path) -> Standardizer:
+    """Read what ``write_standardizer`` wrote."""
+    try:
+        return standardizer_from(read_tensors(path))
+    except KeyError as missing:
+        raise UserError(f"{path} has no tensor {missing}: the run folder is damaged.") from None
+
+
+def standardizer_tensors(standardizer: Standardizer) -> dict[str, Tensor]:
+    """Return a standardiser as tensors to be saved."""
+    return {
+        "mean": torch.from_numpy(standardizer.mean),
+        "scale": torch.from_numpy(standardizer.scale),
+        "deviation": torch.from_numpy(standardizer.deviation),
+        "unit_rows": torch.tensor(standardizer.unit_rows),
+        "layout": torch.tensor(LAYOUTS.index(standardizer.layout)),
+        "white": torch.tensor(standardizer.white, dtype=torch.float64),
+    }
+
+
+def standardizer_from(tensors: Mapping[str, Tensor]) -> Standardizer:
+    """Return the standardiser of saved tensors."""
+    return Standardizer(
+        mean=np.asarray(tensors["mean"], dtype=np.float64),
+        scale=np.asarray(tensors["scale"], dtype=np.float64),
+        deviation=np.asarray(tensors["deviation"], dtype=np.float64),
+        unit_rows=bool(tensors["unit_rows"]),
+        layout=LAYOUTS[int(tensors["layout"])],
+        white=float(tensors["white"]),
+    )

@@ -1,0 +1,76 @@
+"""What a part can ask about the place that it is built for: the data, the encoder and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor, nn
+
+from pinoise.errors import UserError
+from pinoise.networks import ProjectionHead
+from pinoise.noise import PiNoise, TrainingRows
+
+
+class ImageBytes(Protocol):
+    """Training images as bytes with their channels last, made where they are asked for."""
+
+    shape: tuple[int, ...]  # (n, H, W, C)
+    source_rows: npt.NDArray[np.int64] | None  # which images of their source they are; None for all of them
+    source_total: int  # how many the source has
+
+    def __len__(self) -> int:
+        """The number of images."""
+        ...
+
+    def __getitem__(self, part: slice, /) -> npt.NDArray[np.uint8]:
+        """Return some images, (m, H, W, C)."""
+        ...
+
+
+@dataclass(frozen=True)
+class Site:
+    """The place of a method, a view or an objective; each takes from it what it needs."""
+
+    unit: Tensor  # (*shape): the standard deviation of every standardised feature, the unit of noise; 0 for dead ones
+    rows: TrainingRows  # the training samples, standardised
+    encoder: nn.Module  # f_θ
+    head_hidden: int
+    head_features: int
+    batch_size: int  # rows in a step of a process
+    local_crops: int = 0
+    device: str = "cpu"
+    noise: PiNoise | None = None  # the learned noise, for an objective
+    pixel_mean: Tensor | None = None  # (C,): for images, a pixel between 0 and 1 is x · pixel_scale + pixel_mean
+    pixel_scale: Tensor | None = None  # (C,)
+    images: Callable[[], ImageBytes] | None = None  # the training images as bytes
+    progress: bool = False  # whether long work shows a bar
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one sample."""
+        return tuple(self.unit.shape)
+
+    @property
+    def features(self) -> int:
+        """The width of the encoder's output."""
+        features = getattr(self.encoder, "out_features", None)
+        if not isinstance(features, int):
+            raise UserError(
+                f"the encoder {type(self.encoder).__name__} does not state its output size: "
+                "set its integer attribute out_features."
+            )
+        return features
+
+    def projection_head(self) -> ProjectionHead:
+        """Return a fresh head of the paper's kind."""
+        return ProjectionHead(self.features, hidden=self.head_hidden, out_features=self.head_features)
+
+    def pixel_units(self, owner: str) -> tuple[Tensor, Tensor]:
+        """Return mean and scale of every channel, or say that there are no pixels."""
+        if self.pixel_mean is None or self.pixel_scale is None:
+            raise UserError(f"{owner} is for images: samples of shape {self.shape} are none.")
+        return self.pixel_mean, self.pixel_scale

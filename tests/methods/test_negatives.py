@@ -1,0 +1,65 @@
+"""InfoNCE against shared negatives, which MoCo and MemoryBank have in common."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from pinoise.methods import info_nce
+
+SlowCosine = Callable[[np.ndarray, np.ndarray], float]
+Pair = tuple[Tensor, Tensor]
+
+
+def slow_info_nce(
+    anchor: np.ndarray, positive: np.ndarray, negatives: np.ndarray, temperature: float, cosine: SlowCosine
+) -> float:
+    near = math.exp(cosine(anchor, positive) / temperature)
+    return -math.log(near / (near + sum(math.exp(cosine(anchor, other) / temperature) for other in negatives)))
+
+
+@pytest.mark.parametrize("m", [1, 5])
+@pytest.mark.parametrize("temperature", [0.1, 0.2, 2.0])
+@pytest.mark.parametrize("some", [False, True], ids=["all negatives", "some excluded"])
+def test_agrees_with_one_negative_at_a_time(m: int, temperature: float, some: bool, slow_cosine: SlowCosine) -> None:
+    anchor, positive = torch.randn(2, m, 6)
+    negatives = nn.functional.normalize(torch.randn(11, 6), dim=1)
+    excluded = torch.rand(m, 11) < 0.4 if some else None
+    found = info_nce(anchor, positive, negatives, excluded=excluded, temperature=temperature)
+    expected = [
+        slow_info_nce(
+            anchor[i].numpy(),
+            positive[i].numpy(),
+            (negatives if excluded is None else negatives[~excluded[i]]).numpy(),
+            temperature,
+            slow_cosine,
+        )
+        for i in range(m)
+    ]
+    np.testing.assert_allclose(found.numpy(), expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("some", [False, True], ids=["all negatives", "some excluded"])
+def test_gradient_agrees_with_finite_differences(some: bool, pair: Pair) -> None:
+    anchor, positive = (view.clone().requires_grad_() for view in pair)
+    negatives = nn.functional.normalize(torch.randn(7, 4, dtype=torch.float64), dim=1)
+    excluded = torch.rand(6, 7) < 0.5 if some else None
+    assert torch.autograd.gradcheck(lambda a, p: info_nce(a, p, negatives, excluded=excluded), (anchor, positive))
+
+
+def test_the_length_of_anchor_and_positive_has_no_effect(pair: Pair) -> None:
+    negatives = nn.functional.normalize(torch.randn(7, 4, dtype=torch.float64), dim=1)
+    torch.testing.assert_close(info_nce(3 * pair[0], 0.1 * pair[1], negatives), info_nce(*pair, negatives))
+
+
+def test_a_sample_without_negatives_has_no_loss_and_a_finite_gradient() -> None:
+    anchor = torch.randn(2, 3, requires_grad=True)
+    loss = info_nce(anchor, torch.randn(2, 3), torch.eye(3), excluded=torch.ones(2, 3, dtype=torch.bool))
+    (gradient,) = torch.autograd.grad(loss.sum(), anchor)
+    assert loss.tolist() == [0.0, 0.0]
+    assert bool(gradient.isfinite().all())

@@ -1,0 +1,266 @@
+"""Names, import paths, and the options that a part of the package or of a user has."""
+
+from __future__ import annotations
+
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+import torch
+
+from pinoise import choices
+from pinoise.choices import (
+    EMBEDDINGS,
+    ENCODER,
+    GENERATOR,
+    METHOD,
+    NOISE_VIEW,
+    OBJECTIVE,
+    PAIRINGS,
+    VIEW,
+    Kind,
+    find,
+    import_path,
+    listed,
+    options_of,
+)
+from pinoise.errors import UserError
+
+KINDS = {kind.noun: kind for kind in (ENCODER, METHOD, GENERATOR, OBJECTIVE, VIEW, NOISE_VIEW)}
+EVERY_NAME = [(noun, name) for noun, kind in KINDS.items() for name in kind.names]
+
+
+class Outer:
+    """A part of a user's own."""
+
+    class Inner:
+        """One inside of another."""
+
+    @classmethod
+    def make(cls) -> Outer:
+        return cls()
+
+
+@pytest.mark.parametrize(("noun", "name"), EVERY_NAME)
+def test_every_name_is_found_and_its_class_or_function_leads_back_to_its_path(noun: str, name: str) -> None:
+    kind = KINDS[noun]
+    path = kind.names[name]
+    part = find(kind, name)
+    if not path:
+        assert part is None
+        return
+    assert callable(part)
+    assert import_path(part) == path
+    assert find(kind, path) is part
+
+
+def test_names_that_stand_for_no_part_are_those_that_others_decide() -> None:
+    assert {(noun, name) for noun, name in EVERY_NAME if not KINDS[noun].names[name]} == {
+        ("generator", "auto"),
+        ("noise", "pi"),
+        ("noise", "none"),
+    }
+
+
+def test_the_default_of_a_kind_is_one_of_its_names() -> None:
+    for kind in KINDS.values():
+        assert kind.default is None or kind.default in kind.names
+    assert {noun: kind.default for noun, kind in KINDS.items()} == {
+        "encoder": "mlp",
+        "method": "simclr",
+        "generator": "auto",
+        "objective": "supported",
+        "view": None,
+        "noise": "pi",
+    }
+
+
+def test_any_view_can_be_the_noise() -> None:
+    assert {**VIEW.names, "pi": "", "none": ""} == NOISE_VIEW.names
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "near"),
+    [(METHOD, "simlcr", "simclr"), (ENCODER, "resnet81", "resnet18"), (NOISE_VIEW, "vimee", "vime")],
+)
+def test_an_unknown_name_is_refused_with_the_nearest_and_all_that_are_allowed(kind: Kind, name: str, near: str) -> None:
+    allowed = ", ".join(kind.names)
+    with pytest.raises(
+        UserError, match=rf"^unknown {kind.noun} '{name}': did you mean '{near}'\? Allowed: {allowed}\.$"
+    ):
+        find(kind, name)
+
+
+def test_an_import_path_leads_to_any_object_also_inside_another() -> None:
+    assert find(METHOD, "collections:OrderedDict").__name__ == "OrderedDict"
+    assert find(METHOD, "xml.dom.minidom:Node.ELEMENT_NODE") == 1
+    assert find(METHOD, f"{__name__}:Outer.Inner") is Outer.Inner
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "no_such_package:Thing",
+        "collections.no_such:Thing",
+        "collections:NoSuchThing",
+        "collections:",
+        ":Thing",
+        "a b:c",
+    ],
+)
+def test_a_path_that_leads_nowhere_is_refused_with_how_to_write_one(path: str) -> None:
+    with pytest.raises(UserError, match=rf"^method '{path}' cannot be found \(.*\): write package\.module:name, where"):
+        find(METHOD, path)
+
+
+def test_an_own_part_in_a_module_that_fails_to_import_another_is_said_to_be_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "pinoise_own_part.py").write_text("import no_such_package_at_all\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UserError, match=r"cannot be found \(No module named 'no_such_package_at_all'\)"):
+        find(METHOD, "pinoise_own_part:Method")
+
+
+def place_and_options(shape: tuple[int, ...], outputs: int, *, width: int, depth: int = 3) -> None:
+    """What comes first is the place."""
+
+
+def plain(x: int, factor: float = 2.0, *rest: int, **others: int) -> None:
+    """A function as users write them."""
+
+
+class Built:
+    """Built by its method, which has an option of its own."""
+
+    def __init__(self, head: object, *, strength: float = 0.5) -> None: ...
+
+    @classmethod
+    def build(cls, site: object, *, size: int = 4, **options: Any) -> Built:
+        return cls(site, **options)
+
+
+class BuiltAlone:
+    """Built by its method, which passes nothing on."""
+
+    def __init__(self, head: object, *, strength: float = 0.5) -> None: ...
+
+    @classmethod
+    def build(cls, site: object, *, size: int = 4) -> BuiltAlone:
+        return cls(site)
+
+
+@pytest.mark.parametrize(
+    ("part", "options"),
+    [
+        (place_and_options, {"width", "depth"}),
+        (plain, {"factor"}),
+        (Built, {"size", "strength"}),
+        (BuiltAlone, {"size"}),
+        (Outer, set()),
+        (lambda x: x, set()),
+        (torch.tanh, set()),  # which has no signature
+    ],
+)
+def test_options_are_what_is_keyword_only_or_has_a_default(part: Any, options: set[str]) -> None:
+    assert set(options_of(part)) == options
+
+
+def test_options_know_their_default_and_whether_they_have_one() -> None:
+    options = options_of(place_and_options)
+    assert options["depth"].default == 3
+    assert options["width"].default is inspect.Parameter.empty
+    assert options_of(Built)["strength"].default == 0.5
+
+
+@pytest.mark.parametrize(("noun", "name"), [pair for pair in EVERY_NAME if KINDS[pair[0]].names[pair[1]]])
+def test_what_a_part_of_the_package_is_built_for_is_no_option_and_every_option_has_a_default(
+    noun: str, name: str
+) -> None:
+    options = options_of(find(KINDS[noun], name))
+    place = {"site", "shape", "outputs", "encoder", "head", "predictor", "feature_scale", "rows", "prior"}
+    assert not place & set(options)
+    assert all(parameter.default is not parameter.empty for parameter in options.values())
+    assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in options.values())
+
+
+OPTIONS: dict[tuple[str, str], set[str]] = {
+    ("encoder", "mlp"): {"hidden", "out_features"},
+    ("encoder", "resnet18"): {"width", "stem", "weights"},
+    ("encoder", "resnet50"): {"width", "stem", "weights"},
+    ("encoder", "vit"): {"patch", "dim", "depth", "heads"},
+    ("generator", "global"): set(),
+    ("generator", "mlp"): {"hidden"},
+    ("generator", "shared"): set(),
+    ("generator", "constant"): set(),
+    ("generator", "resnet18"): {"width", "hidden"},
+    ("generator", "resnet50"): {"width", "hidden"},
+    ("generator", "unet"): {"width"},
+    ("objective", "supported"): {"neighbours", "weight"},
+    ("objective", "paper"): {"penalty"},
+    ("objective", "fixed"): set(),
+    ("objective", "adversarial"): set(),
+    ("objective", "information"): {"draws"},
+    ("view", "identity"): set(),
+    ("view", "gaussian"): {"sigma"},
+    ("view", "scarf"): {"rate"},
+    ("view", "vime"): {"rate"},
+    ("view", "dacl"): {"alpha"},
+    ("view", "modals"): {"interpolation", "extrapolation", "gaussian", "difference"},
+    ("view", "neighbours"): {"k"},
+    ("view", "viewmaker"): {"budget", "hidden"},
+    ("view", "background"): {"masks", "weights", "model", "sigma"},
+    ("view", "simclr"): {"strength"},
+    ("view", "byol"): {"strength"},
+    ("view", "crop"): set(),
+}
+
+
+@pytest.mark.parametrize(("noun", "name"), OPTIONS)
+def test_a_part_of_the_package_has_these_options(noun: str, name: str) -> None:
+    assert set(options_of(find(KINDS[noun], name))) == OPTIONS[noun, name]
+
+
+def test_the_import_path_of_a_part_is_where_another_process_finds_it() -> None:
+    assert import_path(Outer) == f"{__name__}:Outer"
+    assert import_path(Outer.Inner) == f"{__name__}:Outer.Inner"
+    assert import_path(place_and_options) == f"{__name__}:place_and_options"
+
+
+def test_what_no_other_process_could_find_has_no_import_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    def local() -> None: ...
+
+    def impostor() -> None: ...
+
+    impostor.__qualname__ = "Outer"  # another object has its name
+    monkeypatch.setattr(local, "__module__", "no_such_package")
+    for part in (local, impostor, lambda x: x, 3, "text", None, Outer().make):
+        assert import_path(part) is None
+    monkeypatch.setattr(Outer, "__module__", "__main__")
+    assert import_path(Outer) is None
+
+
+def test_the_literals_are_the_choices_of_pairings_and_embeddings() -> None:
+    assert get_args(choices.PairingName) == PAIRINGS
+    assert PAIRINGS == ("identity-noise", "noise-noise", "sampled", "compose", "identity")
+    assert get_args(choices.EmbeddingName) == EMBEDDINGS == ("joined", "learned")
+    assert get_args(choices.Distribution) == ("gaussian", "uniform")
+    assert get_args(choices.Mean) == ("zero", "learned")
+    assert get_args(choices.ScaleMap) == ("softplus", "abs", "fixed-entropy")
+
+
+@pytest.mark.parametrize(
+    ("names", "text"),
+    [(("a",), "a"), (("a", "b"), "a or b"), (("a", "b", "c"), "a, b or c"), ({"a": "x:y", "b": ""}, "a or b")],
+)
+def test_names_are_listed_as_a_sentence_has_them(names: Any, text: str) -> None:
+    assert listed(names) == text
+
+
+def test_the_choices_are_known_without_torch() -> None:
+    program = "import sys, pinoise.choices; print('torch' in sys.modules, 'numpy' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout.split() == ["False", "False"]

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import math
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.torch
+import torch
+from torch import Tensor, nn
+
+from pinoise.data.rows import make_rows
+from pinoise.data.standardizer import Standardizer
+from pinoise.errors import UserError
+from pinoise.methods import MoCo
+from pinoise.networks import MLPEncoder, ResNet, ViT
+from pinoise.noise import PiNoise
+from pinoise.training.build import build_encoder, build_model, build_standardizer, channels_together, feature_scale
+from pinoise.training.config import parse_settings
+from pinoise.training.load import load_run
+from pinoise.training.progress import Quiet
+from pinoise.training.run import run_training
+from pinoise.views import Batch
+
+RESNET: dict[str, Any] = {"name": "resnet18", "width": 4}
+
+
+def draw_images(*shape: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"encoder": RESNET},
+        {"encoder": "vit"},
+        {"noise": {"generator": "unet"}},
+        {"views": {"augmentations": ["crop"]}},
+        {"data": {"scaling": "channels"}},
+    ],
+)
+def test_images_are_standardised_by_channel_where_any_part_is_for_images(values: dict[str, Any]) -> None:
+    x = draw_images(9, 8, 6, 3)
+    x[:, 2, 3] = 7  # a pixel that never varies
+    found = build_standardizer(parse_settings(values), x)
+    assert found.shape == (3, 8, 6)
+    by_channel = x.astype(float).reshape(-1, 3)
+    np.testing.assert_allclose(found.mean, np.broadcast_to(by_channel.mean(axis=0)[:, None, None], (3, 8, 6)))
+    np.testing.assert_allclose(found.scale, np.broadcast_to(by_channel.std(axis=0)[:, None, None], (3, 8, 6)))
+    unit = feature_scale(found)
+    np.testing.assert_allclose(unit, x.transpose(0, 3, 1, 2).std(axis=0) / found.scale, rtol=1e-5, atol=1e-7)
+    assert not unit[:, 2, 3].any()
+
+
+def test_without_a_part_for_images_their_pixels_are_features() -> None:
+    found = build_standardizer(parse_settings({}), draw_images(9, 8, 6, 3))
+    assert found.shape == (8, 6, 3)
+    np.testing.assert_allclose(found.deviation, 1)
+
+
+def test_only_channels_scale_images() -> None:
+    settings = parse_settings({"encoder": RESNET, "data": {"scaling": "features"}})
+    with pytest.raises(UserError, match="'features': images are scaled by 'channels'"):
+        build_standardizer(settings, draw_images(9, 8, 6))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "kind", "out_features"),
+    [
+        ({"name": "mlp", "hidden": 8, "out_features": 5}, MLPEncoder, 5),
+        (RESNET, ResNet, 32),
+        ({"name": "resnet50", "width": 2}, ResNet, 64),
+        ({"name": "vit", "patch": 8, "dim": 12, "heads": 2, "depth": 1}, ViT, 12),
+    ],
+)
+def test_an_encoder_is_as_its_section_says(encoder: dict[str, Any], kind: type, out_features: int) -> None:
+    found = build_encoder(parse_settings({"encoder": encoder}), (3, 16, 16))
+    assert isinstance(found, kind)
+    assert found.out_features == out_features
+    assert found(torch.zeros(2, 3, 16, 16)).shape == (2, out_features)
+    if isinstance(found, ResNet):
+        assert (found.depth, found.stem) == (50 if encoder["name"] == "resnet50" else 18, "cifar")
+
+
+def test_the_stem_can_be_chosen() -> None:
+    found = build_encoder(parse_settings({"encoder": {**RESNET, "stem": "imagenet"}}), (1, 16, 16))
+    assert isinstance(found, ResNet)
+    assert found.conv1.weight.shape == (4, 1, 7, 7)
+
+
+class Own(nn.Module):
+    """An encoder as a user writes one."""
+
+    for_images = False
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.shape, self.out_features = shape, 6
+        self.layer = nn.Linear(math.prod(shape), 6)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return features (m, 6)."""
+        features: Tensor = self.layer(x.flatten(1))
+        return features
+
+
+class OwnOfImages(Own):
+    for_images = True
+
+
+@pytest.fixture
+def own(monkeypatch: pytest.MonkeyPatch) -> dict[bool, str]:
+    """The import paths of two classes in a module, by whether they take images."""
+    module = ModuleType("own_networks")
+    module.Own, module.OwnOfImages = Own, OwnOfImages  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "own_networks", module)
+    return {False: "own_networks:Own", True: "own_networks:OwnOfImages"}
+
+
+@pytest.mark.parametrize(("takes_images", "shape"), [(True, (3, 8, 6)), (False, (8, 6, 3))])
+def test_a_module_of_the_users_is_called_with_the_shape_of_a_sample(
+    own: dict[bool, str], tmp_path: Path, takes_images: bool, shape: tuple[int, ...]
+) -> None:
+    np.save(tmp_path / "x.npy", draw_images(12, 8, 6, 3))
+    settings = parse_settings(
+        {
+            "data": {"source": str(tmp_path / "x.npy")},
+            "encoder": own[takes_images],
+            "embedding": "learned",
+            "training": {"epochs": 1, "batch_size": 6, "device": "cpu"},
+        }
+    )
+    run_training(tmp_path / "run", settings, reporter=Quiet())
+    run = load_run(tmp_path / "run")
+    assert isinstance(run.embedding.encoder, Own)
+    assert run.embedding.encoder.shape == shape
+    assert isinstance(run.noise, PiNoise)
+    assert run.embedding(torch.zeros(2, *shape)).shape == (2, 6)
+
+
+@pytest.mark.parametrize("name", ["weights.pth", "weights.safetensors"])
+def test_a_run_starts_from_published_weights_and_no_longer_needs_them(tmp_path: Path, name: str) -> None:
+    published = ResNet((3, 8, 8), depth=18, width=4).state_dict()
+    published["bn1.running_mean"] += 0.5
+    classifier = {"fc.weight": torch.zeros(10, 32), "fc.bias": torch.zeros(10)}
+    weights = tmp_path / name
+    save = torch.save if name.endswith(".pth") else safetensors.torch.save_file
+    save({**published, **classifier}, weights)
+    values = {
+        "data": {"source": str(tmp_path / "x.npy")},
+        "encoder": {**RESNET, "weights": str(weights)},
+        "method": {"name": "moco", "queue": 32, "momentum": 1.0},  # keys stay those of the weights
+        "training": {"epochs": 1, "batch_size": 6, "device": "cpu", "learning_rate": 1e-9},
+    }
+    np.save(tmp_path / "x.npy", draw_images(12, 8, 8, 3))
+    run = tmp_path / "run"
+    run_training(run, parse_settings(values), reporter=Quiet())
+    model = torch.load(run / "checkpoints/last.ckpt", weights_only=True)["model"]
+    for key, parameter in ResNet((3, 8, 8), depth=18, width=4).named_parameters():
+        torch.testing.assert_close(model[f"method.encoder.{key}"], published[key], atol=1e-6, rtol=0)
+        assert torch.equal(model[f"method.key_network.network.0.{key}"], published[key])
+        assert model[f"method.encoder.{key}"].shape == parameter.shape
+
+    weights.unlink()
+    values["training"]["epochs"] = 2
+    run_training(run, parse_settings(values), reporter=Quiet())
+    assert isinstance(load_run(run).embedding.encoder, ResNet)
+    with pytest.raises(UserError, match=rf"{name} does not exist"):
+        run_training(tmp_path / "new", parse_settings(values), reporter=Quiet())
+    assert not (tmp_path / "new").exists()
+
+
+def test_convolutions_have_their_channels_together_and_all_else_is_as_it_was() -> None:
+    torch.manual_seed(0)
+    plain = ResNet((3, 8, 8), depth=18, width=4)
+    before = {name: tensor.clone() for name, tensor in plain.state_dict().items()}
+    x = torch.randn(4, 3, 8, 8)
+    expected = plain(x)
+    plain.load_state_dict(before)  # whose statistics have seen nothing
+    found = channels_together(plain)
+    assert found is plain
+    for name, weight in found.state_dict().items():
+        assert torch.equal(weight, before[name]), name
+        assert weight.ndim != 4 or weight.is_contiguous(memory_format=torch.channels_last), name
+    torch.testing.assert_close(found(x), expected, rtol=1e-3, atol=1e-4)
+    maps = found.maps(x)
+    assert maps.is_contiguous(memory_format=torch.channels_last)
+
+
+def test_built_networks_have_their_channels_together() -> None:
+    x = draw_images(12, 8, 8, 3)
+    settings = parse_settings(
+        {"encoder": RESNET, "noise": {"generator": {"name": "unet", "width": 4}}, "method": "moco"}
+    )
+    standardizer = Standardizer.fit(x, scaling="channels")
+    model = build_model(settings, standardizer, make_rows(x, standardizer))
+    assert isinstance(model.method, MoCo)
+    convolutions = {name: part.weight for name, part in model.named_modules() if isinstance(part, nn.Conv2d)}
+    assert {name.split(".")[0] for name in convolutions} == {"method", "pairing"}
+    assert all(weight.is_contiguous(memory_format=torch.channels_last) for weight in convolutions.values())
+
+
+@pytest.mark.parametrize("generator", ["shared", "unet", "resnet18"])
+def test_weights_lie_as_their_gradients_do(generator: str) -> None:
+    settings = parse_settings(
+        {
+            "encoder": RESNET,
+            "noise": {"generator": {"name": generator, **({} if generator == "shared" else {"width": 4})}},
+            "views": {"augmentations": ["crop"]},
+            "training": {"batch_size": 8},
+        }
+    )
+    x = draw_images(16, 16, 16, 3)
+    standardizer = build_standardizer(settings, x)
+    rows = make_rows(x, standardizer)
+    model = build_model(settings, standardizer, rows)
+    model(Batch(rows[torch.arange(8)], torch.arange(8))).loss.backward()
+    learned = {name: weight for name, weight in model.named_parameters() if weight.grad is not None}
+    assert any(weight.shape[2:] == (1, 1) for weight in learned.values())
+    apart = [name for name, w in learned.items() if w.grad is not None and w.grad.stride() != w.stride()]
+    assert apart == []  # several processes would have to copy the gradients of these, and warn of it
