@@ -27,8 +27,8 @@ from torch import nn
 from pinoise.data import load
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
-from pinoise.evaluation import embed, knn_predict
-from pinoise.evaluation.knn import NEIGHBOURS
+from pinoise.evaluation import embed
+from pinoise.evaluation.knn import NEIGHBOURS, knn_predict
 from pinoise.files import write_json
 from pinoise.networks import MLPEncoder
 from pinoise.training.environment import describe_environment

@@ -9,7 +9,8 @@ from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
 from pinoise.errors import UserError
-from pinoise.evaluation import knn, knn_accuracy, knn_neighbours, knn_predict
+from pinoise.evaluation import knn
+from pinoise.evaluation.knn import knn_accuracy, knn_neighbours, knn_predict
 
 
 def slow_neighbours(train: np.ndarray, test: np.ndarray, k: int) -> np.ndarray:

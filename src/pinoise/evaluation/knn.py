@@ -16,7 +16,7 @@ NEIGHBOURS = 5
 """k in the paper's protocol."""
 
 _SPARE = 8  # candidates beyond k, so that rounding and a few equal distances do not force a second search
-_RANKED_VALUES = 1 << 22  # values of candidates that are ranked at a time, 32 MB in float64
+_RANKED_VALUES = 1 << 20  # values of candidates that are ranked at a time, 8 MB in float64
 
 
 def knn_neighbours(train: np.ndarray, test: np.ndarray, *, k: int = NEIGHBOURS) -> npt.NDArray[np.int64]:
@@ -24,8 +24,9 @@ def knn_neighbours(train: np.ndarray, test: np.ndarray, *, k: int = NEIGHBOURS) 
 
     Among equally distant rows the one that comes first in ``train`` wins. scikit-learn alone keeps an arbitrary one,
     and its distances ‖a‖² + ‖b‖² − 2ab cancel badly when the data lie far from the origin. So the training mean is
-    subtracted first, scikit-learn only proposes candidates, and the sum of squared differences ranks them. A bound on
-    the rounding error shows where a neighbour may be missing; those rows are searched again with more candidates.
+    subtracted first where it dominates, scikit-learn only proposes candidates, and the sum of squared differences ranks
+    them. A bound on the rounding error shows where a neighbour may be missing; those rows are searched again with more
+    candidates.
 
     >>> import numpy as np
     >>> knn_neighbours(np.array([[0.0], [1.0], [5.0]]), np.array([[4.0], [0.1]]), k=2)
@@ -37,9 +38,8 @@ def knn_neighbours(train: np.ndarray, test: np.ndarray, *, k: int = NEIGHBOURS) 
         raise UserError(f"k is {k}, but must be from 1 to the number of training rows, which is {len(train)}.")
     kept = _first_copies(train, k)
     train = train if len(kept) == len(train) else train[kept]
-    mean = train.mean(axis=0, dtype=np.float64)
-    queries = np.subtract(test, mean, dtype=np.float64)
-    search = NearestNeighbors(algorithm="brute").fit(np.subtract(train, mean, dtype=np.float64))
+    points, queries = _near_origin(train, test)
+    search = NearestNeighbors(algorithm="brute").fit(points)
     norm = np.linalg.norm(queries, axis=1)
     rounding = 2 * (train.shape[1] + 8) * np.finfo(np.float64).eps
     neighbours = np.empty((len(test), k), dtype=np.int64)
@@ -101,6 +101,17 @@ def _first_copies(train: np.ndarray, k: int) -> npt.NDArray[np.int64]:
         if copies[content] <= k:
             kept.append(number)
     return np.array(kept, dtype=np.int64)
+
+
+def _near_origin(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both as they are, or less the mean of ``train`` in float64 where that mean dominates.
+
+    scikit-learn computes in float64 either way; the copies would take twice the memory of float32 rows.
+    """
+    mean = train.mean(axis=0, dtype=np.float64)
+    if train.dtype == test.dtype == np.float32 and len(train) * (mean @ mean) < 0.9 * np.linalg.norm(train) ** 2:
+        return train, test
+    return np.subtract(train, mean, dtype=np.float64), np.subtract(test, mean, dtype=np.float64)
 
 
 def _rank(
