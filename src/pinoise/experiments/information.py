@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from pinoise.errors import UserError
-from pinoise.information import Information
+from pinoise.information import InformationEstimate
 from pinoise.training.build import build_view
 from pinoise.training.finished import FinishedRun, load_model
 from pinoise.training.metrics import information_in_views
@@ -41,7 +41,7 @@ _ROWS = 512
 _IMAGES = 64
 
 
-def information_of_run(run: FinishedRun, *, draws: int = 16, progress: bool = False) -> dict[str, Information]:
+def information_of_run(run: FinishedRun, *, draws: int = 16, progress: bool = False) -> dict[str, InformationEstimate]:
     """Measure what a run's own views, and predefined ones, tell about the task of its encoder.
 
     Args:

@@ -23,16 +23,6 @@ LOSS_FLOOR_WITHIN = 0.01
 LOSS_ZERO_BELOW = 1e-3
 _ROUNDING = 1e-6  # singular values below this share of the largest possible one are rounding
 
-FLAGS: dict[str, str] = {
-    "shrink": f"the learned noise vanished: its median σ is below {SHRINK_BELOW} standard deviations",
-    "parking": f"the noise sits on a few features: less than {PARKING_BELOW:.0%} of them take part",
-    "clean-channel": f"some feature has nearly no noise, less than {CLEAN_BELOW:.0%} of the median feature's",
-    "embedding-collapse": "the embeddings of different samples are nearly equal or lie along one line",
-    "loss-floor": "the loss is that of guessing: no sample is told apart from another",
-    "loss-zero": f"the loss is within {LOSS_ZERO_BELOW} of its least: the views are too easy to match to teach much",
-    "non-finite": "a measured number is infinite or not a number",
-}
-
 
 class NoiseMetrics(NamedTuple):
     """The size of learned noise, in units of each feature's standard deviation, and how it is shared by live features.
