@@ -106,7 +106,7 @@ def peak_memory(case: Case) -> dict[str, float]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "case.npz")
         np.savez(path, allow_pickle=False, train=case.train, y=case.y, test=case.test)
-        found = {}
+        found: dict[str, float] = {}
         for name in VARIANTS:
             asked = [sys.executable, __file__, "--only", name, "--case", str(path)]
             done = subprocess.run(asked, check=True, capture_output=True, text=True)

@@ -96,7 +96,7 @@ def sigma_bars(ranking: Ranking, *, symbol: str = "σ") -> Figure:
     return figure
 
 
-def compare_bars(names: Sequence[str], series: Sequence[tuple[str, npt.NDArray[Any]]], *, symbol: str = "σ") -> Figure:
+def compare_bars(names: Sequence[str], series: Sequence[tuple[str, npt.NDArray[Any]]], *, symbol: str) -> Figure:
     """Draw a dot for every feature and run: the features that are largest in any of the runs.
 
     Args:

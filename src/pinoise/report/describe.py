@@ -8,13 +8,19 @@ from typing import Any, NamedTuple
 
 from pinoise.data.dataset import Dataset
 from pinoise.errors import UserError
+from pinoise.evaluation.logistic import LABELS_PER_CLASS
+from pinoise.files import read_json
 from pinoise.information import HealthFlag
-from pinoise.training.files import read_json
 from pinoise.training.finished import FinishedRun, load_model
 from pinoise.training.fit import run_health
 from pinoise.training.state import Record
 
-_SCORES = {"knn": "kNN", "sr": "softmax regression", "lr": "logistic regression", "few": "10 labels per class"}
+_SCORES = {
+    "knn": "kNN",
+    "sr": "softmax regression",
+    "lr": "logistic regression",
+    "few": f"{LABELS_PER_CLASS} labels per class",
+}
 _INFORMATION = {
     "task_entropy": "H(T)",
     "conditional_entropy": "H(T|E)",

@@ -35,7 +35,7 @@ def curves_html(panels: Sequence[Panel]) -> str:
     return _piece(figure, "curves")
 
 
-def bars_html(ranking: Ranking, *, symbol: str = "σ") -> str:
+def bars_html(ranking: Ranking, *, symbol: str) -> str:
     """Return the bar chart of σ per feature."""
     # Plotly reads some tags in text; names are no HTML.
     names = [html.escape(shortened(name), quote=False) for name in ranking.names]

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pinoise.errors import UserError
+from pinoise.files import check_writable, read_json, write_bytes, write_text
 from pinoise.information import HealthFlag
 from pinoise.report import interactive
 from pinoise.report.collect import collect
-from pinoise.report.comparison import distinct_names
 from pinoise.report.describe import comparison_table, environment_of, health_of, summarise
 from pinoise.report.page import render_page
 from pinoise.report.sections import comparison_section, curves_section, evaluation_section, noise_section
-from pinoise.training.files import read_json, write_text
 from pinoise.training.finished import FinishedRun
 from pinoise.training.logs import read_metrics
 
@@ -50,7 +48,7 @@ def write_report(
     run = runs[0]
     check_same_data(runs)
     folder = run.path if folder is None else folder
-    check_target(folder)
+    check_writable(folder, what="a report")
     data = run.own_data(progress=progress)
     histories = [read_metrics(other.path / "metrics.csv") for other in runs]
     health = health_of(run, data, histories[0])
@@ -97,23 +95,18 @@ def check_same_data(runs: Sequence[FinishedRun]) -> None:
             )
 
 
-def check_target(folder: Path) -> None:
-    """Say at once, before any work, that nothing can be written to a folder, which need not be there yet."""
-    above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not above.is_dir():
-        raise UserError(f"a report cannot be written to {folder}: {above} is a file; choose a folder with --out.")
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise UserError(f"a report cannot be written to {folder}: it is not writable; choose a folder with --out.")
+def distinct_names(paths: Sequence[Path]) -> list[str]:
+    """Return the names of run folders, with as many folders above them as it takes to tell them apart.
 
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file in one move."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_bytes(content)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    >>> distinct_names([Path("a/run"), Path("b/run")]), distinct_names([Path("a/run"), Path("a/other")])
+    (['a/run', 'b/run'], ['run', 'other'])
+    """
+    parts = [path.resolve().parts for path in paths]
+    for depth in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-depth:]) for part in parts]
+        if len(set(names)) == len(set(parts)):
+            break
+    return [name if names.index(name) == number else f"{name} ({number + 1})" for number, name in enumerate(names)]
 
 
 def _difference(first: FinishedRun, other: FinishedRun) -> str:
