@@ -1,4 +1,4 @@
-"""Noise on the background of images alone, the rival of learned noise in the paper, and masks that a user supplies."""
+"""Noise on the background of images only, a rival of learned noise in the paper, and the reader of users' masks."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class BackgroundNoise(View):
 
     @property
     def by_row(self) -> bool:
-        """A mask fits the sample of its row alone."""
+        """A mask fits only the sample of its own row."""
         return True
 
     def forward(self, batch: Batch) -> Batch:
@@ -63,7 +63,7 @@ class BackgroundNoise(View):
 def check_masks(
     name: str, shape: tuple[int, ...], *, rows: int, size: tuple[int, int], trained: int | None = None
 ) -> None:
-    """Refuse masks whose shape is not one (height, width) for each row; ``trained`` are fewer that are trained on.
+    """Refuse masks whose shape is not (rows, height, width); ``trained`` is the number of these rows in training.
 
     >>> check_masks("a.npy", (5, 8, 8), rows=6, size=(8, 8))
     Traceback (most recent call last):
@@ -94,7 +94,7 @@ def read_masks(
         path: a .npy file, or a .npz file of one array or with one called ``masks``; bool or uint8.
         rows: n, the number of images that the user has.
         size: (h, w) of the images.
-        chosen: those that are trained on, by their numbers, whose masks alone are returned; None for all.
+        chosen: the numbers of the images whose masks are returned; None for all.
     """
     masks = _read_array(path)
     if masks.dtype not in (np.bool_, np.uint8):
