@@ -111,9 +111,9 @@ def check_embeddings(train: np.ndarray, test: np.ndarray) -> None:
     """Raise a ``UserError`` unless both embeddings are finite, not empty and equally wide.
 
     >>> import numpy as np
-    >>> check_embeddings(np.eye(2), np.eye(3))
+    >>> check_embeddings(np.eye(2), np.eye(3))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    pinoise.errors.UserError: the training embedding has 2 features but the test embedding has 3: embed both alike.
+    pinoise.errors.UserError: the training embedding has 2 features but the test embedding has 3: embed both...
     """
     for name, z in (("training", train), ("test", test)):
         if z.ndim != 2 or 0 in z.shape:
@@ -129,7 +129,7 @@ def check_embeddings(train: np.ndarray, test: np.ndarray) -> None:
     if train.shape[1] != test.shape[1]:
         raise UserError(
             f"the training embedding has {train.shape[1]} features but the test embedding has {test.shape[1]}: "
-            "embed both alike."
+            "embed both with one encoder."
         )
 
 

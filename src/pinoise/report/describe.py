@@ -38,7 +38,7 @@ class Table(NamedTuple):
 
 
 class Health(NamedTuple):
-    """What is wrong with a run; ``unknown`` says why that cannot be told."""
+    """What is wrong with a run; ``unknown`` is the reason if that cannot be found out."""
 
     flags: list[HealthFlag]
     unknown: str | None = None
@@ -71,7 +71,7 @@ def summarise(run: FinishedRun, data: Dataset, history: Sequence[Record]) -> lis
 
 
 def health_of(run: FinishedRun, data: Dataset, history: Sequence[Record]) -> Health:
-    """Return the flags that the run's training ended with, told anew from its last checkpoint."""
+    """Return the flags that the run's training ended with, measured again from its last checkpoint."""
     if not history:
         return Health([], f"{run.path / 'metrics.csv'} is missing or empty.")
     rows = run.rows(data.train.x, where=run.settings.data.source, origin=data.train.origin)
@@ -85,7 +85,7 @@ def health_of(run: FinishedRun, data: Dataset, history: Sequence[Record]) -> Hea
 
 
 def evaluation_tables(run: FinishedRun) -> list[Table]:
-    """Return what ``pinoise evaluate`` found, nothing if it was not run."""
+    """Return what ``pinoise evaluate`` found; empty if it was not run."""
     path = run.path / "evaluation.json"
     if not path.exists():
         return []
@@ -119,7 +119,7 @@ def comparison_table(runs: Mapping[str, FinishedRun], histories: Sequence[Sequen
 
 
 def environment_of(run: FinishedRun) -> list[tuple[str, str]]:
-    """Return what the run ran on, nothing if its folder does not say."""
+    """Return what the run ran on; empty if its folder does not say."""
     path = run.path / "environment.json"
     if not path.exists():
         return []

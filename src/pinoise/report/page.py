@@ -1,4 +1,4 @@
-"""The report as one page that needs nothing beside it: no network, and for its pictures no script either."""
+"""The report as one self-contained page: it needs no network, and its pictures need no script."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def render_page(
     config: str,
     script: str,
 ) -> str:
-    """Return the page as HTML; all text is escaped, however users name their files and columns.
+    """Return the page as HTML; all text is escaped, whatever users call their files and columns.
 
     Args:
         title: of the page, which names the run.
@@ -55,7 +55,7 @@ def render_page(
         sections: the body.
         environment: names and values of what the run ran on.
         config: the whole configuration.
-        script: what draws the charts, put in if there are any.
+        script: draws the charts; included if there are any.
 
     >>> from pinoise.information import HealthFlag
     >>> health = Health([HealthFlag("shrink", "σ < 0.05")])

@@ -69,10 +69,10 @@ def noise_grid(
         originals: the samples x.
         sigma: σ of every pixel.
         epsilon: one draw of the noise for every sample.
-        noisy: x + ε, shown as far as a pixel can show it.
-        mu: μ of every pixel, where it is learned; it gets a row of its own.
+        noisy: x + ε, cut off at black and white.
+        mu: μ of every pixel if it is learned; it gets a row of its own.
         titles: of the columns.
-        symbol: w instead of σ for uniform noise.
+        symbol: σ, or w for uniform noise.
         brightness: the pixel values of black and white.
 
     >>> x = np.full((2, 4, 4), 100, dtype=np.uint8)

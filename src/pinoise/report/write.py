@@ -20,7 +20,7 @@ from pinoise.training.logs import read_metrics
 
 @dataclass(frozen=True)
 class Report:
-    """Where a report was written, and what it says that its reader should know at once."""
+    """Where a report was written, and what its reader should know at once."""
 
     page: Path
     pictures: dict[str, Path]
@@ -41,7 +41,7 @@ def write_report(
     Args:
         runs: one, or several that were trained on the same data.
         folder: where to write; the first run's own if None.
-        samples: how many pictures are shown, or how many vectors σ is averaged over.
+        samples: the number of pictures to show, or of vectors to average σ over.
         seed: of the draw of ε.
         progress: whether a download of the data shows a bar.
     """
@@ -110,7 +110,7 @@ def distinct_names(paths: Sequence[Path]) -> list[str]:
 
 
 def _difference(first: FinishedRun, other: FinishedRun) -> str:
-    """Say what differs between the data of two runs: how many rows, of which size, from where, or only the values."""
+    """Return what differs between the data of two runs: number of rows, their size, source, or only the values."""
     said, also = _described(first), _described(other)
     apart = [key for key in said if said[key] != also[key]]
     if not apart:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from pinoise.errors import UserError, unknown_choice
 from pinoise.views.base import Batch, View, per_sample
-from pinoise.views.pixels import crop, draw_boxes, shift_hue, solarise
+from pinoise.views.pixels import blur_kernel, crop, draw_boxes, shift_hue, solarise
 
 _BLUR = (0.1, 2.0)  # σ in pixels
 _SHARP = 1e-2  # with this σ the kernel is exactly 1 in its middle and 0 elsewhere
@@ -226,16 +226,6 @@ def local_size(side: int, multiple: int) -> int:
     if not 1 <= multiple <= side:
         raise UserError(f"a local crop of {side} pixels cannot be a multiple of {multiple}: give smaller patches.")
     return max(1, side // 2 // multiple) * multiple
-
-
-def blur_kernel(size: tuple[int, int]) -> tuple[int, int]:
-    """Return the odd numbers nearest to a tenth of height and width, at least 3.
-
-    >>> blur_kernel((224, 96))
-    (23, 9)
-    """
-    height, width = (2 * max(1, side // 20) + 1 for side in size)
-    return height, width
 
 
 def _gate(x: Tensor, probability: float) -> Tensor:

@@ -90,3 +90,13 @@ def solarise(x: Tensor, gate: Tensor) -> Tensor:
             [0.2000, 0.9000]])
     """
     return torch.minimum(x, per_sample(torch.where(gate, 1.0, 2.0).to(x.dtype), x) - x)
+
+
+def blur_kernel(size: tuple[int, int]) -> tuple[int, int]:
+    """Return the odd numbers nearest to a tenth of height and width, at least 3.
+
+    >>> blur_kernel((224, 96))
+    (23, 9)
+    """
+    height, width = (2 * max(1, side // 20) + 1 for side in size)
+    return height, width
