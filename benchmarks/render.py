@@ -29,7 +29,7 @@ How far to trust the figures:
   second table gives the ranks without these six sets.
 - The strengths of CLAE, Viewmaker and SimCL were chosen on a validation part of the training rows of digits
   (`python benchmarks/rival_strength.py`, `rival_strength.json`).
-- The fits of `vectors_*.json` were made in several sessions, before later fixes that should change them only by
+- The fits of `vectors_*.json` were made at several times, before later fixes that should change them only by
   rounding. Other fits ran at the same time, so do not compare their seconds.
 - The fits of `images.json` ran on one core each, beside other work.
 """
@@ -338,16 +338,15 @@ def knn(path: Path) -> str:
         f"`python benchmarks/knn.py`; {describe(result['environment'])}\n",
         "scikit-learn proposes neighbours. We rank them exactly and give ties to the first row, so that a score does "
         "not depend on rounding; scikit-learn's classifier keeps an arbitrary row of a tie. Predictions that differ: "
-        f"{differs}. Times are medians of {result['rounds']} alternating rounds in one process; memory is beyond the "
-        "data.\n",
-        "| | training rows | test rows | features | seconds | × scikit-learn | memory (MB) | scikit-learn's (MB) |",
-        "|---|---|---|---|---|---|---|---|",
+        f"{differs}. Ratios of time are medians of {result['rounds']} alternating rounds in one process, beside other "
+        "work; memory is beyond the data.\n",
+        "| | training rows | test rows | features | time × scikit-learn | memory (MB) | scikit-learn's (MB) |",
+        "|---|---|---|---|---|---|---|",
     ]
     for row in rows:
-        sizes = [f"{row[key]}" for key in ("data", "train_rows", "test_rows", "features")]
+        figures = [str(row[key]) for key in ("data", "train_rows", "test_rows", "features", "ratio")]
         memory = [f"{row['peak_memory_mb'][name]:.0f}" for name in ("pinoise", "scikit-learn")]
-        figures = [f"{row['seconds']['pinoise']:.2f}", f"{row['ratio']:.2f}"]
-        lines.append(f"| {' | '.join([*sizes, *figures, *memory])} |")
+        lines.append(f"| {' | '.join([*figures, *memory])} |")
     return "\n".join([*lines, ""])
 
 
