@@ -79,6 +79,24 @@ def test_a_large_offset_costs_no_precision(offset: float) -> None:
     np.testing.assert_array_equal(knn_neighbours(train, test, k=5), slow_neighbours(train, test, 5))
 
 
+@pytest.mark.parametrize("size", [1e-25, 1e25])
+def test_values_whose_squares_leave_single_precision_are_searched_once(
+    size: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, _, test = (np.float32(size) * x for x in random_sets(400, 100, 8))
+    np.testing.assert_array_equal(knn_neighbours(train, test), slow_neighbours(train, test, 5))
+    assert len(searches(train, test, monkeypatch)) == 1
+
+
+def test_distances_that_only_double_precision_tells_apart_are_ranked() -> None:
+    steps = np.random.default_rng(0).permutation(np.arange(1, 301))
+    side = np.where(np.arange(300) % 2, 1.0, -1.0)
+    train = np.column_stack([side, steps * 2.0**-20]).astype(np.float32)  # at 1 + steps² · 2⁻⁴⁰ from the origin
+    np.testing.assert_array_equal(
+        knn_neighbours(train, np.zeros((1, 2), dtype=np.float32)), np.argsort(steps)[None, :5]
+    )
+
+
 def test_tight_clusters_far_apart_are_resolved() -> None:
     train, y, test = random_sets(400, 100, 8)
     centres = 1e7 * np.random.default_rng(1).standard_normal((4, 8))
@@ -96,9 +114,9 @@ def searches(train: np.ndarray, test: np.ndarray, monkeypatch: pytest.MonkeyPatc
     made = []
 
     class Recording(NearestNeighbors):  # type: ignore[misc]
-        def kneighbors(self, x: np.ndarray, count: int) -> Any:
+        def kneighbors(self, x: np.ndarray, count: int, *, return_distance: bool) -> Any:
             made.append((self.n_samples_fit_, count))
-            return super().kneighbors(x, count)
+            return super().kneighbors(x, count, return_distance=return_distance)
 
     monkeypatch.setattr(knn, "NearestNeighbors", Recording)
     knn_neighbours(train, test)

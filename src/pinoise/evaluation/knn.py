@@ -40,18 +40,19 @@ def knn_neighbours(train: np.ndarray, test: np.ndarray, *, k: int = NEIGHBOURS) 
     train = train if len(kept) == len(train) else train[kept]
     points, queries = _near_origin(train, test)
     search = NearestNeighbors(algorithm="brute").fit(points)
-    norm = np.linalg.norm(queries, axis=1)
-    rounding = 2 * (train.shape[1] + 8) * np.finfo(np.float64).eps
+    norm = np.sqrt(np.einsum("ij,ij->i", queries, queries, dtype=np.float64))
+    rounding = 4 * (train.shape[1] + 8) * np.finfo(np.float64).eps
     neighbours = np.empty((len(test), k), dtype=np.int64)
     rows, count = np.arange(len(test)), min(k + _SPARE, len(train))
     while len(rows):
-        distance, candidates = search.kneighbors(queries[rows], count)
-        neighbours[rows], farthest = _rank(train, test[rows], candidates, k)
+        candidates = search.kneighbors(queries[rows], count, return_distance=False)
+        neighbours[rows], farthest, limit = _rank(train, test[rows], candidates, k)
         if count == len(train):
             break
-        # A training row b with ‖b‖ > ‖a‖ + d_k is farther than d_k, so the error matters only for shorter ones.
-        error = rounding * (2 * norm[rows] + np.sqrt(farthest)) ** 2
-        rows = rows[farthest >= distance[:, -1] ** 2 - error]
+        # Up to rounding, no other row is nearer than the farthest candidate. A row b with ‖b‖ > ‖a‖ + d is farther
+        # than d, so the error matters only for shorter ones.
+        error = rounding * (2 * norm[rows] + np.sqrt(limit)) ** 2
+        rows = rows[farthest >= limit - error]
         count = min(4 * count, len(train))
     return kept[neighbours]
 
@@ -109,15 +110,19 @@ def _near_origin(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.nd
     scikit-learn computes in float64 either way; the copies would take twice the memory of float32 rows.
     """
     mean = train.mean(axis=0, dtype=np.float64)
-    if train.dtype == test.dtype == np.float32 and len(train) * (mean @ mean) < 0.9 * np.linalg.norm(train) ** 2:
+    squares = np.einsum("ij,ij->", train, train, dtype=np.float64)
+    if train.dtype == test.dtype == np.float32 and len(train) * (mean @ mean) < 0.9 * squares:
         return train, test
     return np.subtract(train, mean, dtype=np.float64), np.subtract(test, mean, dtype=np.float64)
 
 
 def _rank(
     train: np.ndarray, test: np.ndarray, candidates: npt.NDArray[np.int64], k: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """Return the ``k`` nearest candidates by (distance, row), and the squared distance of the last: (m, k), (m,)."""
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
+    """Return the ``k`` nearest candidates by (distance, row), (m, k), and two squared distances, (m,) each.
+
+    The first is that of the last neighbour, the second that of the farthest candidate.
+    """
     candidates = np.sort(candidates, axis=1)
     distance = np.empty(candidates.shape)
     step = max(1, _RANKED_VALUES // (candidates.shape[1] * train.shape[1]))
@@ -127,4 +132,4 @@ def _rank(
         distance[here] = np.square(difference).sum(axis=-1)
     order = np.argsort(distance, axis=1, kind="stable")[:, :k]
     farthest = np.take_along_axis(distance, order[:, -1:], axis=1)[:, 0]
-    return np.take_along_axis(candidates, order, axis=1), farthest
+    return np.take_along_axis(candidates, order, axis=1), farthest, distance.max(axis=1)
