@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
+import pyarrow.csv
+import pyarrow.parquet
 import pytest
 import torch
 
 from pinoise.errors import UserError
-from pinoise.evaluation import check_embeddings, check_labelled, embed
+from pinoise.evaluation.embedding import check_embeddings, check_labelled, embed, write_embedding
+
+Z = np.arange(6, dtype=np.float32).reshape(3, 2)
+NAMES = ("cat/a.png", "dog/b, c.png", "dog/ü.png")
 
 
 class Rows:
@@ -40,7 +47,7 @@ def test_rows_are_gathered_in_order_and_in_batches() -> None:
 
 
 def test_wide_rows_come_in_smaller_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pinoise.evaluation.embedding.BATCH_VALUES", 20)
+    monkeypatch.setattr("pinoise.evaluation.embedding._BATCH_VALUES", 20)
     x = torch.randn(7, 2, 4, generator=torch.Generator().manual_seed(0))
     source = Rows(x)
     z = embed(lambda batch: batch.flatten(1), source)
@@ -122,3 +129,49 @@ def test_labels_that_do_not_fit_are_errors() -> None:
         check_labelled(x[:1], y[:1], x, y)
     with pytest.raises(UserError, match="every training row has the label 6"):
         check_labelled(x, np.full(4, 6), x, y)
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_rows_of_a_table_are_named_in_its_first_column(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"z.{ending}"
+    write_embedding(path, {"test": Z}, names={"test": NAMES})
+    table = pyarrow.csv.read_csv(path) if ending == "csv" else pyarrow.parquet.read_table(path)
+    assert table.column_names == ["file", "pinda0", "pinda1"]
+    assert tuple(table.column("file").to_pylist()) == NAMES
+    np.testing.assert_array_equal(table.column("pinda1"), Z[:, 1])
+    write_embedding(path, {"test": Z})
+    table = pyarrow.csv.read_csv(path) if ending == "csv" else pyarrow.parquet.read_table(path)
+    assert table.column_names == ["pinda0", "pinda1"]
+
+
+def test_an_archive_has_an_array_of_names_for_each_part(tmp_path: Path) -> None:
+    path = tmp_path / "z.npz"
+    write_embedding(path, {"train": Z, "test": Z[:1]}, names={"train": NAMES, "test": NAMES[:1]})
+    with np.load(path, allow_pickle=False) as archive:
+        assert sorted(archive) == ["X_test", "X_train", "names_test", "names_train"]
+        assert tuple(archive["names_train"]) == NAMES
+        assert tuple(archive["names_test"]) == NAMES[:1]
+        np.testing.assert_array_equal(archive["X_train"], Z)
+    write_embedding(path, {"train": Z})
+    with np.load(path) as archive:
+        assert list(archive) == ["X_train"]
+
+
+def test_a_bare_array_has_no_place_for_names(tmp_path: Path) -> None:
+    write_embedding(tmp_path / "z.npy", {"train": Z}, names={"train": NAMES})
+    np.testing.assert_array_equal(np.load(tmp_path / "z.npy"), Z)
+
+
+@pytest.mark.parametrize("ending", ["NPY", "Npz", "CSV"])
+def test_a_file_keeps_its_name_in_capitals_and_leaves_no_other(ending: str, tmp_path: Path) -> None:
+    write_embedding(tmp_path / f"z.{ending}", {"train": Z})
+    assert [path.name for path in tmp_path.iterdir()] == [f"z.{ending}"]
+
+
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+    path = tmp_path / "z.npy"
+    write_embedding(path, {"train": Z})
+    with pytest.raises(ValueError, match="unpack"):
+        write_embedding(path, {"train": Z, "test": Z})
+    np.testing.assert_array_equal(np.load(path), Z)
+    assert [found.name for found in tmp_path.iterdir()] == ["z.npy"]

@@ -1,16 +1,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from sklearn.datasets import load_digits
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
-import pinoise.evaluation.knn as knn_module
 from pinoise.errors import UserError
-from pinoise.evaluation import knn_accuracy, knn_neighbours, knn_predict
+from pinoise.evaluation import knn
+from pinoise.evaluation.knn import knn_accuracy, knn_neighbours, knn_predict
 
 
 def slow_neighbours(train: np.ndarray, test: np.ndarray, k: int) -> np.ndarray:
@@ -51,17 +51,25 @@ def test_accuracy_equals_scikit_learn_on_a_real_set(real_data: Path) -> None:
     assert knn_accuracy(x, y, x_test, y_test) == pytest.approx(expected, abs=1 / len(y_test))
 
 
-@pytest.mark.parametrize("block_bytes", [1, 8 * 50, 8 * 1000, 8 * 4321, 2**25])
+@pytest.mark.parametrize("ranked_values", [1, 50, 4321, 2**22])
 @pytest.mark.parametrize("kind", ["generic", "integers", "duplicates"])
-def test_neighbours_are_exact_whatever_the_block_size(kind: str, block_bytes: int) -> None:
+def test_neighbours_are_exact_however_many_are_ranked_at_a_time(
+    kind: str, ranked_values: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(knn, "_RANKED_VALUES", ranked_values)
     train, _, test = random_sets(90, 40, 3)
     if kind == "integers":
         train, test = train.round(), test.round()
     elif kind == "duplicates":
         train, test = np.tile(train[:3], (30, 1)), np.tile(train[:4], (10, 1))
-    np.testing.assert_array_equal(
-        knn_neighbours(train, test, k=5, block_bytes=block_bytes), slow_neighbours(train, test, 5)
-    )
+    np.testing.assert_array_equal(knn_neighbours(train, test), slow_neighbours(train, test, 5))
+
+
+@pytest.mark.parametrize("k", [1, 5, 20])
+def test_many_different_rows_at_one_distance_are_taken_in_their_order(k: int) -> None:
+    train = np.random.default_rng(0).permutation(np.concatenate([np.eye(60), -np.eye(60), 3 * np.eye(60)]))
+    test = np.concatenate([np.zeros((2, 60)), np.full((1, 60), 0.5)])
+    np.testing.assert_array_equal(knn_neighbours(train, test, k=k), slow_neighbours(train, test, k))
 
 
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e6, -1e6])
@@ -69,6 +77,24 @@ def test_a_large_offset_costs_no_precision(offset: float) -> None:
     train, _, test = random_sets(400, 100, 8)
     train, test = train + np.float32(offset), test + np.float32(offset)
     np.testing.assert_array_equal(knn_neighbours(train, test, k=5), slow_neighbours(train, test, 5))
+
+
+@pytest.mark.parametrize("size", [1e-25, 1e25])
+def test_values_whose_squares_leave_single_precision_are_searched_once(
+    size: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train, _, test = (np.float32(size) * x for x in random_sets(400, 100, 8))
+    np.testing.assert_array_equal(knn_neighbours(train, test), slow_neighbours(train, test, 5))
+    assert len(searches(train, test, monkeypatch)) == 1
+
+
+def test_distances_that_only_double_precision_tells_apart_are_ranked() -> None:
+    steps = np.random.default_rng(0).permutation(np.arange(1, 301))
+    side = np.where(np.arange(300) % 2, 1.0, -1.0)
+    train = np.column_stack([side, steps * 2.0**-20]).astype(np.float32)  # at 1 + steps² · 2⁻⁴⁰ from the origin
+    np.testing.assert_array_equal(
+        knn_neighbours(train, np.zeros((1, 2), dtype=np.float32)), np.argsort(steps)[None, :5]
+    )
 
 
 def test_tight_clusters_far_apart_are_resolved() -> None:
@@ -83,31 +109,33 @@ def test_a_collapsed_embedding_gives_the_first_rows() -> None:
     np.testing.assert_array_equal(neighbours, np.tile(np.arange(5), (20, 1)))
 
 
-def test_generic_data_never_take_the_slow_path_even_far_from_the_origin(monkeypatch: pytest.MonkeyPatch) -> None:
+def searches(train: np.ndarray, test: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
+    """The training rows and candidates of every search that one call makes."""
+    made = []
+
+    class Recording(NearestNeighbors):  # type: ignore[misc]
+        def kneighbors(self, x: np.ndarray, count: int, *, return_distance: bool) -> Any:
+            made.append((self.n_samples_fit_, count))
+            return super().kneighbors(x, count, return_distance=return_distance)
+
+    monkeypatch.setattr(knn, "NearestNeighbors", Recording)
+    knn_neighbours(train, test)
+    return made
+
+
+def test_generic_data_are_searched_once_even_far_from_the_origin(monkeypatch: pytest.MonkeyPatch) -> None:
     train, _, test = (x + 1e6 for x in random_sets(2000, 300, 32))
-
-    def fail(*_: object) -> None:
-        raise AssertionError("compared a row directly with every training row")
-
-    monkeypatch.setattr(knn_module, "_nearest_directly", fail)
-    knn_neighbours(train, test, k=5)
-    with pytest.raises(AssertionError, match="directly"):
-        knn_neighbours(np.zeros((500, 32)), test * 0, k=5)
+    assert len(searches(train, test, monkeypatch)) == 1
 
 
-def test_no_block_exceeds_the_stated_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    train, _, test = random_sets(700, 300, 5)
-    sizes: list[int] = []
-    true_empty = torch.empty
+def test_equal_distances_are_searched_again_with_more_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert searches(np.eye(40), np.zeros((1, 40)), monkeypatch) == [(40, 13), (40, 40)]
 
-    def empty(count: int, *, dtype: torch.dtype) -> torch.Tensor:
-        sizes.append(8 * count)
-        return true_empty(count, dtype=dtype)
 
-    monkeypatch.setattr(torch, "empty", empty)
-    for block_bytes in (400, 5000, 123_456):
-        knn_neighbours(train, test, k=5, block_bytes=block_bytes)
-        assert 0 < sizes[-1] <= block_bytes
+def test_equal_rows_cost_no_second_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    train, _, test = random_sets(200, 50, 8)
+    assert searches(np.concatenate([train, np.zeros((500, 8))]), 0.01 * test, monkeypatch) == [(205, 13)]
+    assert searches(np.zeros((500, 8)), test, monkeypatch) == [(5, 5)]
 
 
 def test_of_tied_labels_the_smallest_wins() -> None:

@@ -10,7 +10,6 @@ from torch import Tensor, nn
 
 from pinoise.errors import UserError
 from pinoise.information.health import (
-    FLAGS,
     EmbeddingMetrics,
     HealthFlag,
     NoiseMetrics,
@@ -258,15 +257,3 @@ def test_several_signs_are_all_reported_and_explained_as_fragments_of_a_sentence
     )
     assert [flag.name for flag in flags] == ["shrink", "parking", "embedding-collapse", "loss-floor"]
     assert all(not flag.meaning.endswith(".") and flag.meaning[0].islower() for flag in flags)
-
-
-def test_every_flag_has_a_general_explanation() -> None:
-    assert list(FLAGS) == [
-        "shrink",
-        "parking",
-        "clean-channel",
-        "embedding-collapse",
-        "loss-floor",
-        "loss-zero",
-        "non-finite",
-    ]

@@ -66,7 +66,7 @@ def test_bars_are_as_long_as_the_mean_and_lines_as_the_spread() -> None:
 
 def test_a_comparison_has_a_dot_for_every_feature_and_run() -> None:
     first, second = np.array([[1.0, 2.0, 3.0]]), np.array([[9.0, 1.0, 1.0], [7.0, 1.0, 1.0]])
-    (axes,) = compare_bars(["a", "b", "c"], [("one", first), ("two", second)]).axes
+    (axes,) = compare_bars(["a", "b", "c"], [("one", first), ("two", second)], symbol="σ").axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "c", "b"]
     dots = [np.asarray(collection.get_offsets())[:, 0].tolist() for collection in axes.collections]
     assert dots == [[1.0, 3.0, 2.0], [8.0, 1.0, 1.0]]
@@ -100,7 +100,7 @@ def test_a_history_without_numbers_has_no_curves() -> None:
 
 def test_names_are_no_code_in_the_interactive_charts() -> None:
     ranking = rank_features(np.array([[2.0, 1.0]]), ["</script><script>alert(1)</script>", "<b>x</b>"])
-    piece = bars_html(ranking)
+    piece = bars_html(ranking, symbol="σ")
     assert piece.count("<script") == 1
     assert "alert(1)" in piece
     assert "\\u003cb\\u003e" not in piece  # plotly would read the tag

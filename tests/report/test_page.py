@@ -12,7 +12,7 @@ import pytest
 from pinoise.information import HealthFlag
 from pinoise.report import write_report
 from pinoise.report.describe import Health, Table
-from pinoise.report.page import Picture, Section, render_page
+from pinoise.report.page import PageSection, Picture, render_page
 from pinoise.training.load import Run
 
 VOID = {"meta", "img", "br", "link", "input"}
@@ -53,7 +53,7 @@ def rendered(**changes: object) -> str:
         "summary": [("Data", HOSTILE)],
         "health": Health([HealthFlag("shrink", HOSTILE)]),
         "sections": [
-            Section(
+            PageSection(
                 HOSTILE,
                 [HOSTILE],
                 [

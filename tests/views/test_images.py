@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pinoise.errors import UserError
 from pinoise.views import IMAGE_PRESETS, Batch, ImagePipeline, ImagePreset, LocalCrops, images
-from pinoise.views.images import blur_kernel
+from pinoise.views.pixels import blur_kernel
 
 pytest.importorskip("kornia")
 

@@ -168,7 +168,7 @@ def test_weights_of_another_size_are_refused_and_the_right_one_named(
         load_sam(sam_weights, model="vit_b")
     with pytest.raises(UserError, match=r"SAM 'vit_l' \(image_encoder.blocks.2.* is missing\).*'vit_h'"):
         load_sam(sam_weights, model="vit_l")
-    with pytest.raises(UserError, match=r"is no part of it\).*'vit_h'"):
+    with pytest.raises(UserError, match=r"is not part of it\).*'vit_h'"):
         load_sam(sam_weights, model=tiny_sam._replace(depth=1))
     load_sam(sam_weights, model="vit_h")
 

@@ -24,11 +24,11 @@ def embed(
     """
     from pinoise.data.dataset import Part
     from pinoise.errors import UserError, unknown_choice
+    from pinoise.evaluation import check_embedding_file, write_embedding
     from pinoise.evaluation import embed as embed_rows
-    from pinoise.evaluation.writing import check_target, write_embedding
     from pinoise.training.load import load_run
 
-    check_target(out)
+    check_embedding_file(out)
     finished = load_run(run)
     source = finished.read(data, labelled=False, progress=on_terminal())
     for sentence in source.notes:

@@ -12,7 +12,7 @@ from pinoise.cli.options import JsonOption, LabelOption
 from pinoise.errors import UserError
 
 if TYPE_CHECKING:
-    from pinoise.information import Estimate, Information
+    from pinoise.information import Estimate, InformationEstimate
 
 
 def evaluate(
@@ -69,7 +69,7 @@ def evaluate(
         _print_information(measured)
 
 
-def _print_information(measured: dict[str, Information]) -> None:
+def _print_information(measured: dict[str, InformationEstimate]) -> None:
     def shown(estimate: Estimate) -> str:
         return f"{estimate.value:.3f} ±{estimate.error:.3f}"
 

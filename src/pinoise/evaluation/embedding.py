@@ -1,16 +1,20 @@
-"""From rows to an embedding, and what labelled embeddings must be like before anything is fitted on them."""
+"""From rows to an embedding and its file, and what is checked before a classifier is fitted on embeddings."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
+from pinoise.files import check_writable, replacing
 
-BATCH_VALUES = 1 << 24  # of samples in one batch, so that wide ones do not fill the memory
+FORMATS = (".npy", ".npz", ".csv", ".parquet")
+
+_BATCH_VALUES = 1 << 24  # values in one batch, so that wide samples do not fill the memory
 
 
 def embed(
@@ -24,7 +28,7 @@ def embed(
     """Return the embedding (n, o) of every row, in order.
 
     Batches reach ``encode`` on ``device`` in ``dtype``; the result is float64 if ``dtype`` is, and float32 otherwise.
-    A batch has fewer than ``batch_size`` rows where these are so wide that it would hold more than 2²⁴ values.
+    A batch has fewer than ``batch_size`` rows if it would otherwise hold more than 2²⁴ values.
     A module passed as ``encode`` must already be in evaluation mode.
 
     >>> embed(lambda x: 2 * x, torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), batch_size=2)
@@ -39,7 +43,7 @@ def embed(
         raise UserError(f"batch_size is {batch_size}, but must be at least 1.")
     kept = torch.float64 if dtype == torch.float64 else torch.float32
     width = max(1, rows[torch.arange(1)].numel())
-    batch_size = min(batch_size, max(1, BATCH_VALUES // width))
+    batch_size = min(batch_size, max(1, _BATCH_VALUES // width))
     result = torch.empty(0)
     with torch.no_grad():
         for start in range(0, n, batch_size):
@@ -56,13 +60,60 @@ def embed(
     return result.numpy()
 
 
+def check_embedding_file(path: Path) -> None:
+    """Raise a ``UserError``, before any work, if an embedding cannot be written to this file.
+
+    >>> check_embedding_file(Path("z.txt"))
+    Traceback (most recent call last):
+    pinoise.errors.UserError: z.txt has extension '.txt': an embedding is written as .npy, .npz, .csv, .parquet.
+    """
+    if path.suffix.lower() not in FORMATS:
+        found = f"has extension {path.suffix!r}" if path.suffix else "has no extension"
+        raise UserError(f"{path} {found}: an embedding is written as {', '.join(FORMATS)}.")
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: give the file to write.")
+    if not path.parent.is_dir():
+        raise UserError(f"{path} cannot be written: the folder {path.parent} does not exist.")
+    check_writable(path.parent, what="an embedding")
+
+
+def write_embedding(
+    path: Path, embeddings: Mapping[str, np.ndarray], *, names: Mapping[str, Sequence[str]] | None = None
+) -> None:
+    """Write the embedding of each part, complete or not at all; only ``.npz`` holds several, as X_train and X_test.
+
+    The ``names`` of the rows of a part, if given, become a first column ``file``, or the arrays names_train and
+    names_test. A ``.npy`` file leaves them out.
+    """
+    check_embedding_file(path)
+    suffix, names = path.suffix.lower(), names or {}
+    with replacing(path) as temporary, temporary.open("wb") as file:
+        if suffix == ".npz":
+            arrays = {f"X_{part}": z for part, z in embeddings.items()}
+            arrays |= {f"names_{part}": np.array(rows, dtype=np.str_) for part, rows in names.items()}
+            np.savez(file, allow_pickle=False, **arrays)
+            return
+        ((part, z),) = embeddings.items()
+        if suffix == ".npy":
+            np.save(file, z)
+            return
+        import pyarrow as pa
+        import pyarrow.csv
+        import pyarrow.parquet
+
+        files = {"file": pa.array(names[part], pa.string())} if part in names else {}
+        table = pa.table({**files, **{f"pinda{i}": z[:, i] for i in range(z.shape[1])}})
+        write = pyarrow.csv.write_csv if suffix == ".csv" else pyarrow.parquet.write_table
+        write(table, file)
+
+
 def check_embeddings(train: np.ndarray, test: np.ndarray) -> None:
     """Raise a ``UserError`` unless both embeddings are finite, not empty and equally wide.
 
     >>> import numpy as np
-    >>> check_embeddings(np.eye(2), np.eye(3))
+    >>> check_embeddings(np.eye(2), np.eye(3))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
-    pinoise.errors.UserError: the training embedding has 2 features but the test embedding has 3: embed both alike.
+    pinoise.errors.UserError: the training embedding has 2 features but the test embedding has 3: embed both...
     """
     for name, z in (("training", train), ("test", test)):
         if z.ndim != 2 or 0 in z.shape:
@@ -78,7 +129,7 @@ def check_embeddings(train: np.ndarray, test: np.ndarray) -> None:
     if train.shape[1] != test.shape[1]:
         raise UserError(
             f"the training embedding has {train.shape[1]} features but the test embedding has {test.shape[1]}: "
-            "embed both alike."
+            "embed both with one encoder."
         )
 
 

@@ -1,4 +1,4 @@
-"""Converged logistic regression: what a user would fit on an embedding."""
+"""Converged logistic regression, which a user would fit on an embedding: on all labels, and on a few of each class."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ import warnings
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from pinoise.errors import UserError
 from pinoise.evaluation.embedding import check_labelled
+
+LABELS_PER_CLASS = 10
+"""Labels of each class that the few-label probe reveals."""
 
 
 def fit_logistic(train: np.ndarray, y: np.ndarray, *, C: float = 1.0, max_iter: int = 2000) -> Any:
@@ -45,15 +50,7 @@ def fit_logistic(train: np.ndarray, y: np.ndarray, *, C: float = 1.0, max_iter: 
     return model
 
 
-def logistic_regression(
-    train: np.ndarray,
-    y: np.ndarray,
-    test: np.ndarray,
-    y_test: np.ndarray,
-    *,
-    C: float = 1.0,
-    max_iter: int = 2000,
-) -> float:
+def logistic_regression(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray) -> float:
     """Return the test accuracy of converged logistic regression on the standardised embedding.
 
     >>> import numpy as np
@@ -62,7 +59,52 @@ def logistic_regression(
     0.5
     """
     check_labelled(train, y, test, y_test)
-    return float(np.mean(fit_logistic(train, y, C=C, max_iter=max_iter).predict(test) == y_test))
+    return _accuracy(train, y, test, y_test)
+
+
+def few_label_accuracies(
+    train: np.ndarray,
+    y: np.ndarray,
+    test: np.ndarray,
+    y_test: np.ndarray,
+    *,
+    labels_per_class: int = LABELS_PER_CLASS,
+    draws: int = 10,
+    seed: int = 0,
+) -> tuple[float, ...]:
+    """Return the test accuracy with few labels under each of several draws of them.
+
+    Each draw fits :func:`fit_logistic` on the rows of :func:`few_label_rows`.
+
+    >>> import numpy as np
+    >>> x, y = np.repeat(np.eye(3), 20, axis=0), np.repeat([0, 1, 2], 20)
+    >>> few_label_accuracies(x, y, x, y, labels_per_class=2, draws=3)
+    (1.0, 1.0, 1.0)
+    """
+    check_labelled(train, y, test, y_test)
+    if labels_per_class < 1 or draws < 1:
+        raise UserError(f"labels_per_class is {labels_per_class} and draws is {draws}, but both must be at least 1.")
+    drawn = [few_label_rows(y, labels_per_class=labels_per_class, draw=draw, seed=seed) for draw in range(draws)]
+    return tuple(_accuracy(train[rows], y[rows], test, y_test) for rows in drawn)
+
+
+def few_label_rows(y: np.ndarray, *, labels_per_class: int, draw: int, seed: int) -> npt.NDArray[np.int64]:
+    """Return the rows whose labels one draw reveals: ``labels_per_class`` of each class, all of a smaller class.
+
+    They depend on the arguments alone, so every embedding is probed on the same rows.
+
+    >>> import numpy as np
+    >>> rows = few_label_rows(np.array([0, 0, 0, 0, 1]), labels_per_class=2, draw=0, seed=0)
+    >>> len(rows), 4 in rows
+    (3, True)
+    """
+    random = np.random.default_rng([seed, draw])
+    chosen = [random.permutation(np.flatnonzero(y == label))[:labels_per_class] for label in np.unique(y)]
+    return np.concatenate(chosen)
+
+
+def _accuracy(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray) -> float:
+    return float(np.mean(fit_logistic(train, y).predict(test) == y_test))
 
 
 def _to_float32(x: np.ndarray) -> np.ndarray:

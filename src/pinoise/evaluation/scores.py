@@ -7,33 +7,32 @@ from dataclasses import dataclass
 import numpy as np
 
 from pinoise.errors import UserError
-from pinoise.evaluation.few_label import few_label_accuracies
 from pinoise.evaluation.knn import knn_accuracy
-from pinoise.evaluation.logistic import logistic_regression
+from pinoise.evaluation.logistic import few_label_accuracies, logistic_regression
 from pinoise.evaluation.softmax import softmax_regression
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Test accuracies from 0 to 1: the paper's two, and the two that tell a user more.
+    """Test accuracies from 0 to 1: the paper's two, and two that say more to a user.
 
     >>> Scores(knn=0.9, sr=0.8, lr=0.85, few_draws=(0.5, 0.75)).as_dict()
     {'knn': 0.9, 'sr': 0.8, 'lr': 0.85, 'few': 0.625, 'few_std': 0.125}
     """
 
-    knn: float  # 5 nearest neighbours
-    sr: float  # softmax regression after 50 epochs
+    knn: float  # k nearest neighbours
+    sr: float  # softmax regression after a fixed number of epochs
     lr: float  # converged logistic regression
-    few_draws: tuple[float, ...]  # with 10 labels per class, for every draw of them
+    few_draws: tuple[float, ...]  # logistic regression with few labels per class, for every draw of them
 
     @property
     def few(self) -> float:
-        """The mean over draws of 10 labels per class."""
+        """The mean over draws of the few labels."""
         return float(np.mean(self.few_draws))
 
     @property
     def few_std(self) -> float:
-        """The standard deviation over draws."""
+        """The standard deviation over those draws."""
         return float(np.std(self.few_draws))
 
     def as_dict(self) -> dict[str, float]:
@@ -59,9 +58,8 @@ def evaluate(
     if y_train is None or y_test is None:
         part = "training" if y_train is None else "test"
         raise UserError(f"the {part} rows have no labels: scores need a label for every row.")
-    knn = knn_accuracy(train, y_train, test, y_test)
     return Scores(
-        knn=knn,
+        knn=knn_accuracy(train, y_train, test, y_test),
         sr=softmax_regression(train, y_train, test, y_test, seed=seed),
         lr=logistic_regression(train, y_train, test, y_test),
         few_draws=few_label_accuracies(train, y_train, test, y_test, seed=seed),

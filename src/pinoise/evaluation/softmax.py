@@ -18,17 +18,18 @@ def fit_softmax(
     y: torch.Tensor,
     *,
     n_classes: int,
-    epochs: int = 50,
-    batch_size: int = 256,
-    learning_rate: float = 1e-3,
-    seed: int = 0,
+    epochs: int,
+    batch_size: int,
+    learning_rate: float,
+    seed: int,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the weight (classes, d) and bias (classes,) after the last epoch of Adam on the mean cross-entropy.
 
     One generator seeded with ``seed`` draws the weight, then the bias, both from U(−1/√d, 1/√d), then the order of the
     rows of each epoch; torch's global generator is left alone. The last batch of an epoch may be smaller.
 
-    >>> weight, bias = fit_softmax(torch.eye(2), torch.tensor([0, 1]), n_classes=2)
+    >>> y = torch.tensor([0, 1])
+    >>> weight, bias = fit_softmax(torch.eye(2), y, n_classes=2, epochs=1, batch_size=2, learning_rate=0.1, seed=0)
     >>> weight.shape, bias.shape
     (torch.Size([2, 2]), torch.Size([2]))
     """
@@ -42,7 +43,7 @@ def fit_softmax(
         for _ in range(epochs):
             for rows in torch.split(torch.randperm(len(x), generator=generator), batch_size):
                 batch = x.index_select(0, rows)
-                # The gradient in closed form: on so small a layer, autograd would cost more than the products.
+                # The gradient in closed form: on a layer this small, autograd would cost more than the products.
                 probability = torch.addmm(bias, batch, weight.T).softmax(dim=1)
                 error = (probability - target.index_select(0, rows)) / len(rows)  # (m, classes)
                 weight.grad = error.T @ batch
@@ -90,7 +91,7 @@ def softmax_regression(
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Keep torch on one thread: a step is too small to share, and on a busy machine waiting for others dominates it."""
+    """Keep torch on one thread: a step is too small to share, and on a busy machine the threads wait for each other."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -6,7 +6,7 @@ import torch
 
 from pinoise.choices import VIEW, PairingName
 from pinoise.errors import UserError
-from pinoise.information import Information
+from pinoise.information import InformationEstimate
 from pinoise.training.build import build_views, make_site
 from pinoise.training.config import read_choice, takes_images
 from pinoise.training.load import Run, load_model
@@ -24,7 +24,7 @@ _ROWS = 512
 _IMAGES = 64
 
 
-def information_of_run(run: Run, *, draws: int = 16, progress: bool = False) -> dict[str, Information]:
+def information_of_run(run: Run, *, draws: int = 16, progress: bool = False) -> dict[str, InformationEstimate]:
     """Measure what a run's own views, and predefined ones, tell about the task of its encoder.
 
     Args:

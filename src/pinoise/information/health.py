@@ -14,8 +14,8 @@ from pinoise.errors import UserError
 SHRINK_BELOW = 0.05
 PARKING_BELOW = 0.2
 CLEAN_BELOW = 0.02
-# Different samples at a mean cosine of .9975. Untrained networks, whose embeddings have a large common part, are above
-# .25, and so are trained ones; .9 and more is usual.
+# Different samples at a mean cosine of .9975. Trained networks, and untrained ones, whose embeddings have a large
+# common part, are above .25; .9 and more is usual.
 SPREAD_BELOW = 0.05
 # A line has 1, two even directions have 2. Embeddings of a single feature, bent by the encoder, are near 2 already.
 RANK_BELOW = 1.5
@@ -23,19 +23,9 @@ LOSS_FLOOR_WITHIN = 0.01
 LOSS_ZERO_BELOW = 1e-3
 _ROUNDING = 1e-6  # singular values below this share of the largest possible one are rounding
 
-FLAGS: dict[str, str] = {
-    "shrink": f"the learned noise vanished: its median σ is below {SHRINK_BELOW} standard deviations",
-    "parking": f"the noise sits on a few features: less than {PARKING_BELOW:.0%} of them take part",
-    "clean-channel": f"some feature has nearly no noise, less than {CLEAN_BELOW:.0%} of the median feature's",
-    "embedding-collapse": "the embeddings of different samples are nearly equal or lie along one line",
-    "loss-floor": "the loss is that of guessing: no sample is told apart from another",
-    "loss-zero": f"the loss is within {LOSS_ZERO_BELOW} of its least: the views are too easy to match to teach much",
-    "non-finite": "a measured number is infinite or not a number",
-}
-
 
 class NoiseMetrics(NamedTuple):
-    """The size of learned noise, in units of each feature's standard deviation, and how it is shared by live features.
+    """The size of learned noise, in each feature's standard deviations, and how live features share it.
 
     Attributes:
         sigma_mean: mean σ over samples and features.
@@ -73,7 +63,7 @@ class HealthFlag(NamedTuple):
 
 
 def measure_noise(relative_scale: Tensor, live: Tensor) -> NoiseMetrics:
-    """Measure σ (m, *shape) over the live features (*shape), waiting for the device once.
+    """Measure σ (m, *shape) over the live features (*shape); it waits for the device once.
 
     >>> measure_noise(torch.tensor([[2.0, 0.0, 2.0]]), torch.tensor([True, False, True]))
     NoiseMetrics(sigma_mean=2.0, sigma_median=2.0, participation=1.0, cleanest=1.0)
@@ -135,12 +125,11 @@ def check_health(
     """Return the flags that training raises.
 
     Args:
-        noise: of learned noise; nothing where noise is not learned.
-        embedding: of different samples without noise.
+        noise: measures of learned noise; None if noise is not learned.
+        embedding: measures of different samples without noise.
         loss: the mean contrastive loss.
-        loss_floor: the loss that tells nothing apart, such as log(2m − 1) of NT-Xent for batches of m; nothing for a
-            loss without such a value.
-        least_loss: where all is matched: 0, or −1 for a negative cosine.
+        loss_floor: the loss of guessing, such as log(2m − 1) of NT-Xent for batches of m; None for a loss without one.
+        least_loss: the loss when every pair matches: 0, or −1 for a negative cosine.
 
     >>> embedding = EmbeddingMetrics(effective_rank=20.0, possible_rank=99, spread=0.9)
     >>> check_health(noise=NoiseMetrics(1.0, 1.0, 0.9, 0.5), embedding=embedding, loss=0.4, loss_floor=5.3)
@@ -151,7 +140,7 @@ def check_health(
     """
     numbers = {"loss": loss, **embedding._asdict(), **(noise._asdict() if noise else {})}
     broken = [f"{name.replace('_', ' ')} is {value}" for name, value in numbers.items() if not math.isfinite(value)]
-    if broken:  # all else that is measured follows from it
+    if broken:  # it is the cause of everything else that could be measured
         advice = "training diverged; lower the learning rate, train in 32 bits, or look for extreme values in the data"
         return [HealthFlag("non-finite", f"{', '.join(broken)}: {advice}")]
     flags = [] if noise is None else _check_noise_metrics(noise)
@@ -200,8 +189,8 @@ def _check_embedding(embedding: EmbeddingMetrics) -> list[HealthFlag]:
 def _check_loss(loss: float, floor: float | None, least: float) -> list[HealthFlag]:
     if floor is not None and loss >= (1 - LOSS_FLOOR_WITHIN) * floor:
         meaning = (
-            f"the loss is {loss:.3g}, and guessing has {floor:.3g}: no sample is told from another; use "
-            "weaker noise, a lower learning rate, or more epochs; objective 'adversarial' is known for it"
+            f"the loss is {loss:.3g}, and guessing has {floor:.3g}: samples are not distinguished; use weaker noise, a "
+            "lower learning rate, or more epochs; objective 'adversarial' often causes this"
         )
         return [HealthFlag("loss-floor", meaning)]
     if abs(loss - least) < LOSS_ZERO_BELOW:

@@ -21,7 +21,7 @@ MOST_FEATURES = 30
 LOW, HIGH = 5.0, 95.0  # percentiles of samples between which the spread of σ is drawn
 
 _DOTS_PER_INCH = 130
-_NAME, _HEAD = 38, 24  # letters of a feature's name, and how many of a longer one are its beginning
+_NAME, _HEAD = 38, 24  # letters of a feature's name, and of the beginning of a shortened one
 _BLUE, _ORANGE, _GREY = "#1f5fa8", "#c8551b", "#444444"
 _MARKERS = "osD^vP*X"
 COLOURS = (_BLUE, _ORANGE, "#2b7a3d", "#8a3fa0", "#937000", _GREY)
@@ -86,17 +86,15 @@ def feature_names(shape: tuple[int, ...]) -> list[str]:
 
 def sigma_bars(ranking: Ranking, *, symbol: str = "σ") -> Figure:
     """Draw a bar for every ranked feature, and its spread over samples as a thin line."""
-    figure, axes = _axes_for(len(ranking.names))
-    places = np.arange(len(ranking.names))
+    figure, axes, places = _axes_for(ranking.names)
     axes.barh(places, ranking.mean, color=_BLUE, height=0.7)
     axes.hlines(places, ranking.low, ranking.high, color="black", linewidth=1)
-    _name_features(axes, ranking.names)
     axes.set_xlim(left=0)
     axes.set_xlabel(f"mean {symbol} in standard deviations of the feature; line: {LOW:.0f} to {HIGH:.0f} % of samples")
     return figure
 
 
-def compare_bars(names: Sequence[str], series: Sequence[tuple[str, npt.NDArray[Any]]], *, symbol: str = "σ") -> Figure:
+def compare_bars(names: Sequence[str], series: Sequence[tuple[str, npt.NDArray[Any]]], *, symbol: str) -> Figure:
     """Draw a dot for every feature and run: the features that are largest in any of the runs.
 
     Args:
@@ -108,12 +106,10 @@ def compare_bars(names: Sequence[str], series: Sequence[tuple[str, npt.NDArray[A
         raise UserError("there is nothing to compare: give the σ of at least one run.")
     means = np.stack([sigma.reshape(len(sigma), -1).mean(axis=0) for _, sigma in series])  # (runs, d)
     ranking = rank_features(means.max(axis=0, keepdims=True), names)
-    figure, axes = _axes_for(len(ranking.names))
-    places = np.arange(len(ranking.names))
+    figure, axes, places = _axes_for(ranking.names)
     for number, (title, _) in enumerate(series):
         colour, marker = COLOURS[number % len(COLOURS)], _MARKERS[number % len(_MARKERS)]
         axes.scatter(means[number, ranking.columns], places, s=28, label=title, color=colour, marker=marker)
-    _name_features(axes, ranking.names)
     axes.set_xlim(left=0)
     axes.grid(axis="y", linewidth=0.4)
     axes.set_axisbelow(True)
@@ -131,12 +127,12 @@ def panels(history: Sequence[Record]) -> list[Panel]:
     [Panel(title='Loss', lines={'loss': ([1], [2.0])})]
     """
     found = []
+    measured = [(record.epoch, {**record.metrics, "loss": record.loss}) for record in history]
     for title, columns in _PANELS.items():
         lines: dict[str, tuple[list[int], list[float]]] = {}
         for column, label in columns.items():
-            values = [record.loss if column == "loss" else record.metrics.get(column, math.nan) for record in history]
             kept = [
-                (record.epoch, value) for record, value in zip(history, values, strict=True) if math.isfinite(value)
+                (epoch, values[column]) for epoch, values in measured if math.isfinite(values.get(column, math.nan))
             ]
             line = ([epoch for epoch, _ in kept], [value for _, value in kept])
             if kept and line not in lines.values():  # an objective that adds nothing has a loss of ℓ alone
@@ -147,7 +143,7 @@ def panels(history: Sequence[Record]) -> list[Panel]:
 
 
 def curves(history: Sequence[Record]) -> Figure:
-    """Draw loss, size of the noise and information over the epochs, as far as they were measured."""
+    """Draw loss, size of the noise and information over the epochs at which they were measured."""
     shown = panels(history)
     if not shown:
         raise UserError("the history has no finite number: there is no curve to draw.")
@@ -168,13 +164,13 @@ def to_png(figure: Figure) -> bytes:
     """Return a figure as the bytes of a PNG file, the same for the same figure."""
     buffer = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")  # names in the page have all their letters
+        warnings.filterwarnings("ignore", message="Glyph .* missing")  # the page shows the names in full
         figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
     return buffer.getvalue()
 
 
 def shortened(name: str) -> str:
-    """Return a name that fits beside a bar; what tells long names apart is mostly at their ends.
+    """Return a name that fits beside a bar; long names mostly differ at their ends, so the middle is cut.
 
     >>> shortened("acceleration of the body, band energy 25 to 32")
     'acceleration of the body…ergy 25 to 32'
@@ -183,14 +179,12 @@ def shortened(name: str) -> str:
     return name if len(name) <= _NAME else f"{name[:_HEAD]}…{name[_HEAD + 1 - _NAME :]}"
 
 
-def _axes_for(features: int) -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(8, 0.9 + 0.24 * max(4, features)), layout="constrained")
-    return figure, figure.add_subplot()
-
-
-def _name_features(axes: Axes, names: Sequence[str]) -> None:
-    labels = [shortened(name) for name in names]
-    axes.set_yticks(np.arange(len(labels)), labels, fontsize=8)
+def _axes_for(names: Sequence[str]) -> tuple[Figure, Axes, npt.NDArray[np.int64]]:
+    """Return a figure, its axes with a named line for every feature, and the places of these lines."""
+    figure = Figure(figsize=(8, 0.9 + 0.24 * max(4, len(names))), layout="constrained")
+    axes, places = figure.add_subplot(), np.arange(len(names))
+    axes.set_yticks(places, [shortened(name) for name in names], fontsize=8)
     for text in axes.get_yticklabels():
         text.set_parse_math(False)
-    axes.set_ylim(len(labels) - 0.4, -0.6)  # the largest on top
+    axes.set_ylim(len(names) - 0.4, -0.6)  # the largest on top
+    return figure, axes, places

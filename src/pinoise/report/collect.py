@@ -49,20 +49,20 @@ class NoisySamples:
 
     @property
     def brightness(self) -> tuple[float, float]:
-        """The values of black and white in pictures: those of bytes, or the smallest and largest that is shown."""
+        """The values of black and white in pictures: those of bytes, or the smallest and the largest value shown."""
         return BYTES if self.originals.dtype == np.uint8 else (float(self.originals.min()), float(self.originals.max()))
 
 
 def collect(run: Run, *, samples: int | None = None, seed: int = 0, data: Dataset | None = None) -> NoisySamples:
-    """Return test rows of a run's own data, or training rows where it has no others, with the run's noise.
+    """Return test rows of a run's own data, or training rows if it has no others, with the run's noise.
 
-    Rows are taken evenly from all over the part. σ of a picture is in grey levels, as its pixels are.
+    Rows are taken at even distances over the part. σ of a picture is in pixel values.
 
     Args:
         run: a finished run with learned noise.
-        samples: how many; 8 pictures or 256 vectors if None, and never more than there are.
+        samples: their number, at most all rows; None for the default, ``PICTURES`` or ``VECTORS``.
         seed: of the draw of ε; the caller's random numbers are left as they were.
-        data: the run's own data, where the caller has it already.
+        data: the run's own data, if the caller has read it already.
     """
     if run.noise is None:
         raise UserError(f"{run.path} has no learned noise: its views.noise is {run.settings.views.noise.name!r}.")
@@ -117,7 +117,7 @@ def to_pictures(x: Array) -> Array:
 
 
 def _units(x: Samples, standardizer: Standardizer) -> Array:
-    """What 1 inside the model is in the file, for every feature, and for every row where rows have length 1."""
+    """Return the size in the file of 1 inside the model: for every feature, and every row if rows have length 1."""
     scale: Array = standardizer.scale
     if not standardizer.unit_rows:
         return scale

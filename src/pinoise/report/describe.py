@@ -8,13 +8,19 @@ from typing import Any, NamedTuple
 
 from pinoise.data.dataset import Dataset
 from pinoise.errors import UserError
+from pinoise.evaluation.logistic import LABELS_PER_CLASS
 from pinoise.files import read_json
 from pinoise.information import HealthFlag
 from pinoise.training.fit import run_health
 from pinoise.training.load import Run, load_model
 from pinoise.training.progress import Record
 
-_SCORES = {"knn": "kNN", "sr": "softmax regression", "lr": "logistic regression", "few": "10 labels per class"}
+_SCORES = {
+    "knn": "kNN",
+    "sr": "softmax regression",
+    "lr": "logistic regression",
+    "few": f"{LABELS_PER_CLASS} labels per class",
+}
 _INFORMATION = {
     "task_entropy": "H(T)",
     "conditional_entropy": "H(T|E)",
@@ -32,7 +38,7 @@ class Table(NamedTuple):
 
 
 class Health(NamedTuple):
-    """What is wrong with a run; ``unknown`` says why that cannot be told."""
+    """What is wrong with a run; ``unknown`` is the reason if that cannot be found out."""
 
     flags: list[HealthFlag]
     unknown: str | None = None
@@ -65,7 +71,7 @@ def summarise(run: Run, data: Dataset, history: Sequence[Record]) -> list[tuple[
 
 
 def health_of(run: Run, data: Dataset, history: Sequence[Record]) -> Health:
-    """Return the flags that the run's training ended with, told anew from its last checkpoint."""
+    """Return the flags that the run's training ended with, measured again from its last checkpoint."""
     if not history:
         return Health([], f"{run.path / 'metrics.csv'} is missing or empty.")
     rows = run.rows(data.train.x, where=run.settings.data.source, origin=data.train.origin)
@@ -79,7 +85,7 @@ def health_of(run: Run, data: Dataset, history: Sequence[Record]) -> Health:
 
 
 def evaluation_tables(run: Run) -> list[Table]:
-    """Return what ``pinoise evaluate`` found, nothing if it was not run."""
+    """Return what ``pinoise evaluate`` found; empty if it was not run."""
     path = run.path / "evaluation.json"
     if not path.exists():
         return []
@@ -113,7 +119,7 @@ def comparison_table(runs: Mapping[str, Run], histories: Sequence[Sequence[Recor
 
 
 def environment_of(run: Run) -> list[tuple[str, str]]:
-    """Return what the run ran on, nothing if its folder does not say."""
+    """Return what the run ran on; empty if its folder does not say."""
     path = run.path / "environment.json"
     if not path.exists():
         return []

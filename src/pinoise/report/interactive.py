@@ -1,4 +1,4 @@
-"""The same charts for the page, where a reader can point at them: pieces of HTML that need plotly's script beside."""
+"""The same charts for the page, with values under the pointer: pieces of HTML that need plotly's script in the page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LAYOUT = {"template": "plotly_white", "font": {"size": 13}, "margin": {"l": 20,
 
 
 def script() -> str:
-    """Return the script that draws the charts, to be put into a page once."""
+    """Return the script that draws the charts; a page needs it once."""
     return str(get_plotlyjs())
 
 
@@ -35,9 +35,9 @@ def curves_html(panels: Sequence[Panel]) -> str:
     return _piece(figure, "curves")
 
 
-def bars_html(ranking: Ranking, *, symbol: str = "σ") -> str:
+def bars_html(ranking: Ranking, *, symbol: str) -> str:
     """Return the bar chart of σ per feature."""
-    # Plotly reads some tags in text; names are no HTML.
+    # Plotly interprets some tags in text; names must stay text.
     names = [html.escape(shortened(name), quote=False) for name in ranking.names]
     full = [html.escape(name, quote=False) for name in ranking.names]
     places = list(range(len(names)))

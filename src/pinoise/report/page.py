@@ -1,4 +1,4 @@
-"""The report as one page that needs nothing beside it: no network, and for its pictures no script either."""
+"""The report as one self-contained page: it needs no network, and its pictures need no script."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import base64
 from dataclasses import dataclass, field
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from pinoise.report.describe import Health, Table
 
@@ -19,21 +18,16 @@ class Picture:
     png: bytes
     alt: str
     caption: str
-    chart: str | None = None  # HTML of our own making, for which the page gets the charts' script
+    chart: str | None = None  # HTML from ``interactive``, which needs the charts' script in the page
 
     @property
     def uri(self) -> str:
         """The picture as an address that contains it."""
         return "data:image/png;base64," + base64.b64encode(self.png).decode("ascii")
 
-    @property
-    def chart_markup(self) -> Markup:
-        """The chart, which must not be escaped."""
-        return Markup(self.chart or "")
-
 
 @dataclass(frozen=True)
-class Section:
+class PageSection:
     """A part of the page: sentences, then pictures, then tables."""
 
     title: str
@@ -47,12 +41,12 @@ def render_page(
     *,
     summary: list[tuple[str, str]],
     health: Health,
-    sections: list[Section],
+    sections: list[PageSection],
     environment: list[tuple[str, str]],
     config: str,
     script: str,
 ) -> str:
-    """Return the page as HTML; all text is escaped, however users name their files and columns.
+    """Return the page as HTML; all text is escaped, whatever users call their files and columns.
 
     Args:
         title: of the page, which names the run.
@@ -61,7 +55,7 @@ def render_page(
         sections: the body.
         environment: names and values of what the run ran on.
         config: the whole configuration.
-        script: what draws the charts, put in if there are any.
+        script: draws the charts; included if there are any.
 
     >>> from pinoise.information import HealthFlag
     >>> health = Health([HealthFlag("shrink", "σ < 0.05")])
@@ -84,5 +78,5 @@ def render_page(
         sections=sections,
         environment=environment,
         config=config,
-        script=Markup(script) if has_charts else None,
+        script=script if has_charts else None,
     )

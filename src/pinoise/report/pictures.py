@@ -20,8 +20,10 @@ Array = npt.NDArray[Any]
 BYTES = (0.0, 255.0)
 """Black and white of pictures that are stored as bytes."""
 
-SCALE_COLOURS, SIGNED_COLOURS = "viridis", "RdBu_r"
+Kind = Literal["scale", "signed"]
+"""Maps of σ or w, which are not negative, or of μ or ε, which have both signs."""
 
+_COLOURS: dict[Kind, str] = {"scale": "viridis", "signed": "RdBu_r"}
 _CELL = 1.1  # inches
 _GAP = 0.06
 _LETTER = 0.085
@@ -31,11 +33,11 @@ _WITHIN = 99.0  # percent of pixels within a colour scale
 
 
 class MapRow(NamedTuple):
-    """A row of a comparison: maps of σ or w, which are ``scale``, or of μ or ε, which are ``signed``."""
+    """A row of maps, and what they show."""
 
     title: str
     maps: Array  # (n, h, w[, c])
-    kind: Literal["scale", "signed"]
+    kind: Kind
 
 
 class _Row(NamedTuple):
@@ -67,10 +69,10 @@ def noise_grid(
         originals: the samples x.
         sigma: σ of every pixel.
         epsilon: one draw of the noise for every sample.
-        noisy: x + ε, shown as far as a pixel can show it.
-        mu: μ of every pixel, where it is learned; it gets a row of its own.
+        noisy: x + ε, cut off at black and white.
+        mu: μ of every pixel if it is learned; it gets a row of its own.
         titles: of the columns.
-        symbol: w instead of σ for uniform noise.
+        symbol: σ, or w for uniform noise.
         brightness: the pixel values of black and white.
 
     >>> x = np.full((2, 4, 4), 100, dtype=np.uint8)
@@ -80,13 +82,11 @@ def noise_grid(
     """
     given = {"originals": originals, "sigma": sigma, "epsilon": epsilon, "noisy": noisy}
     _check_shapes(given if mu is None else {**given, "mu": mu})
-    rows = [_Row("original", to_shown(originals, brightness))]
-    if mu is not None:
-        rows.append(_signed_row("μ", mu, signed_norm([mu])))
-    rows.append(_scale_row(symbol, sigma, scale_norm([sigma])))
-    rows.append(_signed_row("ε, one draw", epsilon, signed_norm([epsilon])))
-    rows.append(_Row("x + ε", to_shown(noisy, brightness)))
-    return _draw(rows, titles)
+    maps = [] if mu is None else [MapRow("μ", mu, "signed")]
+    maps += [MapRow(symbol, sigma, "scale"), MapRow("ε, one draw", epsilon, "signed")]
+    drawn = [_map_row(row, colour_scale(row.kind, [row.maps])) for row in maps]
+    first, last = _Row("original", to_shown(originals, brightness)), _Row("x + ε", to_shown(noisy, brightness))
+    return _draw([first, *drawn, last], titles)
 
 
 def compare_grid(
@@ -109,16 +109,9 @@ def compare_grid(
     if not rows:
         raise UserError("there is nothing to compare: give at least one row of maps.")
     _check_shapes({"originals": originals, **{row.title: row.maps for row in rows}})
-    scales = [row.maps for row in rows if row.kind == "scale"]
-    signs = [row.maps for row in rows if row.kind == "signed"]
-    of_scales, of_signs = scale_norm(scales), signed_norm(signs)
-    drawn = [_Row("original", to_shown(originals, brightness))]
-    for row in rows:
-        if row.kind == "scale":
-            drawn.append(_scale_row(row.title, row.maps, of_scales))
-        else:
-            drawn.append(_signed_row(row.title, row.maps, of_signs))
-    return _draw(drawn, titles)
+    norms = {kind: colour_scale(kind, [row.maps for row in rows if row.kind == kind]) for kind in _COLOURS}
+    drawn = [_map_row(row, norms[row.kind]) for row in rows]
+    return _draw([_Row("original", to_shown(originals, brightness)), *drawn], titles)
 
 
 def to_map(values: Array) -> Array:
@@ -145,45 +138,25 @@ def to_shown(images: Array, brightness: tuple[float, float] = BYTES) -> Array:
     return whole
 
 
-def scale_norm(maps: Sequence[Array]) -> Normalize:
-    """Return the one colour scale of maps that are not negative, from 0 to what few of their pixels exceed.
+def colour_scale(kind: Kind, maps: Sequence[Array]) -> Normalize:
+    """Return the one colour scale of maps: from 0, or as far below 0 as above it, to a size that few pixels exceed.
 
-    >>> scale_norm([np.array([[[1.0]]]), np.array([[[5.0]]])]).vmin
-    0.0
+    >>> scale, signed = (colour_scale(kind, [np.array([[[-2.0, 2.0]]])]) for kind in ("scale", "signed"))
+    >>> scale.vmin, scale.vmax, signed.vmin, signed.vmax
+    (0.0, 2.0, -2.0, 2.0)
     """
-    return Normalize(0.0, _usual_size(maps))
+    most = 1.0
+    if maps:
+        sizes = np.abs(np.concatenate([to_map(values).ravel() for values in maps]))
+        # A few extreme pixels must not hide all others.
+        most = float(np.percentile(sizes, _WITHIN)) or float(sizes.max()) or most
+    return Normalize(-most if kind == "signed" else 0.0, most)
 
 
-def signed_norm(maps: Sequence[Array]) -> Normalize:
-    """Return the one colour scale of maps with both signs, as far below 0 as above it.
-
-    >>> norm = signed_norm([np.array([[[-2.0, 2.0]]])])
-    >>> norm.vmin, norm.vmax
-    (-2.0, 2.0)
-    """
-    most = _usual_size(maps)
-    return Normalize(-most, most)
-
-
-def _usual_size(maps: Sequence[Array]) -> float:
-    """The size that is exceeded by 1 % of the pixels, so that a few extreme ones do not hide all others."""
-    if not maps:
-        return 1.0
-    sizes = np.abs(np.concatenate([to_map(values).ravel() for values in maps]))
-    return float(np.percentile(sizes, _WITHIN)) or float(sizes.max()) or 1.0
-
-
-def _scale_row(title: str, maps: Array, norm: Normalize) -> _Row:
-    return _Row(_with_channels(title, maps), to_map(maps), SCALE_COLOURS, norm)
-
-
-def _signed_row(title: str, maps: Array, norm: Normalize) -> _Row:
-    return _Row(_with_channels(title, maps), to_map(maps), SIGNED_COLOURS, norm)
-
-
-def _with_channels(title: str, maps: Array) -> str:
-    several = maps.ndim == 4 and maps.shape[-1] > 1
-    return f"{title}\n(channels' mean)" if several else title
+def _map_row(row: MapRow, norm: Normalize) -> _Row:
+    several = row.maps.ndim == 4 and row.maps.shape[-1] > 1
+    title = f"{row.title}\n(channels' mean)" if several else row.title
+    return _Row(title, to_map(row.maps), _COLOURS[row.kind], norm)
 
 
 def _check_shapes(given: dict[str, Array]) -> None:
@@ -231,7 +204,7 @@ def _draw(rows: Sequence[_Row], titles: Sequence[str] | None) -> Figure:
 def _draw_bar(figure: Figure, axes: Axes, shown: AxesImage, row: _Row) -> None:
     """Draw a row's colour scale, with arrows and the largest value where pixels lie beyond it."""
     most = float(np.abs(row.images).max())
-    signed = row.colours == SIGNED_COLOURS
+    signed = row.colours == _COLOURS["signed"]
     beyond = row.norm is not None and row.norm.vmax is not None and most > row.norm.vmax
     figure.colorbar(shown, cax=axes, extend=("both" if signed else "max") if beyond else "neither")
     largest = f"\nup to {'±' if signed else ''}{most:,.{0 if most >= 100 else 2}f}" if beyond else ""

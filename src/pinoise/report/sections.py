@@ -5,21 +5,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pinoise.report import interactive
-from pinoise.report.charts import curves, panels, rank_features, sigma_bars, to_png
+from pinoise.report.charts import (
+    HIGH,
+    LOW,
+    compare_bars,
+    curves,
+    feature_names,
+    panels,
+    rank_features,
+    sigma_bars,
+    to_png,
+)
 from pinoise.report.collect import NoisySamples
-from pinoise.report.comparison import comparison_picture
 from pinoise.report.describe import Table, evaluation_tables
-from pinoise.report.page import Picture, Section
-from pinoise.report.pictures import noise_grid
+from pinoise.report.page import PageSection, Picture
+from pinoise.report.pictures import MapRow, compare_grid, noise_grid
 from pinoise.training.load import Run
 from pinoise.training.progress import Record
 
 
-def curves_section(history: Sequence[Record]) -> Section:
+def curves_section(history: Sequence[Record]) -> PageSection:
     """Return how training went."""
     shown = panels(history)
     if not shown:
-        return Section("Training", ["metrics.csv holds no figures, so there are no curves."])
+        return PageSection("Training", ["metrics.csv holds no figures, so there are no curves."])
     last = {label: (epochs[-1], values[-1]) for panel in shown for label, (epochs, values) in panel.lines.items()}
     picture = Picture(
         name="curves",
@@ -30,23 +39,27 @@ def curves_section(history: Sequence[Record]) -> Section:
         chart=interactive.curves_html(shown),
     )
     rows = [[name, str(epoch), f"{value:.4g}"] for name, (epoch, value) in last.items()]
-    return Section("Training", pictures=[picture], tables=[Table("How it ended", ["curve", "epoch", "value"], rows)])
+    return PageSection(
+        "Training", pictures=[picture], tables=[Table("How it ended", ["curve", "epoch", "value"], rows)]
+    )
 
 
-def noise_section(run: Run, noisy: NoisySamples | None) -> Section:
+def noise_section(run: Run, noisy: NoisySamples | None) -> PageSection:
     """Return what the noise looks like: pictures where samples are pictures, σ per feature elsewhere."""
     title = "The noise"
     if noisy is None:
-        return Section(title, [f"This run has no learned noise: its views.noise is {run.settings.views.noise.name!r}."])
+        return PageSection(
+            title, [f"This run has no learned noise: its views.noise is {run.settings.views.noise.name!r}."]
+        )
     sentences = []
     if run.noise is not None and run.noise.support is not None:
         sentences.append(
             f"This noise moves a sample along the data: ε is the way to one of its neighbours plus {noisy.symbol} ⊙ n."
         )
     if noisy.are_pictures:
-        return Section(title, sentences, [_noise_picture(noisy)])
+        return PageSection(title, sentences, [_noise_picture(noisy)])
     picture, table = _sigma_picture(noisy)
-    return Section(title, sentences, [picture], [table])
+    return PageSection(title, sentences, [picture], [table])
 
 
 def _noise_picture(noisy: NoisySamples) -> Picture:
@@ -87,20 +100,20 @@ def _sigma_picture(noisy: NoisySamples) -> tuple[Picture, Table]:
         png=to_png(sigma_bars(ranking, symbol=symbol)),
         alt=f"Bar chart of {symbol} per feature, from {ranking.names[0]} with {ranking.mean[0]:.3g} down to "
         f"{ranking.names[-1]} with {ranking.mean[-1]:.3g}; the table below has the figures.",
-        caption=f"{count:,} features, {which} shown. Bars are means over {len(noisy.sigma)} {noisy.part} samples, "
-        "lines go from the 5th to the 95th percentile of samples.",
+        caption=f"{count:,} features, {which} shown. Bars are means over {len(noisy.sigma)} {noisy.part} samples; "
+        f"lines go from the {LOW:.0f}th to the {HIGH:.0f}th percentile of samples.",
         chart=interactive.bars_html(ranking, symbol=symbol),
     )
     titles = [
         "feature",
         f"mean {symbol}, in standard deviations",
-        "5th to 95th percentile",
+        f"{LOW:.0f}th to {HIGH:.0f}th percentile",
         f"mean {symbol}, in the file's units",
     ]
     return picture, Table(f"{symbol} of features", titles, rows)
 
 
-def comparison_section(names: Sequence[str], found: Sequence[NoisySamples | None], table: Table) -> Section:
+def comparison_section(names: Sequence[str], found: Sequence[NoisySamples | None], table: Table) -> PageSection:
     """Return runs side by side.
 
     Args:
@@ -111,12 +124,47 @@ def comparison_section(names: Sequence[str], found: Sequence[NoisySamples | None
     title = "Runs side by side"
     pairs = [(name, noisy) for name, noisy in zip(names, found, strict=True) if noisy is not None]
     if not pairs:
-        return Section(title, ["None of these runs has learned noise."], tables=[table])
-    return Section(title, pictures=[comparison_picture(pairs)], tables=[table])
+        return PageSection(title, ["None of these runs has learned noise."], tables=[table])
+    return PageSection(title, pictures=[_comparison_picture(pairs)], tables=[table])
 
 
-def evaluation_section(run: Run) -> Section:
+def _comparison_picture(runs: Sequence[tuple[str, NoisySamples]]) -> Picture:
+    """Draw the noise of runs on the same samples.
+
+    Args:
+        runs: the name of each and its samples; those that are pictures are drawn as the first are.
+    """
+    first = runs[0][1]
+    alike = [(name, noisy) for name, noisy in runs if noisy.originals.shape == first.originals.shape]
+    if first.are_pictures:
+        rows = [row for name, noisy in alike for row in _map_rows(name, noisy)]
+        figure = compare_grid(first.originals, rows, titles=first.labels, brightness=first.brightness)
+        titles = "; ".join(row.title.replace("\n", " ") for row in rows)
+        alt = f"The same samples in columns; in rows the originals, then {titles}."
+        caption = "All maps of σ and w share one colour scale, all maps of μ another; values are pixel values."
+        return Picture("comparison", to_png(figure), alt, caption)
+    names = first.feature_names or feature_names(first.relative_sigma.shape[1:])
+    series = [(f"{name} ({noisy.symbol})", noisy.relative_sigma) for name, noisy in alike]
+    figure = compare_bars(names, series, symbol=first.symbol)
+    means = "; ".join(f"{name} {sigma.mean():.3g}" for name, sigma in series)
+    alt = f"A dot for every feature and run; means over all features: {means}."
+    caption = "Means over samples; the features that are largest in any of the runs."
+    return Picture("comparison", to_png(figure), alt, caption)
+
+
+def _map_rows(name: str, noisy: NoisySamples) -> list[MapRow]:
+    """Return the rows of Figure 3 that a run gives: learned μ and σ, w of uniform noise, or σ with μ = 0."""
+    if noisy.learns_mean:
+        return [
+            MapRow(f"{name}:\nlearned μ", noisy.mu, "signed"),
+            MapRow(f"{name}:\n{noisy.symbol}, μ learned", noisy.sigma, "scale"),
+        ]
+    what = "w, uniform" if noisy.symbol == "w" else f"{noisy.symbol}, μ = 0"
+    return [MapRow(f"{name}:\n{what}", noisy.sigma, "scale")]
+
+
+def evaluation_section(run: Run) -> PageSection:
     """Return how good the embedding is, where that was measured."""
     tables = evaluation_tables(run)
     missing = [] if tables else ["This run has not been evaluated: 'pinoise evaluate' scores its embedding."]
-    return Section("Evaluation", missing, tables=tables)
+    return PageSection("Evaluation", missing, tables=tables)

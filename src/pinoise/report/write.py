@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pinoise.errors import UserError
-from pinoise.files import read_json, write_text
+from pinoise.files import check_writable, read_json, write_bytes, write_text
 from pinoise.information import HealthFlag
 from pinoise.report import interactive
 from pinoise.report.collect import collect
-from pinoise.report.comparison import distinct_names
 from pinoise.report.describe import comparison_table, environment_of, health_of, summarise
 from pinoise.report.page import render_page
 from pinoise.report.sections import comparison_section, curves_section, evaluation_section, noise_section
@@ -22,7 +20,7 @@ from pinoise.training.logs import read_metrics
 
 @dataclass(frozen=True)
 class Report:
-    """Where a report was written, and what it says that its reader should know at once."""
+    """Where a report was written, and what its reader should know at once."""
 
     page: Path
     pictures: dict[str, Path]
@@ -43,14 +41,14 @@ def write_report(
     Args:
         runs: one, or several that were trained on the same data.
         folder: where to write; the first run's own if None.
-        samples: how many pictures are shown, or how many vectors σ is averaged over.
+        samples: the number of pictures to show, or of vectors to average σ over.
         seed: of the draw of ε.
         progress: whether a download of the data shows a bar.
     """
     run = runs[0]
     check_same_data(runs)
     folder = run.path if folder is None else folder
-    check_target(folder)
+    check_writable(folder, what="a report")
     data = run.own_data(progress=progress)
     histories = [read_metrics(other.path / "metrics.csv") for other in runs]
     health = health_of(run, data, histories[0])
@@ -97,27 +95,22 @@ def check_same_data(runs: Sequence[Run]) -> None:
             )
 
 
-def check_target(folder: Path) -> None:
-    """Say at once, before any work, that nothing can be written to a folder, which need not be there yet."""
-    above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
-    if not above.is_dir():
-        raise UserError(f"a report cannot be written to {folder}: {above} is a file; choose a folder with --out.")
-    if not os.access(above, os.W_OK | os.X_OK):
-        raise UserError(f"a report cannot be written to {folder}: it is not writable; choose a folder with --out.")
+def distinct_names(paths: Sequence[Path]) -> list[str]:
+    """Return the names of run folders, with as many folders above them as it takes to tell them apart.
 
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file in one move."""
-    partial = path.with_name(path.name + ".partial")
-    try:
-        partial.write_bytes(content)
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    >>> distinct_names([Path("a/run"), Path("b/run")]), distinct_names([Path("a/run"), Path("a/other")])
+    (['a/run', 'b/run'], ['run', 'other'])
+    """
+    parts = [path.resolve().parts for path in paths]
+    for depth in range(1, max(map(len, parts)) + 1):
+        names = ["/".join(part[-depth:]) for part in parts]
+        if len(set(names)) == len(set(parts)):
+            break
+    return [name if names.index(name) == number else f"{name} ({number + 1})" for number, name in enumerate(names)]
 
 
 def _difference(first: Run, other: Run) -> str:
-    """Say what differs between the data of two runs: how many rows, of which size, from where, or only the values."""
+    """Return what differs between the data of two runs: number of rows, their size, source, or only the values."""
     said, also = _described(first), _described(other)
     apart = [key for key in said if said[key] != also[key]]
     if not apart:

@@ -11,7 +11,7 @@ from pinoise.data.rows import Rows
 from pinoise.errors import UserError
 from pinoise.information import (
     HealthFlag,
-    Information,
+    InformationEstimate,
     check_health,
     measure_embedding,
     measure_information,
@@ -97,7 +97,7 @@ def measure(model: ContrastiveModel, probe: Batch, *, costly: bool, draws: int) 
 
 
 @torch.no_grad()
-def information_in_views(model: ContrastiveModel, batch: Batch, *, draws: int) -> Information:
+def information_in_views(model: ContrastiveModel, batch: Batch, *, draws: int) -> InformationEstimate:
     """Measure what the model's views, learned or predefined, tell about its task; the caller's random state is kept."""
     with kept_randomness(batch.x.device), evaluating(model):
         torch.manual_seed(0)

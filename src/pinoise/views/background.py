@@ -1,4 +1,4 @@
-"""Noise on the background of images alone, the rival of learned noise in the paper, and masks that a user supplies."""
+"""Noise on the background of images only, a rival of learned noise in the paper, and the reader of users' masks."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pinoise.files import cache_folder, locked
 from pinoise.views.base import Batch, View
 from pinoise.views.mask_cache import cached_masks
 from pinoise.views.noise import SIGMA
-from pinoise.views.segment import SAM, SamName
+from pinoise.views.segment import DEFAULT_SAM, SamName
 from pinoise.views.site import ImageBytes, Site
 
 
@@ -62,7 +62,7 @@ class BackgroundNoise(View):
         *,
         masks: Path | None = None,
         weights: Path | None = None,
-        model: SamName = SAM,
+        model: SamName = DEFAULT_SAM,
         **options: Any,
     ) -> BackgroundNoise:
         """Return the view with the masks of a user's file, or with those that a Segment-Anything model finds.
@@ -93,7 +93,7 @@ class BackgroundNoise(View):
 
     @property
     def by_row(self) -> bool:
-        """A mask fits the sample of its row alone."""
+        """A mask fits only the sample of its own row."""
         return True
 
     def forward(self, batch: Batch) -> Batch:
@@ -126,7 +126,7 @@ def _segmented(
 def check_masks(
     name: str, shape: tuple[int, ...], *, rows: int, size: tuple[int, int], trained: int | None = None
 ) -> None:
-    """Refuse masks whose shape is not one (height, width) for each row; ``trained`` are fewer that are trained on.
+    """Refuse masks whose shape is not (rows, height, width); ``trained`` is the number of these rows in training.
 
     >>> check_masks("a.npy", (5, 8, 8), rows=6, size=(8, 8))
     Traceback (most recent call last):
@@ -157,7 +157,7 @@ def read_masks(
         path: a .npy file, or a .npz file of one array or with one called ``masks``; bool or uint8.
         rows: n, the number of images that the user has.
         size: (h, w) of the images.
-        chosen: those that are trained on, by their numbers, whose masks alone are returned; None for all.
+        chosen: the numbers of the images whose masks are returned; None for all.
     """
     masks = _read_array(path)
     if masks.dtype not in (np.bool_, np.uint8):

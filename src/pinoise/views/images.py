@@ -1,7 +1,7 @@
 """Predefined augmentations of images: SimCLR's and BYOL's pipelines and DINO's local crops, on the batch's device.
 
-Every sample draws its own parameters from torch's global generator; only the order of the changes of colour is common
-to many. Operations are kornia's, except where ``pixels`` has a quicker way to the same result.
+Every sample draws its own parameters from torch's global generator; only the order of the colour changes is shared by
+several samples. Operations are kornia's, except where ``pixels`` is faster with the same result.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from torch import Tensor
 from pinoise.choices import NonNegative
 from pinoise.errors import UserError, unknown_choice
 from pinoise.views.base import Batch, View, per_sample
-from pinoise.views.pixels import crop, draw_boxes, shift_hue, solarise
+from pinoise.views.pixels import blur_kernel, crop, draw_boxes, shift_hue, solarise
 from pinoise.views.site import Site
 
 _BLUR = (0.1, 2.0)  # σ in pixels
-_SHARP = 1e-2  # a σ so small that the kernel is exactly 1 in its middle and 0 elsewhere
-_SMALL = 32  # SimCLR does not blur images of this size
-_PART = 1 << 18  # values that a CPU recolours at a time: those of a whole batch fall out of its cache between two steps
-
+_SHARP = 1e-2  # with this σ the kernel is exactly 1 in its middle and 0 elsewhere
+_SMALL = 32  # pixels a side up to which images are not blurred, as in SimCLR
+_PART = 1 << 18  # values that a CPU recolours at a time: a whole batch falls out of its cache between two steps
 
 STRENGTH = 1.0
 """The factor of the amounts of colour jitter; 1 is the published one."""
@@ -75,7 +74,7 @@ class ImagePipeline(View):
     not blurred, as in SimCLR.
 
     Args:
-        preset: a name of the above, or ranges and probabilities of your own.
+        preset: one of these names, or ranges and probabilities of your own.
         shape: (C, H, W) of one image.
         mean: per channel; a pixel between 0 and 1 is x · scale + mean.
         scale: per channel; 0 for a channel that is constant, which stays 0.
@@ -130,7 +129,7 @@ class ImagePipeline(View):
         if tuple(x.shape[1:]) != self.shape:
             raise UserError(f"the pipeline is for images of shape {self.shape}, got a batch of {tuple(x.shape)}.")
         boxes = draw_boxes(len(x), self.shape[1:], area=self.preset.area, device=x.device)
-        # Interpolation is linear, so that it may come first, in whatever units, and leave fewer pixels to the rest.
+        # Interpolation is linear, so it may come first, in any units, and leave fewer pixels to the other changes.
         x = crop(x, boxes, _gate(x, self.preset.flip), size=self.size)
         if self.preset.coloured:
             part = max(16, _PART // x.shape[1:].numel()) if x.device.type == "cpu" else len(x)
@@ -178,7 +177,7 @@ class ImagePipeline(View):
         ]
         if self.shape[0] == 1:
             del changes[2:]
-        for number in torch.randperm(len(changes)).tolist():  # on the CPU, so that no device is waited for
+        for number in torch.randperm(len(changes)).tolist():  # on the CPU, so that nothing waits for a device
             change, span, neutral = changes[number]
             x = change(x, torch.where(gate, _uniform(x, *span), neutral))
         return x
@@ -220,16 +219,16 @@ def _pipeline(name: str, site: Site, strength: float) -> ImagePipeline:
 
 
 class LocalCrops(ImagePipeline):
-    """DINO's local views (Caron et al., 2021): small crops of a small part of the image, coloured as the preset has it.
+    """DINO's local views (Caron et al., 2021): small crops of a small part of the image, with the preset's colours.
 
     Args:
         preset: as in ``ImagePipeline``, but for the area.
         shape: (C, H, W) of one image.
-        mean: per channel; a pixel between 0 and 1 is x · scale + mean.
-        scale: per channel.
-        strength: factor of the amounts of colour jitter.
+        mean: as in ``ImagePipeline``.
+        scale: as in ``ImagePipeline``.
+        strength: as in ``ImagePipeline``.
         area: the share of the image that a crop keeps.
-        multiple: what height and width of the crops are multiples of, such as a ViT's patch.
+        multiple: a number that divides height and width of the crops, such as a ViT's patch.
 
     >>> crops = LocalCrops("crop", (1, 28, 28), mean=[0.5], scale=[0.2], multiple=4)
     >>> [draw.x.shape for draw in crops.draw(Batch(torch.zeros(2, 1, 28, 28), torch.arange(2)), 2)]
@@ -272,7 +271,7 @@ def local_crops(site: Site, beside: Sequence[View]) -> LocalCrops:
 
 
 def find_preset(preset: str | ImagePreset) -> ImagePreset:
-    """Return the preset of a name; one that is given stays."""
+    """Return the preset of a name; a preset is returned as it is."""
     if isinstance(preset, ImagePreset):
         return preset
     if preset not in IMAGE_PRESETS:
@@ -281,7 +280,7 @@ def find_preset(preset: str | ImagePreset) -> ImagePreset:
 
 
 def local_size(side: int, multiple: int) -> int:
-    """Return about half of a side, rounded down to a multiple, of which it is at least one.
+    """Return about half of a side, rounded down to a multiple, and at least one multiple.
 
     >>> local_size(32, 4), local_size(96, 16), local_size(28, 4), local_size(8, 8)
     (16, 48, 12, 8)
@@ -289,16 +288,6 @@ def local_size(side: int, multiple: int) -> int:
     if not 1 <= multiple <= side:
         raise UserError(f"a local crop of {side} pixels cannot be a multiple of {multiple}: give smaller patches.")
     return max(1, side // 2 // multiple) * multiple
-
-
-def blur_kernel(size: tuple[int, int]) -> tuple[int, int]:
-    """Return the odd numbers nearest to a tenth of height and width, at least 3.
-
-    >>> blur_kernel((224, 96))
-    (23, 9)
-    """
-    height, width = (2 * max(1, side // 20) + 1 for side in size)
-    return height, width
 
 
 def _gate(x: Tensor, probability: float) -> Tensor:

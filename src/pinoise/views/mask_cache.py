@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
 from pinoise.errors import UserError
-from pinoise.views.segment import SAM, Progress, SamSize, background_masks, check_images, find_sam, load_sam
+from pinoise.files import read_json, replacing, sha256_of, write_json
+from pinoise.views.segment import (
+    BATCH,
+    DEFAULT_SAM,
+    SamSize,
+    TellDone,
+    background_masks,
+    check_images,
+    find_sam,
+    load_sam,
+)
 
 if TYPE_CHECKING:
     from kornia.models.sam.model import Sam
@@ -29,15 +36,15 @@ def cached_masks(
     weights: Path,
     *,
     folder: Path,
-    model: str | SamSize = SAM,
+    model: str | SamSize = DEFAULT_SAM,
     device: torch.device | str = "cpu",
-    batch: int = 4,
-    progress: Progress | None = None,
+    batch: int = BATCH,
+    progress: TellDone | None = None,
 ) -> npt.NDArray[np.bool_]:
     """Return ``background_masks``, from a folder if it holds those of the same images, weights and model.
 
-    Masks are kept as ``<key>.npy``, with the checksums of all that they were made from in ``<key>.json`` beside them.
-    Work that is interrupted goes on after the last block of images that it finished.
+    Masks are kept as ``<key>.npy``, with the checksums of everything they were made from in ``<key>.json`` beside them.
+    Interrupted work continues after the last finished block of images.
 
     Args:
         images: (n, h, w) or (n, h, w, c) with 1 or 3 channels.
@@ -46,7 +53,7 @@ def cached_masks(
         model: which SAM the weights are of.
         device: what computes the masks.
         batch: images at a time.
-        progress: told after every batch how many images are done.
+        progress: called after every batch.
     """
     check_images(images)
     parts = {
@@ -70,12 +77,12 @@ def cached_masks(
                 sam = load_sam(weights, model=model).to(device) if sam is None else sam
                 report = _shifted(progress, start, len(images))
                 block = background_masks(part, sam, batch=batch, progress=report)
-                _write(files[-1], partial(np.save, arr=block))
+                with replacing(files[-1]) as temporary:
+                    np.save(temporary, block)
             elif progress is not None:
                 progress(start + len(part), len(images))
-        _write(stored, lambda file: _join(file, files, images.shape[:3]))
-        text = json.dumps({**parts, "masks": _checksum(stored)}, indent=2) + "\n"
-        _write(described, lambda file: file.write(text.encode()))
+        _join(stored, files, images.shape[:3])
+        write_json(described, {**parts, "masks": sha256_of(stored)})
         shutil.rmtree(blocks, ignore_errors=True)
     except OSError as error:
         raise UserError(
@@ -93,16 +100,11 @@ def _images_checksum(images: npt.NDArray[np.uint8]) -> str:
 
 def _weights_checksum(path: Path) -> str:
     try:
-        return _checksum(path)
+        return sha256_of(path)
     except FileNotFoundError:
         raise UserError(f"{path} does not exist: give the file of SAM's weights.") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read as SAM's weights ({error.strerror or error}).") from None
-
-
-def _checksum(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _plain(model: str | SamSize) -> str | dict[str, Any]:
@@ -115,11 +117,10 @@ def _mapped(path: Path) -> npt.NDArray[np.bool_]:
 
 
 def _read_stored(stored: Path, described: Path, parts: dict[str, Any]) -> npt.NDArray[np.bool_] | None:
-    """The masks of a finished computation, None where a file is missing or not as it was written."""
+    """Return the masks of a finished computation, None if a file is missing or not as it was written."""
     try:
-        known = json.loads(described.read_text(encoding="utf-8"))
-        return _mapped(stored) if known == {**parts, "masks": _checksum(stored)} else None
-    except (OSError, ValueError):
+        return _mapped(stored) if read_json(described) == {**parts, "masks": sha256_of(stored)} else None
+    except (OSError, ValueError):  # a UserError of a damaged description is a ValueError
         return None
 
 
@@ -131,25 +132,13 @@ def _read_block(path: Path, shape: tuple[int, ...]) -> npt.NDArray[np.bool_] | N
     return block if block.shape == shape and block.dtype == np.bool_ else None
 
 
-def _join(file: IO[bytes], blocks: list[Path], shape: tuple[int, ...]) -> None:
-    """Write the blocks as one array, of which never more than a block is in memory."""
-    np.lib.format.write_array_header_1_0(file, {"descr": "|b1", "fortran_order": False, "shape": shape})
-    for block in blocks:
-        file.write(np.load(block, allow_pickle=False).tobytes())
+def _join(stored: Path, blocks: list[Path], shape: tuple[int, ...]) -> None:
+    """Write the blocks as one array, with one block at a time in memory."""
+    with replacing(stored) as temporary, temporary.open("wb") as file:
+        np.lib.format.write_array_header_1_0(file, {"descr": "|b1", "fortran_order": False, "shape": shape})
+        for block in blocks:
+            file.write(np.load(block, allow_pickle=False).tobytes())
 
 
-def _shifted(progress: Progress | None, start: int, total: int) -> Progress | None:
+def _shifted(progress: TellDone | None, start: int, total: int) -> TellDone | None:
     return None if progress is None else lambda done, _: progress(start + done, total)
-
-
-def _write(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
-    """Write a file aside and rename it, so that a reader never meets half of one."""
-    aside = path.with_name(f"{path.name}.{os.getpid()}.partial")
-    try:
-        with aside.open("wb") as file:
-            fill(file)
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)

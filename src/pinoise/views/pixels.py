@@ -1,6 +1,6 @@
-"""What happens to the pixels of a batch of images, with parameters of its own for every image.
+"""Operations on the pixels of a batch of images, with separate parameters for every image.
 
-Of what kornia offers, only what takes it more than twice as long on a CPU is here.
+kornia has these, too; they are here because it takes more than twice as long on a CPU.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def crop(x: Tensor, boxes: Tensor, flip: Tensor, *, size: tuple[int, int]) -> Te
     y = (torch.arange(size[0], device=x.device, dtype=x.dtype) + 0.5).expand(len(x), -1)
     across = (torch.arange(size[1], device=x.device, dtype=x.dtype) + 0.5).expand(len(x), -1)
     across = torch.where(flip[:, None], size[1] - across, across)
-    # The centre of an output pixel in the image; beyond the centres of the box's outer pixels those are repeated.
+    # The centre of an output pixel in the image; beyond the box's outer pixel centres, its outer pixels are repeated.
     y = top + (y * height / size[0] - 0.5).clamp_min(0).minimum(height - 1)  # (m, h)
     across = left + (across * width / size[1] - 0.5).clamp_min(0).minimum(width - 1)  # (m, w)
     y = (2 * y + 1) / x.shape[2] - 1
@@ -90,3 +90,13 @@ def solarise(x: Tensor, gate: Tensor) -> Tensor:
             [0.2000, 0.9000]])
     """
     return torch.minimum(x, per_sample(torch.where(gate, 1.0, 2.0).to(x.dtype), x) - x)
+
+
+def blur_kernel(size: tuple[int, int]) -> tuple[int, int]:
+    """Return the odd numbers nearest to a tenth of height and width, at least 3.
+
+    >>> blur_kernel((224, 96))
+    (23, 9)
+    """
+    height, width = (2 * max(1, side // 20) + 1 for side in size)
+    return height, width

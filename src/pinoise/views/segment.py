@@ -1,9 +1,9 @@
 """Background masks from a Segment-Anything model (SAM; Kirillov et al., 2023), computed once before training.
 
-SAM answers a prompt, here a point, with masks and the IoU that it predicts for each. The paper segments the background
-and keeps what has the highest probability; here that is: the prompts are the corners and the middles of the edges of
-the image, which most likely show background, and of all masks that they get the one with the highest predicted IoU is
-the background. The model is kornia's, which has the tensors of the published checkpoints under their own names.
+SAM answers a prompt, here a point, with masks and a predicted IoU for each. The paper keeps the background with the
+highest probability. Here the prompts are the corners and the middles of the edges of the image, which most likely show
+background. Of all masks that SAM returns for them, the one with the highest predicted IoU is the background. The model
+is kornia's; its tensors have the names of the published checkpoints.
 """
 
 from __future__ import annotations
@@ -24,8 +24,14 @@ from pinoise.networks import read_weights
 if TYPE_CHECKING:
     from kornia.models.sam.model import Sam
 
-Progress = Callable[[int, int], None]
-"""Told how many images are done, and of how many."""
+TellDone = Callable[[int, int], None]
+"""A function that is called with the number of images that are done, and of all images."""
+
+BATCH = 4
+"""Images that SAM segments at a time."""
+
+SamName = Literal["vit_b", "vit_l", "vit_h", "mobile_sam"]
+DEFAULT_SAM: SamName = "vit_b"
 
 # The training pixels of SAM, in units of 0..255.
 _MEAN = (123.675, 116.28, 103.53)
@@ -52,18 +58,14 @@ _SIZES: dict[str, SamSize] = {
     "vit_l": SamSize(width=1024, depth=24, heads=16, global_blocks=(5, 11, 17, 23)),
     "vit_h": SamSize(width=1280, depth=32, heads=16, global_blocks=(7, 15, 23, 31)),
 }
-_MOBILE = "mobile_sam"  # whose encoder is no plain ViT
-
-SamName = Literal["vit_b", "vit_l", "vit_h", "mobile_sam"]
-SAM: SamName = "vit_b"
-"""The model that is used unless another is named."""
+_MOBILE = "mobile_sam"  # its encoder is not a plain ViT
 
 SAM_MODELS: tuple[str, ...] = (*_SIZES, _MOBILE)
 """The published models; ``mobile_sam`` (Zhang et al., 2023) is by far the quickest on a CPU."""
 
 
 def find_sam(model: str | SamSize) -> str | SamSize:
-    """Return the sizes of a model, or its name where it is no plain ViT."""
+    """Return the sizes of a model, or its name if it is not a plain ViT."""
     if isinstance(model, SamSize):
         return model
     if model not in SAM_MODELS:
@@ -112,7 +114,7 @@ def build_sam(model: str | SamSize) -> Sam:
     return Sam(encoder, prompts, MaskDecoder(transformer_dim=size.channels, transformer=transformer))
 
 
-def load_sam(weights: Path, *, model: str | SamSize = SAM) -> Sam:
+def load_sam(weights: Path, *, model: str | SamSize = DEFAULT_SAM) -> Sam:
     """Return a SAM with the weights of a file, ready to segment.
 
     Args:
@@ -131,15 +133,15 @@ def load_sam(weights: Path, *, model: str | SamSize = SAM) -> Sam:
 
 
 def background_masks(
-    images: npt.NDArray[np.uint8], model: Sam, *, batch: int = 4, progress: Progress | None = None
+    images: npt.NDArray[np.uint8], model: Sam, *, batch: int = BATCH, progress: TellDone | None = None
 ) -> npt.NDArray[np.bool_]:
     """Return masks (n, h, w) that are True where SAM sees background; the same for the same images and model.
 
     Args:
-        images: (n, h, w) or (n, h, w, c) with 1 or 3 channels; of any size, as each is scaled to SAM's.
-        model: from ``load_sam``, on the device that is to do the work.
+        images: (n, h, w) or (n, h, w, c) with 1 or 3 channels, of any size; each is scaled to SAM's.
+        model: from ``load_sam``, on the device that does the work.
         batch: images at a time.
-        progress: told after every batch how many images are done.
+        progress: called after every batch.
     """
     check_images(images)
     masks = np.zeros(images.shape[:3], dtype=np.bool_)
@@ -199,7 +201,7 @@ def check_images(images: npt.NDArray[np.uint8]) -> None:
 
 
 def _blank(model: str | SamSize) -> Sam:
-    """A SAM whose weights will come from a file: where torch allows none are drawn, and none held twice."""
+    """Return a SAM without weights of its own, where torch allows it: they come from a file and are held once."""
     with torch.random.fork_rng(devices=[]):
         if find_sam(model) == _MOBILE:
             return build_sam(model)
@@ -208,7 +210,7 @@ def _blank(model: str | SamSize) -> Sam:
 
 
 def _misfit(sam: Sam, tensors: dict[str, Tensor]) -> str | None:
-    """Say why weights do not fit a model, None if they do."""
+    """Return why weights do not fit a model, None if they do."""
     wanted = sam.state_dict()
     for name, tensor in wanted.items():
         if name not in tensors:
@@ -216,4 +218,4 @@ def _misfit(sam: Sam, tensors: dict[str, Tensor]) -> str | None:
         if tensors[name].shape != tensor.shape:
             return f"{name} has shape {tuple(tensors[name].shape)} instead of {tuple(tensor.shape)}"
     extra = next((name for name in tensors if name not in wanted), None)
-    return None if extra is None else f"{extra} is no part of it"
+    return None if extra is None else f"{extra} is not part of it"

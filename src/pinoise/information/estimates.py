@@ -1,4 +1,4 @@
-"""Mutual information of the task and the noise, I(T; E): positive noise (π-noise) has some, pure noise has none."""
+"""Averages over samples of what noise tells about the task, with standard errors."""
 
 from __future__ import annotations
 
@@ -9,8 +9,14 @@ import torch
 from torch import Tensor
 
 from pinoise.errors import UserError
-from pinoise.information.entropy import conditional_entropy, gaussian_entropy
-from pinoise.information.quadrature import POINTS, check_losses, mean_divergence, sufficient_points
+from pinoise.information.equations import (
+    check_losses,
+    conditional_entropy,
+    gaussian_entropy,
+    mutual_information,
+    plug_in_information,
+    sufficient_points,
+)
 
 
 class Estimate(NamedTuple):
@@ -20,7 +26,7 @@ class Estimate(NamedTuple):
     error: float
 
 
-class Information(NamedTuple):
+class InformationEstimate(NamedTuple):
     """What noise tells about the task, in nats; ``measure_information`` says how each figure is estimated."""
 
     task_entropy: Estimate
@@ -36,51 +42,16 @@ class Information(NamedTuple):
         return {name: value._asdict() if isinstance(value, Estimate) else value for name, value in fields}
 
 
-def mutual_information(losses: Tensor, *, points: int = POINTS) -> Tensor:
-    """Exact I(T; E | x): entropy of p(α|x) = mean_k N(0, 1/γ(x, ε_k)) less the mean entropy of its components.
-
-    It lies between 0, when the losses of a row are equal, and log K, when they are far apart, and is differentiable.
-    Rows that are not finite give nan rather than an error, so that a training step need not wait for the device.
-
-    Args:
-        losses: ℓ of n samples under K draws of ε, shape (n, K).
-        points: the size of the quadrature's grid; with 64 the error is below 1e-5 for losses within 30 of each other.
-
-    >>> mutual_information(torch.tensor([[0.0, 2.0], [0.0, 80.0]]))
-    tensor([0.1632, 0.6931])
-    """
-    return mean_divergence(losses, points=points)
-
-
-def plug_in_information(clean: Tensor, losses: Tensor) -> Tensor:
-    """H(T) − H(T|E) of every sample, ½ (ℓ(x) − mean_k ℓ(x, ε_k)): negative where the noise makes the task harder.
-
-    Args:
-        clean: ℓ(x) without noise, shape (n,).
-        losses: ℓ(x, ε_k) under K draws, shape (n, K).
-
-    >>> plug_in_information(torch.tensor([3.0, 3.0]), torch.tensor([[0.0, 2.0], [4.0, 6.0]]))
-    tensor([ 1., -1.])
-    """
-    check_losses(losses)
-    if clean.shape != losses.shape[:1]:
-        raise UserError(
-            f"the losses without noise have the shape {tuple(clean.shape)} and those with noise {tuple(losses.shape)}: "
-            "give one without noise for every row."
-        )
-    return (clean - losses.mean(1)) / 2
-
-
 def average(values: Tensor, left_out: Tensor | None = None) -> Estimate:
     """Mean over samples, with a standard error for having seen few samples and few draws.
 
-    The spread over samples, divided by √n, covers draws that are independent from sample to sample. Losses of one draw
-    often share more than that, as all samples of a batch are contrasted with one another, so the jackknife's variance
-    over whole draws is added. What both see is counted twice: the error is rather too large than too small.
+    The spread over samples, divided by √n, covers draws that are independent from sample to sample. But all samples of
+    a batch are contrasted with one another, so the losses of one draw vary together, and the jackknife's variance over
+    whole draws is added. What both see counts twice: the error is too large rather than too small.
 
     Args:
         values: the statistic of every sample, shape (n,).
-        left_out: the same without each of the K draws, shape (n, K); nothing if the statistic uses no draws.
+        left_out: the same without each of the K draws, shape (n, K); None if the statistic uses no draws.
 
     >>> average(torch.tensor([1.0, 2.0, 3.0, 2.0]))
     Estimate(value=2.0, error=0.408248290463863)
@@ -99,11 +70,11 @@ def average(values: Tensor, left_out: Tensor | None = None) -> Estimate:
 def estimate_mutual_information(losses: Tensor) -> Estimate:
     """Average the exact mutual information over samples, corrected for the number of draws.
 
-    K draws stand for the whole distribution of ε by a mixture of K components, whose information is too small, by a
-    term in 1/K: one draw shows none at all. The jackknife takes that term out. The corrected value is reported since
-    figures from different K can then be compared; it is never below the uncorrected one, as the entropy is concave.
-    What is left of the bias, in 1/K², is not part of the error: take 8 draws or more where losses vary by 10 and more.
-    With K = 2 a left-out draw leaves nothing to compare and the error covers the samples alone.
+    A mixture of K components stands for the whole distribution of ε. Its information is too small by a term in 1/K:
+    one draw shows none at all. The jackknife removes that term, so that figures from different K can be compared. The
+    corrected value is never below the uncorrected one, as the entropy is concave. The remaining bias, in 1/K², is not
+    part of the error: take 8 draws or more where losses vary by 10 and more. With K = 2 a left-out draw leaves nothing
+    to compare, and the error covers the samples alone.
 
     Args:
         losses: ℓ of n ≥ 2 samples under K ≥ 2 draws of ε, shape (n, K).
@@ -121,7 +92,7 @@ def estimate_mutual_information(losses: Tensor) -> Estimate:
     return average(corrected.clamp(min=0), fewer)  # below 0 by rounding only
 
 
-def measure_information(clean: Tensor, losses: Tensor) -> Information:
+def measure_information(clean: Tensor, losses: Tensor) -> InformationEstimate:
     """Return the entropies and both kinds of mutual information of a task and its noise, averaged over samples.
 
     The entropies and the plug-in information are means, without bias for any K. The exact information is corrected as
@@ -142,7 +113,7 @@ def measure_information(clean: Tensor, losses: Tensor) -> Information:
     if not bool(clean.isfinite().all()):
         raise UserError("the losses without noise are not all finite numbers: look for the cause in training.")
     means = torch.stack([_without(losses, draw).mean(1) for draw in range(losses.shape[1])], dim=1)  # (n, K)
-    return Information(
+    return InformationEstimate(
         task_entropy=average(gaussian_entropy(clean)),
         conditional_entropy=average(conditional_entropy(losses), gaussian_entropy(means)),
         exact=estimate_mutual_information(losses),

@@ -1,4 +1,8 @@
-"""The one integral of this package: how far Gaussians of different scale lie from their mixture."""
+"""Entropies of the task and its mutual information with the noise, I(T; E), as equations for every sample.
+
+The task is α ~ N(0, 1/γ) with γ = exp(−ℓ). Positive noise (π-noise) has
+mutual information with it, pure noise has none.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +14,9 @@ from torch import Tensor
 from pinoise.errors import UserError
 
 POINTS = 128
+"""The default size of the quadrature's grid."""
+
+_STANDARD_ENTROPY = math.log(2 * math.pi * math.e) / 2  # of N(0, 1), in nats
 _FEWEST_POINTS = 16
 _FINE_STEP = 0.2  # of the substituted variable; there the error is below 1e-6
 _TAIL = math.log(16)  # the grid ends at 8 standard deviations of the widest component, as sinh(t) ≈ exp(t) / 2
@@ -17,26 +24,66 @@ _WIDEST_GAP = 40.0  # components this far apart in ℓ overlap by exp(−20): a 
 _MAX_ELEMENTS = 2**21  # of the largest intermediate, 16 MB in double precision
 
 
-def mean_divergence(losses: Tensor, *, points: int = POINTS) -> Tensor:
-    """Mean over k of KL(N(0, exp ℓ_k) ‖ p), where p is the mixture mean_k N(0, exp ℓ_k).
+def gaussian_entropy(loss: Tensor) -> Tensor:
+    """h of N(0, 1/γ) with γ = exp(−ℓ): ½ log 2πe + ½ ℓ, element by element.
 
-    It is what the mixture's entropy has above the mean entropy of its components. Integrating that difference keeps
-    small values exact where the difference of two integrals would drown them: on every grid the sum has no negative
-    term, and it is 0 to rounding when all losses are equal.
+    >>> gaussian_entropy(torch.tensor([0.0, 2.0]))
+    tensor([1.4189, 2.4189])
+    """
+    return _STANDARD_ENTROPY + loss / 2
 
-    With α = s sinh(t), s the smallest component's standard deviation, the integrand is smooth and even in t and falls
-    off doubly exponentially, for which the trapezoid rule converges geometrically. With 128 points the error is below
-    1e-7 when the losses of a row lie within 30 of each other and below 1e-3 within 100; ``sufficient_points`` has more.
+
+def conditional_entropy(losses: Tensor) -> Tensor:
+    """H(T|E) of every sample: the mean of h over the K draws of ε, shape (n, K) to (n,).
+
+    >>> conditional_entropy(torch.tensor([[0.0, 4.0]]))
+    tensor([2.4189])
+    """
+    check_losses(losses)
+    return gaussian_entropy(losses.mean(1))
+
+
+def plug_in_information(clean: Tensor, losses: Tensor) -> Tensor:
+    """H(T) − H(T|E) of every sample, ½ (ℓ(x) − mean_k ℓ(x, ε_k)): negative where the noise makes the task harder.
 
     Args:
-        losses: ℓ of n samples under K draws, shape (n, K).
+        clean: ℓ(x) without noise, shape (n,).
+        losses: ℓ(x, ε_k) under K draws, shape (n, K).
+
+    >>> plug_in_information(torch.tensor([3.0, 3.0]), torch.tensor([[0.0, 2.0], [4.0, 6.0]]))
+    tensor([ 1., -1.])
+    """
+    check_losses(losses)
+    if clean.shape != losses.shape[:1]:
+        raise UserError(
+            f"the losses without noise have the shape {tuple(clean.shape)} and those with noise {tuple(losses.shape)}: "
+            "give one without noise for every row."
+        )
+    return (clean - losses.mean(1)) / 2
+
+
+def mutual_information(losses: Tensor, *, points: int = POINTS) -> Tensor:
+    """Exact I(T; E | x): entropy of p(α|x) = mean_k N(0, 1/γ(x, ε_k)) less the mean entropy of its components.
+
+    It lies between 0, when the losses of a row are equal, and log K, when they are far apart, and is differentiable.
+    Rows that are not finite give nan rather than an error, so that a training step need not wait for the device.
+
+    It is computed as the mean over k of KL(N(0, exp ℓ_k) ‖ p). One integral of that keeps small values exact, where the
+    difference of two integrals would drown them: on every grid the sum has no negative term, and it is 0 to rounding
+    when all losses are equal. With α = s sinh(t), s the smallest component's standard deviation, the integrand is
+    smooth and even in t and falls off doubly exponentially, so the trapezoid rule converges geometrically. When the
+    losses of a row lie within 30 of each other, the error is below 1e-5 with 64 points and below 1e-7 with 128; within
+    100 it is below 1e-3 with 128. ``sufficient_points`` serves wider rows.
+
+    Args:
+        losses: ℓ of n samples under K draws of ε, shape (n, K).
         points: the size of the grid.
 
     Returns:
-        Shape (n,), differentiable; nan for a row that is not finite.
+        Shape (n,).
 
-    >>> mean_divergence(torch.tensor([[0.0, 1.0, 2.0], [0.0, 50.0, 100.0]]))  # the second is log 3
-    tensor([0.1219, 1.0986])
+    >>> mutual_information(torch.tensor([[0.0, 2.0], [0.0, 80.0]]))  # the second is log 2
+    tensor([0.1632, 0.6931])
     """
     check_losses(losses)
     if points < _FEWEST_POINTS:

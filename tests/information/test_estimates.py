@@ -7,19 +7,15 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.integrate import quad
-from scipy.stats import norm
 from torch import Tensor
 
 from pinoise.errors import UserError
-from pinoise.information.entropy import conditional_entropy, marginal_entropy
-from pinoise.information.mutual_information import (
+from pinoise.information import (
     Estimate,
     average,
     estimate_mutual_information,
     measure_information,
     mutual_information,
-    plug_in_information,
 )
 
 
@@ -32,80 +28,6 @@ def information_of_all_draws(width: float = 2.0) -> float:
     """I(T; E) for ℓ ~ N(5, width²), from its quantiles in place of draws."""
     levels = (torch.arange(2000, dtype=torch.float64) + 0.5) / 2000
     return float(mutual_information(5 + width * torch.special.ndtri(levels)[None]))
-
-
-def test_exact_information_is_the_gap_between_the_entropies() -> None:
-    losses = torch.rand(5, 4, dtype=torch.float64) * 20
-    gap = marginal_entropy(losses) - conditional_entropy(losses)
-    torch.testing.assert_close(mutual_information(losses), gap)
-
-
-def test_exact_information_of_many_draws_is_that_of_continuous_noise() -> None:
-    """Compare with h(α) − h(α|ℓ) for ℓ uniform on (0, 2), integrated over α and ℓ by scipy."""
-
-    def density(alpha: float) -> float:
-        return float(quad(lambda ell: norm.pdf(alpha, scale=math.exp(ell / 2)) / 2, 0, 2)[0])
-
-    entropy = 2 * quad(lambda alpha: -density(alpha) * math.log(density(alpha)), 0, 20, epsabs=1e-8)[0]
-    expected = entropy - (math.log(2 * math.pi * math.e) / 2 + 0.5)
-    midpoints = (torch.arange(400, dtype=torch.float64) + 0.5) / 200
-    assert float(mutual_information(midpoints[None])) == pytest.approx(expected, abs=1e-5)
-
-
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_noise_that_does_not_matter_has_no_information(dtype: torch.dtype) -> None:
-    losses = (torch.rand(9, 1, dtype=dtype) * 50).expand(9, 6)
-    assert float(mutual_information(losses).abs().max()) < 1e-15
-
-
-def test_draws_that_are_far_apart_have_the_information_of_their_number() -> None:
-    losses = torch.tensor([[0.0, 100.0, 200.0, 300.0]], dtype=torch.float64)
-    assert float(mutual_information(losses, points=256)) == pytest.approx(math.log(4), abs=1e-5)
-
-
-@settings(deadline=None)
-@given(
-    st.lists(
-        st.floats(-1e6, 1e6) | st.floats(-10, 30) | st.sampled_from([0.0, 1e-9, 40.0, 1e300]), min_size=1, max_size=8
-    )
-)
-def test_exact_information_is_between_0_and_the_logarithm_of_the_draws(losses: list[float]) -> None:
-    information = float(mutual_information(torch.tensor([losses], dtype=torch.float64), points=256))
-    assert -1e-12 <= information <= math.log(len(losses)) + 1e-3
-
-
-@settings(deadline=None)
-@given(st.permutations(range(5)), st.floats(-100, 100))
-def test_order_and_level_of_the_draws_do_not_matter(order: list[int], level: float) -> None:
-    losses = torch.tensor([[0.0, 3.0, 3.5, 11.0, 29.0]], dtype=torch.float64)
-    expected = float(mutual_information(losses))
-    assert float(mutual_information(losses[:, order] + level)) == pytest.approx(expected, abs=1e-9)
-
-
-@pytest.mark.parametrize("spread", [1.0, 10.0, 30.0])
-@pytest.mark.parametrize("points", [128, 256])
-def test_gradient_agrees_with_finite_differences(spread: float, points: int) -> None:
-    losses = (torch.rand(3, 4, dtype=torch.float64) * spread).requires_grad_()
-    assert torch.autograd.gradcheck(lambda x: mutual_information(x, points=points), (losses,))
-
-
-def test_gradient_of_equal_losses_is_zero_and_of_two_apart_draws_them_further() -> None:
-    losses = torch.tensor([[2.0, 2.0], [1.0, 3.0]], requires_grad=True)
-    (gradient,) = torch.autograd.grad(mutual_information(losses).sum(), losses)
-    torch.testing.assert_close(gradient[0], torch.zeros(2), rtol=0, atol=1e-7)
-    assert gradient[1, 0] < 0 < gradient[1, 1]
-
-
-def test_single_precision_agrees_with_double() -> None:
-    losses = torch.rand(8, 4, dtype=torch.float64) * 30
-    information = mutual_information(losses.float())
-    assert information.dtype == torch.float32
-    torch.testing.assert_close(information.double(), mutual_information(losses), rtol=0, atol=1e-6)
-
-
-def test_plug_in_information_is_half_the_drop_of_the_loss_and_can_be_negative() -> None:
-    clean, losses = torch.tensor([4.0, 1.0]), torch.tensor([[1.0, 2.0, 3.0], [3.0, 3.0, 6.0]])
-    assert plug_in_information(clean, losses).tolist() == [1.0, -1.5]
 
 
 def test_average_has_the_textbook_error_without_draws() -> None:
