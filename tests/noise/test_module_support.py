@@ -342,8 +342,8 @@ WRONG_ROWS: dict[str, tuple[Tensor, str]] = {
         rf"rows has numbers from 0 to {ROWS}: .* has the rows 0 to {ROWS - 1}\.",
     ),
     "negative": (torch.tensor([0, 1, 2, -1]), r"rows has numbers from -1 to 2: the training data has the rows 0 to"),
-    "too few": (torch.arange(3), r"rows has shape \(3,\): it must hold a row number for each of 4 samples"),
-    "a column": (torch.arange(4)[:, None], r"rows has shape \(4, 1\): it must hold a row number for each of 4 samples"),
+    "too few": (torch.arange(3), r"of shape \(3,\): give a tensor with a whole number for each of 4 samples"),
+    "a column": (torch.arange(4)[:, None], r"of shape \(4, 1\): give a tensor with a whole number for each of 4 samples"),
 }
 
 
@@ -501,3 +501,34 @@ def test_the_regularizer_of_noise_along_data_pulls_it_back_to_how_much_neighbour
         noise.regularizer(data).backward()
         optimizer.step()
     assert float(noise.regularizer(data).detach()) < 0.01 * start
+
+
+def test_wrong_rows_are_refused_again_when_a_call_is_repeated() -> None:
+    torch.manual_seed(0)
+    data = torch.randn(40, 3)
+    noise = PiNoise.along(data)
+    for mode in (True, False):
+        noise.train(mode)
+        for _ in range(2):
+            with pytest.raises(UserError, match="for a sample that is not it"):
+                noise.sample(data[:4], rows=torch.arange(4).flip(0))
+        assert noise.support is not None
+        assert noise.support.drawn == 0
+    noise.sample(data[:0], rows=torch.arange(0))  # nothing to be wrong about
+
+
+@pytest.mark.parametrize("rows", [[0, 1], torch.zeros(2)])
+def test_rows_that_are_not_whole_numbers_are_refused(rows: Any) -> None:
+    data = torch.randn(40, 3)
+    with pytest.raises(UserError, match="give a tensor with a whole number for each of 2 samples"):
+        PiNoise.along(data).sample(data[:2], rows=rows)
+
+
+def test_neighbours_follow_when_asked_to() -> None:
+    torch.manual_seed(0)
+    noise = PiNoise.along(torch.randn(40, 3)).eval()
+    assert noise.support is not None
+    with torch.no_grad():
+        noise.generator.raw += torch.tensor([0.5, -0.5, 0.0])  # type: ignore[operator]
+    noise.follow()
+    torch.testing.assert_close(noise.support.metric, noise.typical_scale())

@@ -521,7 +521,7 @@ def test_rows_that_are_not_in_the_bank_are_taken_on_trust() -> None:
 @pytest.mark.parametrize("rows", [torch.arange(2), torch.zeros(3, 1, dtype=torch.int64), torch.tensor(1)])
 def test_rows_of_another_shape_than_one_number_per_sample_are_refused(rows: Tensor) -> None:
     shape = str(tuple(rows.shape)).replace("(", r"\(").replace(")", r"\)")
-    with pytest.raises(UserError, match=rf"rows has shape {shape}: it must hold a row number for each of 3 samples"):
+    with pytest.raises(UserError, match=rf"of shape {shape}: give a tensor with a whole number for each of 3 samples"):
         complete(make_bank()).check_rows(make_bank()[:3], rows)
 
 

@@ -26,6 +26,7 @@ class ProjectionHead(nn.Sequential):
     """
 
     def __init__(self, in_features: int, *, hidden: int = HIDDEN, out_features: int = PROJECTION) -> None:
+        _check_sizes(hidden=hidden, out_features=out_features)
         super().__init__(nn.Linear(in_features, hidden), nn.ReLU(), nn.Linear(hidden, out_features))
         self.out_features = out_features
 

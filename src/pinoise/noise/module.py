@@ -137,7 +137,8 @@ class PiNoise(nn.Module):
         """Return noise that moves samples along the data, the default of the library, for a loop of one's own.
 
         A sample goes to one of its nearest neighbours, plus noise of fixed entropy with one learned σ per feature. The
-        neighbours follow σ while the module is in train mode. Three lines of a loop need it::
+        neighbours follow σ while the module is in train mode; compiled noise needs a call of ``follow`` now and then.
+        Three lines of a loop need it::
 
             optimizer = torch.optim.Adam([{"params": encoder.parameters()}, *noise.param_groups(1e-3)], lr=1e-3)
             first, second = noise.views(x, rows)
@@ -211,7 +212,8 @@ class PiNoise(nn.Module):
             draws: how many.
             features: the encoder's of x, for a ``shared`` generator, where the caller has them already.
             rows: the samples' numbers among the training rows that the support was made of, where they are known: the
-                neighbours of a training row are then looked up, not searched for. Wrong numbers are refused.
+                neighbours of a training row are then looked up, not searched for. Numbers of other samples are refused;
+                training looks at them at its first draw and every 50 draws.
         """
         noises = self.draw(x, 1 if draws is None else draws, features=features, rows=rows)
         epsilon = torch.stack([noise.epsilon for noise in noises])
@@ -223,7 +225,7 @@ class PiNoise(nn.Module):
         """Draw independent ε from one pass through the generator, each with its σ; arguments as in ``sample``."""
         scale, mean = self._parameters_of_noise(x, features)
         # To look at a counter would break a compiled graph; compiled noise keeps the neighbours that it has.
-        if self.training and self.support is not None and not torch.compiler.is_compiling():
+        if self.support is not None and not torch.compiler.is_compiling():
             self._follow(self.support, x, rows)
         draws = BASE_DRAWS[self.distribution](x.expand(times, *x.shape))
         noise_of = REPARAMETERISATIONS[self.distribution]
@@ -257,14 +259,21 @@ class PiNoise(nn.Module):
         return inverse_norm(noise)
 
     def _follow(self, support: Support, x: Tensor, rows: Tensor | None) -> None:
-        """Every ``REFRESH_EVERY`` draws, check the row numbers and let the neighbours follow the learned σ."""
-        if support.count_draw() % REFRESH_EVERY:
-            return
-        if rows is not None:
+        """Check the row numbers and let the neighbours follow σ, in training every ``REFRESH_EVERY`` draws."""
+        due = support.drawn % REFRESH_EVERY == 0
+        if rows is not None and (due or not self.training):
             support.check_rows(x, rows)
-        # Weights that autocast rounded without a gradient would be used again in the step.
-        with torch.autocast(x.device.type, enabled=False):
-            support.refresh(self.typical_scale())
+        if self.training:
+            if due:
+                self.follow()
+            support.count_draw()
+
+    def follow(self) -> None:
+        """Let the neighbours follow the learned σ now; noise that is compiled does not do so by itself."""
+        if self.support is not None:
+            # In full precision, also where the step that this belongs to rounds.
+            with torch.autocast(self.support.bank.device.type, enabled=False):
+                self.support.refresh(self.typical_scale())
 
     @torch.no_grad()
     def typical_scale(self) -> Tensor:

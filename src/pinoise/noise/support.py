@@ -149,19 +149,27 @@ class Support(nn.Module):
         fetch = rows.__getitem__ if len(numbers) < len(rows) <= TABLE_ROWS else None
         return cls(bank, numbers=numbers.to(bank.device), rows=len(rows), k=k, mutual=mutual, fetch=fetch)
 
+    @property
+    def drawn(self) -> int:
+        """How many draws there were in training."""
+        if self._draws is None:
+            self._draws = int(self.draws)
+        return self._draws
+
     def count_draw(self) -> int:
-        """Return how many draws there were before this one, and count it."""
-        before = int(self.draws) if self._draws is None else self._draws
+        """Count one more draw in training, and return how many there were before."""
+        before = self.drawn
         self._draws = before + 1
         self.draws.fill_(before + 1)
         return before
 
     def check_rows(self, x: Tensor, rows: Tensor) -> None:
         """Refuse row numbers of other samples than these, as far as the bank knows the rows."""
-        if rows.shape != (len(x),):
-            raise UserError(
-                f"rows has shape {tuple(rows.shape)}: it must hold a row number for each of {len(x)} samples."
-            )
+        if not isinstance(rows, Tensor) or rows.is_floating_point() or rows.shape != (len(x),):
+            found = f"{rows.dtype} of shape {tuple(rows.shape)}" if isinstance(rows, Tensor) else type(rows).__name__
+            raise UserError(f"rows is {found}: give a tensor with a whole number for each of {len(x)} samples.")
+        if not len(rows):
+            return
         if int(rows.min()) < 0 or int(rows.max()) >= self.rows:
             raise self._out_of_range(rows)
         places = self._positions(rows)
