@@ -1,8 +1,8 @@
 """From what a user names or holds to standardised batches: readers, the catalogue, splits and standardisation.
 
 Networks, views and training do not belong here, and only ``pinoise.data.rows`` imports torch. The folders follow the
-way of the data: ``formats`` reads bytes, ``preparation`` learns how they become features, ``catalogue`` knows published
-sets; ``source``, ``readers`` and ``memory`` are the ways in.
+way of the data: ``formats`` and ``images`` read bytes, ``encoding`` turns raw values into features, ``catalogue`` knows
+published sets, ``preparation`` remembers how training data was read; ``readers`` has the ways in.
 """
 
 from __future__ import annotations
@@ -11,45 +11,50 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pinoise.data.catalogue import entries, load
-    from pinoise.data.dataset import Dataset, Labels, Part, Samples
-    from pinoise.data.memory import from_arrays, from_arrays_prepared
+    from pinoise.data.catalogue import entries, is_name
+    from pinoise.data.catalogue.loading import load
+    from pinoise.data.dataset import Dataset, Labels, Part, Samples, fingerprint_parts
+    from pinoise.data.formats.memory import InMemory, is_table
+    from pinoise.data.options import ReadOptions
     from pinoise.data.preparation import Preparation, preparation_from_json
-    from pinoise.data.readers import read_file, read_prepared
+    from pinoise.data.readers import from_arrays, open_for_training, open_source, read_file
     from pinoise.data.rows import Rows, make_rows
-    from pinoise.data.source import open_for_training, open_source
     from pinoise.data.splitting import split
     from pinoise.data.standardizer import Standardizer
 
 __all__ = [
     "Dataset",
+    "InMemory",
     "Labels",
     "Part",
     "Preparation",
+    "ReadOptions",
     "Rows",
     "Samples",
     "Standardizer",
     "entries",
+    "fingerprint_parts",
     "from_arrays",
-    "from_arrays_prepared",
+    "is_name",
+    "is_table",
     "load",
     "make_rows",
     "open_for_training",
     "open_source",
     "preparation_from_json",
     "read_file",
-    "read_prepared",
     "split",
 ]
 
 _HOMES = {
-    "catalogue": ("entries", "load"),
-    "dataset": ("Dataset", "Labels", "Part", "Samples"),
-    "memory": ("from_arrays", "from_arrays_prepared"),
+    "catalogue": ("entries", "is_name"),
+    "catalogue.loading": ("load",),
+    "dataset": ("Dataset", "Labels", "Part", "Samples", "fingerprint_parts"),
+    "formats.memory": ("InMemory", "is_table"),
+    "options": ("ReadOptions",),
     "preparation": ("Preparation", "preparation_from_json"),
-    "readers": ("read_file", "read_prepared"),
+    "readers": ("from_arrays", "open_for_training", "open_source", "read_file"),
     "rows": ("Rows", "make_rows"),
-    "source": ("open_for_training", "open_source"),
     "splitting": ("split",),
     "standardizer": ("Standardizer",),
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -19,6 +20,7 @@ some rows of a mapped file) that become such an array when they are indexed."""
 Labels = npt.NDArray[np.int64]
 """Class numbers from 0, one per row."""
 
+_FINGERPRINT_ROWS = 1000
 CHUNK_VALUES = 1 << 22  # of a large array looked at in one go, so that a mapped file is never loaded whole
 
 
@@ -115,3 +117,29 @@ def row_slices(x: Samples) -> Iterator[slice]:
     rows = int(x.shape[0])
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
+
+
+def fingerprint_parts(data: Dataset) -> str:
+    """Return a checksum of the training part and of the test part where there is one, as ``fingerprint`` makes it.
+
+    >>> data = Dataset("toy", train=Part(np.eye(4)))
+    >>> fingerprint_parts(data) == fingerprint_parts(data), fingerprint_parts(data) == fingerprint_parts(data.draw(3))
+    (True, False)
+    """
+    parts = [data.train.x] if data.test is None else [data.train.x, data.test.x]
+    return hashlib.sha256("".join(map(fingerprint, parts)).encode()).hexdigest()
+
+
+def fingerprint(x: Samples) -> str:
+    """Return a checksum of the shape and of up to 1,000 evenly spaced rows, to notice that data has changed.
+
+    >>> zeros = np.zeros((3, 2))
+    >>> fingerprint(zeros) == fingerprint(zeros.copy()), fingerprint(zeros) == fingerprint(zeros + 1)
+    (True, False)
+    """
+    digest = hashlib.sha256(repr((x.shape, str(x.dtype))).encode())
+    rows = np.unique(np.linspace(0, x.shape[0] - 1, _FINGERPRINT_ROWS).astype(np.int64))
+    sample = x[rows]
+    for array in (sample.data, sample.indices, sample.indptr) if isinstance(sample, sp.csr_array) else (sample,):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

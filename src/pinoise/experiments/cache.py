@@ -15,8 +15,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from pinoise.data.catalogue.fetch import cache_folder
 from pinoise.errors import UserError
+from pinoise.files import cache_folder
 from pinoise.training.files import write_text
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pinoise.data.catalogue import is_name
 from pinoise.data.dataset import Dataset
-from pinoise.data.source import is_name
 from pinoise.data.splitting import split
 from pinoise.errors import UserError
 from pinoise.training.finished import FinishedRun

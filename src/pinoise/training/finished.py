@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from pinoise.data.dataset import Dataset, Origin, Samples
+from pinoise.data.catalogue import is_name
+from pinoise.data.dataset import Dataset, Origin, Samples, fingerprint_parts
 from pinoise.data.layout import undo_image_layout
-from pinoise.data.preparation import (
-    ArrayPreparation,
-    ImagePreparation,
-    Preparation,
-    TablePreparation,
-    preparation_from_json,
-)
-from pinoise.data.readers import read_file, read_prepared
+from pinoise.data.preparation import Preparation, preparation_from_json
 from pinoise.data.rows import Rows, make_rows
-from pinoise.data.source import fingerprint_parts, is_name, open_source
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.networks import Embedding
@@ -44,7 +37,7 @@ class FinishedRun:
     standardizer: Standardizer
     embedding: Embedding
     noise: PiNoise | None
-    preparation: Preparation | None
+    preparation: Preparation
     fingerprint: str  # of the run's own data
 
     def was_trained_on(self, source: str) -> bool:
@@ -75,22 +68,14 @@ class FinishedRun:
             labelled: whether labels are wanted at all.
             progress: whether downloads and the decoding of images show a bar.
         """
-        preparation = self.preparation
-        if preparation is None and Path(source).expanduser().is_dir():
-            preparation = self._preparation_of_folders()
-        if is_name(source) or preparation is None:
-            return open_source(source, label=label, progress=progress)[0]
-        cache = self.settings.data.cache
-        data = read_prepared(source, preparation, labelled=labelled, own_classes=True, cache=cache, progress=progress)
-        if label is None or not labelled or label == getattr(self.preparation, "label", None):
-            return data
-        if isinstance(self.preparation, TablePreparation) and label in [c.name for c in self.preparation.columns]:
-            raise UserError(
-                f"column {label!r} was a feature when {self.path} was trained, so it cannot be the label: "
-                f"train again with --label {label}."
-            )
-        labels = read_file(source, label=label)[0]
-        return replace(data, train=replace(data.train, y=labels.train.y), class_names=labels.class_names)
+        return self.preparation.read(
+            source,
+            label=label,
+            labelled=labelled,
+            own_classes=True,
+            cache=self.settings.data.cache,
+            progress=progress,
+        )
 
     def rows(self, x: Samples, *, where: str, origin: Origin | None = None) -> Rows:
         """Return samples standardised as in training, or say that they do not fit; ``origin`` as for ``make_rows``."""
@@ -106,16 +91,6 @@ class FinishedRun:
         """The shape of one sample as it lies in the file."""
         return undo_image_layout(np.empty((1, *self.standardizer.shape)), self.standardizer.layout).shape[1:]
 
-    def _preparation_of_folders(self) -> ImagePreparation | None:
-        """How a folder of images is read by a run on a set of the catalogue; None where that had no such images."""
-        shape = self._sample_shape
-        if len(shape) != 2 and shape[2:] != (3,):
-            return None
-        arrays = ArrayPreparation(
-            shape=shape, sparse=False, feature_names=None, label=None, labels=None, first_index=None
-        )
-        return ImagePreparation(arrays, corrupt=self.settings.data.corrupt)
-
 
 def load_run(path: str | Path) -> FinishedRun:
     """Read a finished run."""
@@ -130,14 +105,13 @@ def load_run(path: str | Path) -> FinishedRun:
     if isinstance(settings.views.noise, PiSettings):
         noise = _load_noise(settings, standardizer, encoder, path / "noise.safetensors")
     record = _data_record(path / "data.json")
-    stored = record["preparation"]
     return FinishedRun(
         path=path,
         settings=settings,
         standardizer=standardizer,
         embedding=build_embedding(encoder, settings).eval(),
         noise=noise,
-        preparation=None if stored is None else preparation_from_json(stored),
+        preparation=preparation_from_json(record["preparation"]),
         fingerprint=str(record.get("fingerprint")),
     )
 
@@ -160,7 +134,7 @@ def load_model(run: FinishedRun, rows: Rows) -> ContrastiveModel:
 
 def _data_record(path: Path) -> dict[str, Any]:
     record = read_json(path)
-    if not isinstance(record, dict) or not isinstance(record.get("preparation", ""), dict | None):
+    if not isinstance(record, dict) or not isinstance(record.get("preparation"), dict):
         raise UserError(f"{path} does not say how the training data was read: the run folder is damaged.")
     return record
 

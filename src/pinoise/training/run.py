@@ -11,10 +11,12 @@ from typing import Any
 
 import yaml
 
-from pinoise.data.dataset import Dataset, Samples
+from pinoise.data.catalogue import is_name
+from pinoise.data.dataset import Dataset, Samples, fingerprint_parts
+from pinoise.data.options import ReadOptions
 from pinoise.data.preparation import Preparation
+from pinoise.data.readers import open_for_training
 from pinoise.data.rows import make_rows
-from pinoise.data.source import fingerprint_parts, is_name, open_for_training
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.information import HealthFlag
@@ -99,21 +101,10 @@ def read_config(path: Path) -> Settings:
     return parse_settings(read_yaml(config))
 
 
-def open_data(settings: DataSettings, *, progress: bool = False) -> tuple[Dataset, Preparation | None]:
+def open_data(settings: DataSettings, *, progress: bool = False) -> tuple[Dataset, Preparation]:
     """Open a run's data: the one way in for training, for scoring a run on its own data and for comparisons."""
-    return open_for_training(
-        settings.source,
-        label=settings.label,
-        missing=settings.missing,
-        categorical=settings.categorical,
-        drop=settings.drop,
-        rows=settings.rows,
-        size=settings.size,
-        color=settings.color,
-        corrupt=settings.corrupt,
-        cache=settings.cache,
-        progress=progress,
-    )
+    options = ReadOptions(**settings.model_dump(exclude={"source", "scaling"}))
+    return open_for_training(settings.source, options, progress=progress)
 
 
 def run_training(
@@ -189,7 +180,7 @@ def _standardizer_of(path: Path, settings: Settings, x: Samples) -> Standardizer
     return build_standardizer(settings, x)
 
 
-def _describe_data(settings: Settings, data: Dataset, preparation: Preparation | None) -> dict[str, Any]:
+def _describe_data(settings: Settings, data: Dataset, preparation: Preparation) -> dict[str, Any]:
     """Return what a run folder says about its data: which rows were trained on, and how to read others like them."""
     return {
         "source": settings.data.source,
@@ -199,7 +190,7 @@ def _describe_data(settings: Settings, data: Dataset, preparation: Preparation |
         "feature_names": None if data.feature_names is None else list(data.feature_names),
         "class_names": None if data.class_names is None else list(data.class_names),
         "notes": list(data.notes),
-        "preparation": None if preparation is None else preparation.to_json(),
+        "preparation": preparation.to_json(),
     }
 
 

@@ -1,4 +1,4 @@
-"""Conversions in the cache: used while they fit, made anew when they do not."""
+"""Conversions in the cache: used while they fit, made again when they do not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pinoise.data.catalogue import conversions, load
+from pinoise.data import load
+from pinoise.data.catalogue import conversions
 from pinoise.data.catalogue.conversions import converted
 from pinoise.data.dataset import Dataset, Part
 

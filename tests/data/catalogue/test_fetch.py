@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from pinoise.data.catalogue import fetch
-from pinoise.data.catalogue.fetch import DataFile, _check_content, cache_folder, find, obtain, sha256_of, verify
+from pinoise.data.catalogue.fetch import DataFile, _check_content, find, obtain, verify
 from pinoise.errors import UserError
+from pinoise.files import cache_folder, sha256_of
 
 CONTENT = b"\x1f\x8b" + bytes(range(256)) * 2000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()

@@ -9,9 +9,8 @@ import pytest
 from PIL import Image
 
 from pinoise.data.checks import check_finite, numeric_samples, varies
-from pinoise.data.dataset import Dataset, Part, row_slices
+from pinoise.data.dataset import Dataset, Part, fingerprint, row_slices
 from pinoise.data.images.files import ImageFiles
-from pinoise.data.source import fingerprint
 from pinoise.data.splitting import split
 from pinoise.errors import UserError
 

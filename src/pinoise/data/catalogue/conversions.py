@@ -1,8 +1,8 @@
 """Converted sets kept in the cache, so that text and pictures are parsed once and not at every load.
 
 A conversion is one ``.npz`` per set beside the downloads. It carries the checksums of the files it was made from (size
-and time of change where no checksum is known) and the version of the readers; it is made anew when these differ, or
-when the file is damaged.
+and time of change where no checksum is known) and the version of the readers; it is made again when these differ,
+or when the file is damaged.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pinoise.data.aside import written_aside
 from pinoise.data.dataset import Dataset, Part, Samples
 from pinoise.data.formats.arrays import open_npz
 from pinoise.data.formats.raw import Array
 from pinoise.errors import UserError
+from pinoise.files import replacing
 
 logger = logging.getLogger(__name__)
 
@@ -89,8 +89,8 @@ def _write(path: Path, key: str, data: Dataset) -> None:
     if data.test is not None:
         arrays |= _part_arrays(data.test, "test")
     path.parent.mkdir(parents=True, exist_ok=True)
-    with written_aside(path) as stream:
-        np.savez(stream, **arrays)  # type: ignore[arg-type]
+    with replacing(path) as temporary:
+        np.savez(temporary, **arrays)  # type: ignore[arg-type]
 
 
 def _part_arrays(part: Part, side: str) -> dict[str, Array]:

@@ -8,7 +8,6 @@ later loads are held to that record.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import re
@@ -17,7 +16,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pinoise.data.messages import cannot_read
 from pinoise.errors import UserError
+from pinoise.files import cache_folder, sha256_of, write_text
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +31,8 @@ _MAGIC = {".zip": b"PK", ".gz": b"\x1f\x8b", ".bz2": b"BZh"}
 SYSTEM_FOLDER = Path("/usr/share/datasets")
 """Where Debian's packages such as ``dataset-fashion-mnist`` put their files."""
 
+_SHA256 = re.compile(r"[0-9a-f]{64}\b")
+
 _verified: set[tuple[Path, int, int, str]] = set()
 
 
@@ -37,9 +40,9 @@ _verified: set[tuple[Path, int, int, str]] = set()
 class DataFile:
     """A file of a data set as its publisher names it.
 
-    ``sha256`` is None where no checksum is known, ``url`` is None where there is no direct link, and then ``hint``
-    says where the file can be had. ``instead`` lists files with the same content in another wrapping, among them a
-    ``folder`` that an archive unpacks to. ``repacked`` are the SHA-256 of the same content compressed by others.
+    ``sha256`` is None where no checksum is known. ``url`` is None where there is no direct link; ``hint`` then says
+    where to get the file. ``instead`` lists files with the same content in another wrapping, among them a ``folder``
+    that an archive unpacks to. ``repacked`` are the SHA-256 of the same content compressed by others.
     """
 
     name: str
@@ -49,6 +52,11 @@ class DataFile:
     instead: tuple[DataFile, ...] = ()
     folder: bool = False
     repacked: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for sha256 in (self.sha256, *self.repacked):
+            if sha256 is not None and _SHA256.fullmatch(sha256) is None:
+                raise ValueError(f"{self.name}: {sha256!r} is not a sha256")
 
     @property
     def wrappings(self) -> tuple[DataFile, ...]:
@@ -64,16 +72,6 @@ def data_folder() -> Path | None:
     """Return the folder that ``PINOISE_DATA`` names, or None."""
     folder = os.environ.get("PINOISE_DATA")
     return Path(folder).expanduser() if folder else None
-
-
-def cache_folder() -> Path:
-    """Return the folder of downloads: ``PINOISE_CACHE``, or the platform's folder for caches."""
-    folder = os.environ.get("PINOISE_CACHE")
-    if folder:
-        return Path(folder).expanduser()
-    import pooch
-
-    return Path(pooch.os_cache("pinoise"))
 
 
 def find(file: DataFile, *, cache: Path | None = None) -> tuple[DataFile, Path] | None:
@@ -106,26 +104,9 @@ def obtain(
     sha256 = _download(file.url, path, expected=file.sha256, progress=progress)
     if file.sha256 is None:
         record = _record(path)
-        record.write_text(f"{sha256}  {path.name}\n", encoding="ascii")
+        write_text(record, f"{sha256}  {path.name}\n")
         logger.info("no checksum of %s is published: recorded sha256 %s in %s", path.name, sha256, record)
     return path, sha256
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file as 64 hexadecimal digits.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "abc")
-    ...     _ = path.write_bytes(b"abc")
-    ...     sha256_of(path)[:16]
-    'ba7816bf8f01cfea'
-    """
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}.") from error
 
 
 def verify(path: Path, sha256: str | None, *, repacked: tuple[str, ...] = ()) -> None:
@@ -137,7 +118,10 @@ def verify(path: Path, sha256: str | None, *, repacked: tuple[str, ...] = ()) ->
     key = (path.resolve(), state.st_size, state.st_mtime_ns, sha256)
     if key in _verified:
         return
-    found = sha256_of(path)
+    try:
+        found = sha256_of(path)
+    except OSError as error:
+        raise cannot_read(path, error) from error
     if found not in (sha256, *repacked):
         raise UserError(
             f"{path} is not the file expected: its sha256 is {found} and should be {sha256}; "
@@ -155,7 +139,7 @@ def _recorded(path: Path) -> str | None:
     record = _record(path)
     if not record.is_file():
         return None
-    found = re.match(r"[0-9a-f]{64}\b", record.read_text(encoding="ascii", errors="replace"))
+    found = _SHA256.match(record.read_text(encoding="ascii", errors="replace"))
     if found is None:
         raise UserError(f"{record} does not begin with a sha256: remove it and {path.name} to start again.")
     return found.group()

@@ -7,9 +7,9 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from pinoise.data.aside import written_aside
 from pinoise.data.formats.archives import GIB, members
 from pinoise.errors import UserError
+from pinoise.files import replacing
 
 _LIMIT = 8 * GIB
 
@@ -33,7 +33,7 @@ def unpacked(archive: Path, names: Sequence[str], *, cache: Path) -> Path:
             if name not in missing:
                 continue
             _record(folder / name).unlink(missing_ok=True)
-            with written_aside(folder / name) as target:
+            with replacing(folder / name) as temporary, temporary.open("xb") as target:
                 shutil.copyfileobj(stream, target, 1 << 20)
             missing.discard(name)
             _record(folder / name).write_text(record, encoding="utf-8")

@@ -20,7 +20,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
-from pinoise.data.wording import damaged
+from pinoise.data.messages import cannot_read, damaged
 from pinoise.errors import UserError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ GIB = 1 << 30
 LIMIT = GIB
 """The default bound on the bytes that may come out of one archive or compressed file."""
 
-Source = Path | BinaryIO
+Archive = Path | BinaryIO
 Members = Generator[tuple[str, BinaryIO], None, None]
 
 # Every way in which the standard library reports a damaged file.
@@ -95,7 +95,7 @@ def open_compressed(path: Path, *, limit: int | None = LIMIT) -> Iterator[Binary
     try:
         raw = path.open("rb")
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}.") from error
+        raise cannot_read(path, error) from error
     with raw:
         start = raw.read(3)
         raw.seek(0)
@@ -107,7 +107,7 @@ def open_compressed(path: Path, *, limit: int | None = LIMIT) -> Iterator[Binary
         yield _bounded(inner, label=str(path), limit=limit)
 
 
-def members(source: Source, pattern: str, *, label: str | None = None, limit: int = LIMIT) -> Members:
+def members(archive: Archive, pattern: str, *, label: str | None = None, limit: int = LIMIT) -> Members:
     """Yield the name and the stream of every file of a zip or tar(.gz) whose path ends in ``pattern``.
 
     ``pattern`` is a glob for the last parts of the path, such as ``train/X_train.txt`` or ``*.sgm``. A stream is
@@ -121,11 +121,11 @@ def members(source: Source, pattern: str, *, label: str | None = None, limit: in
     >>> [(name, stream.read()) for name, stream in members(archive, "train/*.txt", label="toy.zip")]
     [('set/train/x.txt', b'1 2')]
     """
-    name = label or str(source)
+    name = label or str(archive)
     try:
-        stream = source.open("rb") if isinstance(source, Path) else source
+        stream = archive.open("rb") if isinstance(archive, Path) else archive
     except OSError as error:
-        raise UserError(f"cannot read {name}: {error.strerror}.") from error
+        raise cannot_read(name, error) from error
     try:
         stream.seek(0)
         start = stream.read(4)
@@ -135,23 +135,31 @@ def members(source: Source, pattern: str, *, label: str | None = None, limit: in
         else:
             yield from _tar_members(stream, pattern, label=name, limit=limit, zipped=start[:2] == b"\x1f\x8b")
     finally:
-        if isinstance(source, Path):
+        if isinstance(archive, Path):
             stream.close()
 
 
 @contextmanager
-def open_member(source: Source, pattern: str, *, label: str | None = None, limit: int = LIMIT) -> Iterator[BinaryIO]:
+def open_member(archive: Archive, pattern: str, *, label: str | None = None, limit: int = LIMIT) -> Iterator[BinaryIO]:
     """Open the one file of an archive whose path ends in ``pattern``; an archive without it is an error."""
-    with closing(members(source, pattern, label=label, limit=limit)) as found:
+    with closing(members(archive, pattern, label=label, limit=limit)) as found:
         first = next(found, None)
         if first is None:
-            raise UserError(f"{label or source} holds no file {pattern!r}.")
+            raise UserError(f"{label or archive} holds no file {pattern!r}.")
         yield first[1]
 
 
-def has_member(source: Source, pattern: str, *, label: str | None = None) -> bool:
-    """Tell whether an archive holds a file whose path ends in ``pattern``."""
-    with closing(members(source, pattern, label=label)) as found:
+def open_inner(path: Path, inner: str, *, limit: int = LIMIT) -> tuple[Archive, str]:
+    """Return the archive ``inner`` within a zip, read into memory, or the archive itself; and its name in messages."""
+    if path.suffix != ".zip" or not has_member(path, inner):
+        return path, str(path)
+    with open_member(path, inner, limit=limit) as stream:
+        return io.BytesIO(stream.read()), f"{path}: {inner}"
+
+
+def has_member(archive: Archive, pattern: str, *, label: str | None = None) -> bool:
+    """Whether an archive holds a file whose path ends in ``pattern``."""
+    with closing(members(archive, pattern, label=label)) as found:
         return next(found, None) is not None
 
 

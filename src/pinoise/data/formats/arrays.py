@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pinoise.data.formats.raw import Array, RawArrays, RawPart
-from pinoise.data.wording import damaged, listed
+from pinoise.data.messages import damaged, listed
 from pinoise.errors import UserError
 
 GROUPS = ("groups", "group", "qid", "subject", "user", "speaker")

@@ -13,14 +13,13 @@ import numpy.typing as npt
 from pinoise.data.formats.archives import members
 from pinoise.data.formats.pickles import read_plain_pickle
 from pinoise.data.formats.raw import RawArrays, RawPart
-from pinoise.data.wording import counted, listed
+from pinoise.data.messages import counted, listed
 from pinoise.errors import UserError
 
 _PIXELS = 3 * 32 * 32
 _MOST = 1 << 28  # bytes in one file; the largest has 154 million
 
-Labels = npt.NDArray[np.uint8]
-Images = npt.NDArray[np.uint8]
+Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,7 @@ def _part(version: _Version, files: tuple[str, ...], contents: dict[str, bytes],
     )
 
 
-def _read_binary(content: bytes, version: _Version, where: str) -> tuple[Images, Labels]:
+def _read_binary(content: bytes, version: _Version, where: str) -> tuple[Bytes, Bytes]:
     """Return pixels (n, 3072) and labels (n,); of two labels in a row, the second is the fine one."""
     width = version.labels + _PIXELS
     rows, rest = divmod(len(content), width)
@@ -121,7 +120,7 @@ def _read_binary(content: bytes, version: _Version, where: str) -> tuple[Images,
     return table[:, version.labels :], table[:, version.labels - 1]
 
 
-def _read_python(content: bytes, version: _Version, where: str) -> tuple[Images, Labels]:
+def _read_python(content: bytes, version: _Version, where: str) -> tuple[Bytes, Bytes]:
     batch = _dictionary(content, where)
     images, labels = batch.get("data"), batch.get(version.label_key)
     if not isinstance(images, np.ndarray) or images.ndim != 2 or images.shape[1] != _PIXELS:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pinoise.data.wording import damaged
+from pinoise.data.messages import damaged
 from pinoise.errors import UserError
 
 

@@ -8,13 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pinoise.data.formats.raw import RawArrays, RawPart
-from pinoise.data.wording import counted
+from pinoise.data.messages import cannot_read, counted
 from pinoise.errors import UserError
 
 _IMAGE = 3 * 96 * 96  # bytes
-
-LABELLED = ("train_X.bin", "train_y.bin", "test_X.bin", "test_y.bin", "class_names.txt")
-UNLABELLED = ("unlabeled_X.bin",)
 
 
 def holds_stl10(folder: Path) -> bool:
@@ -69,4 +66,4 @@ def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}.") from error
+        raise cannot_read(path, error) from error

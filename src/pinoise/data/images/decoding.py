@@ -14,9 +14,10 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from pinoise.data.messages import first_line
 from pinoise.errors import UserError
 
-EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm")
+IMAGE_EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm")
 
 # Pillow knows more formats, some of which start other programs.
 _FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
@@ -43,8 +44,8 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Look:
-    """What a first look at a file finds; ``problem`` says why it cannot be decoded."""
+class Inspection:
+    """What a file holds; ``problem`` says why it cannot be decoded."""
 
     size: tuple[int, int] = (0, 0)  # height, width
     colour: bool = False
@@ -60,8 +61,8 @@ def pillow() -> ModuleType:
     return Image
 
 
-def look(path: Path) -> Look:
-    """Decode a file once, as coarsely as its format allows, and tell what was found."""
+def inspect_image(path: Path) -> Inspection:
+    """Decode a file once, as coarsely as its format allows, and return what was found."""
     library = pillow()
     try:
         with _opened(path, library) as image:
@@ -73,8 +74,8 @@ def look(path: Path) -> Look:
     except MemoryError:
         raise
     except Exception as error:  # Pillow's readers meet damage with errors of every kind
-        return Look(problem=_reason(error))
-    return Look((width, height) if turned else (height, width), colour)
+        return Inspection(problem=_reason(error))
+    return Inspection((width, height) if turned else (height, width), colour)
 
 
 def decode(path: Path, *, shape: tuple[int, ...], resize: bool) -> npt.NDArray[np.uint8]:
@@ -118,18 +119,18 @@ def describe(size: tuple[int, int]) -> str:
 
 
 def in_threads(
-    function: Callable[[Item], Result], items: Sequence[Item], *, told: str | None = None
+    function: Callable[[Item], Result], items: Sequence[Item], *, bar: str | None = None
 ) -> Iterator[Result]:
-    """Yield the results in order; Pillow lets go of Python's lock while it decodes. ``told`` names a progress bar."""
+    """Yield the results in order; Pillow lets go of Python's lock while it decodes. ``bar`` names a progress bar."""
     from tqdm import tqdm
 
     with (
         ThreadPoolExecutor(max_workers=_cores()) as pool,
-        tqdm(total=len(items), desc=told, unit="image", disable=told is None) as bar,
+        tqdm(total=len(items), desc=bar, unit="image", disable=bar is None) as shown,
     ):
         for start in range(0, len(items), _BLOCK):
             for result in pool.map(function, items[start : start + _BLOCK]):
-                bar.update()
+                shown.update()
                 yield result
 
 
@@ -178,4 +179,4 @@ def _reason(error: Exception) -> str:
         return "it is not an image of a known format"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    return (str(error).strip() or type(error).__name__).splitlines()[0].removesuffix(".")
+    return first_line(error)

@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pinoise.data.images.decoding import EXTENSIONS
-from pinoise.data.wording import counted, listed
+from pinoise.data.images.decoding import IMAGE_EXTENSIONS
+from pinoise.data.messages import counted, listed
 from pinoise.errors import UserError
 
 _TRAINING = ("train", "training")
@@ -83,7 +83,9 @@ def _list_part(folder: Path, found: _Found) -> Listing:
         )
     if not classes:
         if not direct:
-            raise UserError(f"{folder} holds no images: they are known by their extensions, {', '.join(EXTENSIONS)}.")
+            raise UserError(
+                f"{folder} holds no images: they are known by their extensions, {', '.join(IMAGE_EXTENSIONS)}."
+            )
         return Listing(tuple(direct))
     names: list[str] = []
     labels: list[str] = []
@@ -98,10 +100,10 @@ def _list_part(folder: Path, found: _Found) -> Listing:
 
 @dataclass
 class _Found:
-    """What was met on the way and is told in notes."""
+    """What was found on the way and belongs in notes."""
 
     root: Path
-    others: list[str] = field(default_factory=list)  # files that are no images
+    others: list[str] = field(default_factory=list)  # files that are not images
     remarks: list[str] = field(default_factory=list)
 
     def images_in(self, folder: Path, *, deep: bool) -> list[str]:
@@ -113,11 +115,11 @@ class _Found:
                 if _is_hidden(name):
                     continue
                 path = (Path(at) / name).relative_to(self.root).as_posix()
-                (images if path.lower().endswith(EXTENSIONS) else self.others).append(path)
+                (images if path.lower().endswith(IMAGE_EXTENSIONS) else self.others).append(path)
         return sorted(images)
 
     def notes(self) -> tuple[str, ...]:
-        """Return what is to be told."""
+        """Return the notes."""
         others = sorted(set(self.others))
         if not others:
             return tuple(self.remarks)

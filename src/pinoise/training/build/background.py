@@ -9,11 +9,11 @@ import numpy.typing as npt
 import torch
 from tqdm import tqdm
 
-from pinoise.data.catalogue.fetch import cache_folder
 from pinoise.data.layout import AS_IS
 from pinoise.data.rows import LazyRows, Rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
+from pinoise.files import cache_folder
 from pinoise.training.settings import BackgroundSettings, Settings
 from pinoise.views import cached_masks, read_masks
 

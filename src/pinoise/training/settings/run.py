@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from pinoise.data.images.options import IMAGE_SIZE, ImageSize, is_image_size
+from pinoise.data.options import IMAGE_SIZE, ImageSize, is_image_size
 from pinoise.data.standardizer import Scaling
 from pinoise.errors import UserError
 from pinoise.networks.embedding import EmbeddingName

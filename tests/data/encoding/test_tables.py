@@ -3,19 +3,34 @@ from __future__ import annotations
 import datetime
 import json
 from decimal import Decimal
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from pinoise.data.preparation.learning import learn_table
-from pinoise.data.preparation.tables import TablePreparation
+from pinoise.data.dataset import Labels
+from pinoise.data.encoding.learning import learn_table
+from pinoise.data.encoding.tables import TableEncoding
+from pinoise.data.formats.raw import RawTable
+from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError
 
 
-def learned(columns: dict[str, Any], **options: Any) -> tuple[TablePreparation, tuple[str, ...]]:
-    return learn_table(pa.table(columns), where="a.csv", **options)
+def learned(columns: dict[str, Any], **options: Any) -> tuple[TableEncoding, tuple[str, ...]]:
+    return learn_table(RawTable(pa.table(columns)), ReadOptions(**options), where="a.csv")
+
+
+class Applied(NamedTuple):
+    x: npt.NDArray[np.float64]
+    y: Labels | None
+    notes: tuple[str, ...]
+
+
+def applied(encoding: TableEncoding, table: Any, *, labelled: bool = True) -> Applied:
+    data = encoding.apply(RawTable(table), name="b", where="b.csv", labelled=labelled)
+    return Applied(np.asarray(data.train.x), data.train.y, data.notes)
 
 
 def test_numbers_of_every_kind_become_float64() -> None:
@@ -27,29 +42,29 @@ def test_numbers_of_every_kind_become_float64() -> None:
             "h": pa.array(np.array([0.5, 1.5], dtype=np.float16)),
         }
     )
-    x = learn_table(table)[0].apply(table).x
+    x = applied(learn_table(RawTable(table), ReadOptions(), where="a.csv")[0], table).x
     assert x.dtype == np.float64
     np.testing.assert_array_equal(x, np.array([[1, 2.0**63, 1.5, 0.5], [2, 1, 2.25, 1.5]]))
 
 
 def test_text_truth_values_and_dictionaries_become_one_feature_per_value() -> None:
     columns = {"t": ["b", "a"], "f": [True, False], "d": pa.array(["1", "2"]).dictionary_encode()}
-    preparation, notes = learned(columns)
-    assert preparation.feature_names == ("t=a", "t=b", "f=false", "f=true", "d=1", "d=2")
-    np.testing.assert_array_equal(preparation.apply(pa.table(columns)).x, [[0, 1, 0, 1, 1, 0], [1, 0, 1, 0, 0, 1]])
+    encoding, notes = learned(columns)
+    assert encoding.feature_names == ("t=a", "t=b", "f=false", "f=true", "d=1", "d=2")
+    np.testing.assert_array_equal(applied(encoding, pa.table(columns)).x, [[0, 1, 0, 1, 1, 0], [1, 0, 1, 0, 0, 1]])
     assert notes == ()
 
 
 def test_listed_numeric_columns_become_categories() -> None:
-    preparation, _ = learned({"zip": [7, 5, 7], "n": [1, 2, 3]}, categorical=["zip"])
-    assert preparation.feature_names == ("zip=5", "zip=7", "n")
+    encoding, _ = learned({"zip": [7, 5, 7], "n": [1, 2, 3]}, categorical=["zip"])
+    assert encoding.feature_names == ("zip=5", "zip=7", "n")
 
 
 @pytest.mark.parametrize(("missing", "expected"), [("median", 2.0), ("mean", 4.0), ("zero", 0.0)])
 def test_missing_numbers_are_filled_as_the_policy_says(missing: str, expected: float) -> None:
     columns = {"a": [1.0, 2.0, 9.0, None, float("nan")]}
-    preparation, _ = learned(columns, missing=missing)
-    done = preparation.apply(pa.table(columns))
+    encoding, _ = learned(columns, missing=missing)
+    done = applied(encoding, pa.table(columns))
     assert done.x[3:, 0].tolist() == [expected, expected]
     filled = "zero" if missing == "zero" else f"its {missing}"
     assert done.notes == (f"filled 2 missing values in 1 column with {filled}: a",)
@@ -57,60 +72,60 @@ def test_missing_numbers_are_filled_as_the_policy_says(missing: str, expected: f
 
 def test_filled_columns_are_counted_together() -> None:
     columns = {name: [1.0, None, 3.0] for name in "abc"}
-    done = learned(columns)[0].apply(pa.table(columns))
+    done = applied(learned(columns)[0], pa.table(columns))
     assert done.notes == ("filled 3 missing values in 3 columns with their medians: a, b, c",)
 
 
 def test_the_policy_error_names_the_first_missing_cell() -> None:
     for columns in ({"a": [1.0, None]}, {"a": ["x", None]}):
-        preparation, _ = learned(columns, missing="error")
+        encoding, _ = learned(columns, missing="error")
         with pytest.raises(UserError, match=r"b\.csv: column 'a', data row 2 is missing"):
-            preparation.apply(pa.table(columns), where="b.csv")
+            applied(encoding, pa.table(columns))
 
 
 def test_a_missing_category_is_a_category() -> None:
     columns = {"a": ["x", None, "", "y"]}
-    preparation, _ = learned(columns)
-    done = preparation.apply(pa.table(columns))
-    assert preparation.feature_names == ("a=x", "a=y", "a=missing")
+    encoding, _ = learned(columns)
+    done = applied(encoding, pa.table(columns))
+    assert encoding.feature_names == ("a=x", "a=y", "a=missing")
     assert done.x[:, 2].tolist() == [0, 1, 1, 0]
     assert done.notes == ("2 missing cells in 1 column became the category 'missing': a",)
 
 
 def test_a_value_called_missing_is_the_same_as_a_missing_one() -> None:
     columns = {"a": ["x", None, "missing"]}
-    preparation, _ = learned(columns)
-    assert preparation.feature_names == ("a=missing", "a=x")
-    assert preparation.apply(pa.table(columns)).x.tolist() == [[0, 1], [1, 0], [1, 0]]
+    encoding, _ = learned(columns)
+    assert encoding.feature_names == ("a=missing", "a=x")
+    assert applied(encoding, pa.table(columns)).x.tolist() == [[0, 1], [1, 0], [1, 0]]
 
 
-def test_columns_without_values_and_constant_columns_are_told() -> None:
+def test_columns_without_values_and_constant_columns_are_noted() -> None:
     columns = {"n": [None, None], "f": [float("nan")] * 2, "c": [7, 7], "t": ["x", "x"], "ok": [1, 2]}
-    preparation, notes = learned(columns)
-    assert preparation.feature_names == ("c", "t=x", "ok")
-    assert preparation.dropped == ("n", "f")
+    encoding, notes = learned(columns)
+    assert encoding.feature_names == ("c", "t=x", "ok")
+    assert encoding.dropped == ("n", "f")
     assert notes == ("dropped 2 columns without any value: n, f", "2 columns are constant: c, t")
 
 
 def test_an_identifier_is_dropped_with_a_note() -> None:
-    preparation, notes = learned({"id": [f"u{i}" for i in range(100)], "n": list(range(100))})
-    assert preparation.feature_names == ("n",)
+    encoding, notes = learned({"id": [f"u{i}" for i in range(100)], "n": list(range(100))})
+    assert encoding.feature_names == ("n",)
     assert notes == ("dropped the column 'id': nearly all of its 100 values differ, as in an identifier",)
 
 
 def test_rare_values_beyond_the_limit_are_put_together() -> None:
     values = ["a"] * 5 + ["b"] * 4 + ["c"] * 3 + ["d"] * 2 + ["e"]
-    preparation, notes = learned({"t": values}, max_categories=3)
-    assert preparation.feature_names == ("t=a", "t=b", "t=c", "t=other")
-    done = preparation.apply(pa.table({"t": ["d", "e", "never seen", "b"]}))
+    encoding, notes = learned({"t": values}, max_categories=3)
+    assert encoding.feature_names == ("t=a", "t=b", "t=c", "t=other")
+    done = applied(encoding, pa.table({"t": ["d", "e", "never seen", "b"]}))
     assert done.x.tolist() == [[0, 0, 0, 1]] * 3 + [[0, 1, 0, 0]]
     assert done.notes == ()
     assert notes == ("kept the 3 most frequent values of column 't'; the rest is 't=other'",)
 
 
 def test_the_row_number_that_a_data_frame_saves_is_dropped() -> None:
-    preparation, notes = learned({"Unnamed: 0": [0, 1, 2], "n": [1, 5, 2]})
-    assert preparation.feature_names == ("n",)
+    encoding, notes = learned({"Unnamed: 0": [0, 1, 2], "n": [1, 5, 2]})
+    assert encoding.feature_names == ("n",)
     assert notes == ("dropped the column 'Unnamed: 0', which only counts the rows",)
     assert learned({"Unnamed: 0": [0, 1, 3], "n": [1, 5, 2]})[0].feature_names == ("Unnamed: 0", "n")
 
@@ -126,8 +141,8 @@ def test_a_column_of_numbers_with_stray_text_is_refused_with_its_cell(cell: str)
 
 def test_text_with_some_numbers_stays_text_and_text_of_numbers_becomes_numbers() -> None:
     assert learned({"a": ["1", "x", "y"]})[0].feature_names == ("a=1", "a=x", "a=y")
-    preparation, notes = learned({"a": ["1", " 2.5", "+3"]})
-    assert preparation.apply(pa.table({"a": ["1", " 2.5", "+3"]})).x[:, 0].tolist() == [1.0, 2.5, 3.0]
+    encoding, notes = learned({"a": ["1", " 2.5", "+3"]})
+    assert applied(encoding, pa.table({"a": ["1", " 2.5", "+3"]})).x[:, 0].tolist() == [1.0, 2.5, 3.0]
     assert notes == ("read the text of 1 column as numbers: a",)
 
 
@@ -156,19 +171,19 @@ def test_bytes_that_are_no_text_are_refused() -> None:
 def test_an_infinite_value_is_named_in_training_and_later() -> None:
     with pytest.raises(UserError, match=r"a\.csv: column 'a', data row 2 is infinite"):
         learned({"a": [1.0, float("inf")]})
-    preparation, _ = learned({"a": [1.0, 2.0]})
+    encoding, _ = learned({"a": [1.0, 2.0]})
     with pytest.raises(UserError, match=r"b\.csv: column 'a', data row 1 is infinite"):
-        preparation.apply(pa.table({"a": [-float("inf")]}), where="b.csv")
+        applied(encoding, pa.table({"a": [-float("inf")]}))
     with pytest.raises(UserError, match=r"data row 1 holds 1e\+300, which is too large"):
-        preparation.apply(pa.table({"a": [1e300]}))
+        applied(encoding, pa.table({"a": [1e300]}))
 
 
 def test_the_label_is_found_by_name_and_by_number() -> None:
     columns = {"a": [1, 2, 3], "y": ["no", "yes", "no"]}
     for label in ("y", 1, -1):
-        preparation, _ = learned(columns, label=label)
-        done = preparation.apply(pa.table(columns))
-        assert preparation.feature_names == ("a",)
+        encoding, _ = learned(columns, label=label)
+        done = applied(encoding, pa.table(columns))
+        assert encoding.feature_names == ("a",)
         assert done.y is not None
         assert done.y.tolist() == [0, 1, 0]
 
@@ -198,36 +213,37 @@ def test_mistakes_in_training_are_explained(columns: dict[str, Any], options: di
 def test_two_columns_of_one_name_are_refused() -> None:
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
     with pytest.raises(UserError, match="more than one column called 'a'"):
-        learn_table(table)
+        learn_table(RawTable(table), ReadOptions(), where="a.csv")
 
 
 @pytest.fixture
-def preparation() -> TablePreparation:
+def encoding() -> TableEncoding:
     table = pa.table({"n": [1.0, 2.0, 3.0], "t": ["a", "b", "a"], "f": [True, False, True], "y": ["p", "q", "p"]})
-    return TablePreparation.from_json(json.loads(json.dumps(learn_table(table, label="y")[0].to_json())))
+    encoding, _ = learn_table(RawTable(table), ReadOptions(label="y"), where="a.csv")
+    return TableEncoding.from_json(json.loads(json.dumps(encoding.to_json())))
 
 
-def test_columns_are_found_by_name_in_any_order_and_the_label_may_be_absent(preparation: TablePreparation) -> None:
-    done = preparation.apply(pa.table({"f": [False], "t": ["b"], "n": [5]}))
+def test_columns_are_found_by_name_in_any_order_and_the_label_may_be_absent(encoding: TableEncoding) -> None:
+    done = applied(encoding, pa.table({"f": [False], "t": ["b"], "n": [5]}))
     assert done.x.tolist() == [[5, 0, 1, 1, 0]]
     assert done.y is None
     assert done.notes == ()
 
 
-def test_labels_can_be_left_unread(preparation: TablePreparation) -> None:
+def test_labels_can_be_left_unread(encoding: TableEncoding) -> None:
     table = pa.table({"n": [5, 6], "t": ["b", "b"], "f": [True, True], "y": ["new", None]})
     with pytest.raises(UserError, match="data row 2 is missing"):
-        preparation.apply(table)
-    assert preparation.apply(table, labelled=False).y is None
+        applied(encoding, table)
+    assert applied(encoding, table, labelled=False).y is None
 
 
-def test_missing_columns_are_listed(preparation: TablePreparation) -> None:
+def test_missing_columns_are_listed(encoding: TableEncoding) -> None:
     with pytest.raises(UserError, match=r"b\.csv lacks 2 columns of the training table: t, f"):
-        preparation.apply(pa.table({"n": [1]}), where="b.csv")
+        applied(encoding, pa.table({"n": [1]}))
 
 
-def test_what_training_did_not_have_is_ignored_or_zero_with_a_note(preparation: TablePreparation) -> None:
-    done = preparation.apply(pa.table({"n": [5, None], "t": ["zebra", None], "f": [True, None], "more": [1, 2]}))
+def test_what_training_did_not_have_is_ignored_or_zero_with_a_note(encoding: TableEncoding) -> None:
+    done = applied(encoding, pa.table({"n": [5, None], "t": ["zebra", None], "f": [True, None], "more": [1, 2]}))
     assert done.x.tolist() == [[5, 0, 0, 0, 1], [2, 0, 0, 0, 0]]
     assert done.notes == (
         "ignored 1 column that training did not have: more",
@@ -239,8 +255,8 @@ def test_what_training_did_not_have_is_ignored_or_zero_with_a_note(preparation: 
 
 def test_columns_dropped_in_training_are_no_surprise_later() -> None:
     columns = {"n": [1, 2], "skip": [3, 4], "empty": [None, None]}
-    preparation, _ = learned(columns, drop=["skip"])
-    assert preparation.apply(pa.table(columns)).notes == ()
+    encoding, _ = learned(columns, drop=["skip"])
+    assert applied(encoding, pa.table(columns)).notes == ()
 
 
 @pytest.mark.parametrize(
@@ -255,23 +271,15 @@ def test_columns_dropped_in_training_are_no_surprise_later() -> None:
     ],
 )
 def test_a_column_that_changed_its_type_is_refused(
-    preparation: TablePreparation, changed: dict[str, Any], message: str
+    encoding: TableEncoding, changed: dict[str, Any], message: str
 ) -> None:
     table = pa.table({"n": [1, 2], "t": ["a", "b"], "f": [True, False], **changed})
     with pytest.raises(UserError) as caught:
-        preparation.apply(table, where="b.csv")
+        applied(encoding, table)
     assert str(caught.value).startswith("b.csv: ")
     assert message in str(caught.value)
 
 
-def test_a_column_whose_later_cells_are_all_missing_is_read(preparation: TablePreparation) -> None:
-    done = preparation.apply(pa.table({"n": pa.nulls(1), "t": pa.nulls(1), "f": pa.nulls(1)}))
+def test_a_column_whose_later_cells_are_all_missing_is_read(encoding: TableEncoding) -> None:
+    done = applied(encoding, pa.table({"n": pa.nulls(1), "t": pa.nulls(1), "f": pa.nulls(1)}))
     assert done.x.tolist() == [[2, 0, 0, 0, 0]]
-
-
-def test_a_damaged_stored_preparation_is_refused(preparation: TablePreparation) -> None:
-    stored = preparation.to_json()
-    with pytest.raises(UserError, match="stored table preparation is damaged"):
-        TablePreparation.from_json({key: value for key, value in stored.items() if key != "columns"})
-    with pytest.raises(UserError, match="stored table preparation is damaged"):
-        TablePreparation.from_json({**stored, "columns": [{"name": "n"}]})

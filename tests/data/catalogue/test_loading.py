@@ -11,21 +11,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pinoise.data import catalogue
-from pinoise.data.catalogue import entries, entry, load, locate
+from pinoise.data import load
+from pinoise.data.catalogue import entries, entry, locate
+from pinoise.data.catalogue.loading import READERS
 from pinoise.errors import UserError
 
 NAMES = [found.name for found in entries()]
 PREPARED = [
     found.name
     for found in entries()
-    if found.prepared or (found.files and all(f.url is None and f.sha256 for f in found.files))
+    if found.combined or (found.files and all(f.url is None and f.sha256 for f in found.files))
 ]
 
 
-def test_names_are_unique_and_the_default_needs_no_file() -> None:
+def test_names_are_unique_and_the_first_needs_no_file() -> None:
     assert len(NAMES) == len(set(NAMES)) == 31
-    assert entry(catalogue.DEFAULT).files == ()
+    assert entries()[0].files == ()
     assert {"har", "reuters10k", "reuters21578", "epsilon", "mslr_web30k"} <= set(NAMES)
 
 
@@ -36,6 +37,7 @@ def test_every_entry_is_described_completely(name: str) -> None:
     assert "\n" not in found.title
     assert all((found.title, found.shape, found.split, found.licence, found.source))
     assert found.rows[0] > 0
+    assert found.reader in READERS
     for file in found.files:
         assert all(len(sha256) == 64 for sha256 in (file.sha256, *file.repacked) if sha256 is not None)
         assert file.url is None or file.url.startswith("https://")

@@ -8,23 +8,28 @@ import pytest
 import scipy.sparse as sp
 from PIL import Image
 
+from pinoise.data.catalogue import is_name
+from pinoise.data.dataset import fingerprint, fingerprint_parts
 from pinoise.data.images.files import ImageFiles
-from pinoise.data.preparation import ArrayPreparation, ImagePreparation, TablePreparation
-from pinoise.data.source import fingerprint, fingerprint_parts, is_name, open_for_training, open_source
+from pinoise.data.options import ReadOptions
+from pinoise.data.preparation import ArrayPreparation, CataloguePreparation, ImagePreparation, TablePreparation
+from pinoise.data.readers import open_for_training, open_source
 from pinoise.data.splitting import split, stratified_rows
 from pinoise.errors import UserError
 
 
-def test_a_name_gives_the_set_of_the_catalogue_without_a_preparation() -> None:
+def test_a_name_gives_the_set_of_the_catalogue_and_a_preparation_of_its_shape() -> None:
     data, preparation = open_source("wine")
-    assert (data.name, data.shape, preparation) == ("wine", (13,), None)
+    assert (data.name, data.shape) == ("wine", (13,))
+    assert isinstance(preparation, CataloguePreparation)
+    assert (preparation.shape, preparation.labels) == ((13,), None)
     assert is_name("wine")
     assert not is_name("wine.csv")
 
 
 def test_a_file_is_read_with_its_label_and_policy_and_gives_a_preparation(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("n,y\n1,p\n,q\n5,p\n")
-    data, preparation = open_source(str(tmp_path / "a.csv"), label="y", missing="zero")
+    data, preparation = open_source(str(tmp_path / "a.csv"), ReadOptions(label="y", missing="zero"))
     assert isinstance(preparation, TablePreparation)
     assert np.asarray(data.train.x).ravel().tolist() == [1, 0, 5]
     assert np.asarray(data.train.y).tolist() == [0, 1, 0]
@@ -32,12 +37,12 @@ def test_a_file_is_read_with_its_label_and_policy_and_gives_a_preparation(tmp_pa
 
 def test_the_number_of_a_label_column_may_be_text_as_the_command_gives_it(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.array([[1.0, 2.0, 0.0], [3.0, 4.0, 1.0]]))
-    data, preparation = open_source(str(tmp_path / "a.npy"), label="-1")
+    data, preparation = open_source(str(tmp_path / "a.npy"), ReadOptions(label="-1"))
     assert isinstance(preparation, ArrayPreparation)
     assert (data.shape, np.asarray(data.train.y).tolist()) == ((2,), [0, 1])
 
 
-def test_a_file_called_like_a_set_is_had_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_called_like_a_set_is_read_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wine").write_text("1 1:2\n0 1:3\n")
     assert open_source("wine")[0].shape == (13,)
@@ -58,7 +63,7 @@ def test_a_path_that_does_not_exist_is_not_taken_for_a_name(path: str) -> None:
 
 def test_a_label_for_a_set_of_the_catalogue_is_refused() -> None:
     with pytest.raises(UserError, match="'class' is for files: the labels of 'digits' are known"):
-        open_source("digits", label="class")
+        open_source("digits", ReadOptions(label="class"))
 
 
 def test_one_row_is_too_few(tmp_path: Path) -> None:
@@ -66,11 +71,11 @@ def test_one_row_is_too_few(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"a\.csv has 1 row: learning by contrast needs at least 2"):
         open_source(str(tmp_path / "a.csv"))
     with pytest.raises(UserError, match="rows is 1: learning by contrast needs at least 2"):
-        open_source("wine", rows=1)
+        open_source("wine", ReadOptions(rows=1))
 
 
 def test_a_limit_of_rows_is_always_the_same_choice() -> None:
-    first, second = (open_source("digits", rows=50)[0] for _ in range(2))
+    first, second = (open_source("digits", ReadOptions(rows=50))[0] for _ in range(2))
     assert len(first.train) == 50
     assert first.test is not None
     assert len(first.test) == 360
@@ -122,7 +127,7 @@ def test_rows_that_are_all_the_same_are_refused(sparse: bool, tmp_path: Path) ->
 def test_bad_content_is_one_sentence_with_its_place(name: str, text: str, message: str, tmp_path: Path) -> None:
     (tmp_path / name).write_text(text)
     with pytest.raises(UserError, match=message) as caught:
-        open_source(str(tmp_path / name), label="y" if "y" in text else None)
+        open_source(str(tmp_path / name), ReadOptions(label="y" if "y" in text else None))
     assert str(caught.value).count("\n") == 0
 
 
@@ -133,15 +138,15 @@ def write_labelled(path: Path, rows: int = 50) -> str:
 
 def test_labelled_rows_are_held_out_from_training_always_in_the_same_way(tmp_path: Path) -> None:
     source = write_labelled(tmp_path / "a.csv")
-    data, _ = open_for_training(source, label="y")
-    expected = split(open_source(source, label="y")[0])
+    data, _ = open_for_training(source, ReadOptions(label="y"))
+    expected = split(open_source(source, ReadOptions(label="y"))[0])
     assert data.test is not None
     assert expected.test is not None
     np.testing.assert_array_equal(data.train.x, expected.train.x)
     np.testing.assert_array_equal(data.test.x, expected.test.x)
     assert "held out 10 of 50 rows for the test part, by class (seed 0)" in data.notes
 
-    fewer, _ = open_for_training(source, label="y", rows=20)
+    fewer, _ = open_for_training(source, ReadOptions(label="y", rows=20))
     assert fewer.test is not None
     np.testing.assert_array_equal(fewer.test.x, data.test.x)
     kept = {tuple(row) for row in np.asarray(fewer.train.x).tolist()}
@@ -150,14 +155,14 @@ def test_labelled_rows_are_held_out_from_training_always_in_the_same_way(tmp_pat
 
 
 def test_without_labels_and_with_a_test_part_nothing_is_held_out(tmp_path: Path) -> None:
-    data, _ = open_for_training(write_labelled(tmp_path / "a.csv"), drop=["y"])
+    data, _ = open_for_training(write_labelled(tmp_path / "a.csv"), ReadOptions(drop=("y",)))
     assert (len(data.train), data.test, data.notes) == (50, None, ())
     assert len(open_for_training("wine")[0].train) == 142
 
 
 def test_too_little_left_to_train_on_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"a\.csv has 1 row left to train on: learning by contrast needs at least 2"):
-        open_for_training(write_labelled(tmp_path / "a.csv", rows=2), label="y")
+        open_for_training(write_labelled(tmp_path / "a.csv", rows=2), ReadOptions(label="y"))
     y = np.array([0, 1] * 5)
     x = np.zeros((10, 1))
     x[stratified_rows(y)[1][0]] = 1.0  # the only row that differs is held out
@@ -183,16 +188,16 @@ def test_a_folder_of_images_is_opened_with_its_options_and_held_out_rows_stay_fi
         path.parent.mkdir(parents=True, exist_ok=True)
         Image.new("RGB", (6, 8), color=(number, 0, 0)).save(path)
     source = str(tmp_path / "photos")
-    data, preparation = open_for_training(source, size=4, color="gray", rows=10)
+    data, preparation = open_for_training(source, ReadOptions(size=4, color="gray", rows=10))
     assert isinstance(preparation, ImagePreparation)
     assert data.test is not None
     assert isinstance(data.train.x, ImageFiles)
     assert isinstance(data.test.x, ImageFiles)
     assert (data.train.x.shape, data.test.x.shape) == ((10, 4, 4), (4, 4, 4))
-    kept, _ = open_for_training(source, size=4, color="gray", rows=10, cache=tmp_path / "cache")
+    kept, _ = open_for_training(source, ReadOptions(size=4, color="gray", rows=10, cache=tmp_path / "cache"))
     assert fingerprint_parts(kept) == fingerprint_parts(data)
     with pytest.raises(UserError, match=r"the data set 'wine' is not a folder of images, so size cannot apply"):
-        open_source("wine", size=4)
+        open_source("wine", ReadOptions(size=4))
 
 
 def test_images_that_are_all_the_same_are_refused(tmp_path: Path) -> None:

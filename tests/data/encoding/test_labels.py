@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import LabelEncoder
 
-from pinoise.data.preparation.labels import LabelEncoding, learn_labels
+from pinoise.data.encoding.labels import LabelEncoding, learn_labels
 from pinoise.errors import UserError
 
 

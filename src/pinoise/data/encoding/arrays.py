@@ -1,8 +1,8 @@
-"""What must be remembered of training arrays so that later ones are read the same way."""
+"""What is learned from training arrays so that later ones are read the same way."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -12,33 +12,34 @@ import scipy.sparse as sp
 
 from pinoise.data.checks import check_finite, check_rows, numeric_samples
 from pinoise.data.dataset import Dataset, Labels, Part, Samples
-from pinoise.data.formats.arrow import is_number
+from pinoise.data.encoding.labels import LabelEncoding, learn_labels
+from pinoise.data.encoding.tables import was_a_feature
+from pinoise.data.formats.arrow import is_number, label_array
 from pinoise.data.formats.raw import Array, RawArrays, RawPart
-from pinoise.data.preparation.labels import LabelEncoding, label_array, learn_labels
 from pinoise.errors import UserError
 
 Groups = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class ArrayPreparation:
+class ArrayEncoding:
     """The shape of a sample and the labels of the training arrays.
 
     >>> raw = RawArrays(RawPart(np.eye(3), y=np.array(["b", "a", "b"])))
-    >>> data, preparation = learn_arrays(raw, name="toy", where="toy.npz")
-    >>> data.train.y.tolist(), ArrayPreparation.from_json(preparation.to_json()) == preparation
+    >>> data, encoding = learn_arrays(raw, name="toy", where="toy.npz")
+    >>> data.train.y.tolist(), ArrayEncoding.from_json(encoding.to_json()) == encoding
     ([1, 0, 1], True)
     """
 
     shape: tuple[int, ...]
-    sparse: bool
-    feature_names: tuple[str, ...] | None
-    label: int | None  # the label's column where it is one of the array's, counted from 0
-    labels: LabelEncoding | None
-    first_index: int | None  # number of the first feature in an svmlight file
+    sparse: bool = False
+    feature_names: tuple[str, ...] | None = None
+    label: int | None = None  # the label's column where it is one of the array's, counted from 0
+    labels: LabelEncoding | None = None
+    first_index: int | None = None  # number of the first feature in an svmlight file
 
     def apply(
-        self, raw: RawArrays, *, name: str, labelled: bool = True, own_classes: bool = False, where: str
+        self, raw: RawArrays, *, name: str, where: str, labelled: bool = True, own_classes: bool = False
     ) -> Dataset:
         """Return later arrays as a data set like the training one; labels may be absent or left unread.
 
@@ -46,19 +47,30 @@ class ArrayPreparation:
         """
         if self.label is not None and raw.train.x.shape[1:] == (self.shape[0] + 1,):
             raw = take_label(raw, self.label)
-        sources = [part for part in (raw.train, raw.test) if part is not None]
-        groups = _group_numbers([part.groups for part in sources], where)
+        groups = _group_numbers([part.groups for part in raw.parts], where)
         labels = None
         if labelled:
             labels = _own_labels(self.labels, raw, where=f"{where}, labels") if own_classes else self.labels
-        parts = [self._part(part, own, labels, where) for part, own in zip(sources, groups, strict=True)]
+        parts = [self._part(part, own, labels, where) for part, own in zip(raw.parts, groups, strict=True)]
+        named = labels or self.labels
         return Dataset(
             name=name,
             train=parts[0],
             test=parts[1] if len(parts) > 1 else None,
             feature_names=self.feature_names,
-            class_names=labels.names if labels else self.labels.names if self.labels else None,
+            class_names=None if named is None else named.names,
+            notes=raw.notes,
         )
+
+    def with_label(self, raw: RawArrays, label: str | int, *, where: str) -> ArrayEncoding:
+        """Return the encoding for an array whose labels are in another column than training's, with its own classes."""
+        column = _label_column(raw, label, where)
+        if column == self.label:
+            return self
+        if raw.train.x.shape[1:] == self.shape:
+            raise was_a_feature(column, where)
+        labels = learn_labels(take_label(raw, column).train.y, where=f"{where}, labels")
+        return replace(self, label=column, labels=labels)
 
     def _part(self, raw: RawPart, groups: Groups | None, labels: LabelEncoding | None, where: str) -> Part:
         x = numeric_samples(raw.x, where=where)
@@ -73,29 +85,26 @@ class ArrayPreparation:
         return Part(x, y, groups, raw.names)
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold and ``from_json`` turns back into the same preparation."""
-        return {"kind": "array", **asdict(self)}
+        """Return plain values that JSON can hold and ``from_json`` turns back into the same encoding."""
+        return asdict(self)
 
     @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> ArrayPreparation:
-        """Return the preparation that ``to_json`` wrote; anything else is an error."""
-        try:
-            names = stored["feature_names"]
-            return cls(
-                shape=tuple(stored["shape"]),
-                sparse=bool(stored["sparse"]),
-                feature_names=None if names is None else tuple(names),
-                label=stored["label"],
-                labels=LabelEncoding.from_json(stored["labels"]),
-                first_index=stored["first_index"],
-            )
-        except (KeyError, TypeError) as error:
-            raise UserError(f"the stored array preparation is damaged or of another version: {error!r}.") from error
+    def from_json(cls, stored: dict[str, Any]) -> ArrayEncoding:
+        """Return the encoding that ``to_json`` wrote; anything else is an error."""
+        names = stored["feature_names"]
+        return cls(
+            shape=tuple(stored["shape"]),
+            sparse=bool(stored["sparse"]),
+            feature_names=None if names is None else tuple(names),
+            label=stored["label"],
+            labels=LabelEncoding.from_json(stored["labels"]),
+            first_index=stored["first_index"],
+        )
 
 
 def learn_arrays(
     raw: RawArrays, *, name: str, where: str, label: str | int | None = None
-) -> tuple[Dataset, ArrayPreparation]:
+) -> tuple[Dataset, ArrayEncoding]:
     """Check arrays, number their labels, and return them with what later arrays need to be read the same way."""
     column: int | None = None
     if label is not None:
@@ -107,18 +116,17 @@ def learn_arrays(
         raise UserError(f"{where} has {len(raw.feature_names)} feature names for samples of shape {shape}.")
     if raw.test is not None and raw.test.x.shape[1:] != x.shape[1:]:
         raise UserError(f"{where}: training samples have shape {shape} and test samples {raw.test.x.shape[1:]}.")
-    parts = [part for part in (raw.train, raw.test) if part is not None]
-    for part in parts:
+    for part in raw.parts:
         for what, values in (("labels", part.y), ("groups", part.groups)):
             if values is not None:
                 check_rows(len(values), part.x.shape[0], what, where)
     labels = None
-    given = [label_array(part.y, where=f"{where}, labels") for part in parts if part.y is not None]
+    given = _label_arrays(raw, where=f"{where}, labels")
     if raw.train.y is not None:
         labels = learn_labels(_joined(given, where), where=f"{where}, labels", names=raw.class_names)
         if len(np.unique(labels.encode(given[0], where=where))) < 2:
             raise UserError(f"{where}: every training label is the same, but classes need two or more.")
-    preparation = ArrayPreparation(
+    encoding = ArrayEncoding(
         shape=shape,
         sparse=bool(sp.issparse(x)),
         feature_names=raw.feature_names,
@@ -126,7 +134,7 @@ def learn_arrays(
         labels=labels,
         first_index=raw.first_index,
     )
-    return preparation.apply(raw, name=name, where=where), preparation
+    return encoding.apply(raw, name=name, where=where), encoding
 
 
 def take_label(raw: RawArrays, column: int) -> RawArrays:
@@ -139,7 +147,7 @@ def take_label(raw: RawArrays, column: int) -> RawArrays:
         rest = x[:, :-1]
     else:
         rest = np.delete(x, column, axis=1)
-    return RawArrays(RawPart(rest, y))
+    return RawArrays(RawPart(rest, y), notes=raw.notes)
 
 
 def _label_column(raw: RawArrays, label: str | int, where: str) -> int:
@@ -164,12 +172,14 @@ def _label_column(raw: RawArrays, label: str | int, where: str) -> int:
 
 def _own_labels(known: LabelEncoding | None, raw: RawArrays, *, where: str) -> LabelEncoding | None:
     """Return the encoding of training where it knows all labels of later arrays, or else their own."""
-    given = [
-        label_array(part.y, where=where) for part in (raw.train, raw.test) if part is not None and part.y is not None
-    ]
+    given = _label_arrays(raw, where=where)
     if not given or (known is not None and all(known.covers(labels, where=where) for labels in given)):
         return known
     return learn_labels(_joined(given, where), where=where, names=raw.class_names)
+
+
+def _label_arrays(raw: RawArrays, *, where: str) -> list[Any]:
+    return [label_array(part.y, where=where) for part in raw.parts if part.y is not None]
 
 
 def _joined(arrays: list[Any], where: str) -> Any:

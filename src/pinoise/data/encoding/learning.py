@@ -10,54 +10,33 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pinoise.data.encoding.columns import CategoricalColumn, NumericColumn, column_kind, learn_categories, numbers_of
+from pinoise.data.encoding.labels import LabelEncoding, learn_labels
+from pinoise.data.encoding.tables import TableEncoding, column_names, find_column, label_column
 from pinoise.data.formats.arrow import is_text
-from pinoise.data.preparation.columns import CategoricalColumn, NumericColumn, column_kind, learn_categories, numbers_of
-from pinoise.data.preparation.labels import LabelEncoding, learn_labels
-from pinoise.data.preparation.tables import (
-    MissingPolicy,
-    TablePreparation,
-    check_missing,
-    column_names,
-    find_column,
-)
-from pinoise.data.wording import counted, listed
+from pinoise.data.formats.raw import RawTable
+from pinoise.data.messages import counted, listed
+from pinoise.data.options import MissingPolicy, ReadOptions
 from pinoise.errors import UserError
 
-MAX_CATEGORIES = 64
 
+def learn_table(raw: RawTable, options: ReadOptions, *, where: str) -> tuple[TableEncoding, tuple[str, ...]]:
+    """Return the encoding that a training table asks for, and notes on every choice that was made.
 
-def learn_table(
-    table: Any,
-    *,
-    label: str | int | None = None,
-    labels: LabelEncoding | None = None,
-    categorical: Sequence[str] = (),
-    drop: Sequence[str] = (),
-    missing: MissingPolicy = "median",
-    max_categories: int = MAX_CATEGORIES,
-    where: str = "the table",
-) -> tuple[TablePreparation, tuple[str, ...]]:
-    """Return the preparation that a training table asks for, and notes on every choice that was made.
+    Numbers stay numbers. Text and truth values become categories, and so do the numbers of the columns that
+    ``options.categorical`` names.
 
-    Numbers stay numbers; text and truth values become categories, and so do the numbers of the columns in
-    ``categorical``. ``labels`` are those of labels given apart from the table.
-
-    >>> preparation, notes = learn_table(pa.table({"a": [1.0, 2.0], "b": [7, 7], "c": [None, None]}))
-    >>> notes
+    >>> raw = RawTable(pa.table({"a": [1.0, 2.0], "b": [7, 7], "c": [None, None]}))
+    >>> learn_table(raw, ReadOptions(), where="a.csv")[1]
     ('dropped 1 column without any value: c', '1 column is constant: b')
     """
-    check_missing(missing)
-    if max_categories < 1:
-        raise UserError(f"max_categories is {max_categories}: it must be at least 1.")
+    table = raw.table
     names = column_names(table, where=where)
     if table.num_rows == 0:
         raise UserError(f"{where} has no rows.")
-    dropped = [find_column(name, names, where=where) for name in drop]
-    named = {find_column(name, names, where=where) for name in categorical}
-    if label is not None:
-        label = find_column(label, names, where=where)
-        labels = learn_labels(table.column(label), where=f"{where}, label column {label!r}")
-
+    dropped = [find_column(name, names, where=where) for name in options.drop]
+    categorical = {find_column(name, names, where=where) for name in options.categorical}
+    label, labels = _learn_label(raw, options.label, names, where)
     columns: list[NumericColumn | CategoricalColumn] = []
     found = _Findings()
     for name in names:
@@ -68,27 +47,37 @@ def learn_table(
             found.notes.append(f"dropped the column {name!r}, which only counts the rows")
             dropped.append(name)
             continue
-        kind = column_kind(column, name, categorical=name in named, where=where)
+        kind = column_kind(column, name, categorical=name in categorical, where=where)
         learned: NumericColumn | CategoricalColumn | None
         if kind == "empty" or column.null_count == len(column):
             found.empty.append(name)
             learned = None
         elif kind == "number":
-            learned = _learn_numbers(column, name, missing, found, where)
+            learned = _learn_numbers(column, name, options.missing, found, where)
         else:
-            learned = learn_categories(column, name, kind=kind, most=max_categories)
-            found.categories(column, name, learned, max_categories)
+            learned = learn_categories(column, name, kind=kind, most=options.max_categories)
+            found.categories(column, name, learned, options.max_categories)
         if learned is None:
             dropped.append(name)
         else:
             columns.append(learned)
     if not columns:
         raise UserError(f"{where} has no feature column left: {'; '.join(found.all()) or 'it holds only the label'}.")
-    return TablePreparation(tuple(columns), label, labels, tuple(dropped), missing), tuple(found.all())
+    return TableEncoding(tuple(columns), label, labels, tuple(dropped), options.missing), tuple(found.all())
+
+
+def _learn_label(
+    raw: RawTable, label: str | int | None, names: Sequence[str], where: str
+) -> tuple[str | None, LabelEncoding | None]:
+    """Return the label's column, if labels are in the table, and their encoding, if there are any."""
+    if label is not None:
+        column = find_column(label, names, where=where)
+        return column, learn_labels(raw.table.column(column), where=label_column(column, where))
+    return None, None if raw.y is None else learn_labels(raw.y, where=f"{where}, y")
 
 
 class _Findings:
-    """Notes collected column by column and told once."""
+    """Notes collected column by column."""
 
     def __init__(self) -> None:
         self.notes: list[str] = []

@@ -1,46 +1,37 @@
-"""How a table becomes numbers: learned once from the training table, stored with the run, applied to every other."""
+"""How a table becomes numbers: learned from the training table, stored with the run, applied to later tables."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, NamedTuple, get_args
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from pinoise.data.checks import check_rows
 from pinoise.data.dataset import Dataset, Labels, Part
-from pinoise.data.preparation.columns import CategoricalColumn, NumericColumn
-from pinoise.data.preparation.labels import LabelEncoding
-from pinoise.data.wording import counted, listed
+from pinoise.data.encoding.columns import CategoricalColumn, NumericColumn
+from pinoise.data.encoding.labels import LabelEncoding, learn_labels
+from pinoise.data.formats.raw import RawTable
+from pinoise.data.messages import counted, listed
+from pinoise.data.options import MissingPolicy, ReadOptions
 from pinoise.errors import UserError, unknown_choice
-
-MissingPolicy = Literal["median", "mean", "zero", "error"]
-
-
-class Prepared(NamedTuple):
-    """A table's features, class numbers where it has labels, and what was done to it."""
-
-    x: npt.NDArray[np.float64]  # a time in seconds needs more digits than float32 has
-    y: Labels | None
-    notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class TablePreparation:
+class TableEncoding:
     """What the training table taught: its columns, categories, fill values and labels.
 
     >>> import pyarrow as pa
-    >>> from pinoise.data.preparation import learn_table
-    >>> table = pa.table({"age": [20, None, 40], "town": ["Rome", "Oslo", "Rome"], "y": ["a", "b", "a"]})
-    >>> preparation, _ = learn_table(table, label="y")
-    >>> preparation.feature_names
+    >>> from pinoise.data.encoding.learning import learn_table
+    >>> raw = RawTable(pa.table({"age": [20, None, 40], "town": ["Rome", "Oslo", "Rome"], "y": ["a", "b", "a"]}))
+    >>> encoding, _ = learn_table(raw, ReadOptions(label="y"), where="people")
+    >>> encoding.feature_names
     ('age', 'town=Oslo', 'town=Rome')
-    >>> preparation.apply(table).x.tolist()
+    >>> encoding.apply(raw, name="people", where="people").train.x.tolist()
     [[20.0, 0.0, 1.0], [30.0, 1.0, 0.0], [40.0, 0.0, 1.0]]
-    >>> TablePreparation.from_json(preparation.to_json()) == preparation
+    >>> TableEncoding.from_json(encoding.to_json()) == encoding
     True
     """
 
@@ -63,19 +54,21 @@ class TablePreparation:
             names.append(self.label)
         return tuple(names)
 
-    def apply(self, table: Any, *, labelled: bool = True, where: str = "the table") -> Prepared:
-        """Return the features of a table with the training table's columns, in any order.
+    def apply(self, raw: RawTable, *, name: str, where: str, labelled: bool = True) -> Dataset:
+        """Return a table with the training table's columns, in any order, as a data set.
 
-        The label column may be absent, and ``labelled=False`` leaves it unread.
+        The label column may be absent, and ``labelled=False`` leaves labels unread.
         """
+        table = raw.table
         names = column_names(table, where=where)
         absent = [column.name for column in self.columns if column.name not in names]
         if absent:
             raise UserError(f"{where} lacks {counted(len(absent), 'column')} of the training table: {listed(absent)}.")
         if table.num_rows == 0:
             raise UserError(f"{where} has no rows.")
+        # Double precision: a time in seconds needs more digits than float32 has.
         x = np.empty((table.num_rows, len(self.feature_names)), dtype=np.float64)
-        notes = self._ignored(names)
+        notes = [*raw.notes, *self._ignored(names)]
         filled: dict[str, int] = {}
         blank: dict[str, int] = {}
         start = 0
@@ -92,11 +85,33 @@ class TablePreparation:
                     f"column {column.name!r}: {counted(done.unseen, 'cell')} with values that training did not have "
                     f"({listed(done.examples)}) became all zeros"
                 )
-        notes += self._missing_notes(filled, blank)
-        y = None
-        if labelled and self.label in names and self.labels is not None:
-            y = self.labels.encode(table.column(self.label), where=f"{where}, label column {self.label!r}")
-        return Prepared(x, y, tuple(notes))
+        return Dataset(
+            name=name,
+            train=Part(x, self._class_numbers(raw, names, where) if labelled else None),
+            feature_names=self.feature_names,
+            class_names=self.labels.names if self.labels else None,
+            notes=(*notes, *self._missing_notes(filled, blank)),
+        )
+
+    def with_label(self, raw: RawTable, label: str | int, *, where: str) -> TableEncoding:
+        """Return the encoding for a table whose labels are in another column than training's, with its own classes."""
+        column = find_column(label, column_names(raw.table, where=where), where=where)
+        if column == self.label:
+            return self
+        if column in [known.name for known in self.columns]:
+            raise was_a_feature(column, where)
+        labels = learn_labels(raw.table.column(column), where=label_column(column, where))
+        return replace(self, label=column, labels=labels)
+
+    def _class_numbers(self, raw: RawTable, names: Sequence[str], where: str) -> Labels | None:
+        if self.labels is None:
+            return None
+        if raw.y is not None:
+            check_rows(len(raw.y), raw.table.num_rows, "labels", where)
+            return self.labels.encode(raw.y, where=f"{where}, y")
+        if self.label not in names:
+            return None
+        return self.labels.encode(raw.table.column(self.label), where=label_column(self.label, where))
 
     def _ignored(self, names: Sequence[str]) -> list[str]:
         known = {column.name for column in self.columns} | set(self.dropped) | {self.label}
@@ -122,47 +137,19 @@ class TablePreparation:
         return notes
 
     def to_json(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold and ``from_json`` turns back into the same preparation."""
-        return {"kind": "table", **asdict(self)}
+        """Return plain values that JSON can hold and ``from_json`` turns back into the same encoding."""
+        return asdict(self)
 
     @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> TablePreparation:
-        """Return the preparation that ``to_json`` wrote; anything else is an error."""
-        try:
-            return cls(
-                columns=tuple(_column_from_json(column) for column in stored["columns"]),
-                label=stored["label"],
-                labels=LabelEncoding.from_json(stored["labels"]),
-                dropped=tuple(stored["dropped"]),
-                missing=check_missing(stored["missing"]),
-            )
-        except (KeyError, TypeError) as error:
-            raise UserError(f"the stored table preparation is damaged or of another version: {error!r}.") from error
-
-
-def prepared_table(
-    table: Any,
-    preparation: TablePreparation,
-    *,
-    name: str,
-    where: str,
-    y: Any = None,
-    labelled: bool = True,
-    notes: Sequence[str] = (),
-) -> Dataset:
-    """Return a table as a data set, read as its training table was; ``y`` are labels apart from it, in Arrow."""
-    done = preparation.apply(table, labelled=labelled, where=where)
-    numbers = done.y
-    if y is not None and labelled and preparation.labels is not None:
-        check_rows(len(y), table.num_rows, "labels", where)
-        numbers = preparation.labels.encode(y, where=f"{where}, y")
-    return Dataset(
-        name=name,
-        train=Part(done.x, numbers),
-        feature_names=preparation.feature_names,
-        class_names=preparation.labels.names if preparation.labels else None,
-        notes=(*notes, *done.notes),
-    )
+    def from_json(cls, stored: dict[str, Any]) -> TableEncoding:
+        """Return the encoding that ``to_json`` wrote; anything else is an error."""
+        return cls(
+            columns=tuple(_column_from_json(column) for column in stored["columns"]),
+            label=stored["label"],
+            labels=LabelEncoding.from_json(stored["labels"]),
+            dropped=tuple(stored["dropped"]),
+            missing=ReadOptions(missing=stored["missing"]).missing,
+        )
 
 
 def _column_from_json(stored: dict[str, Any]) -> NumericColumn | CategoricalColumn:
@@ -171,12 +158,17 @@ def _column_from_json(stored: dict[str, Any]) -> NumericColumn | CategoricalColu
     return CategoricalColumn(**{**stored, "categories": tuple(stored["categories"])})
 
 
-def check_missing(policy: str) -> MissingPolicy:
-    """Return the policy for missing values if it is one."""
-    for allowed in get_args(MissingPolicy):
-        if policy == allowed:
-            return allowed  # type: ignore[no-any-return]
-    raise unknown_choice("policy for missing values", policy, get_args(MissingPolicy))
+def label_column(name: str | None, where: str) -> str:
+    """Return how messages call the label's column."""
+    return f"{where}, label column {name!r}"
+
+
+def was_a_feature(column: str | int, where: str) -> UserError:
+    """Return the error for labels in a column that training used as a feature."""
+    return UserError(
+        f"{where}: column {column!r} was a feature in training, so it cannot be the label: train again with "
+        f"--label {column}."
+    )
 
 
 def column_names(table: Any, *, where: str) -> list[str]:

@@ -8,16 +8,15 @@ import pytest
 import scipy.sparse as sp
 
 from pinoise.data.dataset import Dataset
+from pinoise.data.encoding.arrays import ArrayEncoding, learn_arrays
 from pinoise.data.formats.raw import RawArrays, RawPart
-from pinoise.data.preparation import preparation_from_json
-from pinoise.data.preparation.arrays import ArrayPreparation, learn_arrays
 from pinoise.errors import UserError
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
 NUMBERS, TEXT = np.array([0, 1, 0, 1]), np.array(["a", "b", "a", "b"])
 
 
-def learned(raw: RawArrays, label: str | int | None = None) -> tuple[Dataset, ArrayPreparation]:
+def learned(raw: RawArrays, label: str | int | None = None) -> tuple[Dataset, ArrayEncoding]:
     return learn_arrays(raw, name="a", where="a.npz", label=label)
 
 
@@ -25,21 +24,21 @@ def test_labels_are_numbered_over_both_parts() -> None:
     raw = RawArrays(
         RawPart(X, y=np.array([5, 9, 5, 9], dtype=np.uint8)), RawPart(X[:2], y=np.array([7, 9], dtype=np.int64))
     )
-    data, preparation = learned(raw)
+    data, encoding = learned(raw)
     assert data.test is not None
     assert (np.asarray(data.train.y).tolist(), np.asarray(data.test.y).tolist()) == ([0, 2, 0, 2], [1, 2])
     assert data.class_names == ("5", "7", "9")
-    assert preparation_from_json(json.loads(json.dumps(preparation.to_json()))) == preparation
+    assert ArrayEncoding.from_json(json.loads(json.dumps(encoding.to_json()))) == encoding
 
 
 def test_later_labels_get_the_numbers_of_training() -> None:
-    _, preparation = learned(RawArrays(RawPart(X, y=np.array([-1.0, 1.0, 1.0, -1.0]))))
-    later = preparation.apply(RawArrays(RawPart(X[:2], y=np.array([1, 1]))), name="b", where="b.npz")
+    _, encoding = learned(RawArrays(RawPart(X, y=np.array([-1.0, 1.0, 1.0, -1.0]))))
+    later = encoding.apply(RawArrays(RawPart(X[:2], y=np.array([1, 1]))), name="b", where="b.npz")
     assert np.asarray(later.train.y).tolist() == [1, 1]
     unread = RawArrays(RawPart(X[:2], y=np.array([3, 3])))
-    assert preparation.apply(unread, name="b", where="b.npz", labelled=False).train.y is None
+    assert encoding.apply(unread, name="b", where="b.npz", labelled=False).train.y is None
     with pytest.raises(UserError, match="label '3' in data row 1 is not one of"):
-        preparation.apply(unread, name="b", where="b.npz")
+        encoding.apply(unread, name="b", where="b.npz")
 
 
 def test_groups_of_text_are_the_same_number_in_both_parts() -> None:
@@ -57,12 +56,12 @@ def test_groups_of_text_are_the_same_number_in_both_parts() -> None:
 def test_a_column_of_an_array_can_be_the_label(label: int, written: type) -> None:
     x = X.copy()
     x[:, label] = [3, 8, 8, 3]
-    data, preparation = learned(RawArrays(RawPart(x)), written(label))
+    data, encoding = learned(RawArrays(RawPart(x)), written(label))
     np.testing.assert_array_equal(data.train.x, np.delete(X, label, axis=1))
     assert np.asarray(data.train.y).tolist() == [0, 1, 1, 0]
-    again = preparation.apply(RawArrays(RawPart(x[1:])), name="b", where="b")
+    again = encoding.apply(RawArrays(RawPart(x[1:])), name="b", where="b")
     assert np.asarray(again.train.y).tolist() == [1, 1, 0]
-    without = preparation.apply(RawArrays(RawPart(np.delete(x, label, axis=1))), name="b", where="b")
+    without = encoding.apply(RawArrays(RawPart(np.delete(x, label, axis=1))), name="b", where="b")
     assert without.train.y is None
     np.testing.assert_array_equal(without.train.x, data.train.x)
 
@@ -76,9 +75,9 @@ def test_later_samples_take_the_layout_of_training() -> None:
 
 def test_samples_of_any_rank_pass_unchanged() -> None:
     pictures = np.zeros((5, 8, 8, 3), dtype=np.uint8)
-    data, preparation = learned(RawArrays(RawPart(pictures)))
+    data, encoding = learned(RawArrays(RawPart(pictures)))
     assert data.train.x is pictures
-    assert preparation.shape == (8, 8, 3)
+    assert encoding.shape == (8, 8, 3)
 
 
 def with_nan() -> Any:
@@ -115,11 +114,6 @@ def test_mistakes_are_explained(raw: RawArrays, label: str | int | None, message
 
 
 def test_later_samples_of_another_shape_are_refused() -> None:
-    _, preparation = learned(RawArrays(RawPart(X)))
+    _, encoding = learned(RawArrays(RawPart(X)))
     with pytest.raises(UserError, match=r"b\.npz has samples of shape \(2,\), but training had \(3,\)"):
-        preparation.apply(RawArrays(RawPart(X[:, :2])), name="b", where="b.npz")
-
-
-def test_a_damaged_stored_preparation_is_refused() -> None:
-    with pytest.raises(UserError, match="stored array preparation is damaged"):
-        preparation_from_json({"kind": "array", "shape": [3]})
+        encoding.apply(RawArrays(RawPart(X[:, :2])), name="b", where="b.npz")

@@ -1,4 +1,4 @@
-"""Phrases that several readers put into their notes and errors."""
+"""Phrases that notes and errors share."""
 
 from __future__ import annotations
 
@@ -28,11 +28,29 @@ def counted(number: int, noun: str) -> str:
     return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's text, or its type where it has none.
+
+    >>> first_line(ValueError("cut off.")), first_line(EOFError())
+    ('cut off', 'EOFError')
+    """
+    return (str(error).strip() or type(error).__name__).splitlines()[0].removesuffix(".")
+
+
 def damaged(where: str | Path, error: BaseException) -> UserError:
     """Return the error for a file whose content cannot be read.
 
     >>> str(damaged("a.csv.gz", EOFError("unexpected end")))
     'a.csv.gz is damaged, cut off or not what its name says (unexpected end): get or write the file again.'
     """
-    reason = (str(error).strip() or type(error).__name__).splitlines()[0].removesuffix(".")
+    reason = first_line(error)
     return UserError(f"{where} is damaged, cut off or not what its name says ({reason}): get or write the file again.")
+
+
+def cannot_read(path: str | Path, error: OSError) -> UserError:
+    """Return the error for a file that cannot be opened.
+
+    >>> str(cannot_read("a.csv", PermissionError(13, "Permission denied")))
+    'cannot read a.csv: Permission denied.'
+    """
+    return UserError(f"cannot read {path}: {error.strerror}.")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pinoise.data.aside import alone, written_aside
+from pinoise.files import locked, replacing
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="rights are POSIX's")
@@ -16,8 +16,8 @@ from pinoise.data.aside import alone, written_aside
 def test_a_file_has_the_rights_of_any_new_file(mask: int, rights: int, tmp_path: Path) -> None:
     before = os.umask(mask)
     try:
-        with written_aside(tmp_path / "a") as stream:
-            stream.write(b"content")
+        with replacing(tmp_path / "a") as temporary:
+            temporary.write_bytes(b"content")
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == rights
@@ -28,8 +28,8 @@ def test_a_block_that_breaks_off_leaves_what_was_there(tmp_path: Path) -> None:
     (tmp_path / "a").write_bytes(b"before")
 
     def break_off() -> None:
-        with written_aside(tmp_path / "a") as stream:
-            stream.write(b"half")
+        with replacing(tmp_path / "a") as temporary:
+            temporary.write_bytes(b"half")
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
@@ -40,9 +40,9 @@ def test_a_block_that_breaks_off_leaves_what_was_there(tmp_path: Path) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from pinoise.data.aside import alone
+from pinoise.files import locked
 
-with alone(Path(sys.argv[1]), told="waiting"):
+with locked(Path(sys.argv[1]), waiting="waiting"):
     print("inside", flush=True)
     sys.stdin.readline()
 """
@@ -59,14 +59,14 @@ def test_one_process_at_a_time_is_let_in_and_one_that_was_killed_keeps_nobody_ou
     assert first.stdout.readline() == "inside\n"
     second = start()
     assert second.stdout is not None
-    told = second.stdout.readline()
+    said = second.stdout.readline()
     first.kill()
     first.communicate()
-    assert (told, second.communicate("done\n", timeout=60)[0]) == ("waiting\n", "inside\n")
+    assert (said, second.communicate("done\n", timeout=60)[0]) == ("waiting\n", "inside\n")
 
 
 def test_a_block_that_fails_lets_the_next_one_in(tmp_path: Path) -> None:
-    with pytest.raises(ZeroDivisionError), alone(tmp_path / "a"):
+    with pytest.raises(ZeroDivisionError), locked(tmp_path / "a"):
         _ = 1 / 0
-    with alone(tmp_path / "a"):
+    with locked(tmp_path / "a"):
         pass

@@ -15,7 +15,7 @@ from pinoise.errors import UserError
 
 MISSING, OTHER = "missing", "other"
 MOSTLY = 0.5  # a text column with this share of numbers is a numeric column with mistakes in it
-LARGEST = float(np.finfo(np.float32).max)  # so that squares, and sums of them, stay finite
+LARGEST_NUMBER = float(np.finfo(np.float32).max)  # so that squares, and sums of them, stay finite
 IDENTIFIER = 0.9  # share of distinct values above which a long list of categories names rows, not groups
 
 ColumnKind = Literal["number", "text", "boolean", "empty"]
@@ -49,12 +49,12 @@ class NumericColumn:
         if count and refuse_missing:
             raise _missing_cell(self.name, int(np.argmax(missing)), where)
         values[missing] = self.fill
-        large = np.abs(values) > LARGEST
+        large = np.abs(values) > LARGEST_NUMBER
         if large.any():
             row = int(np.argmax(large))
             raise UserError(
                 f"{where}: column {self.name!r}, data row {row + 1} holds {values[row]:g}, which is too large "
-                f"(beyond ±{LARGEST:.1e}): rescale the column."
+                f"(beyond ±{LARGEST_NUMBER:.1e}): rescale the column."
             )
         out[:, 0] = values
         return Encoded(missing=count)
