@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from pinoise.data.options import ReadOptions
-from pinoise.data.preparation import TablePreparation, preparation_from_json
+from pinoise.data.preparation.kinds import TablePreparation, preparation_from_json
 from pinoise.data.readers import read_file
 from pinoise.errors import UserError
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from pinoise.errors import UserError
 
 ImageLayout = Literal["as-is", "gray", "channels-last", "channels-first"]
-LAYOUTS: tuple[ImageLayout, ...] = ("as-is", "gray", "channels-last", "channels-first")
+LAYOUTS: tuple[ImageLayout, ...] = get_args(ImageLayout)
 AS_IS: ImageLayout = "as-is"
 
 _USUAL_CHANNELS = (1, 3, 4)

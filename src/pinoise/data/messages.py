@@ -1,8 +1,9 @@
-"""Phrases that notes and errors share."""
+"""Phrases and checks that notes and errors of several readers share."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from pinoise.errors import UserError
@@ -47,6 +48,17 @@ def damaged(where: str | Path, error: BaseException) -> UserError:
     return UserError(f"{where} is damaged, cut off or not what its name says ({reason}): get or write the file again.")
 
 
+@contextmanager
+def damage_named(where: str | Path, errors: type[Exception] | tuple[type[Exception], ...]) -> Iterator[None]:
+    """Turn these errors of a library into the one sentence on a damaged file."""
+    try:
+        yield
+    except UserError:
+        raise
+    except errors as error:
+        raise damaged(where, error) from error
+
+
 def cannot_read(path: str | Path, error: OSError) -> UserError:
     """Return the error for a file that cannot be opened.
 
@@ -54,3 +66,18 @@ def cannot_read(path: str | Path, error: OSError) -> UserError:
     'cannot read a.csv: Permission denied.'
     """
     return UserError(f"cannot read {path}: {error.strerror}.")
+
+
+def whole_rows(size: int, width: int, *, where: str | Path, noun: str = "rows") -> int:
+    """Return how many rows of ``width`` bytes a file of ``size`` bytes holds; a part of a row is an error.
+
+    >>> whole_rows(12, 4, where="a.bin")
+    3
+    """
+    rows, rest = divmod(size, width)
+    if rest or not rows:
+        raise UserError(
+            f"{where} has {size} bytes: {noun} have {width}, so that {rows * width} or {(rows + 1) * width} were "
+            "expected; the file is cut off or of another kind."
+        )
+    return rows

@@ -12,7 +12,8 @@ from torch import Tensor
 
 from pinoise.data.dataset import Origin, Samples, row_slices
 from pinoise.data.layout import AS_IS, to_image_layout
-from pinoise.data.standardizer import Standardizer, row_divisors
+from pinoise.data.moments import row_divisors
+from pinoise.data.standardizer import Standardizer
 
 
 class Rows(Protocol):

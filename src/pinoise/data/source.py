@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -11,15 +11,23 @@ from typing import Literal
 from pinoise.data.catalogue import entries, is_name
 from pinoise.data.catalogue.loading import load
 from pinoise.data.dataset import Dataset
-from pinoise.data.formats.extensions import data_name, existing_path
-from pinoise.data.formats.files import is_image_folder, is_table_file, read_array_file, read_table_file
-from pinoise.data.formats.memory import InMemory
+from pinoise.data.formats.arrays import read_npy, read_npz
+from pinoise.data.formats.cifar import holds_cifar, read_cifar
+from pinoise.data.formats.extensions import data_name, existing_path, file_format
+from pinoise.data.formats.idx import holds_idx, read_idx_folder, read_idx_samples
+from pinoise.data.formats.memory import InMemory, is_table
 from pinoise.data.formats.raw import RawArrays, RawTable
+from pinoise.data.formats.stl10 import holds_stl10, read_stl10
+from pinoise.data.formats.svmlight import read_svmlight
+from pinoise.data.formats.tables import read_csv, read_parquet
 from pinoise.data.images.reading import read_image_folder
 from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError, unknown_choice
 
 SourceKind = Literal["catalogue", "table", "array", "images"]
+Reader = Callable[[Path], RawArrays]
+
+_FILE_READERS: dict[str, Reader] = {"idx": read_idx_samples, "npy": read_npy, "npz": read_npz}
 
 
 @dataclass(frozen=True)
@@ -45,13 +53,16 @@ class Source:
         """Read a table; the columns in ``text`` are not guessed to be numbers."""
         if isinstance(self.content, InMemory):
             return self.content.table()
-        return read_table_file(self.content, text=text)
+        path = self.content
+        return read_parquet(path) if file_format(path) == "parquet" else read_csv(path, text=text)
 
     def arrays(self, *, n_features: int | None = None, first_index: int | None = None) -> RawArrays:
         """Read arrays; ``n_features`` and ``first_index`` are those of the training file, for svmlight."""
         if isinstance(self.content, InMemory):
             return self.content.arrays()
-        return read_array_file(self.content, n_features=n_features, first_index=first_index)
+        path = self.content
+        reader = _folder_reader(path) if path.is_dir() else _FILE_READERS.get(file_format(path))
+        return reader(path) if reader else read_svmlight(path, n_features=n_features, first_index=first_index)
 
     def images(self, options: ReadOptions, *, progress: bool = False) -> RawArrays:
         """Read a folder of images, whose labels are its subfolders."""
@@ -74,7 +85,18 @@ def find_source(given: object) -> Source:
         given = path
     if isinstance(given, Path):
         path = existing_path(given)
-        kind: SourceKind = "images" if is_image_folder(path) else "table" if is_table_file(path) else "array"
-        return Source(kind, data_name(path), str(path), path)
+        return Source(_kind_of(path), data_name(path), str(path), path)
     held = given if isinstance(given, InMemory) else InMemory(given)
-    return Source("table" if held.is_table else "array", held.name, held.name, held)
+    return Source("table" if is_table(held.X) else "array", held.name, held.name, held)
+
+
+def _kind_of(path: Path) -> SourceKind:
+    if path.is_dir():
+        return "images" if _folder_reader(path) is None else "array"
+    return "table" if file_format(path) in ("csv", "parquet") else "array"
+
+
+def _folder_reader(folder: Path) -> Reader | None:
+    """Return the reader of an unpacked MNIST, Fashion-MNIST, CIFAR-10, CIFAR-100 or STL-10; None for other folders."""
+    known = ((holds_idx, read_idx_folder), (holds_cifar, read_cifar), (holds_stl10, read_stl10))
+    return next((reader for holds, reader in known if holds(folder)), None)

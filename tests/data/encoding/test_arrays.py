@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,7 @@ def test_labels_are_numbered_over_both_parts() -> None:
     assert data.test is not None
     assert (np.asarray(data.train.y).tolist(), np.asarray(data.test.y).tolist()) == ([0, 2, 0, 2], [1, 2])
     assert data.class_names == ("5", "7", "9")
-    assert ArrayEncoding.from_json(json.loads(json.dumps(encoding.to_json()))) == encoding
+    assert ArrayEncoding.from_json(json.loads(json.dumps(asdict(encoding)))) == encoding
 
 
 def test_later_labels_get_the_numbers_of_training() -> None:

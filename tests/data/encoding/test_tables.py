@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import datetime
 import json
+from dataclasses import asdict
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -220,7 +221,7 @@ def test_two_columns_of_one_name_are_refused() -> None:
 def encoding() -> TableEncoding:
     table = pa.table({"n": [1.0, 2.0, 3.0], "t": ["a", "b", "a"], "f": [True, False, True], "y": ["p", "q", "p"]})
     encoding, _ = learn_table(RawTable(table), ReadOptions(label="y"), where="a.csv")
-    return TableEncoding.from_json(json.loads(json.dumps(encoding.to_json())))
+    return TableEncoding.from_json(json.loads(json.dumps(asdict(encoding))))
 
 
 def test_columns_are_found_by_name_in_any_order_and_the_label_may_be_absent(encoding: TableEncoding) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pinoise.data.images.files import ImageFiles
+from pinoise.data.images.decoding import ImageFiles
 from pinoise.data.images.reading import read_image_folder
 from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError
@@ -44,7 +44,7 @@ def test_the_first_reading_decodes_and_later_ones_map(
     assert plain.test is not None
     first = arrays(folder, tmp_path / "cache")
     with monkeypatch.context() as patch:
-        patch.setattr("pinoise.data.images.files.decode", None)
+        patch.setattr("pinoise.data.images.decoding.decode", None)
         patch.setattr("pinoise.data.images.inspection.inspect_image", None)
         second = read_image_folder(folder, ReadOptions(cache=tmp_path / "cache"))
     assert second.test is not None
@@ -142,7 +142,7 @@ def test_a_reading_that_breaks_off_leaves_no_arrays_that_could_be_believed(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("pinoise.data.images.files.decode", fail)
+        patch.setattr("pinoise.data.images.decoding.decode", fail)
         with pytest.raises(KeyboardInterrupt):
             arrays(folder, tmp_path / "cache")
     assert not list((tmp_path / "cache").glob("*.json"))
@@ -170,7 +170,7 @@ def test_a_place_that_cannot_be_written_is_an_error(folder: Path, tmp_path: Path
 READER = """
 import sys
 from pathlib import Path
-import pinoise.data.images.files as files
+import pinoise.data.images.decoding as files
 from pinoise.data.options import ReadOptions
 from pinoise.data.images.reading import read_image_folder
 

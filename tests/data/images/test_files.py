@@ -10,7 +10,7 @@ from PIL import Image
 
 from pinoise.data.checks import check_finite, numeric_samples, varies
 from pinoise.data.dataset import Dataset, Part, fingerprint, row_slices
-from pinoise.data.images.files import ImageFiles
+from pinoise.data.images.decoding import ImageFiles
 from pinoise.data.splitting import split
 from pinoise.errors import UserError
 
@@ -71,7 +71,7 @@ def test_chosen_files_are_not_decoded(images: tuple[ImageFiles, Any], monkeypatc
     files, pixels = images
     rows = np.array([9, 1, 4])
     with monkeypatch.context() as patch:
-        patch.setattr("pinoise.data.images.files.decode", None)
+        patch.setattr("pinoise.data.images.decoding.decode", None)
         part = Part(files, np.arange(12)).take(rows)
         data = split(Dataset("toy", train=Part(files, np.arange(12) % 2)))
         fewer = data.draw(4)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pinoise.data.images.files import ImageFiles
+from pinoise.data.images.decoding import ImageFiles
 from pinoise.data.images.reading import read_image_folder
 from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError

@@ -16,7 +16,7 @@ from PIL import Image
 
 from pinoise.data import InMemory, Preparation, ReadOptions, from_arrays, open_source, preparation_from_json, read_file
 from pinoise.data.encoding.arrays import ArrayEncoding
-from pinoise.data.preparation import CataloguePreparation
+from pinoise.data.preparation.kinds import CataloguePreparation
 from pinoise.errors import UserError
 
 
@@ -103,7 +103,7 @@ def test_a_label_column_that_training_did_not_have_brings_its_own_classes(tmp_pa
         assert (np.asarray(later.train.y).tolist(), later.class_names) == ([0, 1, 0], ("new", "old"))
         assert np.asarray(later.train.x).tolist() == [[1, 2], [3, 4], [5, 6]]
     assert preparation.read(tmp_path / "b.csv", label="kind", labelled=False).train.y is None
-    with pytest.raises(UserError, match="unknown column of .*'kid': did you mean 'kind'"):
+    with pytest.raises(UserError, match=r"unknown column of .*'kid': did you mean 'kind'"):
         preparation.read(tmp_path / "b.csv", label="kid")
 
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pinoise.data.images.files import ImageFiles
+from pinoise.data.images.decoding import ImageFiles
 from pinoise.data.options import ReadOptions
-from pinoise.data.preparation import ImagePreparation, preparation_from_json
+from pinoise.data.preparation.kinds import ImagePreparation, preparation_from_json
 from pinoise.data.readers import read_file
 from pinoise.errors import UserError
 

@@ -11,14 +11,12 @@ from __future__ import annotations
 import logging
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from pinoise.data.messages import cannot_read
 from pinoise.errors import UserError
-from pinoise.files import cache_folder, sha256_of, write_text
+from pinoise.files import cache_folder, replacing, sha256_of, write_text
 
 logger = logging.getLogger(__name__)
 
@@ -158,38 +156,33 @@ def _missing(file: DataFile, cache: Path) -> UserError:
 def _download(url: str, path: Path, *, expected: str | None, progress: bool) -> str:
     """Download ``url`` to ``path`` and return its SHA-256.
 
-    The bytes go to a temporary file in the same folder, which takes its name only when it is complete and
-    verified, and is removed otherwise.
+    The bytes go to a temporary file in the same folder, which takes its name only when it is complete and verified,
+    and is removed otherwise.
     """
     import pooch
     import requests
 
-    sha256 = ""
-
-    def get(url: str, target: str, _: object) -> None:
-        nonlocal sha256
-        answers: list[requests.Response] = []  # redirects first, the file last
-        fetch = pooch.HTTPDownloader(
-            progressbar=progress,
-            chunk_size=_BLOCK,
-            timeout=_TIMEOUT,
-            # Compression in transit would be undone on the way, and a .gz file would lose its checksum.
-            headers={"Accept-Encoding": "identity"},
-            hooks={"response": lambda answer, *_, **__: answers.append(answer)},
-        )
-        fetch(url, target, None)
-        sha256 = sha256_of(Path(target))
-        if expected is not None and sha256 != expected:
-            raise UserError(
-                f"the download of {url} has sha256 {sha256} and should have {expected}: it was discarded; "
-                "try again, or get the file from its publisher."
-            )
-        length = answers[-1].headers.get("Content-Length")
-        _check_content(url, Path(target), length=length, magic=_MAGIC.get(path.suffix, b""))
-
+    answers: list[requests.Response] = []  # redirects first, the file last
+    download = pooch.HTTPDownloader(
+        progressbar=progress,
+        chunk_size=_BLOCK,
+        timeout=_TIMEOUT,
+        # Compression in transit would be undone on the way, and a .gz file would lose its checksum.
+        headers={"Accept-Encoding": "identity"},
+        hooks={"response": lambda answer, *_, **__: answers.append(answer)},
+    )
     try:
-        with _quiet_pooch():
-            pooch.retrieve(url, known_hash=expected, fname=path.name, path=path.parent, downloader=get)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            download(url, str(temporary), None)
+            sha256 = sha256_of(temporary)
+            if expected is not None and sha256 != expected:
+                raise UserError(
+                    f"the download of {url} has sha256 {sha256} and should have {expected}: it was discarded; "
+                    "try again, or get the file from its publisher."
+                )
+            length = answers[-1].headers.get("Content-Length")
+            _check_content(url, temporary, length=length, magic=_MAGIC.get(path.suffix, b""))
     except requests.exceptions.HTTPError as error:
         raise _failed(url, path, f"the server answered with an error ({error})") from error
     except requests.exceptions.Timeout as error:
@@ -221,17 +214,3 @@ def _failed(url: str, path: Path, reason: str) -> UserError:
     return UserError(
         f"cannot download {url}: {reason}; try again, or get {path.name} by hand and set PINOISE_DATA to its folder."
     )
-
-
-@contextmanager
-def _quiet_pooch() -> Iterator[None]:
-    """Keep pooch from writing to the terminal: our own log and errors say what it would."""
-    import pooch
-
-    log = pooch.get_logger()
-    level = log.level
-    log.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        log.setLevel(level)

@@ -2,45 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from pinoise.data.catalogue.conversions import converted
-from pinoise.data.catalogue.facts import Entry, entry
+from pinoise.data.catalogue.cache import converted, unpacked
+from pinoise.data.catalogue.facts import entry
 from pinoise.data.catalogue.fetch import obtain
-from pinoise.data.catalogue.publishers.arrays import (
-    read_bundled,
-    read_cifar_set,
-    read_fashion_mnist,
-    read_npz_set,
-    read_stl10_labelled,
-    read_stl10_unlabelled_set,
-    read_tiny_imagenet,
-)
-from pinoise.data.catalogue.publishers.har import read_har
-from pinoise.data.catalogue.publishers.reuters10k import read_reuters10k
-from pinoise.data.catalogue.publishers.reuters21578 import read_reuters21578
-from pinoise.data.catalogue.publishers.svmlight import read_epsilon, read_mslr, read_mslr_text
-from pinoise.data.catalogue.unpacking import unpacked
+from pinoise.data.catalogue.publishers import arrays, har, reuters10k, reuters21578, svmlight
 from pinoise.data.dataset import Dataset
+from pinoise.data.formats.arrays import read_npz
+from pinoise.data.formats.cifar import read_cifar
+from pinoise.data.formats.stl10 import read_stl10, read_stl10_unlabelled
 from pinoise.files import cache_folder
 
-READERS: dict[str, Callable[[Entry, Sequence[Path]], Dataset]] = {
-    "scikit-learn": read_bundled,
-    "npz": read_npz_set,
-    "fashion-mnist": read_fashion_mnist,
-    "cifar": read_cifar_set,
-    "stl10": read_stl10_labelled,
-    "stl10-unlabelled": read_stl10_unlabelled_set,
-    "tiny-imagenet": read_tiny_imagenet,
-    "har": read_har,
-    "reuters10k": read_reuters10k,
-    "reuters21578": read_reuters21578,
-    "epsilon": read_epsilon,
-    "mslr": read_mslr,
-    "mslr-text": read_mslr_text,
+READERS: dict[str, arrays.Reader] = {
+    "scikit-learn": arrays.read_bundled,
+    "npz": arrays.array_reader(read_npz),
+    "fashion-mnist": arrays.read_fashion_mnist,
+    "cifar": arrays.array_reader(read_cifar),
+    "stl10": arrays.array_reader(read_stl10),
+    "stl10-unlabelled": arrays.array_reader(read_stl10_unlabelled),
+    "tiny-imagenet": arrays.read_tiny_imagenet,
+    "har": har.read_har,
+    "reuters10k": reuters10k.read_reuters10k,
+    "reuters21578": reuters21578.read_reuters21578,
+    "epsilon": svmlight.read_epsilon,
+    "mslr": svmlight.read_mslr,
+    "mslr-text": svmlight.read_mslr_text,
 }
-"""By the name that ``Entry.reader`` has: from an entry and the paths of its files, in their order, to the data."""
+"""By the name that ``Entry.reader`` has."""
 
 
 def load(name: str, *, cache: Path | None = None, progress: bool = False, download: bool = True) -> Dataset:

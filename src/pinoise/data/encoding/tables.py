@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,8 +31,6 @@ class TableEncoding:
     ('age', 'town=Oslo', 'town=Rome')
     >>> encoding.apply(raw, name="people", where="people").train.x.tolist()
     [[20.0, 0.0, 1.0], [30.0, 1.0, 0.0], [40.0, 0.0, 1.0]]
-    >>> TableEncoding.from_json(encoding.to_json()) == encoding
-    True
     """
 
     columns: tuple[NumericColumn | CategoricalColumn, ...]
@@ -45,6 +43,11 @@ class TableEncoding:
     def feature_names(self) -> tuple[str, ...]:
         """The names of the features, in order."""
         return tuple(name for column in self.columns for name in column.features)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of features."""
+        return (len(self.feature_names),)
 
     @property
     def text_columns(self) -> tuple[str, ...]:
@@ -136,13 +139,9 @@ class TableEncoding:
                 notes.append(f"{cells} in {counted(len(columns), 'column')} became {became}: {listed(columns)}")
         return notes
 
-    def to_json(self) -> dict[str, Any]:
-        """Return plain values that JSON can hold and ``from_json`` turns back into the same encoding."""
-        return asdict(self)
-
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> TableEncoding:
-        """Return the encoding that ``to_json`` wrote; anything else is an error."""
+        """Return the encoding of which ``dataclasses.asdict`` is stored; a KeyError or TypeError if it is damaged."""
         return cls(
             columns=tuple(_column_from_json(column) for column in stored["columns"]),
             label=stored["label"],

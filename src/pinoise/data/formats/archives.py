@@ -16,11 +16,11 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
-from pinoise.data.messages import cannot_read, damaged
+from pinoise.data.messages import cannot_read, damage_named, damaged
 from pinoise.errors import UserError
 
 if TYPE_CHECKING:
@@ -60,10 +60,8 @@ class _Bounded(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         view = memoryview(buffer).cast("B")
-        try:
+        with damage_named(self._label, _DAMAGE):
             block = self._inner.read(len(view))
-        except _DAMAGE as error:
-            raise damaged(self._label, error) from error
         self._given += len(block)
         if self._limit is not None and self._given > self._limit:
             raise UserError(
@@ -92,11 +90,7 @@ def open_compressed(path: Path, *, limit: int | None = LIMIT) -> Iterator[Binary
     ...         print(stream.read())
     b'alpha beta'
     """
-    try:
-        raw = path.open("rb")
-    except OSError as error:
-        raise cannot_read(path, error) from error
-    with raw:
+    with _opened(path) as raw:
         start = raw.read(3)
         raw.seek(0)
         inner: IO[bytes] = raw
@@ -122,11 +116,7 @@ def members(archive: Archive, pattern: str, *, label: str | None = None, limit: 
     [('set/train/x.txt', b'1 2')]
     """
     name = label or str(archive)
-    try:
-        stream = archive.open("rb") if isinstance(archive, Path) else archive
-    except OSError as error:
-        raise cannot_read(name, error) from error
-    try:
+    with _opened(archive) if isinstance(archive, Path) else nullcontext(archive) as stream:
         stream.seek(0)
         start = stream.read(4)
         stream.seek(0)
@@ -134,9 +124,13 @@ def members(archive: Archive, pattern: str, *, label: str | None = None, limit: 
             yield from _zip_members(stream, pattern, label=name, limit=limit)
         else:
             yield from _tar_members(stream, pattern, label=name, limit=limit, zipped=start[:2] == b"\x1f\x8b")
-    finally:
-        if isinstance(archive, Path):
-            stream.close()
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise cannot_read(path, error) from error
 
 
 @contextmanager
@@ -151,23 +145,16 @@ def open_member(archive: Archive, pattern: str, *, label: str | None = None, lim
 
 def open_inner(path: Path, inner: str, *, limit: int = LIMIT) -> tuple[Archive, str]:
     """Return the archive ``inner`` within a zip, read into memory, or the archive itself; and its name in messages."""
-    if path.suffix != ".zip" or not has_member(path, inner):
-        return path, str(path)
-    with open_member(path, inner, limit=limit) as stream:
-        return io.BytesIO(stream.read()), f"{path}: {inner}"
-
-
-def has_member(archive: Archive, pattern: str, *, label: str | None = None) -> bool:
-    """Whether an archive holds a file whose path ends in ``pattern``."""
-    with closing(members(archive, pattern, label=label)) as found:
-        return next(found, None) is not None
+    if path.suffix == ".zip":
+        with closing(members(path, inner, limit=limit)) as found:
+            for _, stream in found:
+                return io.BytesIO(stream.read()), f"{path}: {inner}"
+    return path, str(path)
 
 
 def _zip_members(stream: BinaryIO, pattern: str, *, label: str, limit: int) -> Members:
-    try:
+    with damage_named(label, _DAMAGE):
         archive = zipfile.ZipFile(stream)
-    except _DAMAGE as error:
-        raise damaged(label, error) from error
     with archive:
         for info in archive.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
@@ -178,10 +165,8 @@ def _zip_members(stream: BinaryIO, pattern: str, *, label: str, limit: int) -> M
         for info in archive.infolist():
             if info.is_dir() or not PurePosixPath(info.filename).match(pattern):
                 continue
-            try:
+            with damage_named(label, _DAMAGE):
                 opened = archive.open(info)
-            except _DAMAGE as error:
-                raise damaged(label, error) from error
             with opened:
                 yield info.filename, _bounded(opened, label=label, limit=left)
             left -= info.file_size
@@ -191,10 +176,8 @@ def _tar_members(stream: BinaryIO, pattern: str, *, label: str, limit: int, zipp
     inner = cast("IO[bytes]", gzip.GzipFile(fileobj=stream)) if zipped else stream
     # The bound is on the whole unpacked tar, headers and skipped members included.
     whole = _bounded(inner, label=label, limit=limit)
-    try:
+    with damage_named(label, _DAMAGE):
         archive = tarfile.open(fileobj=whole, mode="r|", bufsize=tarfile.BLOCKSIZE)  # noqa: SIM115
-    except _DAMAGE as error:
-        raise damaged(label, error) from error
     with archive:
         while (info := _next_member(archive, label)) is not None:
             _check_member(info.name, label=label, plain=info.isreg() or info.isdir())
@@ -208,10 +191,8 @@ def _tar_members(stream: BinaryIO, pattern: str, *, label: str, limit: int, zipp
 
 
 def _next_member(archive: tarfile.TarFile, label: str) -> tarfile.TarInfo | None:
-    try:
+    with damage_named(label, _DAMAGE):
         return archive.next()
-    except _DAMAGE as error:
-        raise damaged(label, error) from error
 
 
 def _check_member(name: str, *, label: str, plain: bool) -> None:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from pinoise.data.formats.archives import members
 from pinoise.data.formats.pickles import read_plain_pickle
 from pinoise.data.formats.raw import RawArrays, RawPart
-from pinoise.data.messages import counted, listed
+from pinoise.data.messages import counted, listed, whole_rows
 from pinoise.errors import UserError
 
 _PIXELS = 3 * 32 * 32
@@ -110,12 +110,7 @@ def _part(version: _Version, files: tuple[str, ...], contents: dict[str, bytes],
 def _read_binary(content: bytes, version: _Version, where: str) -> tuple[Bytes, Bytes]:
     """Return pixels (n, 3072) and labels (n,); of two labels in a row, the second is the fine one."""
     width = version.labels + _PIXELS
-    rows, rest = divmod(len(content), width)
-    if rest or not rows:
-        raise UserError(
-            f"{where} has {len(content)} bytes: rows have {width}, so that {rows * width} or {(rows + 1) * width} were "
-            "expected; the file is cut off or of another kind."
-        )
+    rows = whole_rows(len(content), width, where=where)
     table = np.frombuffer(content, np.uint8).reshape(rows, width)
     return table[:, version.labels :], table[:, version.labels - 1]
 

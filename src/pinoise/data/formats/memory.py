@@ -24,11 +24,6 @@ class InMemory:
     y: object = None
     name: str = "array"
 
-    @property
-    def is_table(self) -> bool:
-        """Whether the samples have named columns."""
-        return is_table(self.X)
-
     def table(self) -> RawTable:
         """Return a data frame and its labels in Arrow's layout."""
         return RawTable(to_table(self.X, where=self.name), y=self._labels())

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pinoise.data.messages import damaged
+from pinoise.data.messages import damage_named
 from pinoise.errors import UserError
 
 
@@ -29,12 +29,8 @@ def read_plain_pickle(content: bytes, *, where: str) -> Any:
     ...
     pinoise.errors.UserError: a.pickle was refused: it asks for 'builtins.print', which no file of plain arrays needs.
     """
-    try:
+    with damage_named(where, Exception):  # spoiled bytes end in any error that there is
         return _revealed(_PlainUnpickler(content, where).load())
-    except UserError:
-        raise
-    except Exception as error:  # spoiled bytes end in any error that there is
-        raise damaged(where, error) from error
 
 
 class _PlainUnpickler(pickle._Unpickler):

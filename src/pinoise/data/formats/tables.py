@@ -19,7 +19,7 @@ from pinoise.data.formats.archives import open_compressed
 from pinoise.data.formats.arrow import is_text, looks_like_number, text_of
 from pinoise.data.formats.extensions import uncompressed_name
 from pinoise.data.formats.raw import RawTable
-from pinoise.data.messages import damaged, listed
+from pinoise.data.messages import damage_named, damaged, listed
 from pinoise.errors import UserError
 
 MISSING_CELLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A")
@@ -55,11 +55,8 @@ def read_csv(path: Path, *, text: Sequence[str] = ()) -> RawTable:
 
 def read_parquet(path: Path) -> RawTable:
     """Read a Parquet file."""
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            table = file.read()
-    except (OSError, pa.ArrowException) as error:
-        raise damaged(path, error) from error
+    with damage_named(path, (OSError, pa.ArrowException)), pyarrow.parquet.ParquetFile(path) as file:
+        table = file.read()
     if table.num_rows == 0 or table.num_columns == 0:
         raise UserError(f"{path} has no rows.")
     return RawTable(table)

@@ -19,7 +19,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pinoise.data.images.files import ImageFiles
+from pinoise.data.images.decoding import ImageFiles
 from pinoise.data.images.folders import ImageFolder
 from pinoise.data.messages import cannot_read
 from pinoise.data.options import ReadOptions

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
 from pinoise.data.images.decoding import IMAGE_EXTENSIONS
 from pinoise.data.messages import counted, listed
@@ -109,7 +110,7 @@ class _Found:
     def images_in(self, folder: Path, *, deep: bool) -> list[str]:
         """Return the images of a folder, or of all folders in it too, by their paths in the root."""
         images: list[str] = []
-        for at, folders, files in os.walk(folder, onerror=_unreadable):
+        for at, folders, files in os.walk(folder, onerror=_raise):
             folders[:] = [name for name in folders if deep and not _is_hidden(name)]
             for name in files:
                 if _is_hidden(name):
@@ -132,7 +133,7 @@ def _subfolders(folder: Path) -> list[str]:
         with os.scandir(folder) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir() and not _is_hidden(entry.name))
     except OSError as error:
-        raise _cannot_read(error, folder) from error
+        raise _unreadable(error) from error
 
 
 def _is_labelled(folder: Path) -> bool:
@@ -143,9 +144,9 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or name == "__MACOSX"
 
 
-def _unreadable(error: OSError) -> None:
-    raise _cannot_read(error, error.filename) from error
+def _unreadable(error: OSError) -> UserError:
+    return UserError(f"the folder {error.filename} cannot be read: {error.strerror}.")
 
 
-def _cannot_read(error: OSError, folder: object) -> UserError:
-    return UserError(f"the folder {folder} cannot be read: {error.strerror}.")
+def _raise(error: OSError) -> NoReturn:
+    raise _unreadable(error) from error

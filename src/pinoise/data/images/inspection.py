@@ -22,8 +22,8 @@ VERSION = 1
 
 WORTH = 500  # files; fewer are inspected in a moment
 
-_Known = dict[str, list[int]]
-"""By name: size and time of change of the file, height and width of the image, and whether it has colour."""
+_Known = dict[str, tuple[list[int], Inspection]]
+"""By name: size and time of change of the file, and what it holds."""
 
 
 def inspect_folder(folder: ImageFolder, *, progress: bool = False) -> dict[str, Inspection]:
@@ -36,12 +36,12 @@ def inspect_folder(folder: ImageFolder, *, progress: bool = False) -> dict[str, 
         known = _read(place)
         # Before the inspection, so that a file that changes meanwhile is inspected again.
         states = {name: _state(folder.root / name) for name in names}
-        fresh = [name for name in names if name not in known or known[name][:2] != states[name]]
+        fresh = [name for name in names if name not in known or known[name][0] != states[name]]
         found = _inspect(folder.root, fresh, progress) if fresh else {}
-        inspections = {name: found[name] if name in found else _remembered(known[name]) for name in names}
+        inspections = {name: found[name] if name in found else known[name][1] for name in names}
         if fresh or len(known) != len(names):
             sound = [name for name in names if inspections[name].problem is None and states[name]]
-            _write(place, {name: [*states[name], *_plain(inspections[name])] for name in sound})
+            _write(place, {name: (states[name], inspections[name]) for name in sound})
     return inspections
 
 
@@ -68,15 +68,6 @@ def _state(path: Path) -> list[int]:
     return [state.st_size, state.st_mtime_ns]
 
 
-def _plain(found: Inspection) -> list[int]:
-    return [*found.size, int(found.colour)]
-
-
-def _remembered(values: list[int]) -> Inspection:
-    _, _, height, width, colour = values
-    return Inspection((height, width), bool(colour))
-
-
 def _place(root: Path) -> Path:
     root = root.resolve()
     name = f"{root.name or 'images'}-{hashlib.sha256(str(root).encode()).hexdigest()[:12]}.json"
@@ -86,13 +77,17 @@ def _place(root: Path) -> Path:
 def _read(place: Path) -> _Known:
     try:
         stored = json.loads(place.read_text(encoding="utf-8"))
-        known: _Known = stored["files"] if stored["version"] == VERSION else {}
-        sound = all(len(values) == 5 and all(isinstance(value, int) for value in values) for values in known.values())
+        if stored["version"] != VERSION:
+            return {}
+        return {
+            name: ([int(size), int(changed)], Inspection((int(height), int(width)), bool(colour)))
+            for name, (size, changed, height, width, colour) in stored["files"].items()
+        }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # absent, cut off or written by someone else
         return {}
-    return known if sound else {}
 
 
 def _write(place: Path, known: _Known) -> None:
+    files = {name: [*state, *found.size, int(found.colour)] for name, (state, found) in known.items()}
     with suppress(OSError):
-        write_text(place, json.dumps({"version": VERSION, "files": known}))
+        write_text(place, json.dumps({"version": VERSION, "files": files}))

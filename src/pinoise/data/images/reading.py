@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 from tqdm import tqdm
@@ -12,21 +11,12 @@ from tqdm import tqdm
 from pinoise.data.dataset import Samples
 from pinoise.data.formats.raw import RawArrays, RawPart
 from pinoise.data.images.cache import ImageCache
-from pinoise.data.images.decoding import Inspection, describe
-from pinoise.data.images.files import ImageFiles
+from pinoise.data.images.decoding import ImageFiles, Inspection, describe
 from pinoise.data.images.folders import ImageFolder, Listing, list_images
 from pinoise.data.images.inspection import inspect_folder
 from pinoise.data.messages import counted, listed
 from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError
-
-
-class _Sound(NamedTuple):
-    """The files of every part that can be decoded, as arrays; the others, and notes on them."""
-
-    files: list[ImageFiles]
-    skipped: list[str]
-    notes: tuple[str, ...]
 
 
 def read_image_folder(folder: Path, options: ReadOptions, *, progress: bool = False) -> RawArrays:
@@ -39,30 +29,32 @@ def read_image_folder(folder: Path, options: ReadOptions, *, progress: bool = Fa
     """
     listing = list_images(folder)
     if options.cache is None:
-        sound = _sound_files(listing, options, progress=progress)
-        return _raw(listing, sound.files, sound.skipped, sound.notes)
+        return _raw(listing, *_sound_files(listing, options, progress=progress))
     cache = ImageCache.of(listing, options, cache=options.cache)
     decoded = cache.read()
     if decoded is None:
         with cache.locked(progress=progress):
             decoded = cache.read()  # another process may have decoded them meanwhile
             if decoded is None:
-                sound = _sound_files(listing, options, progress=progress)
-                with tqdm(total=sum(map(len, sound.files)), desc="decoding", unit="image", disable=not progress) as bar:
-                    arrays = cache.write(sound.files, sound.skipped, sound.notes, done=bar.update)
-                return _raw(listing, arrays, sound.skipped, sound.notes)
+                files, skipped, notes = _sound_files(listing, options, progress=progress)
+                with tqdm(total=sum(map(len, files)), desc="decoding", unit="image", disable=not progress) as bar:
+                    arrays = cache.write(files, skipped, notes, done=bar.update)
+                return _raw(listing, arrays, skipped, notes)
     kept = f"read from the decoded images kept in {cache.place.parent}"
     return _raw(listing, decoded.arrays, decoded.skipped, (*decoded.notes, kept))
 
 
-def _sound_files(listing: ImageFolder, options: ReadOptions, *, progress: bool) -> _Sound:
+def _sound_files(
+    listing: ImageFolder, options: ReadOptions, *, progress: bool
+) -> tuple[list[ImageFiles], list[str], tuple[str, ...]]:
+    """Return the files of every part that can be decoded, as arrays; the names of the others, and notes on them."""
     inspections = inspect_folder(listing, progress=progress)
     skipped, notes = _corrupt(listing, inspections, options)
     parts = [_without(part, skipped) for part in listing.parts]
     shape = _shape(listing.root, {name: inspections[name] for part in parts for name in part.names}, options)
     resize = options.size is not None
     files = [ImageFiles(listing.root, part.names, shape=shape, resize=resize) for part in parts]
-    return _Sound(files, sorted(skipped), notes)
+    return files, sorted(skipped), notes
 
 
 def _corrupt(

@@ -4,21 +4,6 @@ What is learned from raw tables and arrays belongs in ``pinoise.data.encoding``.
 """
 
 from pinoise.data.preparation.contract import Preparation
-from pinoise.data.preparation.kinds import (
-    ArrayPreparation,
-    CataloguePreparation,
-    ImagePreparation,
-    TablePreparation,
-    preparation_from_json,
-    prepare,
-)
+from pinoise.data.preparation.kinds import preparation_from_json, prepare
 
-__all__ = [
-    "ArrayPreparation",
-    "CataloguePreparation",
-    "ImagePreparation",
-    "Preparation",
-    "TablePreparation",
-    "preparation_from_json",
-    "prepare",
-]
+__all__ = ["Preparation", "preparation_from_json", "prepare"]

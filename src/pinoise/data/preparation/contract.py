@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from pinoise.data.dataset import Dataset
+from pinoise.data.encoding.arrays import ArrayEncoding
 from pinoise.data.encoding.labels import LabelEncoding
+from pinoise.data.encoding.tables import TableEncoding
 from pinoise.data.options import ReadOptions
 from pinoise.data.source import Source, find_source
 from pinoise.errors import UserError
@@ -34,15 +36,17 @@ class Preparation(ABC):
     ([[5.0, 6.0]], (2,), ('no', 'yes'))
     """
 
-    @property
-    @abstractmethod
-    def shape(self) -> tuple[int, ...]:
-        """The shape of one sample."""
+    encoding: TableEncoding | ArrayEncoding
 
     @property
-    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one sample."""
+        return self.encoding.shape
+
+    @property
     def labels(self) -> LabelEncoding | None:
         """The classes that later labels are numbered by; None where training had no labels or a catalogue's set."""
+        return self.encoding.labels
 
     @property
     @abstractmethod

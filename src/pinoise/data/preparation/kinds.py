@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import scipy.sparse as sp
 
 from pinoise.data.dataset import Dataset
 from pinoise.data.encoding.arrays import ArrayEncoding, learn_arrays
-from pinoise.data.encoding.labels import LabelEncoding
 from pinoise.data.encoding.learning import learn_table
 from pinoise.data.encoding.tables import TableEncoding
 from pinoise.data.formats.raw import RawArrays
@@ -24,16 +23,6 @@ class TablePreparation(Preparation):
     """Training had a table: columns, categories, fill values and labels are remembered."""
 
     encoding: TableEncoding
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The number of features."""
-        return (len(self.encoding.feature_names),)
-
-    @property
-    def labels(self) -> LabelEncoding | None:
-        """The classes, None without any."""
-        return self.encoding.labels
 
     @property
     def description(self) -> str:
@@ -58,7 +47,7 @@ class TablePreparation(Preparation):
 
     def to_json(self) -> dict[str, Any]:
         """Return the encoding's fields beside the kind."""
-        return {"kind": "table", **self.encoding.to_json()}
+        return {"kind": "table", **asdict(self.encoding)}
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> TablePreparation:
@@ -72,16 +61,6 @@ class ArrayPreparation(Preparation):
 
     encoding: ArrayEncoding
     corrupt: Corrupt = ReadOptions.corrupt
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of one sample; of images height and width, and 3 if they have colour."""
-        return self.encoding.shape
-
-    @property
-    def labels(self) -> LabelEncoding | None:
-        """The classes, None without any."""
-        return self.encoding.labels
 
     @property
     def description(self) -> str:
@@ -101,9 +80,7 @@ class ArrayPreparation(Preparation):
         encoding = self.encoding
         if wanted.label is not None:
             encoding = encoding.with_label(raw, wanted.label, where=source.where)
-        return encoding.apply(
-            raw, name=source.name, where=source.where, labelled=wanted.labelled, own_classes=wanted.own_classes
-        )
+        return _applied(encoding, raw, source, wanted)
 
     def _read_images(self, source: Source, wanted: Wanted) -> Dataset:
         if len(self.shape) < 2 or self.shape[2:] not in ((), (3,)):
@@ -113,14 +90,11 @@ class ArrayPreparation(Preparation):
         options = ReadOptions(
             label=wanted.label, size=(height, width), color=color, corrupt=self.corrupt, cache=wanted.cache
         )
-        raw = source.images(options, progress=wanted.progress)
-        return self.encoding.apply(
-            raw, name=source.name, where=source.where, labelled=wanted.labelled, own_classes=wanted.own_classes
-        )
+        return _applied(self.encoding, source.images(options, progress=wanted.progress), source, wanted)
 
     def to_json(self) -> dict[str, Any]:
         """Return the encoding's fields beside the kind."""
-        return {"kind": "array", **self.encoding.to_json()}
+        return {"kind": "array", **asdict(self.encoding)}
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> ArrayPreparation:
@@ -147,7 +121,7 @@ class ImagePreparation(ArrayPreparation):
 
     def to_json(self) -> dict[str, Any]:
         """Return the encoding, and what happens to corrupt files."""
-        return {"kind": "images", "arrays": self.encoding.to_json(), "corrupt": self.corrupt}
+        return {"kind": "images", "arrays": asdict(self.encoding), "corrupt": self.corrupt}
 
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> ImagePreparation:
@@ -180,6 +154,12 @@ class CataloguePreparation(ArrayPreparation):
     def from_json(cls, stored: dict[str, Any]) -> CataloguePreparation:
         """Return the preparation that ``to_json`` wrote."""
         return cls(ArrayEncoding(shape=tuple(stored["shape"]), sparse=bool(stored["sparse"])))
+
+
+def _applied(encoding: ArrayEncoding, raw: RawArrays, source: Source, wanted: Wanted) -> Dataset:
+    return encoding.apply(
+        raw, name=source.name, where=source.where, labelled=wanted.labelled, own_classes=wanted.own_classes
+    )
 
 
 def _check_class_folders(raw: RawArrays, where: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -15,13 +15,14 @@ from pinoise.data.catalogue.facts import Entry
 from pinoise.data.dataset import Dataset, Part
 from pinoise.data.encoding.arrays import learn_arrays
 from pinoise.data.formats.arrays import open_npz, read_npz
-from pinoise.data.formats.cifar import read_cifar
 from pinoise.data.formats.idx import read_idx
 from pinoise.data.formats.raw import Array, RawArrays, RawPart
-from pinoise.data.formats.stl10 import read_stl10, read_stl10_unlabelled
 from pinoise.data.images.decoding import pillow
 from pinoise.data.splitting import split
 from pinoise.errors import UserError
+
+Reader = Callable[[Entry, Sequence[Path]], Dataset]
+"""From an entry of the catalogue and the paths of its files, in their order, to the data."""
 
 
 def read_bundled(entry: Entry, paths: Sequence[Path]) -> Dataset:
@@ -38,39 +39,24 @@ def read_bundled(entry: Entry, paths: Sequence[Path]) -> Dataset:
     return split(whole)
 
 
-def read_npz_set(entry: Entry, paths: Sequence[Path]) -> Dataset:
-    """Read one ``.npz`` as a user's file is read; class names in it come before the entry's."""
-    (path,) = paths
-    raw = read_npz(path)
-    return _numbered(entry, replace(raw, class_names=raw.class_names or entry.class_names), path)
+def array_reader(read: Callable[[Path], RawArrays]) -> Reader:
+    """Return the reader of a set in one file or folder of arrays; class names in it come before the entry's."""
+
+    def read_set(entry: Entry, paths: Sequence[Path]) -> Dataset:
+        (path,) = paths
+        raw = read(path)
+        return _numbered(entry, replace(raw, class_names=raw.class_names or entry.class_names), path)
+
+    return read_set
 
 
 def read_fashion_mnist(entry: Entry, paths: Sequence[Path]) -> Dataset:
     """Read training images and labels and test images and labels, or the one file that has all four."""
     if len(paths) == 1:
-        return read_npz_set(entry, paths)
+        return array_reader(read_npz)(entry, paths)
     x_train, y_train, x_test, y_test = (read_idx(path) for path in paths)
     raw = RawArrays(RawPart(x_train, y_train), RawPart(x_test, y_test), class_names=entry.class_names)
     return _numbered(entry, raw, paths[0].parent)
-
-
-def read_cifar_set(entry: Entry, paths: Sequence[Path]) -> Dataset:
-    """Read one archive or folder, of the binary or of the python version."""
-    (path,) = paths
-    return _numbered(entry, read_cifar(path), path)
-
-
-def read_stl10_labelled(entry: Entry, paths: Sequence[Path]) -> Dataset:
-    """Map the labelled images of a folder, with the publisher's split."""
-    (folder,) = paths
-    return _numbered(entry, read_stl10(folder), folder)
-
-
-def read_stl10_unlabelled_set(entry: Entry, paths: Sequence[Path]) -> Dataset:
-    """Map the unlabelled images of a folder as rows to train on."""
-    (folder,) = paths
-    note = "the labelled images are not among these: they are the set stl10"
-    return _numbered(entry, replace(read_stl10_unlabelled(folder), notes=(note,)), folder)
 
 
 def read_tiny_imagenet(entry: Entry, paths: Sequence[Path]) -> Dataset:

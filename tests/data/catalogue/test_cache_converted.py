@@ -12,8 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 from pinoise.data import load
-from pinoise.data.catalogue import conversions
-from pinoise.data.catalogue.conversions import converted
+from pinoise.data.catalogue import cache
+from pinoise.data.catalogue.cache import converted
 from pinoise.data.dataset import Dataset, Part
 
 SPARSE = Dataset(
@@ -87,7 +87,7 @@ def test_a_changed_source_checksum_or_version_makes_it_anew(
     os.utime(source, (2, 2))  # a file with a checksum may be touched
     converted("toy", [(source, "a" * 64)], read, cache=tmp_path)
     assert read.calls == 3
-    monkeypatch.setattr(conversions, "VERSION", conversions.VERSION + 1)
+    monkeypatch.setattr(cache, "VERSION", cache.VERSION + 1)
     assert converted("toy", [(source, "a" * 64)], read, cache=tmp_path).notes == SPARSE.notes
     assert read.calls == 4
 

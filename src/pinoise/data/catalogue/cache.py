@@ -1,15 +1,18 @@
-"""Converted sets kept in the cache, so that text and pictures are parsed once and not at every load.
+"""What the cache keeps of data sets beside the downloads: conversions and unpacked files.
 
-A conversion is one ``.npz`` per set beside the downloads. It carries the checksums of the files it was made from (size
-and time of change where no checksum is known) and the version of the readers; it is made again when these differ,
-or when the file is damaged.
+A conversion is one ``.npz`` per set, so that text and pictures are parsed once and not at every load. It carries the
+checksums of the files it was made from (size and time of change where no checksum is known) and the version of the
+readers; it is made again when these differ, or when the file is damaged.
+
+Files of an archive are unpacked for sets that are mapped, because they may be larger than memory.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Mapping
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,15 +21,18 @@ import numpy as np
 import scipy.sparse as sp
 
 from pinoise.data.dataset import Dataset, Part, Samples
+from pinoise.data.formats.archives import GIB, members
 from pinoise.data.formats.arrays import open_npz
 from pinoise.data.formats.raw import Array
 from pinoise.errors import UserError
-from pinoise.files import replacing
+from pinoise.files import replacing, write_text
 
 logger = logging.getLogger(__name__)
 
 VERSION = 1
 """To be raised whenever a reader gives other values for the same files, or this file writes another layout."""
+
+_UNPACKED_LIMIT = 8 * GIB
 
 
 def converted(
@@ -121,3 +127,44 @@ def _read_part(arrays: Mapping[str, Array], side: str) -> Part:
 
 def _names(stored: list[str] | None) -> tuple[str, ...] | None:
     return None if stored is None else tuple(stored)
+
+
+def unpacked(archive: Path, names: Sequence[str], *, cache: Path) -> Path:
+    """Return the folder in the cache that holds these files of an archive; they are unpacked once.
+
+    A file is written under a temporary name and renamed when it is complete. A record of the archive's size and time of
+    change is kept for each, so that files of another archive are not taken for these.
+    """
+    folder = cache / "unpacked" / archive.name.split(".")[0]
+    state = archive.stat()
+    record = json.dumps([archive.name, state.st_size, state.st_mtime_ns])
+    missing = {name for name in names if not _is_kept(folder / name, record)}
+    if not missing:
+        return folder
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for member, stream in members(archive, "*", limit=_UNPACKED_LIMIT):
+            name = Path(member).name
+            if name not in missing:
+                continue
+            _origin_of(folder / name).unlink(missing_ok=True)
+            with replacing(folder / name) as temporary, temporary.open("xb") as target:
+                shutil.copyfileobj(stream, target, 1 << 20)
+            missing.discard(name)
+            write_text(_origin_of(folder / name), record)
+    except OSError as error:
+        raise UserError(
+            f"cannot unpack {archive.name} into the cache folder {folder} ({error.strerror or error}): set "
+            "PINOISE_CACHE to a folder that can be written and has room."
+        ) from error
+    if missing:
+        raise UserError(f"{archive} holds no file {sorted(missing)[0]!r}: get the archive again from its publisher.")
+    return folder
+
+
+def _origin_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}.source")
+
+
+def _is_kept(path: Path, record: str) -> bool:
+    return path.is_file() and _origin_of(path).is_file() and _origin_of(path).read_text(encoding="utf-8") == record

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pinoise.data.catalogue.unpacking import unpacked
+from pinoise.data.catalogue.cache import unpacked
 from pinoise.errors import UserError
 
 
@@ -30,7 +30,7 @@ def test_only_the_files_asked_for_are_unpacked_and_only_once(tmp_path: Path, mon
     assert not (folder / "b").exists()
     assert unpacked(archive, ["a", "b"], cache=tmp_path / "cache") == folder
     assert (folder / "b").read_bytes() == b"two"
-    monkeypatch.setattr("pinoise.data.catalogue.unpacking.members", None)
+    monkeypatch.setattr("pinoise.data.catalogue.cache.members", None)
     assert unpacked(archive, ["a", "b"], cache=tmp_path / "cache") == folder
 
 
