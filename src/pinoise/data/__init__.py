@@ -1,7 +1,7 @@
 """From what a user names or holds to standardised batches: readers, the catalogue, splits and standardisation.
 
-Networks, views and training do not belong here, and only ``pinoise.data.rows`` imports torch. The folders follow the
-way of the data: ``formats`` and ``images`` read bytes, ``encoding`` turns raw values into features, ``catalogue`` knows
+Networks, views and training do not belong here, and only ``pinoise.data.rows`` imports torch. Data flows through the
+folders: ``formats`` and ``images`` read bytes, ``encoding`` turns raw values into features, ``catalogue`` knows
 published sets, ``preparation`` remembers how training data was read; ``readers`` has the ways in.
 """
 
@@ -49,7 +49,7 @@ __all__ = [name for names in _HOMES.values() for name in names]
 
 
 def __getattr__(name: str) -> object:
-    """Import torch, scikit-learn and Arrow only when a name that needs them is asked for."""
+    """Import torch, scikit-learn and Arrow only when a name that needs them is used."""
     for module, names in _HOMES.items():
         if name in names:
             return getattr(import_module(f"{__name__}.{module}"), name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ Labels = npt.NDArray[np.int64]
 """Class numbers from 0, one per row."""
 
 _FINGERPRINT_ROWS = 1000
-CHUNK_VALUES = 1 << 22  # of a large array looked at in one go, so that a mapped file is never loaded whole
+CHUNK_VALUES = 1 << 22  # read at a time from a large array, so that a mapped file is never loaded whole
 
 
 class Origin(NamedTuple):
@@ -65,7 +65,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A named set of samples with its split; ``test`` is None where the source has no split of its own.
+    """A named set of samples with its split; ``test`` is None where the source has no test part.
 
     >>> import numpy as np
     >>> data = Dataset("toy", train=Part(np.zeros((4, 3)), y=np.array([0, 1, 0, 1])))
@@ -78,7 +78,7 @@ class Dataset:
     test: Part | None = None
     feature_names: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None
-    notes: tuple[str, ...] = field(default=())  # what was done to the source: encoding, imputation, dropped columns
+    notes: tuple[str, ...] = ()  # what was done to the source: encoding, imputation, dropped columns
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -92,7 +92,7 @@ class Dataset:
         return int(max((int(y.max()) + 1 for y in parts if len(y)), default=0))
 
     def draw(self, rows: int) -> Dataset:
-        """Return the set with at most so many training rows, drawn at random but always the same."""
+        """Return the set with at most ``rows`` training rows, drawn at random but always the same."""
         n = len(self.train)
         if rows >= n:
             return self
@@ -120,7 +120,7 @@ def row_slices(x: Samples) -> Iterator[slice]:
 
 
 def fingerprint_parts(data: Dataset) -> str:
-    """Return a checksum of the training part and of the test part where there is one, as ``fingerprint`` makes it.
+    """Return a checksum of the fingerprints of the training part and, where there is one, of the test part.
 
     >>> data = Dataset("toy", train=Part(np.eye(4)))
     >>> fingerprint_parts(data) == fingerprint_parts(data), fingerprint_parts(data) == fingerprint_parts(data.draw(3))

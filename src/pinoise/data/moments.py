@@ -61,7 +61,7 @@ def canonical(x: sp.csr_array) -> sp.csr_array:
     """Return the matrix with exactly one entry for each non-zero value, in order; itself where it is so already."""
     if x.has_canonical_format and len(x.data) == x.nnz == np.count_nonzero(x.data):
         return x
-    x = x.copy()  # the caller's matrix is not ours to sort
+    x = x.copy()  # sorting must not change the caller's matrix
     x.sum_duplicates()
     x.eliminate_zeros()
     return x

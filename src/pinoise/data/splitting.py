@@ -1,4 +1,4 @@
-"""A test part for sources that bring none."""
+"""A test part for sources without one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int = 0) -> Dat
     """Return a data set with a test part: its own, or a random share of the training rows.
 
     The share has the same proportions of classes. A class of one row stays in training. Rows of one group (a query,
-    a person) stay on one side, as a test row must not have siblings in training.
+    a person) stay on one side, because a test row must not have siblings in training.
 
     >>> from pinoise.data.dataset import Part
     >>> data = Dataset("toy", train=Part(np.zeros((10, 2)), y=np.arange(10) % 2))
@@ -71,7 +71,7 @@ def _by_group(groups: RowNumbers, test_fraction: float, seed: int) -> RowNumbers
 
 
 def _by_class(y: Labels | None, n: int, test_fraction: float, seed: int, notes: list[str]) -> tuple[RowNumbers, str]:
-    """Choose test rows from all classes that have a row to spare; add a note on those that have none."""
+    """Choose test rows from all classes that have a row to spare; add a note on the others."""
     if y is None:
         return _at_random(n, test_fraction, seed), "at random"
     counts = np.bincount(y)

@@ -17,13 +17,13 @@ from pinoise.errors import UserError, unknown_choice
 Scaling = Literal["auto", "features", "global", "rows", "channels"]
 """What samples are divided by once centred: each feature's deviation, one number for all features, that number after
 every row was brought to length 1, or one number for each channel of images, which then have their channels first;
-``auto`` looks at the samples (``auto_scaling``)."""
+``auto`` chooses by the samples (``auto_scaling``)."""
 
 # A feature that varies by less than a few roundings of its own size is constant.
 _DEAD_SHARE = 10 * np.finfo(np.float64).eps
 
-# Where columns that are mostly filled have this share of the squared length of rows, the zeros are those of categories
-# in a table whose numbers would drown them; the words of a text are mostly absent, even common ones.
+# Where columns that are mostly filled make up this share of the squared length of rows, the samples are a table: its
+# zeros come from categories, which its numbers would drown. Words of a text are mostly absent, even common ones.
 _MOST = 0.9
 
 
@@ -53,19 +53,19 @@ class Standardizer:
     # (*shape), the standard deviation once standardised; where not given, 1 for live features and 0 for dead ones
     deviation: npt.NDArray[np.float64] = None  # type: ignore[assignment]
     unit_rows: bool = False  # whether every row is divided by its norm first
-    layout: ImageLayout = AS_IS  # how images come; standardised ones have their channels first
+    layout: ImageLayout = AS_IS  # of the images in the data; standardised ones have their channels first
     white: float = 1.0  # the largest value that a pixel of an image can have; black is 0
 
     def __post_init__(self) -> None:
         if self.deviation is None:
             object.__setattr__(self, "deviation", self.live.astype(np.float64))
         for name in ("mean", "scale", "deviation"):
-            # As they come back from a file, so that sums over them round the same when a run goes on.
+            # As they are read from a file, so that sums over them round the same when a run is resumed.
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)))
 
     @classmethod
     def fit(cls, x: Samples, *, scaling: Scaling = "auto") -> Standardizer:
-        """Learn from samples in passes over bounded chunks, so that neither precision nor memory is lost."""
+        """Learn from samples in passes over bounded chunks, which keeps precision and saves memory."""
         if scaling not in get_args(Scaling):
             raise unknown_choice("scaling", scaling, get_args(Scaling))
         if scaling == "auto":
@@ -91,7 +91,7 @@ class Standardizer:
         common = np.where(common > _DEAD_SHARE * np.abs(centre), common, 0.0)
         return cls(
             mean=np.broadcast_to(centre, mean.shape).copy(),
-            # A pixel that never varies in training has no noise, but keeps its value: crops move others there.
+            # A pixel that never varies in training gets no noise, but keeps its value: crops move other pixels there.
             scale=np.broadcast_to(common, mean.shape).copy(),
             deviation=np.divide(np.sqrt(square), common, out=np.zeros_like(mean), where=common > 0),
             layout=layout,
@@ -190,6 +190,6 @@ def _is_table(x: Samples) -> bool:
 def _white(x: Samples) -> float:
     if x.dtype in (np.uint8, np.uint16):
         return float(np.iinfo(x.dtype).max)
-    # Wider integers and floats have room for far more than pixels have.
+    # Wider integers and floats can hold far more than pixels.
     largest = max(float(np.asarray(x[chunk]).max()) for chunk in row_slices(x))
     return next((white for white in (1.0, 255.0, 65535.0) if largest <= white), largest)

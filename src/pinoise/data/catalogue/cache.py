@@ -33,6 +33,7 @@ VERSION = 1
 """To be raised whenever a reader gives other values for the same files, or this file writes another layout."""
 
 _UNPACKED_LIMIT = 8 * GIB
+_TEXTS = ("feature_names", "class_names", "notes")  # of a data set, beside its arrays
 
 
 def converted(
@@ -73,24 +74,13 @@ def _read(path: Path, name: str, key: str) -> Dataset | None:
         about: dict[str, Any] = json.loads(str(arrays["about"]))
         if about["key"] != key:
             return None
-        return Dataset(
-            name,
-            train=_read_part(arrays, "train"),
-            test=_read_part(arrays, "test") if about["test"] else None,
-            feature_names=_names(about["feature_names"]),
-            class_names=_names(about["class_names"]),
-            notes=tuple(about["notes"]),
-        )
+        test = _read_part(arrays, "test") if about["test"] else None
+        texts: dict[str, Any] = {field: None if about[field] is None else tuple(about[field]) for field in _TEXTS}
+        return Dataset(name, _read_part(arrays, "train"), test, **texts)
 
 
 def _write(path: Path, key: str, data: Dataset) -> None:
-    about = {
-        "key": key,
-        "test": data.test is not None,
-        "feature_names": data.feature_names,
-        "class_names": data.class_names,
-        "notes": data.notes,
-    }
+    about = {"key": key, "test": data.test is not None, **{field: getattr(data, field) for field in _TEXTS}}
     arrays = {"about": np.array(json.dumps(about)), **_part_arrays(data.train, "train")}
     if data.test is not None:
         arrays |= _part_arrays(data.test, "test")
@@ -123,10 +113,6 @@ def _read_part(arrays: Mapping[str, Array], side: str) -> Part:
     else:
         x = arrays[f"{side}_x"]
     return Part(x, arrays.get(f"{side}_y"), arrays.get(f"{side}_groups"))
-
-
-def _names(stored: list[str] | None) -> tuple[str, ...] | None:
-    return None if stored is None else tuple(stored)
 
 
 def unpacked(archive: Path, names: Sequence[str], *, cache: Path) -> Path:

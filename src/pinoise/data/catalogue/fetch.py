@@ -183,14 +183,18 @@ def _download(url: str, path: Path, *, expected: str | None, progress: bool) -> 
                 )
             length = answers[-1].headers.get("Content-Length")
             _check_content(url, temporary, length=length, magic=_MAGIC.get(path.suffix, b""))
-    except requests.exceptions.HTTPError as error:
-        raise _failed(url, path, f"the server answered with an error ({error})") from error
-    except requests.exceptions.Timeout as error:
-        raise _failed(url, path, "the server did not answer in time") from error
-    except requests.exceptions.ChunkedEncodingError as error:
-        raise _failed(url, path, "the connection broke off before the end of the file") from error
     except requests.exceptions.RequestException as error:
-        raise _failed(url, path, "the server cannot be reached or closed the connection") from error
+        reasons = {
+            requests.exceptions.HTTPError: f"the server answered with an error ({error})",
+            requests.exceptions.Timeout: "the server did not answer in time",
+            requests.exceptions.ChunkedEncodingError: "the connection broke off before the end of the file",
+            requests.exceptions.RequestException: "the server cannot be reached or closed the connection",
+        }
+        reason = next(reason for kind, reason in reasons.items() if isinstance(error, kind))
+        raise UserError(
+            f"cannot download {url}: {reason}; try again, or get {path.name} by hand and set PINOISE_DATA to its "
+            "folder."
+        ) from error
     except OSError as error:
         raise UserError(
             f"cannot write {path.name} in the cache folder {path.parent} ({error.strerror or error}): "
@@ -208,9 +212,3 @@ def _check_content(url: str, target: Path, *, length: str | None, magic: bytes) 
         start = stream.read(len(magic))
     if start != magic:
         raise UserError(f"the download of {url} begins with {start!r}, not like such a file: it was discarded.")
-
-
-def _failed(url: str, path: Path, reason: str) -> UserError:
-    return UserError(
-        f"cannot download {url}: {reason}; try again, or get {path.name} by hand and set PINOISE_DATA to its folder."
-    )

@@ -134,10 +134,10 @@ def learn_arrays(
 
 
 def take_label(raw: RawArrays, column: int) -> RawArrays:
-    """Take one column of a two-dimensional array away as its labels."""
+    """Move one column of a two-dimensional array from its samples to its labels."""
     x = cast(Array, raw.train.x)
     y = np.array(x[:, column])
-    if column == 0:  # slices keep a memory-mapped array on disk
+    if column == 0:  # a slice of a memory-mapped array stays on disk
         rest = x[:, 1:]
     elif column == x.shape[1] - 1:
         rest = x[:, :-1]

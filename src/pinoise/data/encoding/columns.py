@@ -117,7 +117,7 @@ class CategoricalColumn:
 
 
 def numbers_of(column: Any, name: str, *, where: str) -> npt.NDArray[np.float64]:
-    """Return a column's numbers, NaN where missing; text that is no number and infinity are errors with their row."""
+    """Return a column's numbers, NaN where missing; other text and infinity are errors that name the row."""
     kind = column.type
     if is_text(kind):
         text = text_of(column)

@@ -1,4 +1,4 @@
-"""What a training table teaches about its columns."""
+"""What is learned from the columns of a training table."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pinoise.errors import UserError
 
 
 def learn_table(raw: RawTable, options: ReadOptions, *, where: str) -> tuple[TableEncoding, tuple[str, ...]]:
-    """Return the encoding that a training table asks for, and notes on every choice that was made.
+    """Return the encoding of a training table, and notes on every choice that was made.
 
     Numbers stay numbers. Text and truth values become categories, and so do the numbers of the columns that
     ``options.categorical`` names.
@@ -135,7 +135,7 @@ def _fill_value(present: npt.NDArray[np.float64], missing: MissingPolicy) -> flo
 
 
 def _counts_rows(name: str, column: Any) -> bool:
-    """Whether a column is the row number that a data frame saves under no name of its own."""
+    """Whether a column is the unnamed row number that a data frame saves."""
     if not name.startswith(("Unnamed: ", "__index_level_")) or not pa.types.is_integer(column.type):
         return False
     if column.null_count or len(column) < 2:

@@ -21,7 +21,7 @@ from pinoise.errors import UserError, unknown_choice
 
 @dataclass(frozen=True)
 class TableEncoding:
-    """What the training table taught: its columns, categories, fill values and labels.
+    """What was learned from the training table: its columns, categories, fill values and labels.
 
     >>> import pyarrow as pa
     >>> from pinoise.data.encoding.learning import learn_table

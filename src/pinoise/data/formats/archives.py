@@ -1,8 +1,8 @@
 """Compressed files and archive members as bounded streams; nothing is ever unpacked on disk.
 
-A file from the network is not trusted. An archive with an absolute path, a path that climbs out with ``..``,
-a link or a device is refused as a whole, and reading stops with an error once more than ``limit`` bytes have
-come out, which is what a decompression bomb does. Damage of any kind is one clear sentence.
+A file from the network is not trusted. An archive with an absolute path, a path that leaves it with ``..``,
+a link or a device is refused as a whole. Reading stops with an error after ``limit`` bytes, which a decompression bomb
+exceeds. Damage of any kind is one clear sentence.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ LIMIT = GIB
 Archive = Path | BinaryIO
 Members = Generator[tuple[str, BinaryIO], None, None]
 
-# Every way in which the standard library reports a damaged file.
+# All errors by which the standard library reports a damaged file.
 _DAMAGE = (
     zlib.error,
     EOFError,
@@ -105,7 +105,7 @@ def members(archive: Archive, pattern: str, *, label: str | None = None, limit: 
     """Yield the name and the stream of every file of a zip or tar(.gz) whose path ends in ``pattern``.
 
     ``pattern`` is a glob for the last parts of the path, such as ``train/X_train.txt`` or ``*.sgm``. A stream is
-    valid until the next one is asked for. ``limit`` bounds what comes out of the whole archive, and ``label``
+    valid until the next one is taken. ``limit`` bounds what comes out of the whole archive, and ``label``
     names an archive that is not a file of its own.
 
     >>> archive = io.BytesIO()
@@ -184,7 +184,7 @@ def _tar_members(stream: BinaryIO, pattern: str, *, label: str, limit: int, zipp
             opened = archive.extractfile(info) if PurePosixPath(info.name).match(pattern) else None
             if opened is not None:
                 yield info.name, _bounded(opened, label=label, limit=limit)
-    # tarfile takes a spoiled header for the end; reading on shows it, and lets gzip compare its own checksum.
+    # tarfile takes a damaged header for the end; reading on finds it, and lets gzip verify its checksum.
     while rest := whole.read(1 << 16):
         if rest.strip(b"\0"):
             raise damaged(label, ValueError("there is content after the end"))

@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 as their publisher packs them: the binary version, and the python version without its risk."""
+"""CIFAR-10 and CIFAR-100 in their publisher's files: the binary version, and the python version without its risk."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def holds_cifar(folder: Path) -> bool:
 def read_cifar(path: Path) -> RawArrays:
     """Read ``.tar.gz`` or the folder it unpacks to; images are (n, 32, 32, 3), and labels of CIFAR-100 the fine ones.
 
-    The python version is made of pickles, which can run any code; they are read by a reader that knows nothing but
+    The python version is made of pickles, which can run any code; they are read by a reader that knows only
     dictionaries, lists, text, numbers and arrays of bytes.
     """
     contents = _contents(path)
@@ -70,7 +70,7 @@ def read_cifar(path: Path) -> RawArrays:
 
 
 def _contents(path: Path) -> dict[str, bytes]:
-    """Return the files of a version by name; those that no version has are not read."""
+    """Return the files of a version by name; other files are not read."""
     wanted = {name for version in _VERSIONS for name in (*version.train, *version.test, version.names)}
     return {name: _whole(stream, f"{path}, {name}") for name, stream in _files(path) if name in wanted}
 
@@ -89,7 +89,7 @@ def _files(path: Path) -> Iterator[tuple[str, BinaryIO]]:
 def _whole(stream: BinaryIO, where: str) -> bytes:
     content = stream.read(_MOST + 1)
     if len(content) > _MOST:
-        raise UserError(f"{where} has more than {_MOST} bytes: no file of CIFAR-10 or CIFAR-100 is as large.")
+        raise UserError(f"{where} has more than {_MOST} bytes: files of CIFAR-10 and CIFAR-100 are smaller.")
     return content
 
 

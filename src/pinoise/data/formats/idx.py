@@ -1,4 +1,4 @@
-"""IDX files, in which MNIST, Fashion-MNIST and their kin come: a header of a few bytes, then one array."""
+"""IDX files, the format of MNIST and Fashion-MNIST: a header of a few bytes, then one array."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from pinoise.errors import UserError
 
 IMAGE_EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm")
 
-# Pillow knows more formats, some of which start other programs.
+# Pillow knows more formats, and some of its readers start other programs.
 _FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 
 _GRAY = ("1", "L", "LA", "La", "I")
@@ -36,7 +36,7 @@ _TURNS = {
     8: "ROTATE_90",
 }
 
-_DRAFT = 3  # an image is first decoded at no less than this many times its final size, of which little is seen then
+_DRAFT = 3  # an image is first decoded at no less than this many times its final size, which is hardly visible
 _BLOCK = 4096  # files given to the threads at once
 
 Item = TypeVar("Item")
@@ -73,7 +73,7 @@ def inspect_image(path: Path) -> Inspection:
             colour = _has_colour(image)
     except MemoryError:
         raise
-    except Exception as error:  # Pillow's readers meet damage with errors of every kind
+    except Exception as error:  # Pillow's readers raise errors of every kind for damaged files
         return Inspection(problem=_reason(error))
     return Inspection((width, height) if turned else (height, width), colour)
 
@@ -121,7 +121,7 @@ def describe(size: tuple[int, int]) -> str:
 def in_threads(
     function: Callable[[Item], Result], items: Sequence[Item], *, bar: str | None = None
 ) -> Iterator[Result]:
-    """Yield the results in order; Pillow lets go of Python's lock while it decodes. ``bar`` names a progress bar."""
+    """Yield the results in order; Pillow releases Python's lock while it decodes. ``bar`` names a progress bar."""
     from tqdm import tqdm
 
     with (
@@ -196,7 +196,7 @@ def _cores() -> int:
 def _orientation(image: Any) -> int:
     try:
         return int(image.getexif().get(_ORIENTATION, 1))
-    except Exception:  # a photograph with spoiled remarks is still a photograph
+    except Exception:  # a photograph with damaged metadata is still a photograph
         return 1
 
 

@@ -50,7 +50,8 @@ def list_images(root: Path) -> ImageFolder:
     if is_split and not direct:
         return _list_split(root, training[0], held_out, folders, found)
     alike = [*training, *held_out]
-    if alike and not direct and not (alike == ["train"] and not _is_labelled(root / "train")):  # trains are a class
+    is_class = alike == ["train"] and not _is_labelled(root / "train")  # pictures of trains
+    if alike and not direct and not is_class:
         raise UserError(
             f"{root} has the {'folder' if len(alike) == 1 else 'folders'} {listed(alike)}, named like the parts of a "
             "split and not forming one: have one folder 'train' with 'test' or 'val' beside it, rename what is a "

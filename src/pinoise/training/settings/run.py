@@ -8,7 +8,7 @@ from typing import Annotated, Literal, NamedTuple, Self
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from pinoise.data.options import IMAGE_SIZE, ImageSize, is_image_size
+from pinoise.data.options import IMAGE_SIZE, ImageSize, ReadOptions, is_image_size
 from pinoise.data.standardizer import Scaling
 from pinoise.errors import UserError
 from pinoise.networks.embedding import EmbeddingName
@@ -50,6 +50,7 @@ class DataSettings(Section):
     missing: Literal["median", "mean", "zero", "error"] = "median"
     categorical: tuple[str, ...] = ()  # columns of numbers that stand for categories
     drop: tuple[str, ...] = ()  # columns to leave out
+    max_categories: Annotated[int, Field(ge=1)] = ReadOptions.max_categories  # of a text column; the rest share one
     scaling: Scaling = "auto"
     # Pixels a side, or height and width, that the images of a folder are brought to.
     size: Annotated[ImageSize | None, BeforeValidator(_image_size)] = None

@@ -39,7 +39,7 @@ def _part(source: Archive, side: str, label: str, *, features: int, classes: int
     if not len(x) == len(y) == len(subjects):
         raise UserError(
             f"{label} has {len(x)} rows, {len(y)} labels and {len(subjects)} subjects in {side!r}: "
-            "they must be as many."
+            "their numbers must be equal."
         )
     if y.size and (y.min() < 0 or y.max() >= classes):
         raise UserError(f"{label} has labels {y.min() + 1} to {y.max() + 1} in {side!r}: allowed are 1 to {classes}.")

@@ -40,8 +40,8 @@ def read_reuters21578(entry: Entry, paths: Sequence[Path]) -> Dataset:
     """Read the stories of ``reuters21578.tar.gz``, or of the UCI repository's zip around it.
 
     The rule: a story's class is the topic listed first in it; stories without a topic are left out; of the topics,
-    the 46 that come first most often are kept (ties go to the one met earlier); classes are numbered in the order
-    in which they are met, reading reut2-000.sgm to reut2-021.sgm. The split is stratified, 80/20, with a fixed
+    the 46 that come first most often are kept (ties go to the one that occurs earlier); classes are numbered in
+    the order in which they occur in reut2-000.sgm to reut2-021.sgm. The split is stratified, 80/20, with a fixed
     seed. Features are scikit-learn's tf-idf of title and body, for the 2,000 most frequent words of the training
     part that are not English stop words.
 
