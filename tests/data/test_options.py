@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from pinoise.data.options import ReadOptions
+from pinoise.data.readers import open_for_training
 from pinoise.errors import UserError
 from pinoise.training.parse import parse_settings
 
@@ -73,6 +74,22 @@ def test_pydantic_validates_the_options_and_refuses_unknown_ones() -> None:
         adapter.validate_python({"lable": "y"})
     with pytest.raises(ValidationError, match="rows is 1: learning by contrast needs at least 2"):
         adapter.validate_python({"rows": 1})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section(ReadOptions):
+    """A section of a configuration that adds its own fields to the options."""
+
+    source: str = "digits"
+
+
+def test_a_section_that_extends_the_options_is_validated_alike_and_taken_by_every_reader() -> None:
+    adapter = TypeAdapter(Section)
+    section = adapter.validate_python({"source": "wine", "rows": 50})
+    assert (section.source, section.rows) == ("wine", 50)
+    assert len(open_for_training(section.source, section)[0].train) == 50
+    with pytest.raises(ValidationError, match="lable"):
+        adapter.validate_python({"lable": "y"})
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ MissingPolicy = Literal["median", "mean", "zero", "error"]
 """What fills a missing number of a table, learned from its column; ``error`` refuses missing cells."""
 
 Color = Literal["auto", "gray", "rgb"]
-"""Channels of images: three if any image has colour (``auto``), always one, or always three."""
+"""Images: in colour if any of them has it (``auto``), always gray, or always in colour."""
 
 Corrupt = Literal["refuse", "skip"]
 """What happens to an image file that cannot be decoded."""
@@ -37,7 +37,7 @@ class ReadOptions:
         drop: columns of a table to leave out.
         max_categories: the most values of a text column that become features; the rest share one.
         size: height and width that the images of a folder are scaled and cropped to; None for images of one size.
-        color: channels of the images of a folder.
+        color: whether the images of a folder are read in colour.
         corrupt: what happens to images of a folder that cannot be decoded.
         cache: a folder that keeps decoded images, so that each is decoded once.
 

@@ -32,7 +32,7 @@ _FILE_READERS: dict[str, Reader] = {"idx": read_idx_samples, "npy": read_npy, "n
 
 @dataclass(frozen=True)
 class Source:
-    """A source whose kind is known, and which is read by the method of that kind.
+    """A source whose kind is known; each kind has the method that reads it.
 
     >>> find_source("digits").kind, find_source([[1, 2], [3, 4]]).kind
     ('catalogue', 'array')
@@ -41,28 +41,27 @@ class Source:
     kind: SourceKind
     name: str  # of the data set
     where: str  # what messages call it
-    content: Path | InMemory
+    path: Path = Path()  # of a file or folder
+    held: InMemory | None = None  # samples in memory
 
     def dataset(self, *, label: str | int | None = None, progress: bool = False) -> Dataset:
-        """Load a data set of the catalogue, whose labels nobody needs to name."""
+        """Load a data set of the catalogue; its labels are known, so naming their column is an error."""
         if label is not None:
             raise UserError(f"--label {label!r} is for files: the labels of {self.name!r} are known.")
         return load(self.name, progress=progress)
 
     def table(self, *, text: Sequence[str] = ()) -> RawTable:
         """Read a table; the columns in ``text`` are not guessed to be numbers."""
-        if isinstance(self.content, InMemory):
-            return self.content.table()
-        path = self.content
-        return read_parquet(path) if file_format(path) == "parquet" else read_csv(path, text=text)
+        if self.held is not None:
+            return self.held.table()
+        return read_parquet(self.path) if file_format(self.path) == "parquet" else read_csv(self.path, text=text)
 
     def arrays(self, *, n_features: int | None = None, first_index: int | None = None) -> RawArrays:
         """Read arrays; ``n_features`` and ``first_index`` are those of the training file, for svmlight."""
-        if isinstance(self.content, InMemory):
-            return self.content.arrays()
-        path = self.content
-        reader = _folder_reader(path) if path.is_dir() else _FILE_READERS.get(file_format(path))
-        return reader(path) if reader else read_svmlight(path, n_features=n_features, first_index=first_index)
+        if self.held is not None:
+            return self.held.arrays()
+        reader = _folder_reader(self.path) if self.path.is_dir() else _FILE_READERS.get(file_format(self.path))
+        return reader(self.path) if reader else read_svmlight(self.path, n_features=n_features, first_index=first_index)
 
     def images(self, options: ReadOptions, *, progress: bool = False) -> RawArrays:
         """Read a folder of images, whose labels are its subfolders."""
@@ -71,23 +70,23 @@ class Source:
                 f"{self.where} is a folder of images, whose subfolders are the classes: "
                 f"leave out label={options.label!r}."
             )
-        return read_image_folder(Path(self.where), options, progress=progress)
+        return read_image_folder(self.path, options, progress=progress)
 
 
 def find_source(given: object) -> Source:
     """Return the source that is meant: text is a name of the catalogue or a path, other objects hold samples."""
     if isinstance(given, str):
         if is_name(given):
-            return Source("catalogue", given, f"the data set {given!r}", Path())
+            return Source("catalogue", given, f"the data set {given!r}")
         path = Path(given)
         if not (path.exists() or path.suffix or "/" in given or os.sep in given):
             raise unknown_choice("data set", given, [entry.name for entry in entries()])
         given = path
     if isinstance(given, Path):
         path = existing_path(given)
-        return Source(_kind_of(path), data_name(path), str(path), path)
+        return Source(_kind_of(path), data_name(path), str(path), path=path)
     held = given if isinstance(given, InMemory) else InMemory(given)
-    return Source("table" if is_table(held.X) else "array", held.name, held.name, held)
+    return Source("table" if is_table(held.X) else "array", held.name, held.name, held=held)
 
 
 def _kind_of(path: Path) -> SourceKind:
