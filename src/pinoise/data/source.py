@@ -25,9 +25,9 @@ from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError, unknown_choice
 
 SourceKind = Literal["catalogue", "table", "array", "images"]
-Reader = Callable[[Path], RawArrays]
+ArrayReader = Callable[[Path], RawArrays]
 
-_FILE_READERS: dict[str, Reader] = {"idx": read_idx_samples, "npy": read_npy, "npz": read_npz}
+_FILE_READERS: dict[str, ArrayReader] = {"idx": read_idx_samples, "npy": read_npy, "npz": read_npz}
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def _kind_of(path: Path) -> SourceKind:
     return "table" if file_format(path) in ("csv", "parquet") else "array"
 
 
-def _folder_reader(folder: Path) -> Reader | None:
+def _folder_reader(folder: Path) -> ArrayReader | None:
     """Return the reader of an unpacked MNIST, Fashion-MNIST, CIFAR-10, CIFAR-100 or STL-10; None for other folders."""
     known = ((holds_idx, read_idx_folder), (holds_cifar, read_cifar), (holds_stl10, read_stl10))
     return next((reader for holds, reader in known if holds(folder)), None)

@@ -14,7 +14,7 @@ from pinoise.data.formats.cifar import read_cifar
 from pinoise.data.formats.stl10 import read_stl10, read_stl10_unlabelled
 from pinoise.files import cache_folder
 
-READERS: dict[str, arrays.Reader] = {
+READERS: dict[str, arrays.SetReader] = {
     "scikit-learn": arrays.read_bundled,
     "npz": arrays.array_reader(read_npz),
     "fashion-mnist": arrays.read_fashion_mnist,

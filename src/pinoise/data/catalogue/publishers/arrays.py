@@ -21,7 +21,7 @@ from pinoise.data.images.decoding import pillow
 from pinoise.data.splitting import split
 from pinoise.errors import UserError
 
-Reader = Callable[[Entry, Sequence[Path]], Dataset]
+SetReader = Callable[[Entry, Sequence[Path]], Dataset]
 """From an entry of the catalogue and the paths of its files, in their order, to the data."""
 
 
@@ -39,7 +39,7 @@ def read_bundled(entry: Entry, paths: Sequence[Path]) -> Dataset:
     return split(whole)
 
 
-def array_reader(read: Callable[[Path], RawArrays]) -> Reader:
+def array_reader(read: Callable[[Path], RawArrays]) -> SetReader:
     """Return the reader of a set in one file or folder of arrays; class names in it come before the entry's."""
 
     def read_set(entry: Entry, paths: Sequence[Path]) -> Dataset:
