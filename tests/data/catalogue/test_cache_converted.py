@@ -74,7 +74,7 @@ def test_the_second_load_takes_the_conversion_and_says_so(data: Dataset, source:
     assert list(kept.parent.iterdir()) == [kept]
 
 
-def test_a_changed_source_checksum_or_version_makes_it_anew(
+def test_a_changed_source_checksum_or_version_makes_it_again(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read = Reader(SPARSE)

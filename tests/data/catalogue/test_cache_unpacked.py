@@ -34,7 +34,7 @@ def test_only_the_files_asked_for_are_unpacked_and_only_once(tmp_path: Path, mon
     assert unpacked(archive, ["a", "b"], cache=tmp_path / "cache") == folder
 
 
-def test_files_of_another_archive_are_unpacked_anew(tmp_path: Path) -> None:
+def test_files_of_another_archive_are_unpacked_again(tmp_path: Path) -> None:
     archive = write_archive(tmp_path / "set.tar.gz", a=b"one")
     folder = unpacked(archive, ["a"], cache=tmp_path)
     write_archive(archive, a=b"six")
@@ -57,7 +57,7 @@ def test_a_cut_archive_leaves_nothing_that_could_be_believed(tmp_path: Path) -> 
     assert not list((tmp_path / "unpacked").rglob("a*"))
 
 
-def test_a_cache_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_a_cache_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
     archive = write_archive(tmp_path / "set.tar.gz", a=b"one")
     (tmp_path / "cache").write_text("a file")
     with pytest.raises(UserError, match=r"cannot unpack set\.tar\.gz into the cache folder .* set PINOISE_CACHE"):

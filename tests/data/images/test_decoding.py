@@ -168,7 +168,7 @@ def test_another_size_without_resizing_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.jpg", "a.png"])
-def test_a_cut_file_is_found_by_a_look_and_named_when_decoded(name: str, tmp_path: Path) -> None:
+def test_a_cut_file_is_found_by_inspection_and_named_when_decoded(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     Image.fromarray(noise(32, 32, 3)).save(path)
     path.write_bytes(path.read_bytes()[:-400])
@@ -181,7 +181,7 @@ def test_a_cut_file_is_found_by_a_look_and_named_when_decoded(name: str, tmp_pat
     ("content", "problem"),
     [(b"", "not an image of a known"), (b"%!PS-Adobe-3.0 EPSF-3.0\n", "not an image of a known")],
 )
-def test_what_is_no_image_is_told(content: bytes, problem: str, tmp_path: Path) -> None:
+def test_what_is_no_image_is_reported(content: bytes, problem: str, tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(content)
     assert problem in str(inspect_image(tmp_path / "a.jpg").problem)
     assert inspect_image(tmp_path / "absent.jpg").problem == "No such file or directory"
@@ -218,7 +218,7 @@ def test_results_of_threads_come_in_order() -> None:
     assert list(in_threads(lambda number: number * number, range(10_000))) == [n * n for n in range(10_000)]
 
 
-def test_without_pillow_the_user_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_pillow_the_user_is_reported_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(UserError, match=r"install it with pip install 'pinoise\[vision\]'"):
         pillow()

@@ -37,7 +37,7 @@ def test_the_four_files_and_the_prepared_one_give_the_same_data(tmp_path: Path) 
             np.testing.assert_array_equal(np.asarray(part.y), y)
 
 
-def test_labels_that_are_too_few_or_without_a_name_are_told(tmp_path: Path) -> None:
+def test_labels_that_are_too_few_or_without_a_name_are_reported(tmp_path: Path) -> None:
     x = np.zeros((10, 28, 28), dtype=np.uint8)
     with pytest.raises(UserError, match="has 10 rows but 9 labels"):
         read_fashion_mnist(entry("fashion_mnist"), write(tmp_path, x, np.arange(9)))

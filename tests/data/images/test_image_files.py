@@ -63,7 +63,7 @@ def test_it_describes_itself_as_an_array(images: tuple[ImageFiles, Any]) -> None
     for beyond in (12, np.array([0, 12])):
         with pytest.raises(IndexError):
             files[beyond]
-    with pytest.raises(ValueError, match="read into a new one"):
+    with pytest.raises(ValueError, match="read into a new array"):
         np.asarray(files, copy=False)
 
 
