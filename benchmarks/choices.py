@@ -19,9 +19,9 @@ from pinoise.experiments.suites import sample_rows
 from pinoise.networks import Embedding
 from pinoise.networks.embedding import LEARNED_SHARE
 from pinoise.noise import PiNoise, Support
+from pinoise.training.build import seeded_model
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals, make_fabric
-from pinoise.training.fit import seeded_model
 from pinoise.training.loop import train
 from pinoise.training.progress import Quiet
 
@@ -71,7 +71,7 @@ def score(data: Dataset, name: str, seed: int) -> dict[str, float]:
     epochs = -(-STEPS // max(1, len(data.train) // 256))
     shared = {
         "encoder": {"hidden": 512},
-        "noise": {"hidden": 512},
+        "noise": {"generator": {"hidden": 512}},
         "training": {"epochs": epochs, "seed": seed, "information_draws": 0},
     }
     settings = parse_settings(merge(shared, VARIANTS[name]))

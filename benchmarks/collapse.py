@@ -19,9 +19,9 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
 from pinoise.experiments.suites import sample_rows
+from pinoise.training.build import seeded_model
 from pinoise.training.config import parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals, make_fabric
-from pinoise.training.fit import seeded_model
 from pinoise.training.loop import train
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Record
@@ -80,7 +80,7 @@ def main() -> None:
     for name, settings in OBJECTIVES.items():
         training = {"epochs": EPOCHS, "information_draws": 0}
         parsed = parse_settings(
-            {"encoder": {"hidden": 512}, "noise": {"hidden": 512}, **settings, "training": training}
+            {"encoder": {"hidden": 512}, "noise": {"generator": {"hidden": 512}}, **settings, "training": training}
         )
         model = seeded_model(parsed, standardizer, rows)
         scorer = Scorer(model, score)

@@ -24,7 +24,7 @@ import torch
 from pinoise.data import load
 from pinoise.data.rows import make_rows
 from pinoise.networks import ResNet, count_operations
-from pinoise.noise import build_generator
+from pinoise.noise import make_generator
 from pinoise.training.build import build_model, build_standardizer, channels_together
 from pinoise.training.config import parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
@@ -51,7 +51,7 @@ def variants(width: int, batch_size: int) -> dict[str, dict[str, Any]]:
             **shared,
             "views": {"augmentations": ["simclr"]},
             "objective": {"name": "supported", "neighbours": 0},
-            "noise": {"generator": name, "width": None if name == "unet" else width},
+            "noise": {"generator": {"name": name, **({"width": width} if name.startswith("resnet") else {})}},
         }
         for name in GENERATORS
     }
@@ -73,7 +73,6 @@ def make_step(settings: dict[str, Any]) -> Callable[[], None]:
     def step() -> None:
         nonlocal count
         chosen = (torch.arange(size) + count * size) % len(rows)
-        model.before_step(count)
         loss = model(Batch(rows[chosen], chosen)).loss
         optimizer.zero_grad()
         loss.backward()
@@ -127,7 +126,7 @@ def operations(width: int) -> dict[str, dict[str, float]]:
     encoder = ResNet(SHAPE, depth=18, width=width)
     counted = {"SimCLR's encoder": count_operations(encoder, x)}
     for name in GENERATORS:
-        generator = build_generator(name, SHAPE, outputs=2, encoder=encoder)
+        generator = make_generator(name, SHAPE, 2, encoder=encoder)
         counted[name] = count_operations(generator, x)
     return {
         name: {"multiply_accumulates": count.multiply_accumulates, "total": count.total}

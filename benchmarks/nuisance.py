@@ -28,9 +28,9 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
         "objective": {"name": "supported", "weight": 0.0},
         "noise": {"initial_scale": 0.5},
     },
-    "paper": {"objective": "paper", "method": {"temperature": 0.1}, "noise": {"hidden": 512}},
-    "adversarial": {"objective": "adversarial", "noise": {"hidden": 512}},
-    "information": {"objective": "information", "noise": {"hidden": 512}},
+    "paper": {"objective": "paper", "method": {"temperature": 0.1}, "noise": {"generator": {"hidden": 512}}},
+    "adversarial": {"objective": "adversarial", "noise": {"generator": {"hidden": 512}}},
+    "information": {"objective": "information", "noise": {"generator": {"hidden": 512}}},
 }
 
 

@@ -36,7 +36,7 @@ def main() -> None:
     rows = []
     for rival, changed in RIVALS.items():
         for strength in STRENGTHS:
-            settings = {"encoder": {"hidden": 512}, "noise": {"hidden": 512}, "training": {"epochs": EPOCHS}}
+            settings = {"encoder": {"hidden": 512}, "noise": {"generator": {"hidden": 512}}, "training": {"epochs": EPOCHS}}
             plans = plan([rival], SEEDS, settings={**settings, **changed(strength)})
             (line,) = summarise(list(compare([data], plans)))
             rows.append({"rival": rival, **changed(strength), **{name: round(line.means[name], 2) for name in SCORES}})

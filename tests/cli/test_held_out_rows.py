@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pinoise.data.catalogue import load
+from pinoise.data import load
 from pinoise.data.dataset import Dataset, Part
+from pinoise.data.options import ReadOptions
 from pinoise.data.readers import read_file
 from pinoise.data.splitting import split
 from pinoise.experiments import score_run
@@ -48,7 +49,7 @@ def test_a_labelled_file_is_split_once_for_training_and_evaluation(
     result = pinoise("train", *LABELLED, *limit, "--set", "data.missing=mean", "--out", "run", *tiny)
     assert result.code == 0
     assert "note: held out 12 of 60 rows for the test part, by class (seed 0)" in result.err
-    expected = split(read_file(people, label="group", missing="mean")[0])
+    expected = split(read_file(people, ReadOptions(label="group", missing="mean"))[0])
     if rows is not None:
         expected = expected.draw(rows)
     assert json.loads(Path("run/data.json").read_text())["rows"] == len(expected.train)

@@ -8,10 +8,9 @@ import pytest
 import torch
 
 from pinoise.data.checks import varies
-from pinoise.data.dataset import Dataset, Part
+from pinoise.data.dataset import Dataset, Part, fingerprint
 from pinoise.data.lazy import MappedRows
 from pinoise.data.rows import LazyRows, make_rows
-from pinoise.data.source import fingerprint
 from pinoise.data.splitting import split
 from pinoise.data.standardizer import Standardizer
 

@@ -13,10 +13,10 @@ import scipy.sparse as sp
 import torch
 
 from pinoise.data.dataset import Dataset
-from pinoise.data.memory import from_arrays, from_arrays_prepared
-from pinoise.data.preparation import preparation_from_json
-from pinoise.data.preparation.tables import TablePreparation
-from pinoise.data.readers import read_file
+from pinoise.data.formats.memory import InMemory
+from pinoise.data.options import ReadOptions
+from pinoise.data.preparation.kinds import TablePreparation, preparation_from_json
+from pinoise.data.readers import from_arrays, read_file
 from pinoise.errors import UserError
 
 
@@ -44,19 +44,19 @@ def same(left: Dataset, right: Dataset) -> None:
 def test_a_data_frame_is_read_like_a_csv_or_parquet_file_of_its_content(tmp_path: Path) -> None:
     frame().to_csv(tmp_path / "a.csv", index=False)
     frame().to_parquet(tmp_path / "a.parquet")
-    data, preparation = from_arrays(frame(), label="class")
+    data, preparation = from_arrays(frame(), options=ReadOptions(label="class"))
     assert data.feature_names is not None
     assert "town=missing" in data.feature_names
     for name in ("a.csv", "a.parquet"):
-        read, learned = read_file(tmp_path / name, label="class")
+        read, learned = read_file(tmp_path / name, ReadOptions(label="class"))
         same(data, read)
         assert learned == preparation
 
 
 def test_labels_apart_are_the_same_as_a_label_column() -> None:
     apart, preparation = from_arrays(frame().drop(columns="class"), frame()["class"])
-    same(apart, from_arrays(frame(), label="class")[0])
-    later = from_arrays_prepared(frame().drop(columns="class")[:2], ["y", "y"], preparation=preparation)
+    same(apart, from_arrays(frame(), options=ReadOptions(label="class"))[0])
+    later = preparation.read(InMemory(frame().drop(columns="class")[:2], ["y", "y"]))
     assert np.asarray(later.train.y).tolist() == [1, 1]
 
 
@@ -96,7 +96,7 @@ class ToArrow:
 @pytest.mark.parametrize("wrap", [lambda table: table, Interchange, Stream, ToArrow])
 def test_data_frames_of_other_libraries(wrap: Any) -> None:
     table = pa.table({"a": [1.0, 2.0], "t": ["x", "y"], "y": [0, 1]})
-    data, preparation = from_arrays(wrap(table), label="y")
+    data, preparation = from_arrays(wrap(table), options=ReadOptions(label="y"))
     assert isinstance(preparation, TablePreparation)
     assert np.asarray(data.train.x).tolist() == [[1, 1, 0], [2, 0, 1]]
 
@@ -150,16 +150,16 @@ def test_labels_of_every_kind(y: object) -> None:
 
 def test_later_arrays_are_read_with_the_stored_preparation() -> None:
     _, preparation = from_arrays(X, ["b", "a", "b"])
-    later = from_arrays_prepared(X[:1], ["b"], preparation=preparation_from_json(preparation.to_json()))
+    later = preparation_from_json(preparation.to_json()).read(InMemory(X[:1], ["b"]))
     assert np.asarray(later.train.y).tolist() == [1]
 
 
 def test_tables_and_arrays_are_not_taken_for_each_other() -> None:
     table = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
     with pytest.raises(UserError, match="is an array, but training had a table with the columns a, b"):
-        from_arrays_prepared(np.eye(2), preparation=from_arrays(table)[1])
+        from_arrays(table)[1].read(np.eye(2))
     with pytest.raises(UserError, match=r"is a table, but training had an array of samples of shape \(2,\)"):
-        from_arrays_prepared(table, preparation=from_arrays(np.eye(2))[1])
+        from_arrays(np.eye(2))[1].read(table)
 
 
 @pytest.mark.parametrize(
@@ -182,13 +182,13 @@ def test_tables_and_arrays_are_not_taken_for_each_other() -> None:
 )
 def test_mistakes_are_explained(given: object, y: object, options: dict[str, Any], message: str) -> None:
     with pytest.raises(UserError) as caught:
-        from_arrays(given, y, **options)
+        from_arrays(given, y, ReadOptions(**options))
     assert message in str(caught.value)
 
 
 def test_reading_arrays_does_not_import_torch() -> None:
     program = (
-        "import sys, numpy as np; from pinoise.data.memory import from_arrays; from_arrays(np.eye(3), [0, 1, 0]); "
+        "import sys, numpy as np; from pinoise.data import from_arrays; from_arrays(np.eye(3), [0, 1, 0]); "
         "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", program], check=True)

@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from pinoise.data.preparation import preparation_from_json
-from pinoise.data.preparation.tables import TablePreparation
-from pinoise.data.readers import read_file, read_prepared
+from pinoise.data.options import ReadOptions
+from pinoise.data.preparation.kinds import TablePreparation, preparation_from_json
+from pinoise.data.readers import read_file
 from pinoise.errors import UserError
 
 Row = dict[str, Any]
@@ -83,10 +83,10 @@ def test_a_later_csv_is_read_like_the_first_after_a_round_trip_through_json(
         first, second = Path(folder) / "first.csv", Path(folder) / "second.csv"
         write_csv(first, training, ["n", "i", "t", "f", "y"])
         write_csv(second, later, order)
-        data, preparation = read_file(first, label="y")
+        data, preparation = read_file(first, ReadOptions(label="y"))
         stored = preparation_from_json(json.loads(json.dumps(preparation.to_json())))
         assert stored == preparation
-        again = read_prepared(second, stored)
+        again = stored.read(second)
     classes = sorted(known)
     for dataset, rows in ((data, training), (again, later)):
         expected = slow_features(training, rows)
@@ -101,7 +101,7 @@ def test_a_later_csv_is_read_like_the_first_after_a_round_trip_through_json(
 def test_a_test_file_becomes_the_test_part_and_its_notes_carry_its_name(tmp_path: Path) -> None:
     (tmp_path / "train.csv").write_text("a,t,y\n1,x,p\n2,z,q\n")
     (tmp_path / "test.csv").write_text("y,t,a\nq,new,\n")
-    data, _ = read_file(tmp_path / "train.csv", test=tmp_path / "test.csv", label="y")
+    data, _ = read_file(tmp_path / "train.csv", ReadOptions(label="y"), test=tmp_path / "test.csv")
     assert data.name == "train"
     assert data.test is not None
     assert np.asarray(data.test.x).tolist() == [[1.5, 0, 0]]
@@ -116,9 +116,9 @@ def test_an_unlabelled_test_file_is_refused_where_training_has_labels(tmp_path: 
     (tmp_path / "train.csv").write_text("a,y\n1,p\n2,q\n")
     (tmp_path / "test.csv").write_text("a\n1\n")
     with pytest.raises(UserError, match=r"test\.csv has no labels, but .*train\.csv has"):
-        read_file(tmp_path / "train.csv", test=tmp_path / "test.csv", label="y")
-    _, preparation = read_file(tmp_path / "train.csv", label="y")
-    assert read_prepared(tmp_path / "test.csv", preparation).train.y is None
+        read_file(tmp_path / "train.csv", ReadOptions(label="y"), test=tmp_path / "test.csv")
+    _, preparation = read_file(tmp_path / "train.csv", ReadOptions(label="y"))
+    assert preparation.read(tmp_path / "test.csv").train.y is None
 
 
 def test_a_second_test_part_is_refused(tmp_path: Path) -> None:
@@ -130,8 +130,8 @@ def test_a_second_test_part_is_refused(tmp_path: Path) -> None:
 def test_text_that_looks_like_numbers_in_a_later_file_stays_text(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("code,n,y\n01,1,01\nx,2,b\ny,3,b\n")
     (tmp_path / "b.csv").write_text("code,n,y\n01,1,01\n01,2,01\n")
-    _, preparation = read_file(tmp_path / "a.csv", label="y")
-    later = read_prepared(tmp_path / "b.csv", preparation)
+    _, preparation = read_file(tmp_path / "a.csv", ReadOptions(label="y"))
+    later = preparation.read(tmp_path / "b.csv")
     assert np.asarray(later.train.x)[:, 0].tolist() == [1.0, 1.0]
     assert np.asarray(later.train.y).tolist() == [0, 0]
     assert later.notes == ()
@@ -140,8 +140,8 @@ def test_text_that_looks_like_numbers_in_a_later_file_stays_text(tmp_path: Path)
 def test_a_constant_truth_value_keeps_its_meaning_in_a_later_file(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("f,y\nTrue,True\nFalse,False\n")
     (tmp_path / "b.csv").write_text("f,y\nTrue,TRUE\n")
-    _, preparation = read_file(tmp_path / "a.csv", label="y")
-    later = read_prepared(tmp_path / "b.csv", preparation)
+    _, preparation = read_file(tmp_path / "a.csv", ReadOptions(label="y"))
+    later = preparation.read(tmp_path / "b.csv")
     assert np.asarray(later.train.x).tolist() == [[0.0, 1.0]]
     assert np.asarray(later.train.y).tolist() == [1]
 
@@ -150,7 +150,7 @@ def test_a_time_column_of_a_csv_is_refused_by_name(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("when,n\n2020-01-01 12:00:00,1\n2020-01-02 12:00:00,2\n")
     with pytest.raises(UserError, match=r"a\.csv: column 'when' is of type timestamp"):
         read_file(tmp_path / "a.csv")
-    assert read_file(tmp_path / "a.csv", drop=["when"])[0].feature_names == ("n",)
+    assert read_file(tmp_path / "a.csv", ReadOptions(drop=("when",)))[0].feature_names == ("n",)
 
 
 def test_an_infinite_cell_of_a_csv_is_named(tmp_path: Path) -> None:
@@ -162,7 +162,7 @@ def test_an_infinite_cell_of_a_csv_is_named(tmp_path: Path) -> None:
 def test_an_npy_file_with_its_label_at_the_end_stays_on_disk(tmp_path: Path) -> None:
     x = np.array([[1.0, 2.0, 0.0], [3.0, 4.0, 1.0]])
     np.save(tmp_path / "a.npy", x)
-    data, _ = read_file(tmp_path / "a.npy", label=-1)
+    data, _ = read_file(tmp_path / "a.npy", ReadOptions(label=-1))
     assert isinstance(data.train.x, np.memmap)
     np.testing.assert_array_equal(data.train.x, x[:, :2])
     assert np.asarray(data.train.y).tolist() == [0, 1]
@@ -173,7 +173,7 @@ def test_a_later_svmlight_file_with_fewer_features_keeps_the_columns_of_training
     (tmp_path / "b.svm").write_text("1 2:7\n")
     data, preparation = read_file(tmp_path / "a.svm", test=tmp_path / "b.svm")
     stored = preparation_from_json(json.loads(json.dumps(preparation.to_json())))
-    for part in (data.test, read_prepared(tmp_path / "b.svm", stored).train):
+    for part in (data.test, stored.read(tmp_path / "b.svm").train):
         assert part is not None
         assert isinstance(part.x, sp.csr_array)
         assert part.x.shape == (1, 10)
@@ -185,11 +185,11 @@ def test_formats_of_tables_and_arrays_are_not_taken_for_each_other(tmp_path: Pat
     (tmp_path / "a.csv").write_text("n,m\n1,2\n3,4\n")
     np.save(tmp_path / "a.npy", np.eye(2))
     with pytest.raises(UserError, match=r"a\.npy is an array, but training had a table"):
-        read_prepared(tmp_path / "a.npy", read_file(tmp_path / "a.csv")[1])
+        read_file(tmp_path / "a.csv")[1].read(tmp_path / "a.npy")
     with pytest.raises(UserError, match=r"a\.csv is a table, but training had an array"):
-        read_prepared(tmp_path / "a.csv", read_file(tmp_path / "a.npy")[1])
+        read_file(tmp_path / "a.npy")[1].read(tmp_path / "a.csv")
     with pytest.raises(UserError, match=r"a\.npy has no named columns, so drop="):
-        read_file(tmp_path / "a.npy", drop=["n"])
+        read_file(tmp_path / "a.npy", ReadOptions(drop=("n",)))
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_a_real_table_survives_being_written_as_csv_and_parquet(real_data: Path,
     pa.csv.write_csv(table, tmp_path / "wisdm.csv")
     pa.parquet.write_table(table, tmp_path / "wisdm.parquet")
     for name in ("wisdm.csv", "wisdm.parquet"):
-        again, preparation = read_file(tmp_path / name, label="activity")
+        again, preparation = read_file(tmp_path / name, ReadOptions(label="activity"))
         assert isinstance(preparation, TablePreparation)
         np.testing.assert_array_equal(np.asarray(again.train.x).astype(x.dtype), x)
         names = np.array(again.class_names)[np.asarray(again.train.y)]
@@ -280,7 +280,7 @@ def write_images(folder: Path, *names: str) -> Path:
 
 def test_a_folder_of_images_is_read_like_a_file(tmp_path: Path) -> None:
     folder = write_images(tmp_path / "my.photos", "cat/a.png", "dog/b.png", "dog/c.png")
-    data, _ = read_file(str(folder), color="rgb", size=(2, 3))
+    data, _ = read_file(str(folder), ReadOptions(color="rgb", size=(2, 3)))
     assert (data.name, data.shape, data.class_names) == ("my.photos", (2, 3, 3), ("cat", "dog"))
     assert np.asarray(data.train.x).max(axis=(1, 2, 3)).tolist() == [0, 10, 20]
     assert np.asarray(data.train.y).tolist() == [0, 1, 1]
@@ -294,15 +294,15 @@ def test_options_that_do_not_fit_the_source_are_refused(tmp_path: Path) -> None:
     folder = write_images(tmp_path / "photos", "cat/a.png", "dog/b.png")
     (tmp_path / "a.csv").write_text("n,m\n1,2\n3,4\n")
     with pytest.raises(UserError, match=r"a\.csv is not a folder of images, so size cannot apply"):
-        read_file(tmp_path / "a.csv", size=8)
+        read_file(tmp_path / "a.csv", ReadOptions(size=8))
     with pytest.raises(UserError, match=r"photos has no named columns, so drop="):
-        read_file(folder, drop=["n"])
+        read_file(folder, ReadOptions(drop=("n",)))
     with pytest.raises(
         UserError, match=r"photos is a folder of images, whose subfolders are the classes: leave out label"
     ):
-        read_file(folder, label="class")
+        read_file(folder, ReadOptions(label="class"))
     with pytest.raises(UserError, match="unknown color 'red'"):
-        read_file(folder, color="red")  # type: ignore[arg-type]
+        read_file(folder, ReadOptions(color="red"))  # type: ignore[arg-type]
 
 
 def test_an_idx_file_is_read_with_the_labels_beside_it(tmp_path: Path) -> None:
@@ -315,7 +315,7 @@ def test_an_idx_file_is_read_with_the_labels_beside_it(tmp_path: Path) -> None:
         np.testing.assert_array_equal(data.train.x, x)
         assert np.asarray(data.train.y).tolist() == [1, 0, 1, 0]
         assert data.class_names == ("3", "5")
-        np.testing.assert_array_equal(read_prepared(path, preparation).train.x, x)
+        np.testing.assert_array_equal(preparation.read(path).train.x, x)
 
 
 def test_an_unpacked_published_set_is_read_as_such(tmp_path: Path) -> None:
@@ -328,4 +328,4 @@ def test_an_unpacked_published_set_is_read_as_such(tmp_path: Path) -> None:
     assert data.train.x.shape == (4, 32, 32, 3)
     assert np.asarray(data.train.y).tolist() == [7, 8, 7, 8]
     with pytest.raises(UserError, match="is not a folder of images, so size cannot apply"):
-        read_file(tmp_path, size=8)
+        read_file(tmp_path, ReadOptions(size=8))

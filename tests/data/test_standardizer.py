@@ -17,7 +17,8 @@ from pinoise.data import dataset
 from pinoise.data.dataset import Samples
 from pinoise.data.standardizer import Scaling, Standardizer, auto_scaling
 from pinoise.errors import UserError
-from pinoise.networks import read_tensors, standardizer_from, standardizer_tensors, write_tensors
+from pinoise.networks import read_tensors, write_tensors
+from pinoise.training.units import standardizer_from, standardizer_tensors
 
 RNG = np.random.default_rng(0)
 SCALINGS: list[Scaling] = ["features", "global", "rows"]

@@ -182,7 +182,7 @@ def test_a_folder_lost_meanwhile_is_one_sentence(tmp_path: Path) -> None:
 
 
 def test_cells_are_kept_beside_the_downloads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pinoise.data.catalogue.fetch import cache_folder
+    from pinoise.files import cache_folder
 
     monkeypatch.setenv("PINOISE_CACHE", str(tmp_path))
     assert default_cache_folder() == tmp_path / "cells"

@@ -17,7 +17,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from pinoise.data.dataset import Dataset, Part
-from pinoise.data.source import open_source
+from pinoise.data.options import ReadOptions
+from pinoise.data.readers import open_source
 from pinoise.errors import UserError
 from pinoise.experiments import RECIPES, SCORES, Cell, CellCache, compare, plan, scoring
 from pinoise.experiments.cache import cell_key
@@ -36,7 +37,7 @@ SMALL: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def digits() -> Dataset:
-    return open_source("digits", rows=100)[0]
+    return open_source("digits", ReadOptions(rows=100))[0]
 
 
 @pytest.fixture(scope="module")

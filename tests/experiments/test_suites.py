@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pinoise.data.catalogue import entry, load
+from pinoise.data import load
+from pinoise.data.catalogue import entry
 from pinoise.data.dataset import Dataset, Part, Samples
 from pinoise.errors import UserError
 from pinoise.experiments.sources import check_scorable

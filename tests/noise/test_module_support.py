@@ -343,7 +343,10 @@ WRONG_ROWS: dict[str, tuple[Tensor, str]] = {
     ),
     "negative": (torch.tensor([0, 1, 2, -1]), r"rows has numbers from -1 to 2: the training data has the rows 0 to"),
     "too few": (torch.arange(3), r"of shape \(3,\): give a tensor with a whole number for each of 4 samples"),
-    "a column": (torch.arange(4)[:, None], r"of shape \(4, 1\): give a tensor with a whole number for each of 4 samples"),
+    "a column": (
+        torch.arange(4)[:, None],
+        r"of shape \(4, 1\): give a tensor with a whole number for each of 4 samples",
+    ),
 }
 
 

@@ -15,9 +15,8 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.networks import read_tensors, write_tensors
 from pinoise.training import run as run_module
-from pinoise.training.build import build_standardizer
+from pinoise.training.build import build_standardizer, seeded_model
 from pinoise.training.config import Settings, merge, parse_settings
-from pinoise.training.fit import seeded_model
 from pinoise.training.load import load_model, load_run
 from pinoise.training.loop import Interrupted
 from pinoise.training.model import ContrastiveModel

@@ -1,8 +1,8 @@
 """From what a user names or holds to standardised batches: readers, the catalogue, splits and standardisation.
 
-Networks, views and training do not belong here, and only ``pinoise.data.rows`` imports torch. The folders follow the
-way of the data: ``formats`` reads bytes, ``preparation`` learns how they become features, ``catalogue`` knows published
-sets; ``source``, ``readers`` and ``memory`` are the ways in.
+Networks, views and training do not belong here, and only ``pinoise.data.rows`` imports torch. Data flows through the
+folders: ``formats`` and ``images`` read bytes, ``encoding`` turns raw values into features, ``catalogue`` knows
+published sets, ``preparation`` remembers how training data was read; ``readers`` has the ways in.
 """
 
 from __future__ import annotations
@@ -10,53 +10,46 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from pinoise.data.catalogue import entries, load
-    from pinoise.data.dataset import Dataset, Labels, Part, Samples
-    from pinoise.data.memory import from_arrays, from_arrays_prepared
-    from pinoise.data.preparation import Preparation, preparation_from_json
-    from pinoise.data.readers import read_file, read_prepared
-    from pinoise.data.rows import Rows, make_rows
-    from pinoise.data.source import open_for_training, open_source
-    from pinoise.data.splitting import split
-    from pinoise.data.standardizer import Standardizer
-
-__all__ = [
-    "Dataset",
-    "Labels",
-    "Part",
-    "Preparation",
-    "Rows",
-    "Samples",
-    "Standardizer",
-    "entries",
-    "from_arrays",
-    "from_arrays_prepared",
-    "load",
-    "make_rows",
-    "open_for_training",
-    "open_source",
-    "preparation_from_json",
-    "read_file",
-    "read_prepared",
-    "split",
-]
+if TYPE_CHECKING:  # "as" is how a type checker knows what is public
+    from pinoise.data.catalogue import entries as entries
+    from pinoise.data.catalogue import is_name as is_name
+    from pinoise.data.catalogue.loading import load as load
+    from pinoise.data.dataset import Dataset as Dataset
+    from pinoise.data.dataset import Labels as Labels
+    from pinoise.data.dataset import Part as Part
+    from pinoise.data.dataset import Samples as Samples
+    from pinoise.data.dataset import fingerprint_parts as fingerprint_parts
+    from pinoise.data.formats.memory import InMemory as InMemory
+    from pinoise.data.formats.memory import is_table as is_table
+    from pinoise.data.options import ReadOptions as ReadOptions
+    from pinoise.data.preparation import Preparation as Preparation
+    from pinoise.data.preparation import preparation_from_json as preparation_from_json
+    from pinoise.data.readers import from_arrays as from_arrays
+    from pinoise.data.readers import open_for_training as open_for_training
+    from pinoise.data.readers import open_source as open_source
+    from pinoise.data.readers import read_file as read_file
+    from pinoise.data.rows import Rows as Rows
+    from pinoise.data.rows import make_rows as make_rows
+    from pinoise.data.splitting import split as split
+    from pinoise.data.standardizer import Standardizer as Standardizer
 
 _HOMES = {
-    "catalogue": ("entries", "load"),
-    "dataset": ("Dataset", "Labels", "Part", "Samples"),
-    "memory": ("from_arrays", "from_arrays_prepared"),
+    "catalogue": ("entries", "is_name"),
+    "catalogue.loading": ("load",),
+    "dataset": ("Dataset", "Labels", "Part", "Samples", "fingerprint_parts"),
+    "formats.memory": ("InMemory", "is_table"),
+    "options": ("ReadOptions",),
     "preparation": ("Preparation", "preparation_from_json"),
-    "readers": ("read_file", "read_prepared"),
+    "readers": ("from_arrays", "open_for_training", "open_source", "read_file"),
     "rows": ("Rows", "make_rows"),
-    "source": ("open_for_training", "open_source"),
     "splitting": ("split",),
     "standardizer": ("Standardizer",),
 }
+__all__ = [name for names in _HOMES.values() for name in names]
 
 
 def __getattr__(name: str) -> object:
-    """Import torch, scikit-learn and Arrow only when a name that needs them is asked for."""
+    """Import torch, scikit-learn and Arrow only when a name that needs them is used."""
     for module, names in _HOMES.items():
         if name in names:
             return getattr(import_module(f"{__name__}.{module}"), name)

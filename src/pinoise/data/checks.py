@@ -1,4 +1,4 @@
-"""Checks of samples that every way in shares: finite values, numeric types, one label for each row."""
+"""Checks of samples that all sources share: finite values, numeric types, one label for each row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pinoise.errors import UserError
 def check_finite(x: Samples, feature_names: Sequence[str] | None = None, *, where: str = "the array") -> None:
     """Raise an error that names the row and the feature of the first NaN or infinite value, if there is one.
 
-    Only the stored values of a sparse matrix are looked at, and dense values block by block.
+    Only the stored values of a sparse matrix are checked, and dense values block by block.
 
     >>> check_finite(np.array([[1.0, np.nan]]), ["age", "height"], where="people.npy")
     Traceback (most recent call last):
@@ -63,7 +63,7 @@ def varies(x: Samples) -> bool:
 
 
 def numeric_samples(x: Samples, *, where: str) -> Samples:
-    """Return samples in a type that every later step can read; most arrays come back as they are.
+    """Return samples in a type that every later step can read; most arrays are returned unchanged.
 
     Float16 becomes float32, truth values become 0 and 1, and a foreign byte order becomes this machine's.
     Numbers in an array of Python objects become float64.
@@ -96,7 +96,7 @@ def _numeric_sparse(x: sp.csr_array, where: str) -> sp.csr_array:
     if matrix.dtype not in (np.float32, np.float64):
         matrix = matrix.astype(np.float32)
     if not matrix.has_canonical_format:
-        matrix = matrix.copy()  # the caller's matrix is not ours to sort
+        matrix = matrix.copy()  # sorting must not change the caller's matrix
         matrix.sum_duplicates()
     return matrix
 

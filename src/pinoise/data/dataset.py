@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -19,7 +20,8 @@ some rows of a mapped file) that become such an array when they are indexed."""
 Labels = npt.NDArray[np.int64]
 """Class numbers from 0, one per row."""
 
-CHUNK_VALUES = 1 << 22  # of a large array looked at in one go, so that a mapped file is never loaded whole
+_FINGERPRINT_ROWS = 1000
+CHUNK_VALUES = 1 << 22  # read at a time from a large array, so that a mapped file is never loaded whole
 
 
 class Origin(NamedTuple):
@@ -63,7 +65,7 @@ class Part:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A named set of samples with its split; ``test`` is None where the source has no split of its own.
+    """A named set of samples with its split; ``test`` is None where the source has no test part.
 
     >>> import numpy as np
     >>> data = Dataset("toy", train=Part(np.zeros((4, 3)), y=np.array([0, 1, 0, 1])))
@@ -76,7 +78,7 @@ class Dataset:
     test: Part | None = None
     feature_names: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None
-    notes: tuple[str, ...] = field(default=())  # what was done to the source: encoding, imputation, dropped columns
+    notes: tuple[str, ...] = ()  # what was done to the source: encoding, imputation, dropped columns
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -90,7 +92,7 @@ class Dataset:
         return int(max((int(y.max()) + 1 for y in parts if len(y)), default=0))
 
     def draw(self, rows: int) -> Dataset:
-        """Return the set with at most so many training rows, drawn at random but always the same."""
+        """Return the set with at most ``rows`` training rows, drawn at random but always the same."""
         n = len(self.train)
         if rows >= n:
             return self
@@ -115,3 +117,29 @@ def row_slices(x: Samples) -> Iterator[slice]:
     rows = int(x.shape[0])
     for start in range(0, rows, step):
         yield slice(start, min(start + step, rows))
+
+
+def fingerprint_parts(data: Dataset) -> str:
+    """Return a checksum of the fingerprints of the training part and, where there is one, of the test part.
+
+    >>> data = Dataset("toy", train=Part(np.eye(4)))
+    >>> fingerprint_parts(data) == fingerprint_parts(data), fingerprint_parts(data) == fingerprint_parts(data.draw(3))
+    (True, False)
+    """
+    parts = [data.train.x] if data.test is None else [data.train.x, data.test.x]
+    return hashlib.sha256("".join(map(fingerprint, parts)).encode()).hexdigest()
+
+
+def fingerprint(x: Samples) -> str:
+    """Return a checksum of the shape and of up to 1,000 evenly spaced rows, to notice that data has changed.
+
+    >>> zeros = np.zeros((3, 2))
+    >>> fingerprint(zeros) == fingerprint(zeros.copy()), fingerprint(zeros) == fingerprint(zeros + 1)
+    (True, False)
+    """
+    digest = hashlib.sha256(repr((x.shape, str(x.dtype))).encode())
+    rows = np.unique(np.linspace(0, x.shape[0] - 1, _FINGERPRINT_ROWS).astype(np.int64))
+    sample = x[rows]
+    for array in (sample.data, sample.indices, sample.indptr) if isinstance(sample, sp.csr_array) else (sample,):
+        digest.update(np.ascontiguousarray(array).tobytes())
+    return digest.hexdigest()

@@ -1,8 +1,8 @@
-"""How images lie in an array: files have rows first and channels last or none, networks have channels first."""
+"""How images are stored in an array: files have channels last or none, networks have channels first."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -10,14 +10,14 @@ import numpy.typing as npt
 from pinoise.errors import UserError
 
 ImageLayout = Literal["as-is", "gray", "channels-last", "channels-first"]
-LAYOUTS: tuple[ImageLayout, ...] = ("as-is", "gray", "channels-last", "channels-first")
+LAYOUTS: tuple[ImageLayout, ...] = get_args(ImageLayout)
 AS_IS: ImageLayout = "as-is"
 
 _USUAL_CHANNELS = (1, 3, 4)
 
 
 def image_layout(shape: tuple[int, ...]) -> ImageLayout:
-    """Tell from the shape of one sample how its pixels lie; of three axes the last is that of channels, unless only
+    """Return the layout that the shape of one sample means; of three axes the last is that of channels, unless only
     the first has 1, 3 or 4 entries.
 
     >>> image_layout((28, 28)), image_layout((32, 32, 3)), image_layout((3, 32, 32)), image_layout((16, 16, 12))
@@ -35,7 +35,7 @@ def image_layout(shape: tuple[int, ...]) -> ImageLayout:
 
 
 def to_image_layout(x: npt.NDArray[Any], layout: ImageLayout) -> npt.NDArray[Any]:
-    """Return a view of samples (n, *shape) with the channels in front, (n, C, H, W); others as they are.
+    """Return a view of samples (n, *shape) with channels first, (n, C, H, W); ``as-is`` changes nothing.
 
     >>> to_image_layout(np.zeros((5, 8, 6, 3)), "channels-last").shape
     (5, 3, 8, 6)
@@ -48,7 +48,7 @@ def to_image_layout(x: npt.NDArray[Any], layout: ImageLayout) -> npt.NDArray[Any
 
 
 def undo_image_layout(x: npt.NDArray[Any], layout: ImageLayout) -> npt.NDArray[Any]:
-    """Return a view of samples (n, C, H, W) as they lay in the file.
+    """Return a view of samples (n, C, H, W) in the layout of the file.
 
     >>> undo_image_layout(np.zeros((5, 3, 8, 6)), "channels-last").shape
     (5, 8, 6, 3)

@@ -1,4 +1,4 @@
-"""Arrays whose rows stay where they are, in files, until they are looked at."""
+"""Arrays whose rows stay where they are, in files, until they are indexed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 
 class LazyArray(ABC):
-    """A read-only array of samples: indexing reads rows into an ordinary array, ``take`` chooses rows, reading none."""
+    """A read-only array of samples: indexing reads rows into an ordinary array, ``take`` only chooses rows."""
 
     dtype: np.dtype[Any]
 
@@ -32,14 +32,14 @@ class LazyArray(ABC):
 
     @abstractmethod
     def take(self, rows: npt.NDArray[Any]) -> Self:
-        """Return these rows, in the given order, not read."""
+        """Return these rows in the given order, without reading them."""
 
     @abstractmethod
     def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         """Return the samples (m, *shape) of these rows; negative numbers count from the end."""
 
     def __getitem__(self, rows: Any) -> npt.NDArray[Any]:
-        """Read rows, which are chosen as NumPy chooses them; indices after the first are of the samples."""
+        """Read the rows that NumPy would choose; indices after the first apply to the samples."""
         if isinstance(rows, tuple):
             first, *inside = rows
             samples = self[first]
@@ -52,7 +52,7 @@ class LazyArray(ABC):
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
         """Read all rows into memory."""
         if copy is False:
-            raise ValueError("rows in files have no array that could be shared: they are read into a new one.")
+            raise ValueError("rows in files cannot be shared: they are read into a new array.")
         return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
 
 
@@ -78,7 +78,7 @@ class MappedRows(LazyArray):
         return f"MappedRows(shape={self.shape}, dtype={self.dtype})"
 
     def take(self, rows: npt.NDArray[Any]) -> MappedRows:
-        """Return these rows, in the given order, not read."""
+        """Return these rows in the given order, without reading them."""
         return MappedRows(self._mapped, self._rows[rows])
 
     def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:

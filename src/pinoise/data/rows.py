@@ -12,7 +12,8 @@ from torch import Tensor
 
 from pinoise.data.dataset import Origin, Samples, row_slices
 from pinoise.data.layout import AS_IS, to_image_layout
-from pinoise.data.standardizer import Standardizer, row_divisors
+from pinoise.data.moments import row_divisors
+from pinoise.data.standardizer import Standardizer
 
 
 class Rows(Protocol):
@@ -45,7 +46,7 @@ class LazyRows:
 
 
 class DenseRows:
-    """Samples standardised once into a copy; the samples given are not kept."""
+    """Samples standardised once into a copy; the original samples are not kept."""
 
     def __init__(self, x: npt.NDArray[Any], standardizer: Standardizer, *, dtype: torch.dtype) -> None:
         self._memory = torch.empty(x.shape, dtype=dtype)
@@ -69,7 +70,7 @@ class _ToStandard:
         self._layout = standardizer.layout
         self._mean = torch.from_numpy(standardizer.mean)
         self._inverse_scale = torch.from_numpy(1 / np.where(standardizer.live, standardizer.scale, np.inf))
-        if self._layout != AS_IS:  # pixels are small numbers, to which the precision of batches is enough
+        if self._layout != AS_IS:  # pixels are small numbers: the precision of batches is enough
             self._mean, self._inverse_scale = self._mean.to(dtype), self._inverse_scale.to(dtype)
 
     def __call__(self, x: Samples) -> Tensor:
@@ -87,7 +88,7 @@ class _ToStandard:
 def make_rows(
     x: Samples, standardizer: Standardizer, *, dtype: torch.dtype = torch.float32, origin: Origin | None = None
 ) -> Rows:
-    """Return the samples as a source of standardised batches; images stay as they are stored until they are asked for.
+    """Return the samples as a source of standardised batches; images stay as they are stored until they are indexed.
 
     ``origin`` says which images of their source they are (``Part.origin``), for masks that come with the source.
 

@@ -1,158 +1,101 @@
-"""From what a user names, a data set of the catalogue, a file or a folder, to samples."""
+"""What a user names or holds: a data set of the catalogue, a file, a folder, or an object in memory."""
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
-import numpy as np
-import scipy.sparse as sp
-
-from pinoise.data.catalogue import entries, load
-from pinoise.data.checks import varies
-from pinoise.data.dataset import Dataset, Samples
-from pinoise.data.images.options import Color, Corrupt, ImageSize, refuse_image_options
-from pinoise.data.preparation.kinds import Preparation
-from pinoise.data.preparation.tables import MissingPolicy
-from pinoise.data.readers import read_file
-from pinoise.data.splitting import split
+from pinoise.data.catalogue import entries, is_name
+from pinoise.data.catalogue.loading import load
+from pinoise.data.dataset import Dataset
+from pinoise.data.formats.arrays import read_npy, read_npz
+from pinoise.data.formats.cifar import holds_cifar, read_cifar
+from pinoise.data.formats.extensions import data_name, existing_path, file_format
+from pinoise.data.formats.idx import holds_idx, read_idx_folder, read_idx_samples
+from pinoise.data.formats.memory import InMemory, is_table
+from pinoise.data.formats.raw import RawArrays, RawTable
+from pinoise.data.formats.stl10 import holds_stl10, read_stl10
+from pinoise.data.formats.svmlight import read_svmlight
+from pinoise.data.formats.tables import read_csv, read_parquet
+from pinoise.data.images.reading import read_image_folder
+from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError, unknown_choice
 
-_FINGERPRINT_ROWS = 1000
+SourceKind = Literal["catalogue", "table", "array", "images"]
+ArrayReader = Callable[[Path], RawArrays]
+
+_FILE_READERS: dict[str, ArrayReader] = {"idx": read_idx_samples, "npy": read_npy, "npz": read_npz}
 
 
-def open_source(
-    source: str,
-    *,
-    label: str | None = None,
-    missing: MissingPolicy = "median",
-    categorical: Sequence[str] = (),
-    drop: Sequence[str] = (),
-    size: ImageSize | None = None,
-    color: Color = "auto",
-    corrupt: Corrupt = "refuse",
-    cache: str | Path | None = None,
-    rows: int | None = None,
-    progress: bool = False,
-) -> tuple[Dataset, Preparation | None]:
-    """Return the data set of that name, file or folder, with at most ``rows`` training rows, and how to read more.
+@dataclass(frozen=True)
+class Source:
+    """A source whose kind is known; each kind has the method that reads it.
 
-    The options are those of ``read_file``.
-
-    >>> data, preparation = open_source("digits", rows=100)
-    >>> len(data.train), data.shape, preparation is None
-    (100, (64,), True)
+    >>> find_source("digits").kind, find_source([[1, 2], [3, 4]]).kind
+    ('catalogue', 'array')
     """
-    preparation: Preparation | None = None
-    if is_name(source):
+
+    kind: SourceKind
+    name: str  # of the data set
+    where: str  # what messages call it
+    path: Path = Path()  # of a file or folder
+    held: InMemory | None = None  # samples in memory
+
+    def dataset(self, *, label: str | int | None = None, progress: bool = False) -> Dataset:
+        """Load a data set of the catalogue; its labels are known, so naming their column is an error."""
         if label is not None:
-            raise UserError(f"--label {label!r} is for files: the labels of {source!r} are known.")
-        refuse_image_options(size, color, corrupt, cache, where=f"the data set {source!r}")
-        data = load(source, progress=progress)
-    elif Path(source).exists() or Path(source).suffix or "/" in source or os.sep in source:
-        data, preparation = read_file(
-            source,
-            label=label,
-            missing=missing,
-            categorical=categorical,
-            drop=drop,
-            size=size,
-            color=color,
-            corrupt=corrupt,
-            cache=cache,
-            progress=progress,
-        )
-    else:
-        raise unknown_choice("data set", source, [entry.name for entry in entries()])
-    _check_learnable(data, source, "rows")
-    if rows is not None and rows < 2:
-        raise UserError(f"rows is {rows}: learning by contrast needs at least 2.")
-    return (data if rows is None else data.draw(rows)), preparation
+            raise UserError(f"--label {label!r} is for files: the labels of {self.name!r} are known.")
+        return load(self.name, progress=progress)
+
+    def table(self, *, text: Sequence[str] = ()) -> RawTable:
+        """Read a table; the columns in ``text`` are not guessed to be numbers."""
+        if self.held is not None:
+            return self.held.table()
+        return read_parquet(self.path) if file_format(self.path) == "parquet" else read_csv(self.path, text=text)
+
+    def arrays(self, *, n_features: int | None = None, first_index: int | None = None) -> RawArrays:
+        """Read arrays; ``n_features`` and ``first_index`` are those of the training file, for svmlight."""
+        if self.held is not None:
+            return self.held.arrays()
+        reader = _folder_reader(self.path) if self.path.is_dir() else _FILE_READERS.get(file_format(self.path))
+        return reader(self.path) if reader else read_svmlight(self.path, n_features=n_features, first_index=first_index)
+
+    def images(self, options: ReadOptions, *, progress: bool = False) -> RawArrays:
+        """Read a folder of images, whose labels are its subfolders."""
+        if options.label is not None:
+            raise UserError(
+                f"{self.where} is a folder of images, whose subfolders are the classes: "
+                f"leave out label={options.label!r}."
+            )
+        return read_image_folder(self.path, options, progress=progress)
 
 
-def open_for_training(
-    source: str,
-    *,
-    label: str | None = None,
-    missing: MissingPolicy = "median",
-    categorical: Sequence[str] = (),
-    drop: Sequence[str] = (),
-    size: ImageSize | None = None,
-    color: Color = "auto",
-    corrupt: Corrupt = "refuse",
-    cache: str | Path | None = None,
-    rows: int | None = None,
-    progress: bool = False,
-) -> tuple[Dataset, Preparation | None]:
-    """Open a source as ``open_source`` does, with test rows that training must not see.
-
-    A source with labels and without a test part is split, always in the same way, so that a later evaluation has
-    rows that the encoder does not know. ``rows`` limits what is left to train on. A source without labels cannot be
-    scored and is used whole.
-
-    >>> data, _ = open_for_training("digits", rows=100)
-    >>> len(data.train), len(data.test)
-    (100, 360)
-    """
-    data, preparation = open_source(
-        source,
-        label=label,
-        missing=missing,
-        categorical=categorical,
-        drop=drop,
-        size=size,
-        color=color,
-        corrupt=corrupt,
-        cache=cache,
-        progress=progress,
-    )
-    if data.test is None and data.train.y is not None:
-        data = split(data)
-        _check_learnable(data, source, "rows left to train on")
-    return (data if rows is None else data.draw(rows)), preparation
+def find_source(given: object) -> Source:
+    """Return the source that is meant: text is a name of the catalogue or a path, other objects hold samples."""
+    if isinstance(given, str):
+        if is_name(given):
+            return Source("catalogue", given, f"the data set {given!r}")
+        path = Path(given)
+        if not (path.exists() or path.suffix or "/" in given or os.sep in given):
+            raise unknown_choice("data set", given, [entry.name for entry in entries()])
+        given = path
+    if isinstance(given, Path):
+        path = existing_path(given)
+        return Source(_kind_of(path), data_name(path), str(path), path=path)
+    held = given if isinstance(given, InMemory) else InMemory(given)
+    return Source("table" if is_table(held.X) else "array", held.name, held.name, held=held)
 
 
-def _check_learnable(data: Dataset, source: str, what: str) -> None:
-    n = len(data.train)
-    if n < 2:
-        what = what.replace("rows", "row", 1)
-        raise UserError(f"{source} has {n} {what}: learning by contrast needs at least 2.")
-    if not varies(data.train.x):
-        raise UserError(f"all {n} {what} of {source} are the same: there is nothing to learn from.")
+def _kind_of(path: Path) -> SourceKind:
+    if path.is_dir():
+        return "images" if _folder_reader(path) is None else "array"
+    return "table" if file_format(path) in ("csv", "parquet") else "array"
 
 
-def is_name(source: str) -> bool:
-    """Whether this names a data set of the catalogue.
-
-    >>> is_name("digits"), is_name("my.csv")
-    (True, False)
-    """
-    return any(entry.name == source for entry in entries())
-
-
-def fingerprint_parts(data: Dataset) -> str:
-    """Return a checksum of the training part and of the test part where there is one, as ``fingerprint`` makes it.
-
-    >>> data = load("wine")
-    >>> fingerprint_parts(data) == fingerprint_parts(data), fingerprint_parts(data) == fingerprint_parts(data.draw(50))
-    (True, False)
-    """
-    parts = [data.train.x] if data.test is None else [data.train.x, data.test.x]
-    return hashlib.sha256("".join(map(fingerprint, parts)).encode()).hexdigest()
-
-
-def fingerprint(x: Samples) -> str:
-    """Return a checksum of the shape and of up to 1,000 evenly spaced rows, to notice that data has changed.
-
-    >>> zeros = np.zeros((3, 2))
-    >>> fingerprint(zeros) == fingerprint(zeros.copy()), fingerprint(zeros) == fingerprint(zeros + 1)
-    (True, False)
-    """
-    digest = hashlib.sha256(repr((x.shape, str(x.dtype))).encode())
-    rows = np.unique(np.linspace(0, x.shape[0] - 1, _FINGERPRINT_ROWS).astype(np.int64))
-    sample = x[rows]
-    for array in (sample.data, sample.indices, sample.indptr) if isinstance(sample, sp.csr_array) else (sample,):
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()
+def _folder_reader(folder: Path) -> ArrayReader | None:
+    """Return the reader of an unpacked MNIST, Fashion-MNIST, CIFAR-10, CIFAR-100 or STL-10; None for other folders."""
+    known = ((holds_idx, read_idx_folder), (holds_cifar, read_cifar), (holds_stl10, read_stl10))
+    return next((reader for holds, reader in known if holds(folder)), None)

@@ -1,4 +1,4 @@
-"""A test part for sources that bring none."""
+"""A test part for sources without one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int = 0) -> Dat
     """Return a data set with a test part: its own, or a random share of the training rows.
 
     The share has the same proportions of classes. A class of one row stays in training. Rows of one group (a query,
-    a person) stay on one side, as a test row must not have siblings in training.
+    a person) stay on one side, because a test row must not have siblings in training.
 
     >>> from pinoise.data.dataset import Part
     >>> data = Dataset("toy", train=Part(np.zeros((10, 2)), y=np.arange(10) % 2))
@@ -71,25 +71,27 @@ def _by_group(groups: RowNumbers, test_fraction: float, seed: int) -> RowNumbers
 
 
 def _by_class(y: Labels | None, n: int, test_fraction: float, seed: int, notes: list[str]) -> tuple[RowNumbers, str]:
-    """Choose test rows from all classes that have a row to spare; add a note on those that have none."""
-    from sklearn.model_selection import train_test_split
-
-    rows = np.arange(n)
+    """Choose test rows from all classes that have a row to spare; add a note on the others."""
     if y is None:
-        _, test = train_test_split(rows, test_size=_test_rows(n, test_fraction), random_state=seed)
-        return np.sort(test), "at random"
+        return _at_random(n, test_fraction, seed), "at random"
     counts = np.bincount(y)
     single = int((counts == 1).sum())
-    rows = rows[counts[y] > 1]
+    rows = np.flatnonzero(counts[y] > 1)
     classes = int((counts > 1).sum())
     size = _test_rows(len(rows), test_fraction) if len(rows) > 1 else 0
     if classes == 0 or size < classes or len(rows) - size < classes:
-        _, test = train_test_split(np.arange(n), test_size=_test_rows(n, test_fraction), random_state=seed)
         notes.append(f"{n} rows are too few to hold out some of each class: the split ignores classes")
-        return np.sort(test), "at random"
+        return _at_random(n, test_fraction, seed), "at random"
     if single:
         notes.append(f"{single} {'class has' if single == 1 else 'classes have'} a single row, which stays in training")
     return rows[stratified_rows(y[rows], test_fraction=test_fraction, seed=seed)[1]], "by class"
+
+
+def _at_random(n: int, test_fraction: float, seed: int) -> RowNumbers:
+    from sklearn.model_selection import train_test_split
+
+    _, test = train_test_split(np.arange(n), test_size=_test_rows(n, test_fraction), random_state=seed)
+    return np.sort(test)
 
 
 def _test_rows(n: int, test_fraction: float) -> int:

@@ -11,18 +11,19 @@ import scipy.sparse as sp
 
 from pinoise.data.dataset import Samples, row_slices
 from pinoise.data.layout import AS_IS, ImageLayout, image_layout, to_image_layout, undo_image_layout
+from pinoise.data.moments import beside, canonical, feature_moments, one_pass_moments, row_divisors, row_norms
 from pinoise.errors import UserError, unknown_choice
 
 Scaling = Literal["auto", "features", "global", "rows", "channels"]
 """What samples are divided by once centred: each feature's deviation, one number for all features, that number after
 every row was brought to length 1, or one number for each channel of images, which then have their channels first;
-``auto`` looks at the samples (``auto_scaling``)."""
+``auto`` chooses by the samples (``auto_scaling``)."""
 
 # A feature that varies by less than a few roundings of its own size is constant.
 _DEAD_SHARE = 10 * np.finfo(np.float64).eps
 
-# Where columns that are mostly filled have this share of the squared length of rows, the zeros are those of categories
-# in a table whose numbers would drown them; the words of a text are mostly absent, even common ones.
+# Where columns that are mostly filled make up this share of the squared length of rows, the samples are a table: its
+# zeros come from categories, which its numbers would drown. Words of a text are mostly absent, even common ones.
 _MOST = 0.9
 
 
@@ -52,19 +53,19 @@ class Standardizer:
     # (*shape), the standard deviation once standardised; where not given, 1 for live features and 0 for dead ones
     deviation: npt.NDArray[np.float64] = None  # type: ignore[assignment]
     unit_rows: bool = False  # whether every row is divided by its norm first
-    layout: ImageLayout = AS_IS  # how images come; standardised ones have their channels first
+    layout: ImageLayout = AS_IS  # of the images in the data; standardised ones have their channels first
     white: float = 1.0  # the largest value that a pixel of an image can have; black is 0
 
     def __post_init__(self) -> None:
         if self.deviation is None:
             object.__setattr__(self, "deviation", self.live.astype(np.float64))
         for name in ("mean", "scale", "deviation"):
-            # As they come back from a file, so that sums over them round the same when a run goes on.
+            # As they are read from a file, so that sums over them round the same when a run is resumed.
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)))
 
     @classmethod
     def fit(cls, x: Samples, *, scaling: Scaling = "auto") -> Standardizer:
-        """Learn from samples in passes over bounded chunks, so that neither precision nor memory is lost."""
+        """Learn from samples in passes over bounded chunks, which keeps precision and saves memory."""
         if scaling not in get_args(Scaling):
             raise unknown_choice("scaling", scaling, get_args(Scaling))
         if scaling == "auto":
@@ -72,7 +73,7 @@ class Standardizer:
         if scaling == "channels":
             return cls._fit_channels(x)
         unit_rows = scaling == "rows"
-        mean, square = _sparse_moments(x, unit_rows) if isinstance(x, sp.csr_array) else _dense_moments(x, unit_rows)
+        mean, square = feature_moments(x, unit_rows=unit_rows)
         deviation = np.sqrt(square)
         deviation = np.where(deviation > _DEAD_SHARE * np.abs(mean), deviation, 0.0)
         live = deviation > 0
@@ -84,13 +85,13 @@ class Standardizer:
     @classmethod
     def _fit_channels(cls, x: Samples) -> Standardizer:
         layout = image_layout(tuple(x.shape[1:]))
-        mean, square = (to_image_layout(moment[None], layout)[0] for moment in _one_pass_moments(x))  # (C, H, W)
+        mean, square = (to_image_layout(moment[None], layout)[0] for moment in one_pass_moments(x))  # (C, H, W)
         centre = mean.mean(axis=(1, 2), keepdims=True)
         common = np.sqrt((square + np.square(mean - centre)).mean(axis=(1, 2), keepdims=True))
         common = np.where(common > _DEAD_SHARE * np.abs(centre), common, 0.0)
         return cls(
             mean=np.broadcast_to(centre, mean.shape).copy(),
-            # A pixel that never varies in training has no noise, but keeps its value: crops move others there.
+            # A pixel that never varies in training gets no noise, but keeps its value: crops move other pixels there.
             scale=np.broadcast_to(common, mean.shape).copy(),
             deviation=np.divide(np.sqrt(square), common, out=np.zeros_like(mean), where=common > 0),
             layout=layout,
@@ -139,24 +140,9 @@ class Standardizer:
                 f"the norms of the rows are needed to undo scaling by rows and must have shape {x.shape[:1]}, got "
                 f"{got}: pass Standardizer.norms of the original samples."
             )
-        return original * _beside(norms, x)
+        return original * beside(norms, x)
 
-    @staticmethod
-    def norms(x: Samples) -> npt.NDArray[np.float64]:
-        """Return the Euclidean norm of every sample, (n,).
-
-        >>> Standardizer.norms(np.array([[3, 4], [0, 0]])).tolist()
-        [5.0, 0.0]
-        """
-        if isinstance(x, sp.csr_array):
-            x = _canonical(x)
-            return _root_sums(x.data, np.diff(x.indptr))
-        norms = np.zeros(len(x))
-        for chunk in row_slices(x):
-            flat = np.asarray(x[chunk]).reshape(chunk.stop - chunk.start, -1)
-            filled = flat != 0
-            norms[chunk] = _root_sums(flat[filled], np.count_nonzero(filled, axis=1))
-        return norms
+    norms = staticmethod(row_norms)
 
 
 def auto_scaling(x: Samples) -> Scaling:
@@ -173,7 +159,7 @@ def auto_scaling(x: Samples) -> Scaling:
     if total == x.shape[0]:
         return "features"
     filled, binary = 0, True
-    for values in [_canonical(x).data] if isinstance(x, sp.csr_array) else (x[chunk] for chunk in row_slices(x)):
+    for values in [canonical(x).data] if isinstance(x, sp.csr_array) else (x[chunk] for chunk in row_slices(x)):
         filled += int(np.count_nonzero(values))
         binary = binary and bool(np.isin(values, (0, 1)).all())
         if not binary and 10 * filled > total:
@@ -186,7 +172,7 @@ def auto_scaling(x: Samples) -> Scaling:
 def _is_table(x: Samples) -> bool:
     """Whether samples that are mostly zeros are a table with categories rather than counts of one kind."""
     if isinstance(x, sp.csr_array):
-        rows = _canonical(x)
+        rows = canonical(x)
         unit = rows.data / np.repeat(row_divisors(rows), np.diff(rows.indptr))
         negative = bool((unit < 0).any())
         counts: npt.NDArray[Any] = np.bincount(rows.indices, minlength=x.shape[1])
@@ -201,95 +187,9 @@ def _is_table(x: Samples) -> bool:
     return negative or bool(lengths[2 * counts >= x.shape[0]].sum() > _MOST * lengths.sum())
 
 
-def row_divisors(x: Samples) -> npt.NDArray[np.float64]:
-    """Return what brings every row to length 1, (n, 1, …) to divide by; 1 for a row of zeros, which stays as it is."""
-    norms = Standardizer.norms(x)
-    return _beside(np.where(norms > 0, norms, 1.0), x)
-
-
-def _beside(norms: npt.NDArray[np.float64], x: Samples) -> npt.NDArray[np.float64]:
-    """One number for each row, in a shape that broadcasts against the rows."""
-    return norms.reshape(len(norms), *(1,) * (x.ndim - 1))
-
-
-def _root_sums(values: npt.NDArray[Any], counts: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    # Of the non-zero values alone, one row after the other: how sums round then depends neither on how the rows are
-    # stored nor on the rows beside them.
-    sums = np.zeros(len(counts))
-    starts = np.cumsum(counts) - counts
-    filled = counts > 0
-    sums[filled] = np.add.reduceat(np.square(values, dtype=np.float64), starts[filled])
-    return np.sqrt(sums)
-
-
-def _canonical(x: sp.csr_array) -> sp.csr_array:
-    """The matrix with exactly one entry for each non-zero value, in order; itself where it is so already."""
-    if x.has_canonical_format and len(x.data) == x.nnz == np.count_nonzero(x.data):
-        return x
-    x = x.copy()  # the caller's matrix is not ours to sort
-    x.sum_duplicates()
-    x.eliminate_zeros()
-    return x
-
-
-Moments = tuple[npt.NDArray[np.float64], npt.NDArray[np.float64]]
-"""Mean and variance of every feature."""
-
-
-def _dense_moments(x: Samples, unit_rows: bool) -> Moments:
-    n = len(x)
-    divisors = row_divisors(x) if unit_rows else None
-
-    def read(rows: slice) -> npt.NDArray[Any]:
-        dense = np.asarray(x[rows])
-        return dense if divisors is None else dense / divisors[rows]
-
-    # Sums are of distances from the first row, so that those of a constant feature are exactly zero.
-    first = read(slice(1))[0].astype(np.float64)
-    mean = first + sum((read(chunk) - first).sum(axis=0) for chunk in row_slices(x)) / n
-    rest = np.zeros_like(first)  # what rounding left out of the mean
-    square = np.zeros_like(first)
-    for chunk in row_slices(x):
-        distance = read(chunk) - mean
-        rest += distance.sum(axis=0)
-        square += np.square(distance, out=distance).sum(axis=0)
-    return mean + rest / n, square / n
-
-
 def _white(x: Samples) -> float:
     if x.dtype in (np.uint8, np.uint16):
         return float(np.iinfo(x.dtype).max)
-    # Wider integers and floats have room for far more than pixels have.
+    # Wider integers and floats can hold far more than pixels.
     largest = max(float(np.asarray(x[chunk]).max()) for chunk in row_slices(x))
     return next((white for white in (1.0, 255.0, 65535.0) if largest <= white), largest)
-
-
-def _one_pass_moments(x: Samples) -> Moments:
-    """Exact for bytes, and without a second pass, as images may have to be decoded for each."""
-    first = np.asarray(x[:1])[0].astype(np.float64)
-    total, squares = np.zeros_like(first), np.zeros_like(first)
-    for chunk in row_slices(x):
-        distance = np.asarray(x[chunk]) - first
-        total += distance.sum(axis=0)
-        squares += np.square(distance, out=distance).sum(axis=0)
-    mean = total / len(x)
-    return first + mean, np.maximum(squares / len(x) - np.square(mean), 0.0)
-
-
-def _sparse_moments(x: sp.csr_array, unit_rows: bool) -> Moments:
-    n, width = x.shape
-    rows = _canonical(x).astype(np.float64)
-    if unit_rows:
-        rows.data /= np.repeat(row_divisors(rows), np.diff(rows.indptr))
-    columns = rows.tocsc(copy=True)
-    filled = np.diff(columns.indptr)
-    # As for dense samples; a column with a zero in it is constant only if it is zero throughout.
-    first = np.zeros(width)
-    full = np.flatnonzero(filled == n)
-    first[full] = columns.data[columns.indptr[full]]
-    columns.data -= np.repeat(first, filled)
-    offset = np.asarray(columns.sum(axis=0)).ravel() / n
-    columns.data -= np.repeat(offset, filled)
-    # The zeros of a sparse column are all at distance mean from it.
-    square = np.asarray(columns.multiply(columns).sum(axis=0)).ravel() + (n - filled) * offset**2
-    return first + offset, square / n

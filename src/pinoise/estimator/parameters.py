@@ -80,8 +80,7 @@ def _section(
     """
     section = dict(value) if isinstance(value, Mapping) else {"name": value}
     name = section.get("name", kind.default)
-    known = isinstance(name, str) and (":" in name or name in kind.names)
-    part = find(kind, name) if known else name
+    part = find(kind, name) if isinstance(name, str) and (":" in name or name in kind.names) else name
     fits = {"hidden"} if part is None else set(options_of(part)) if callable(part) else set()
     for option, given in {**(where_it_fits or {}), **(its_own or {})}.items():
         if given is None:

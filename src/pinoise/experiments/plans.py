@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pinoise.errors import UserError
@@ -51,7 +52,7 @@ def plan(methods: Sequence[str], seeds: Sequence[int], *, settings: Mapping[str,
 def _in_units_of_images(settings: Settings) -> Settings:
     if takes_images(settings) or settings.data.scaling != "auto":
         return settings
-    return settings.model_copy(update={"data": settings.data.model_copy(update={"scaling": "channels"})})
+    return settings.model_copy(update={"data": replace(settings.data, scaling="channels")})
 
 
 def _paths(values: Mapping[str, Any], before: str = "") -> Iterator[str]:

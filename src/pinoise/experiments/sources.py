@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from pinoise.data.catalogue import is_name
 from pinoise.data.dataset import Dataset
-from pinoise.data.source import is_name
+from pinoise.data.options import ReadOptions
+from pinoise.data.readers import open_for_training
 from pinoise.data.splitting import split
 from pinoise.errors import UserError
-from pinoise.training.config import DataSettings
 from pinoise.training.load import Run
-from pinoise.training.run import open_data
 
 
 def check_scorable(data: Dataset) -> Dataset:
@@ -25,28 +25,22 @@ def check_scorable(data: Dataset) -> Dataset:
 
 
 def open_compared(
-    sources: Sequence[str], settings: DataSettings, *, label: str | None = None, progress: bool = False
+    sources: Sequence[str], settings: ReadOptions, *, label: str | None = None, progress: bool = False
 ) -> list[Dataset]:
     """Return the data sets of a comparison, each once, as a run with these settings would be trained on them.
 
     Args:
         sources: names and files.
-        settings: how files are read and how many rows to train on; their own source and label do not count.
+        settings: how files are read and how many rows to train on; their own label does not count.
         label: the label's column in files; names know theirs, so beside a file they do without it.
         progress: whether downloads show a bar.
     """
     has_file = not all(is_name(source) for source in sources)
-    return [
-        check_scorable(
-            open_data(
-                settings.model_copy(
-                    update={"source": source, "label": None if is_name(source) and has_file else label}
-                ),
-                progress=progress,
-            )[0]
-        )
-        for source in dict.fromkeys(sources)
-    ]
+    opened = []
+    for source in dict.fromkeys(sources):
+        options = replace(settings, label=None if is_name(source) and has_file else label)
+        opened.append(check_scorable(open_for_training(source, options, progress=progress)[0]))
+    return opened
 
 
 def open_scored(run: Run, source: str | None = None, *, label: str | None = None, progress: bool = False) -> Dataset:

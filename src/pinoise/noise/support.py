@@ -174,9 +174,9 @@ class Support(nn.Module):
             raise self._out_of_range(rows)
         places = self._positions(rows)
         known = places >= 0
-        found, own = x[known].to(self.bank.dtype), self.bank[places[known]]
+        given, own = x[known].to(self.bank.dtype), self.bank[places[known]]
         close = 1e-4 if x.dtype in (torch.float32, torch.float64) else 1e-2  # of the size of the numbers
-        wrong = ((found - own).abs() > close * (own.abs() + self.bank.std(dim=0))).flatten(1).any(dim=1)
+        wrong = ((given - own).abs() > close * (own.abs() + self.bank.std(dim=0))).flatten(1).any(dim=1)
         if bool(wrong.any()):
             number = int(rows[known][wrong][0])
             raise UserError(

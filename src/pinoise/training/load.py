@@ -4,25 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from pinoise.data.dataset import Dataset, Origin, Samples
+from pinoise.data.catalogue import is_name
+from pinoise.data.dataset import Dataset, Origin, Samples, fingerprint_parts
 from pinoise.data.layout import undo_image_layout
-from pinoise.data.preparation import (
-    ArrayPreparation,
-    ImagePreparation,
-    Preparation,
-    TablePreparation,
-    preparation_from_json,
-)
-from pinoise.data.readers import read_file, read_prepared
+from pinoise.data.preparation import Preparation, preparation_from_json
+from pinoise.data.readers import open_for_training
 from pinoise.data.rows import Rows, make_rows
-from pinoise.data.source import fingerprint_parts, is_name, open_source
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.files import read_json
@@ -32,7 +26,7 @@ from pinoise.training.build import build_embedding, build_encoder, build_model, 
 from pinoise.training.checkpoint import find_checkpoint
 from pinoise.training.config import Settings
 from pinoise.training.model import ContrastiveModel
-from pinoise.training.run import open_data, read_config
+from pinoise.training.run import read_config
 from pinoise.training.units import read_standardizer
 
 
@@ -45,7 +39,7 @@ class Run:
     standardizer: Standardizer
     embedding: Embedding
     noise: PiNoise | None
-    preparation: Preparation | None
+    preparation: Preparation
     fingerprint: str  # of the run's own data
 
     def was_trained_on(self, source: str) -> bool:
@@ -57,7 +51,7 @@ class Run:
 
     def own_data(self, *, progress: bool = False) -> Dataset:
         """Return the run's own data as it was trained on, with the test rows that it has not seen."""
-        data, _ = open_data(self.settings.data, progress=progress)
+        data, _ = open_for_training(self.settings.data.source, self.settings.data, progress=progress)
         if fingerprint_parts(data) != self.fingerprint:
             raise UserError(
                 f"{self.settings.data.source} has changed since {self.path} began, so the rows that it was trained on "
@@ -76,22 +70,14 @@ class Run:
             labelled: whether labels are wanted at all.
             progress: whether downloads and the decoding of images show a bar.
         """
-        preparation = self.preparation
-        if preparation is None and Path(source).expanduser().is_dir():
-            preparation = self._preparation_of_folders()
-        if is_name(source) or preparation is None:
-            return open_source(source, label=label, progress=progress)[0]
-        cache = self.settings.data.cache
-        data = read_prepared(source, preparation, labelled=labelled, own_classes=True, cache=cache, progress=progress)
-        if label is None or not labelled or label == getattr(self.preparation, "label", None):
-            return data
-        if isinstance(self.preparation, TablePreparation) and label in [c.name for c in self.preparation.columns]:
-            raise UserError(
-                f"column {label!r} was a feature when {self.path} was trained, so it cannot be the label: "
-                f"train again with --label {label}."
-            )
-        labels = read_file(source, label=label)[0]
-        return replace(data, train=replace(data.train, y=labels.train.y), class_names=labels.class_names)
+        return self.preparation.read(
+            source,
+            label=label,
+            labelled=labelled,
+            own_classes=True,
+            cache=self.settings.data.cache,
+            progress=progress,
+        )
 
     def rows(self, x: Samples, *, where: str, origin: Origin | None = None) -> Rows:
         """Return samples standardised as in training, or say that they do not fit; ``origin`` as for ``make_rows``."""
@@ -107,16 +93,6 @@ class Run:
         """The shape of one sample as it lies in the file."""
         return undo_image_layout(np.empty((1, *self.standardizer.shape)), self.standardizer.layout).shape[1:]
 
-    def _preparation_of_folders(self) -> ImagePreparation | None:
-        """How a folder of images is read by a run on a set of the catalogue; None where that had no such images."""
-        shape = self._sample_shape
-        if len(shape) != 2 and shape[2:] != (3,):
-            return None
-        arrays = ArrayPreparation(
-            shape=shape, sparse=False, feature_names=None, label=None, labels=None, first_index=None
-        )
-        return ImagePreparation(arrays, corrupt=self.settings.data.corrupt)
-
 
 def load_run(path: str | Path) -> Run:
     """Read a finished run."""
@@ -131,14 +107,13 @@ def load_run(path: str | Path) -> Run:
     if settings.is_learned:
         noise = _load_noise(settings, standardizer, encoder, path / "noise.safetensors")
     record = _data_record(path / "data.json")
-    stored = record["preparation"]
     return Run(
         path=path,
         settings=settings,
         standardizer=standardizer,
         embedding=build_embedding(encoder, settings).eval(),
         noise=noise,
-        preparation=None if stored is None else preparation_from_json(stored),
+        preparation=preparation_from_json(record["preparation"]),
         fingerprint=str(record.get("fingerprint")),
     )
 
@@ -161,7 +136,7 @@ def load_model(run: Run, rows: Rows) -> ContrastiveModel:
 
 def _data_record(path: Path) -> dict[str, Any]:
     record = read_json(path)
-    if not isinstance(record, dict) or not isinstance(record.get("preparation", ""), dict | None):
+    if not isinstance(record, dict) or not isinstance(record.get("preparation"), dict):
         raise UserError(f"{path} does not say how the training data was read: the run folder is damaged.")
     return record
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import yaml
 
-from pinoise.data.dataset import Dataset, Samples
+from pinoise.data.catalogue import is_name
+from pinoise.data.dataset import Dataset, Samples, fingerprint_parts
 from pinoise.data.preparation import Preparation
+from pinoise.data.readers import open_for_training
 from pinoise.data.rows import make_rows
-from pinoise.data.source import fingerprint_parts, is_name, open_for_training
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.files import check_writable, read_json, write_json, write_text
@@ -20,7 +21,7 @@ from pinoise.information import HealthFlag
 from pinoise.networks import write_tensors
 from pinoise.training.build import build_standardizer, seeded_model
 from pinoise.training.checkpoint import find_checkpoint
-from pinoise.training.config import DataSettings, Settings, parse_settings, read_yaml
+from pinoise.training.config import Settings, parse_settings, read_yaml
 from pinoise.training.device import describe_environment, make_fabric, on_first
 from pinoise.training.fit import run_health
 from pinoise.training.logs import RunLog
@@ -101,23 +102,6 @@ def _maker(path: Path) -> str:
         return "another version of pinoise"
 
 
-def open_data(settings: DataSettings, *, progress: bool = False) -> tuple[Dataset, Preparation | None]:
-    """Open a run's data: the one way in for training, for scoring a run on its own data and for comparisons."""
-    return open_for_training(
-        settings.source,
-        label=settings.label,
-        missing=settings.missing,
-        categorical=settings.categorical,
-        drop=settings.drop,
-        rows=settings.rows,
-        size=settings.size,
-        color=settings.color,
-        corrupt=settings.corrupt,
-        cache=settings.cache,
-        progress=progress,
-    )
-
-
 def run_training(
     path: Path,
     settings: Settings,
@@ -140,7 +124,7 @@ def run_training(
         note: hears, before training, what was done to the data and about a damaged checkpoint.
         progress: whether long work before training shows a bar.
     """
-    data, preparation = open_data(settings.data, progress=progress)
+    data, preparation = open_for_training(settings.data.source, settings.data, progress=progress)
     fabric = make_fabric(settings.training, together=True)
     fabric.launch()
     for sentence in data.notes if fabric.is_global_zero else ():
@@ -192,7 +176,7 @@ def _standardizer_of(path: Path, settings: Settings, x: Samples) -> Standardizer
     return build_standardizer(settings, x)
 
 
-def _describe_data(settings: Settings, data: Dataset, preparation: Preparation | None) -> dict[str, Any]:
+def _describe_data(settings: Settings, data: Dataset, preparation: Preparation) -> dict[str, Any]:
     """Return what a run folder says about its data: which rows were trained on, and how to read others like them."""
     return {
         "source": settings.data.source,
@@ -202,7 +186,7 @@ def _describe_data(settings: Settings, data: Dataset, preparation: Preparation |
         "feature_names": None if data.feature_names is None else list(data.feature_names),
         "class_names": None if data.class_names is None else list(data.class_names),
         "notes": list(data.notes),
-        "preparation": None if preparation is None else preparation.to_json(),
+        "preparation": preparation.to_json(),
     }
 
 

@@ -44,7 +44,7 @@ class View(nn.Module):
     """Whether it learns against the encoder, and so needs an objective that lets it."""
 
     @classmethod
-    def build(cls, site: Site, **options: Any) -> View | tuple[View, ...]:
+    def build(cls, site: Site, *_: Any, **options: Any) -> View | tuple[View, ...]:
         """Return the view for the data at hand, or several; one that needs something of the data overrides this.
 
         Keyword-only arguments of ``build`` and of the constructor are the options that a configuration may set.

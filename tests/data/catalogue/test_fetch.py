@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from pinoise.data.catalogue import fetch
-from pinoise.data.catalogue.fetch import DataFile, _check_content, cache_folder, find, obtain, sha256_of, verify
+from pinoise.data.catalogue.fetch import DataFile, _check_content, find, obtain, verify
 from pinoise.errors import UserError
+from pinoise.files import cache_folder, sha256_of
 
 CONTENT = b"\x1f\x8b" + bytes(range(256)) * 2000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
@@ -122,7 +123,7 @@ def test_a_file_cut_short_is_noticed_by_its_length_where_no_checksum_is_known(tm
         _check_content("http://a/set", path, length=str(len(CONTENT) + 1), magic=b"\x1f\x8b")
 
 
-def test_a_machine_without_network_is_told_to_get_the_file_by_hand() -> None:
+def test_a_machine_without_network_is_reported_to_get_the_file_by_hand() -> None:
     # Port 9 of this machine: nothing listens there.
     with pytest.raises(UserError, match=r"cannot be reached.*get set.gz by hand and set PINOISE_DATA"):
         obtain(DataFile("set.gz", url="http://127.0.0.1:9/set.gz"))

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pinoise.data.formats.archives import Members, has_member, members, open_compressed, open_member
+from pinoise.data.formats.archives import Members, members, open_compressed, open_inner, open_member
 from pinoise.errors import UserError
 
 
@@ -62,8 +62,6 @@ def test_a_member_is_found_by_the_end_of_its_path(write: Writer, tmp_path: Path)
     path = write(tmp_path / "set", {"outer/other_train/x.txt": b"no", "outer/train/x.txt": b"1 2\n3 4\n"})
     with open_member(path, "train/x.txt") as stream:
         assert stream.readlines() == [b"1 2\n", b"3 4\n"]
-    assert has_member(path, "x.txt")
-    assert not has_member(path, "y.txt")
     with pytest.raises(UserError, match=r"set holds no file 'y.txt'"), open_member(path, "y.txt"):
         pass
 
@@ -205,3 +203,14 @@ def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
         list(members(tmp_path / "absent", "*"))
     with pytest.raises(UserError, match=r"cannot read .*absent"), open_compressed(tmp_path / "absent"):
         pass
+
+
+def test_an_archive_within_a_zip_is_opened_and_any_other_archive_is_itself(tmp_path: Path) -> None:
+    path = tmp_path / "outer.zip"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("inner.tar", b"content")
+    inner, name = open_inner(path, "inner.tar")
+    assert isinstance(inner, io.BytesIO)
+    assert (inner.read(), name) == (b"content", f"{path}: inner.tar")
+    assert open_inner(path, "absent.tar") == (path, str(path))
+    assert open_inner(tmp_path / "a.tar", "inner.tar") == (tmp_path / "a.tar", str(tmp_path / "a.tar"))

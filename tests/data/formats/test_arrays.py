@@ -92,7 +92,7 @@ def test_a_changed_byte_inside_an_archive_is_noticed(tmp_path: Path) -> None:
         read_npz(path)
 
 
-def test_files_under_each_others_names_are_told_apart(tmp_path: Path) -> None:
+def test_files_under_each_others_names_are_reported_apart(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", X=np.ones((2, 2)))
     np.save(tmp_path / "b.npy", np.ones((2, 2)))
     (tmp_path / "a.npz").rename(tmp_path / "a.npy")

@@ -128,7 +128,7 @@ def test_class_names_may_be_absent(tmp_path: Path) -> None:
         ("test_batch.bin", 0, r"test_batch\.bin has 0 bytes"),
     ],
 )
-def test_a_cut_or_overlong_file_is_told_with_the_bytes(file: str, size: int, message: str, tmp_path: Path) -> None:
+def test_a_cut_or_overlong_file_is_reported_with_the_bytes(file: str, size: int, message: str, tmp_path: Path) -> None:
     binary10(tmp_path / "set")
     path = tmp_path / "set" / file
     path.write_bytes((path.read_bytes() + bytes(10))[:size])
@@ -176,7 +176,7 @@ def test_a_pickle_with_code_in_it_is_refused_by_name(tmp_path: Path) -> None:
         ({"data": np.zeros((1, 3072), np.uint8), "labels": [1, 2]}, "has 1 image but 2 labels"),
     ],
 )
-def test_a_batch_of_another_make_is_told(batch: Any, message: str, tmp_path: Path) -> None:
+def test_a_batch_of_another_make_is_reported(batch: Any, message: str, tmp_path: Path) -> None:
     python10(tmp_path / "set")
     (tmp_path / "set/data_batch_1").write_bytes(pickle.dumps(batch, protocol=2))
     with pytest.raises(UserError, match=message):

@@ -46,7 +46,7 @@ def test_a_compressed_file_is_read_like_a_plain_one(pack: Any, tmp_path: Path) -
 
 @pytest.mark.parametrize(("change", "found"), [(-1, 39), (-24, 16), (1, 41), (3_000_000, 3_000_040)])
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
-def test_a_wrong_length_is_told_with_expected_and_found_bytes(
+def test_a_wrong_length_is_reported_with_expected_and_found_bytes(
     change: int, found: int, pack: Any, tmp_path: Path
 ) -> None:
     content = idx(np.zeros((2, 3, 4), dtype=np.uint8))
@@ -58,7 +58,7 @@ def test_a_wrong_length_is_told_with_expected_and_found_bytes(
         read_idx(tmp_path / "a.idx")
 
 
-def test_a_header_that_promises_more_than_any_memory_is_told_at_once(tmp_path: Path) -> None:
+def test_a_header_that_promises_more_than_any_memory_is_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "a.idx").write_bytes(struct.pack(">BBBB3I", 0, 0, 8, 3, 2**32 - 1, 2**32 - 1, 2**32 - 1) + b"abc")
     with pytest.raises(UserError, match=r"is cut off: .* bytes in all, but 19 were found"):
         read_idx(tmp_path / "a.idx")

@@ -70,7 +70,7 @@ def test_a_pickle_of_python_2_is_read() -> None:
         (Path("a"), r"'pathlib.*Path'"),
     ],
 )
-def test_any_other_name_is_refused_and_told(value: Any, name: str) -> None:
+def test_any_other_name_is_refused_and_reported(value: Any, name: str) -> None:
     with pytest.raises(UserError, match=f"batch was refused: it asks for {name}"):
         read_plain_pickle(pickle.dumps(value, protocol=3), where="batch")
 

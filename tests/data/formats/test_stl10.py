@@ -52,7 +52,7 @@ def test_the_unlabelled_part_is_a_part_to_train_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [-1, 1, -27648 * 4])
-def test_a_file_of_another_length_is_told_with_the_bytes(change: int, tmp_path: Path) -> None:
+def test_a_file_of_another_length_is_reported_with_the_bytes(change: int, tmp_path: Path) -> None:
     write_stl10(tmp_path / "a")
     path = tmp_path / "a/train_X.bin"
     content = path.read_bytes()
@@ -63,7 +63,7 @@ def test_a_file_of_another_length_is_told_with_the_bytes(change: int, tmp_path: 
         read_stl10(tmp_path / "a")
 
 
-def test_labels_that_are_too_few_absent_or_zero_are_told(tmp_path: Path) -> None:
+def test_labels_that_are_too_few_absent_or_zero_are_reported(tmp_path: Path) -> None:
     write_stl10(tmp_path / "a")
     labels = tmp_path / "a/train_y.bin"
     labels.write_bytes(b"\1\2\3")

@@ -5,6 +5,7 @@ import os
 import stat
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pinoise.data.images.files import ImageFiles
-from pinoise.data.images.options import ImageOptions
+from pinoise.data.images.decoding import ImageFiles
 from pinoise.data.images.reading import read_image_folder
+from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError
 
 
@@ -28,8 +29,8 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "photos"
 
 
-def arrays(folder: Path, cache: Path, options: ImageOptions | None = None) -> tuple[Any, Any]:
-    raw = read_image_folder(folder, options or ImageOptions(), cache=cache).raw
+def arrays(folder: Path, cache: Path, options: ReadOptions | None = None) -> tuple[Any, Any]:
+    raw = read_image_folder(folder, replace(options or ReadOptions(), cache=cache))
     assert raw.test is not None
     assert not isinstance(raw.train.x, ImageFiles)
     assert not isinstance(raw.test.x, ImageFiles)
@@ -39,21 +40,21 @@ def arrays(folder: Path, cache: Path, options: ImageOptions | None = None) -> tu
 def test_the_first_reading_decodes_and_later_ones_map(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plain = read_image_folder(folder, ImageOptions()).raw
+    plain = read_image_folder(folder, ReadOptions())
     assert plain.test is not None
     first = arrays(folder, tmp_path / "cache")
     with monkeypatch.context() as patch:
-        patch.setattr("pinoise.data.images.files.decode", None)
-        patch.setattr("pinoise.data.images.looks.look", None)
-        second = read_image_folder(folder, ImageOptions(), cache=tmp_path / "cache")
-    assert second.raw.test is not None
+        patch.setattr("pinoise.data.images.decoding.decode", None)
+        patch.setattr("pinoise.data.images.inspection.inspect_image", None)
+        second = read_image_folder(folder, ReadOptions(cache=tmp_path / "cache"))
+    assert second.test is not None
     assert second.notes == (f"read from the decoded images kept in {tmp_path / 'cache'}",)
-    assert np.asarray(second.raw.train.y).tolist() == ["a", "a", "b"]
-    for x in (first[0], second.raw.train.x):
+    assert np.asarray(second.train.y).tolist() == ["a", "a", "b"]
+    for x in (first[0], second.train.x):
         assert isinstance(x, np.memmap)
         assert not x.flags.writeable
         np.testing.assert_array_equal(x, plain.train.x[:])
-    for x in (first[1], second.raw.test.x):
+    for x in (first[1], second.test.x):
         np.testing.assert_array_equal(x, plain.test.x[:])
     endings = sorted(path.name.split(".", 1)[1] for path in (tmp_path / "cache").iterdir())
     assert endings == ["0.npy", "1.npy", "json", "lock"]
@@ -78,11 +79,11 @@ def rename_a_file(folder: Path) -> None:
 
 
 @pytest.mark.parametrize("change", [change_content, add_a_file, remove_a_file, rename_a_file])
-def test_a_stale_cache_is_made_anew(change: Any, folder: Path, tmp_path: Path) -> None:
+def test_a_stale_cache_is_made_again(change: Any, folder: Path, tmp_path: Path) -> None:
     before = np.array(arrays(folder, tmp_path / "cache")[0])
     change(folder)
     after = arrays(folder, tmp_path / "cache")[0]
-    np.testing.assert_array_equal(after, read_image_folder(folder, ImageOptions()).raw.train.x[:])
+    np.testing.assert_array_equal(after, read_image_folder(folder, ReadOptions()).train.x[:])
     assert not np.array_equal(before, after)
     assert len(list((tmp_path / "cache").iterdir())) == 4
 
@@ -90,8 +91,8 @@ def test_a_stale_cache_is_made_anew(change: Any, folder: Path, tmp_path: Path) -
 def test_each_choice_of_options_has_its_own_arrays(folder: Path, tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     assert arrays(folder, cache)[0].shape == (3, 5, 4, 3)
-    assert arrays(folder, cache, ImageOptions.checked(size=2))[0].shape == (3, 2, 2, 3)
-    assert arrays(folder, cache, ImageOptions(color="gray"))[0].shape == (3, 5, 4)
+    assert arrays(folder, cache, ReadOptions(size=2))[0].shape == (3, 2, 2, 3)
+    assert arrays(folder, cache, ReadOptions(color="gray"))[0].shape == (3, 5, 4)
     assert arrays(folder, cache)[0].shape == (3, 5, 4, 3)
     assert len(list(cache.iterdir())) == 12
 
@@ -104,9 +105,9 @@ def other_json(path: Path) -> None:
     path.write_text("[1, 2]")
 
 
-def without_told(path: Path) -> None:
+def without_notes(path: Path) -> None:
     about = json.loads(path.read_text())
-    del about["told"]
+    del about["notes"]
     path.write_text(json.dumps(about))
 
 
@@ -123,8 +124,8 @@ def other_shape(path: Path) -> None:
     np.save(path.with_name(path.name.replace(".json", ".0.npy")), np.zeros((2, 5, 4, 3), np.uint8))
 
 
-@pytest.mark.parametrize("damage", [cut_json, other_json, without_told, cut_array, no_array, other_shape])
-def test_a_damaged_cache_is_made_anew(damage: Any, folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", [cut_json, other_json, without_notes, cut_array, no_array, other_shape])
+def test_a_damaged_cache_is_made_again(damage: Any, folder: Path, tmp_path: Path) -> None:
     expected = np.array(arrays(folder, tmp_path / "cache")[0])
     (path,) = (tmp_path / "cache").glob("*.json")
     damage(path)
@@ -141,7 +142,7 @@ def test_a_reading_that_breaks_off_leaves_no_arrays_that_could_be_believed(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("pinoise.data.images.files.decode", fail)
+        patch.setattr("pinoise.data.images.decoding.decode", fail)
         with pytest.raises(KeyboardInterrupt):
             arrays(folder, tmp_path / "cache")
     assert not list((tmp_path / "cache").glob("*.json"))
@@ -158,7 +159,7 @@ def test_others_may_read_what_is_kept(folder: Path, tmp_path: Path) -> None:
     assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "cache").iterdir()} == {0o644}
 
 
-def test_a_place_that_cannot_be_written_is_told(folder: Path, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_an_error(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file")
     sentence = r"cannot keep decoded images in .*cache \(.*\): choose another folder for the cache \(--set data.cache="
     with pytest.raises(UserError, match=sentence):
@@ -169,28 +170,28 @@ def test_a_place_that_cannot_be_written_is_told(folder: Path, tmp_path: Path) ->
 READER = """
 import sys
 from pathlib import Path
-import pinoise.data.images.files as files
-from pinoise.data.images.options import ImageOptions
+import pinoise.data.images.decoding as files
+from pinoise.data.options import ReadOptions
 from pinoise.data.images.reading import read_image_folder
 
 decode, began = files.decode, []
 
-def decode_when_told(path, **how):
+def decode_when_allowed(path, **how):
     if not began:
         began.append(True)
         print("decoding", flush=True)
         sys.stdin.readline()
     return decode(path, **how)
 
-files.decode = decode_when_told
+files.decode = decode_when_allowed
 files.in_threads = lambda function, items: map(function, items)
-content = read_image_folder(Path(sys.argv[1]), ImageOptions(), cache=Path(sys.argv[2]), progress=True)
-print(content.raw.train.x.tobytes().hex(), content.notes)
+content = read_image_folder(Path(sys.argv[1]), ReadOptions(cache=Path(sys.argv[2])), progress=True)
+print(content.train.x.tobytes().hex(), content.notes)
 """
 
 
 def test_of_two_processes_one_decodes_and_the_other_waits_and_maps(folder: Path, tmp_path: Path) -> None:
-    expected = np.asarray(read_image_folder(folder, ImageOptions()).raw.train.x).tobytes().hex()
+    expected = np.asarray(read_image_folder(folder, ReadOptions()).train.x).tobytes().hex()
     command = [sys.executable, "-c", READER, str(folder), str(tmp_path / "cache")]
     pipe = subprocess.PIPE
     readers = []
@@ -201,8 +202,8 @@ def test_of_two_processes_one_decodes_and_the_other_waits_and_maps(folder: Path,
                 assert readers[0].stdout is not None
                 assert readers[0].stdout.readline() == "decoding\n"
         assert readers[1].stderr is not None
-        told = readers[1].stderr.readline()
-        assert told == f"waiting for another process, which decodes the images of {folder.resolve()}\n"
+        said = readers[1].stderr.readline()
+        assert said == f"waiting for another process, which decodes the images of {folder.resolve()}\n"
         first, _ = readers[0].communicate("go on\n", timeout=60)
         second, errors = readers[1].communicate(timeout=60)
     finally:

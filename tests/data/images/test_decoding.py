@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from pinoise.data.images.decoding import Look, decode, in_threads, look, pillow
+from pinoise.data.images.decoding import Inspection, decode, in_threads, inspect_image, pillow
 from pinoise.errors import UserError
 
 RNG = np.random.default_rng(0)
@@ -32,7 +32,7 @@ def test_pixels_of_lossless_files_come_back(ending: str, tmp_path: Path) -> None
     path = tmp_path / f"a.{ending}"
     Image.fromarray(pixels).save(path, lossless=True)  # which only WebP has to be told
     np.testing.assert_array_equal(decode(path, shape=(7, 5, 3), resize=False), pixels)
-    assert look(path) == Look((7, 5), colour=True)
+    assert inspect_image(path) == Inspection((7, 5), colour=True)
 
 
 @pytest.mark.parametrize("ending", ["png", "pgm", "gif"])
@@ -42,8 +42,8 @@ def test_gray_files_stay_gray_or_get_three_equal_channels(ending: str, tmp_path:
     Image.fromarray(pixels).save(path)
     np.testing.assert_array_equal(decode(path, shape=(6, 4), resize=False), pixels)
     np.testing.assert_array_equal(decode(path, shape=(6, 4, 3), resize=False), np.repeat(pixels[..., None], 3, axis=2))
-    assert look(path).size == (6, 4)
-    assert not look(path).colour
+    assert inspect_image(path).size == (6, 4)
+    assert not inspect_image(path).colour
 
 
 def test_colour_becomes_gray_by_luminance(tmp_path: Path) -> None:
@@ -59,19 +59,19 @@ def test_other_modes_are_converted(mode: str, tmp_path: Path) -> None:
     path = tmp_path / ("a.tif" if mode == "CMYK" else "a.png")
     image.save(path)
     np.testing.assert_array_equal(decode(path, shape=(8, 8, 3), resize=False), np.asarray(image.convert("RGB")))
-    assert look(path).colour == (mode in ("P", "RGBA", "CMYK"))
+    assert inspect_image(path).colour == (mode in ("P", "RGBA", "CMYK"))
 
 
 def test_sixteen_bits_are_scaled_to_eight(tmp_path: Path) -> None:
     values = RNG.integers(0, 1 << 16, (5, 6)).astype(np.uint16)
     Image.fromarray(values).save(tmp_path / "a.png")
     np.testing.assert_array_equal(decode(tmp_path / "a.png", shape=(5, 6), resize=False), values // 256)
-    assert not look(tmp_path / "a.png").colour
+    assert not inspect_image(tmp_path / "a.png").colour
 
 
 def test_real_numbers_are_no_pixels(tmp_path: Path) -> None:
     Image.fromarray(np.zeros((3, 3), np.float32)).save(tmp_path / "a.tif")
-    assert look(tmp_path / "a.tif").problem == "pixels are of mode F"
+    assert inspect_image(tmp_path / "a.tif").problem == "pixels are of mode F"
 
 
 @pytest.mark.parametrize("orientation", range(1, 9))
@@ -83,7 +83,7 @@ def test_a_photograph_is_turned_as_its_camera_was(orientation: int, tmp_path: Pa
     with Image.open(tmp_path / "a.jpg") as file:
         expected = np.asarray(ImageOps.exif_transpose(file))
     np.testing.assert_array_equal(decode(tmp_path / "a.jpg", shape=expected.shape, resize=False), expected)
-    assert look(tmp_path / "a.jpg").size == expected.shape[:2]
+    assert inspect_image(tmp_path / "a.jpg").size == expected.shape[:2]
 
 
 @pytest.mark.parametrize(("height", "width"), [(8, 8), (6, 9), (9, 6)])
@@ -168,11 +168,11 @@ def test_another_size_without_resizing_is_an_error(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["a.jpg", "a.png"])
-def test_a_cut_file_is_found_by_a_look_and_named_when_decoded(name: str, tmp_path: Path) -> None:
+def test_a_cut_file_is_found_by_inspection_and_named_when_decoded(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     Image.fromarray(noise(32, 32, 3)).save(path)
     path.write_bytes(path.read_bytes()[:-400])
-    assert look(path).problem is not None
+    assert inspect_image(path).problem is not None
     with pytest.raises(UserError, match=rf"{name} cannot be decoded \(.*truncated.*\): repair or remove it"):
         decode(path, shape=(32, 32, 3), resize=True)
 
@@ -181,10 +181,10 @@ def test_a_cut_file_is_found_by_a_look_and_named_when_decoded(name: str, tmp_pat
     ("content", "problem"),
     [(b"", "not an image of a known"), (b"%!PS-Adobe-3.0 EPSF-3.0\n", "not an image of a known")],
 )
-def test_what_is_no_image_is_told(content: bytes, problem: str, tmp_path: Path) -> None:
+def test_what_is_no_image_is_reported(content: bytes, problem: str, tmp_path: Path) -> None:
     (tmp_path / "a.jpg").write_bytes(content)
-    assert problem in str(look(tmp_path / "a.jpg").problem)
-    assert look(tmp_path / "absent.jpg").problem == "No such file or directory"
+    assert problem in str(inspect_image(tmp_path / "a.jpg").problem)
+    assert inspect_image(tmp_path / "absent.jpg").problem == "No such file or directory"
 
 
 FILES = {}
@@ -207,7 +207,7 @@ def test_spoiled_files_never_end_in_another_error(
     path = tmp_path_factory.mktemp("fuzz") / f"a.{ending}"
     for spoiled in (content, content[: cut % len(content)]):
         path.write_bytes(spoiled)
-        if look(path).problem is None:
+        if inspect_image(path).problem is None:
             assert decode(path, shape=(4, 4, 3), resize=True).shape == (4, 4, 3)
         else:
             with pytest.raises(UserError):
@@ -218,9 +218,9 @@ def test_results_of_threads_come_in_order() -> None:
     assert list(in_threads(lambda number: number * number, range(10_000))) == [n * n for n in range(10_000)]
 
 
-def test_without_pillow_the_user_is_told_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_pillow_the_user_is_reported_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(UserError, match=r"install it with pip install 'pinoise\[vision\]'"):
         pillow()
     with pytest.raises(UserError, match="decoded by Pillow"):
-        look(tmp_path / "a.png")
+        inspect_image(tmp_path / "a.png")

@@ -54,7 +54,7 @@ def test_train_beside_other_classes_is_a_class(tmp_path: Path) -> None:
     assert found.train.labels == ("plane", "train")
 
 
-def test_of_several_held_out_folders_the_test_part_is_used_and_the_rest_told(tmp_path: Path) -> None:
+def test_of_several_held_out_folders_the_test_part_is_used_and_the_rest_reported(tmp_path: Path) -> None:
     found = list_images(touch(tmp_path, "Train/a/1.png", "Train/b/2.png", "valid/a/3.png", "Testing/a/4.png"))
     assert found.test == Listing(("Testing/a/4.png",), ("a",))
     assert found.notes == ("left out 1 folder beside Train: valid",)
@@ -76,7 +76,7 @@ def test_folders_named_like_parts_that_form_no_split_are_refused(names: list[str
         list_images(touch(tmp_path, *names))
 
 
-def test_other_files_are_told(tmp_path: Path) -> None:
+def test_other_files_are_reported(tmp_path: Path) -> None:
     found = list_images(touch(tmp_path, "a/1.png", "a/boxes.txt", "b/2.png", "README"))
     assert found.notes == ("left out 2 files without the extension of an image: README, a/boxes.txt",)
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pinoise.data.images.files import ImageFiles
-from pinoise.data.images.options import ImageOptions
+from pinoise.data.images.decoding import ImageFiles
 from pinoise.data.images.reading import read_image_folder
+from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError
 
 
@@ -26,8 +26,8 @@ def test_classes_and_split_become_labels_and_parts(tmp_path: Path) -> None:
         name: save(tmp_path / name, 4, 5, 3, seed=seed)
         for seed, name in enumerate(["train/cat/0.png", "train/cat/1.png", "train/dog/2.png", "test/dog/3.png"])
     }
-    content = read_image_folder(tmp_path, ImageOptions())
-    raw = content.raw
+    content = read_image_folder(tmp_path, ReadOptions())
+    raw = content
     assert raw.test is not None
     assert isinstance(raw.train.x, ImageFiles)
     np.testing.assert_array_equal(raw.train.x[:], np.stack([expected[name] for name in raw.train.x.names]))
@@ -46,19 +46,19 @@ def test_images_of_different_sizes_are_refused_with_both_and_taken_with_a_size(t
         r"\(--set data.size=64\)"
     )
     with pytest.raises(UserError, match=message):
-        read_image_folder(tmp_path, ImageOptions())
-    assert read_image_folder(tmp_path, ImageOptions.checked(size=(3, 2))).raw.train.x.shape == (3, 3, 2)
+        read_image_folder(tmp_path, ReadOptions())
+    assert read_image_folder(tmp_path, ReadOptions(size=(3, 2))).train.x.shape == (3, 3, 2)
 
 
 def test_colour_is_had_where_any_image_has_it_or_as_the_user_says(tmp_path: Path) -> None:
     gray = save(tmp_path / "a.png", 4, 4)
-    assert read_image_folder(tmp_path, ImageOptions()).raw.train.x.shape == (1, 4, 4)
-    assert read_image_folder(tmp_path, ImageOptions(color="rgb")).raw.train.x.shape == (1, 4, 4, 3)
+    assert read_image_folder(tmp_path, ReadOptions()).train.x.shape == (1, 4, 4)
+    assert read_image_folder(tmp_path, ReadOptions(color="rgb")).train.x.shape == (1, 4, 4, 3)
     save(tmp_path / "b.png", 4, 4, 3)
-    x = read_image_folder(tmp_path, ImageOptions()).raw.train.x
+    x = read_image_folder(tmp_path, ReadOptions()).train.x
     assert x.shape == (2, 4, 4, 3)
     np.testing.assert_array_equal(x[0], np.repeat(gray[..., None], 3, axis=2))
-    assert read_image_folder(tmp_path, ImageOptions(color="gray")).raw.train.x.shape == (2, 4, 4)
+    assert read_image_folder(tmp_path, ReadOptions(color="gray")).train.x.shape == (2, 4, 4)
 
 
 @pytest.fixture
@@ -75,39 +75,39 @@ def test_corrupt_files_are_refused_by_name(damaged: Path) -> None:
         r"cat.b\.png cannot be decoded \(.*\), and neither can 1 more: .* corrupt='skip' \(--set data.corrupt=skip\)"
     )
     with pytest.raises(UserError, match=sentence):
-        read_image_folder(damaged, ImageOptions())
+        read_image_folder(damaged, ReadOptions())
 
 
 @pytest.mark.parametrize("cached", [False, True])
-def test_corrupt_files_are_left_out_and_told(damaged: Path, cached: bool, tmp_path_factory: Any) -> None:
+def test_corrupt_files_are_left_out_with_a_note(damaged: Path, cached: bool, tmp_path_factory: Any) -> None:
     cache = tmp_path_factory.mktemp("cache") if cached else None
     for _ in range(2):
-        content = read_image_folder(damaged, ImageOptions(corrupt="skip"), cache=cache)
-        assert content.raw.train.x.shape == (2, 6, 6, 3)
-        assert np.asarray(content.raw.train.y).tolist() == ["cat", "dog"]
+        content = read_image_folder(damaged, ReadOptions(corrupt="skip", cache=cache))
+        assert content.train.x.shape == (2, 6, 6, 3)
+        assert np.asarray(content.train.y).tolist() == ["cat", "dog"]
         assert content.notes[0].startswith("left out 2 corrupt images, first cat/b.png (")
         assert content.notes[0].endswith("), then dog/c.png")
-        assert content.raw.train.names == ("cat/a.png", "dog/d.png")
+        assert content.train.names == ("cat/a.png", "dog/d.png")
 
 
 def test_a_class_or_a_folder_of_corrupt_files_only_is_refused(damaged: Path, tmp_path: Path) -> None:
     (damaged / "dog/d.png").unlink()
     with pytest.raises(UserError, match=r"every image of the class 'dog' is corrupt"):
-        read_image_folder(damaged, ImageOptions(corrupt="skip"))
+        read_image_folder(damaged, ReadOptions(corrupt="skip"))
     flat = tmp_path / "flat"
     flat.mkdir()
     (flat / "a.jpg").write_bytes(b"x")
     with pytest.raises(
         UserError, match=r"every image is corrupt, a\.jpg for one \(it is not an image of a known format\)"
     ):
-        read_image_folder(flat, ImageOptions(corrupt="skip"))
+        read_image_folder(flat, ReadOptions(corrupt="skip"))
 
 
 def test_progress_is_shown_when_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     save(tmp_path / "a.png", 4, 4)
-    read_image_folder(tmp_path, ImageOptions())
+    read_image_folder(tmp_path, ReadOptions())
     assert capsys.readouterr().err == ""
-    read_image_folder(tmp_path, ImageOptions(), cache=tmp_path / "cache", progress=True)
+    read_image_folder(tmp_path, ReadOptions(cache=tmp_path / "cache"), progress=True)
     shown = capsys.readouterr().err
     assert "checking" in shown
     assert "decoding" in shown
@@ -131,10 +131,10 @@ def test_real_photographs_in_class_folders_are_decoded_as_pillow_decodes_them(re
             path.write_bytes(jpeg)
             with Image.open(io.BytesIO(jpeg)) as image:
                 expected[path.relative_to(tmp_path).as_posix()] = np.asarray(image.convert("RGB"))
-    x = read_image_folder(tmp_path, ImageOptions()).raw.train.x
+    x = read_image_folder(tmp_path, ReadOptions()).train.x
     assert isinstance(x, ImageFiles)
     assert set(x.names) == set(expected)
     np.testing.assert_array_equal(x[:], np.stack([expected[name] for name in x.names]))
-    small = read_image_folder(tmp_path, ImageOptions.checked(size=32)).raw.train.x[:].astype(float)
+    small = read_image_folder(tmp_path, ReadOptions(size=32)).train.x[:].astype(float)
     halved = np.asarray(x).reshape(len(x), 32, 2, 32, 2, 3).mean(axis=(2, 4))
     assert np.abs(small - halved).mean() < 8  # a triangle is a little softer than a block

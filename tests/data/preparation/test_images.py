@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pinoise.data.images.files import ImageFiles
-from pinoise.data.memory import from_arrays_prepared
-from pinoise.data.preparation import ImagePreparation, preparation_from_json
-from pinoise.data.readers import read_file, read_prepared
+from pinoise.data.images.decoding import ImageFiles
+from pinoise.data.options import ReadOptions
+from pinoise.data.preparation.kinds import ImagePreparation, preparation_from_json
+from pinoise.data.readers import read_file
 from pinoise.errors import UserError
 
 
@@ -39,7 +39,7 @@ def again(preparation: Any) -> Any:
     ids=["as is", "resized", "gray", "skip"],
 )
 def test_a_preparation_survives_json(options: dict[str, Any], training: Path) -> None:
-    data, preparation = read_file(training, **options)
+    data, preparation = read_file(training, ReadOptions(**options))
     assert isinstance(preparation, ImagePreparation)
     assert again(preparation) == preparation
     assert preparation.shape == data.shape
@@ -47,21 +47,21 @@ def test_a_preparation_survives_json(options: dict[str, Any], training: Path) ->
 
 
 def test_a_later_folder_is_read_with_the_size_colour_and_classes_of_training(training: Path, tmp_path: Path) -> None:
-    data, preparation = read_file(training, size=4)
+    data, preparation = read_file(training, ReadOptions(size=4))
     assert data.shape == (4, 4, 3)
     assert np.asarray(data.train.y).tolist() == [0, 0, 1]
     save(tmp_path / "later/dog/x.png", 20, 10)
-    later = read_prepared(tmp_path / "later", again(preparation))
+    later = again(preparation).read(tmp_path / "later")
     assert isinstance(later.train.x, ImageFiles)
     assert later.train.x.shape == (1, 4, 4, 3)
     assert np.asarray(later.train.y).tolist() == [1]
     assert later.class_names == ("cat", "dog")
     assert later.name == "later"
-    assert read_prepared(tmp_path / "later", preparation, labelled=False).train.y is None
+    assert preparation.read(tmp_path / "later", labelled=False).train.y is None
 
     save(tmp_path / "flat/x.png", 9, 9, 3)
-    assert read_prepared(tmp_path / "flat", preparation).train.y is None
-    kept = read_prepared(tmp_path / "flat", preparation, cache=tmp_path / "cache")
+    assert preparation.read(tmp_path / "flat").train.y is None
+    kept = preparation.read(tmp_path / "flat", cache=tmp_path / "cache")
     assert isinstance(kept.train.x, np.memmap)
 
 
@@ -70,16 +70,16 @@ def test_a_later_folder_of_colour_becomes_gray_where_training_was(tmp_path: Path
         save(tmp_path / f"training/{seed}.png", 4, 4, seed=seed)
     _, preparation = read_file(tmp_path / "training")
     save(tmp_path / "later/a.png", 4, 4, 3)
-    assert read_prepared(tmp_path / "later", preparation).shape == (4, 4)
+    assert preparation.read(tmp_path / "later").shape == (4, 4)
 
 
 def test_later_images_are_brought_to_the_size_that_training_images_had(training: Path, tmp_path: Path) -> None:
     _, preparation = read_file(training)
     save(tmp_path / "later/x.png", 9, 9, 3)
     save(tmp_path / "later/y.png", 4, 5, 3)
-    later = read_prepared(tmp_path / "later", again(preparation))
+    later = again(preparation).read(tmp_path / "later")
     assert later.train.x.shape == (2, 8, 6, 3)
-    asked_for = read_file(tmp_path / "later", size=(8, 6))[0]
+    asked_for = read_file(tmp_path / "later", ReadOptions(size=(8, 6)))[0]
     np.testing.assert_array_equal(later.train.x[:2], asked_for.train.x[:2])
 
 
@@ -87,29 +87,29 @@ def test_an_unknown_class_is_named(training: Path, tmp_path: Path) -> None:
     _, preparation = read_file(training)
     save(tmp_path / "later/cow/x.png", 8, 6, 3)
     with pytest.raises(UserError, match=r"the label 'cow' in data row 1 is not one of the training labels: cat, dog"):
-        read_prepared(tmp_path / "later", preparation)
+        preparation.read(tmp_path / "later")
 
 
 def test_classes_that_training_had_not_are_read_where_they_are_wanted(training: Path, tmp_path: Path) -> None:
     _, preparation = read_file(training)
     for seed, name in enumerate(["ant/x.png", "cow/y.png", "cat/z.png", "cow/w.png"]):
         save(tmp_path / "later" / name, 8, 6, 3, seed=seed)
-    later = read_prepared(tmp_path / "later", again(preparation), own_classes=True)
+    later = again(preparation).read(tmp_path / "later", own_classes=True)
     assert later.class_names == ("ant", "cat", "cow")
     assert np.asarray(later.train.y).tolist() == [0, 1, 2, 2]
     assert later.train.names == ("ant/x.png", "cat/z.png", "cow/w.png", "cow/y.png")
     save(tmp_path / "known/dog/x.png", 8, 6, 3)
-    known = read_prepared(tmp_path / "known", preparation, own_classes=True)
+    known = preparation.read(tmp_path / "known", own_classes=True)
     assert (known.class_names, np.asarray(known.train.y).tolist()) == (("cat", "dog"), [1])
-    assert read_prepared(tmp_path / "later", preparation, labelled=False, own_classes=True).train.y is None
+    assert preparation.read(tmp_path / "later", labelled=False, own_classes=True).train.y is None
 
 
 def test_a_labelled_folder_is_read_with_its_labels_where_training_had_none(training: Path, tmp_path: Path) -> None:
     for seed in range(2):
         save(tmp_path / f"flat/{seed}.png", 8, 6, 3, seed=seed)
     _, preparation = read_file(tmp_path / "flat")
-    assert read_prepared(training, preparation).train.y is None
-    later = read_prepared(training, again(preparation), own_classes=True)
+    assert preparation.read(training).train.y is None
+    later = again(preparation).read(training, own_classes=True)
     assert (later.class_names, np.asarray(later.train.y).tolist()) == (("cat", "dog"), [0, 0, 1])
 
 
@@ -117,27 +117,27 @@ def test_arrays_of_such_images_can_be_read_too(training: Path, tmp_path: Path) -
     _, preparation = read_file(training)
     x = np.zeros((2, 8, 6, 3), np.uint8)
     np.save(tmp_path / "x.npy", x)
-    np.testing.assert_array_equal(read_prepared(tmp_path / "x.npy", preparation).train.x, x)
-    np.testing.assert_array_equal(from_arrays_prepared(x, preparation=preparation).train.x, x)
+    np.testing.assert_array_equal(preparation.read(tmp_path / "x.npy").train.x, x)
+    np.testing.assert_array_equal(preparation.read(x).train.x, x)
     with pytest.raises(UserError, match=r"shape \(8, 6\), but training had \(8, 6, 3\)"):
-        from_arrays_prepared(x[..., 0], preparation=preparation)
+        preparation.read(x[..., 0])
 
 
 def test_images_can_be_read_where_training_had_arrays_of_images(training: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.zeros((2, 8, 6, 3), np.uint8))
-    later = read_prepared(training, read_file(tmp_path / "x.npy")[1])
+    later = read_file(tmp_path / "x.npy")[1].read(training)
     assert later.train.x.shape == (3, 8, 6, 3)
     np.save(tmp_path / "v.npy", np.eye(3))
     with pytest.raises(UserError, match=r"is a folder of images, but training had an array of samples of shape \(3,\)"):
-        read_prepared(training, read_file(tmp_path / "v.npy")[1])
+        read_file(tmp_path / "v.npy")[1].read(training)
 
 
 def test_tables_and_images_are_not_taken_for_each_other(training: Path, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("n,m\n1,2\n3,4\n")
     with pytest.raises(UserError, match=r"training is a folder of images, but training had a table"):
-        read_prepared(training, read_file(tmp_path / "a.csv")[1])
+        read_file(tmp_path / "a.csv")[1].read(training)
     with pytest.raises(UserError, match=r"a\.csv is a table, but training had images of shape \(8, 6, 3\)"):
-        read_prepared(tmp_path / "a.csv", read_file(training)[1])
+        read_file(training)[1].read(tmp_path / "a.csv")
 
 
 def test_one_class_and_a_test_class_that_training_lacks_are_refused(training: Path, tmp_path: Path) -> None:
@@ -151,8 +151,8 @@ def test_one_class_and_a_test_class_that_training_lacks_are_refused(training: Pa
 
 
 @pytest.mark.parametrize("key", ["arrays", "corrupt"])
-def test_a_damaged_record_is_told(key: str, training: Path) -> None:
+def test_a_damaged_record_is_refused(key: str, training: Path) -> None:
     stored = read_file(training)[1].to_json()
     del stored[key]
-    with pytest.raises(UserError, match="the stored image preparation is damaged or of another version"):
+    with pytest.raises(UserError, match="the stored preparation of kind 'images' is damaged or of another version"):
         preparation_from_json(stored)

@@ -1,10 +1,10 @@
-"""Data sets that can be had by name: what is known of each, where its files come from, and how they are read.
+"""Data sets that can be loaded by name: what is known of each, where its files come from, and how they are read.
 
-Formats that users bring belong in ``pinoise.data.formats``. Importing this reads no data and no heavy library.
+Formats that users bring belong in ``pinoise.data.formats``. Importing this reads no data and no heavy library;
+``pinoise.data.load`` loads a set.
 """
 
+from pinoise.data.catalogue.facts import Entry, entries, entry, is_name, locate
 from pinoise.data.catalogue.fetch import DataFile
-from pinoise.data.catalogue.publishers.entry import Entry
-from pinoise.data.catalogue.registry import DEFAULT, entries, entry, load, locate
 
-__all__ = ["DEFAULT", "DataFile", "Entry", "entries", "entry", "load", "locate"]
+__all__ = ["DataFile", "Entry", "entries", "entry", "is_name", "locate"]

@@ -8,16 +8,15 @@ later loads are held to that record.
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pinoise.data.messages import cannot_read
 from pinoise.errors import UserError
+from pinoise.files import cache_folder, replacing, sha256_of, write_text
 
 logger = logging.getLogger(__name__)
 
@@ -30,6 +29,8 @@ _MAGIC = {".zip": b"PK", ".gz": b"\x1f\x8b", ".bz2": b"BZh"}
 SYSTEM_FOLDER = Path("/usr/share/datasets")
 """Where Debian's packages such as ``dataset-fashion-mnist`` put their files."""
 
+_SHA256 = re.compile(r"[0-9a-f]{64}\b")
+
 _verified: set[tuple[Path, int, int, str]] = set()
 
 
@@ -37,9 +38,9 @@ _verified: set[tuple[Path, int, int, str]] = set()
 class DataFile:
     """A file of a data set as its publisher names it.
 
-    ``sha256`` is None where no checksum is known, ``url`` is None where there is no direct link, and then ``hint``
-    says where the file can be had. ``instead`` lists files with the same content in another wrapping, among them a
-    ``folder`` that an archive unpacks to. ``repacked`` are the SHA-256 of the same content compressed by others.
+    ``sha256`` is None where no checksum is known. ``url`` is None where there is no direct link; ``hint`` then says
+    where to get the file. ``instead`` lists files with the same content in another wrapping, among them a ``folder``
+    that an archive unpacks to. ``repacked`` are the SHA-256 of the same content compressed by others.
     """
 
     name: str
@@ -49,6 +50,11 @@ class DataFile:
     instead: tuple[DataFile, ...] = ()
     folder: bool = False
     repacked: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for sha256 in (self.sha256, *self.repacked):
+            if sha256 is not None and _SHA256.fullmatch(sha256) is None:
+                raise ValueError(f"{self.name}: {sha256!r} is not a sha256")
 
     @property
     def wrappings(self) -> tuple[DataFile, ...]:
@@ -64,16 +70,6 @@ def data_folder() -> Path | None:
     """Return the folder that ``PINOISE_DATA`` names, or None."""
     folder = os.environ.get("PINOISE_DATA")
     return Path(folder).expanduser() if folder else None
-
-
-def cache_folder() -> Path:
-    """Return the folder of downloads: ``PINOISE_CACHE``, or the platform's folder for caches."""
-    folder = os.environ.get("PINOISE_CACHE")
-    if folder:
-        return Path(folder).expanduser()
-    import pooch
-
-    return Path(pooch.os_cache("pinoise"))
 
 
 def find(file: DataFile, *, cache: Path | None = None) -> tuple[DataFile, Path] | None:
@@ -106,26 +102,9 @@ def obtain(
     sha256 = _download(file.url, path, expected=file.sha256, progress=progress)
     if file.sha256 is None:
         record = _record(path)
-        record.write_text(f"{sha256}  {path.name}\n", encoding="ascii")
+        write_text(record, f"{sha256}  {path.name}\n")
         logger.info("no checksum of %s is published: recorded sha256 %s in %s", path.name, sha256, record)
     return path, sha256
-
-
-def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file as 64 hexadecimal digits.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "abc")
-    ...     _ = path.write_bytes(b"abc")
-    ...     sha256_of(path)[:16]
-    'ba7816bf8f01cfea'
-    """
-    try:
-        with path.open("rb") as stream:
-            return hashlib.file_digest(stream, "sha256").hexdigest()
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}.") from error
 
 
 def verify(path: Path, sha256: str | None, *, repacked: tuple[str, ...] = ()) -> None:
@@ -137,7 +116,10 @@ def verify(path: Path, sha256: str | None, *, repacked: tuple[str, ...] = ()) ->
     key = (path.resolve(), state.st_size, state.st_mtime_ns, sha256)
     if key in _verified:
         return
-    found = sha256_of(path)
+    try:
+        found = sha256_of(path)
+    except OSError as error:
+        raise cannot_read(path, error) from error
     if found not in (sha256, *repacked):
         raise UserError(
             f"{path} is not the file expected: its sha256 is {found} and should be {sha256}; "
@@ -155,7 +137,7 @@ def _recorded(path: Path) -> str | None:
     record = _record(path)
     if not record.is_file():
         return None
-    found = re.match(r"[0-9a-f]{64}\b", record.read_text(encoding="ascii", errors="replace"))
+    found = _SHA256.match(record.read_text(encoding="ascii", errors="replace"))
     if found is None:
         raise UserError(f"{record} does not begin with a sha256: remove it and {path.name} to start again.")
     return found.group()
@@ -174,46 +156,45 @@ def _missing(file: DataFile, cache: Path) -> UserError:
 def _download(url: str, path: Path, *, expected: str | None, progress: bool) -> str:
     """Download ``url`` to ``path`` and return its SHA-256.
 
-    The bytes go to a temporary file in the same folder, which takes its name only when it is complete and
-    verified, and is removed otherwise.
+    The bytes go to a temporary file in the same folder, which takes its name only when it is complete and verified,
+    and is removed otherwise.
     """
     import pooch
     import requests
 
-    sha256 = ""
-
-    def get(url: str, target: str, _: object) -> None:
-        nonlocal sha256
-        answers: list[requests.Response] = []  # redirects first, the file last
-        fetch = pooch.HTTPDownloader(
-            progressbar=progress,
-            chunk_size=_BLOCK,
-            timeout=_TIMEOUT,
-            # Compression in transit would be undone on the way, and a .gz file would lose its checksum.
-            headers={"Accept-Encoding": "identity"},
-            hooks={"response": lambda answer, *_, **__: answers.append(answer)},
-        )
-        fetch(url, target, None)
-        sha256 = sha256_of(Path(target))
-        if expected is not None and sha256 != expected:
-            raise UserError(
-                f"the download of {url} has sha256 {sha256} and should have {expected}: it was discarded; "
-                "try again, or get the file from its publisher."
-            )
-        length = answers[-1].headers.get("Content-Length")
-        _check_content(url, Path(target), length=length, magic=_MAGIC.get(path.suffix, b""))
-
+    answers: list[requests.Response] = []  # redirects first, the file last
+    download = pooch.HTTPDownloader(
+        progressbar=progress,
+        chunk_size=_BLOCK,
+        timeout=_TIMEOUT,
+        # Compression in transit would be undone on the way, and a .gz file would lose its checksum.
+        headers={"Accept-Encoding": "identity"},
+        hooks={"response": lambda answer, *_, **__: answers.append(answer)},
+    )
     try:
-        with _quiet_pooch():
-            pooch.retrieve(url, known_hash=expected, fname=path.name, path=path.parent, downloader=get)
-    except requests.exceptions.HTTPError as error:
-        raise _failed(url, path, f"the server answered with an error ({error})") from error
-    except requests.exceptions.Timeout as error:
-        raise _failed(url, path, "the server did not answer in time") from error
-    except requests.exceptions.ChunkedEncodingError as error:
-        raise _failed(url, path, "the connection broke off before the end of the file") from error
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as temporary:
+            download(url, str(temporary), None)
+            sha256 = sha256_of(temporary)
+            if expected is not None and sha256 != expected:
+                raise UserError(
+                    f"the download of {url} has sha256 {sha256} and should have {expected}: it was discarded; "
+                    "try again, or get the file from its publisher."
+                )
+            length = answers[-1].headers.get("Content-Length")
+            _check_content(url, temporary, length=length, magic=_MAGIC.get(path.suffix, b""))
     except requests.exceptions.RequestException as error:
-        raise _failed(url, path, "the server cannot be reached or closed the connection") from error
+        reasons = {
+            requests.exceptions.HTTPError: f"the server answered with an error ({error})",
+            requests.exceptions.Timeout: "the server did not answer in time",
+            requests.exceptions.ChunkedEncodingError: "the connection broke off before the end of the file",
+            requests.exceptions.RequestException: "the server cannot be reached or closed the connection",
+        }
+        reason = next(reason for kind, reason in reasons.items() if isinstance(error, kind))
+        raise UserError(
+            f"cannot download {url}: {reason}; try again, or get {path.name} by hand and set PINOISE_DATA to its "
+            "folder."
+        ) from error
     except OSError as error:
         raise UserError(
             f"cannot write {path.name} in the cache folder {path.parent} ({error.strerror or error}): "
@@ -231,23 +212,3 @@ def _check_content(url: str, target: Path, *, length: str | None, magic: bytes) 
         start = stream.read(len(magic))
     if start != magic:
         raise UserError(f"the download of {url} begins with {start!r}, not like such a file: it was discarded.")
-
-
-def _failed(url: str, path: Path, reason: str) -> UserError:
-    return UserError(
-        f"cannot download {url}: {reason}; try again, or get {path.name} by hand and set PINOISE_DATA to its folder."
-    )
-
-
-@contextmanager
-def _quiet_pooch() -> Iterator[None]:
-    """Keep pooch from writing to the terminal: our own log and errors say what it would."""
-    import pooch
-
-    log = pooch.get_logger()
-    level = log.level
-    log.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        log.setLevel(level)

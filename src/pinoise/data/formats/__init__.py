@@ -1,4 +1,4 @@
-"""From the bytes of a file to arrays or Arrow tables as they stand in it.
+"""From the bytes of a file, or an object in memory, to arrays or Arrow tables as they stand there.
 
-What is learned from them, such as categories, fill values and class numbers, belongs in ``pinoise.data.preparation``.
+What is learned from them, such as categories, fill values and class numbers, belongs in ``pinoise.data.encoding``.
 """

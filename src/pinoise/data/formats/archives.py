@@ -1,8 +1,8 @@
 """Compressed files and archive members as bounded streams; nothing is ever unpacked on disk.
 
-A file from the network is not trusted. An archive with an absolute path, a path that climbs out with ``..``,
-a link or a device is refused as a whole, and reading stops with an error once more than ``limit`` bytes have
-come out, which is what a decompression bomb does. Damage of any kind is one clear sentence.
+A file from the network is not trusted. An archive with an absolute path, a path that leaves it with ``..``,
+a link or a device is refused as a whole. Reading stops with an error after ``limit`` bytes, which a decompression bomb
+exceeds. Damage of any kind is one clear sentence.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path, PurePosixPath
 from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
-from pinoise.data.wording import damaged
+from pinoise.data.messages import cannot_read, damage_named, damaged
 from pinoise.errors import UserError
 
 if TYPE_CHECKING:
@@ -30,10 +30,10 @@ GIB = 1 << 30
 LIMIT = GIB
 """The default bound on the bytes that may come out of one archive or compressed file."""
 
-Source = Path | BinaryIO
+Archive = Path | BinaryIO
 Members = Generator[tuple[str, BinaryIO], None, None]
 
-# Every way in which the standard library reports a damaged file.
+# All errors by which the standard library reports a damaged file.
 _DAMAGE = (
     zlib.error,
     EOFError,
@@ -60,10 +60,8 @@ class _Bounded(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         view = memoryview(buffer).cast("B")
-        try:
+        with damage_named(self._label, _DAMAGE):
             block = self._inner.read(len(view))
-        except _DAMAGE as error:
-            raise damaged(self._label, error) from error
         self._given += len(block)
         if self._limit is not None and self._given > self._limit:
             raise UserError(
@@ -92,11 +90,7 @@ def open_compressed(path: Path, *, limit: int | None = LIMIT) -> Iterator[Binary
     ...         print(stream.read())
     b'alpha beta'
     """
-    try:
-        raw = path.open("rb")
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}.") from error
-    with raw:
+    with _opened(path) as raw:
         start = raw.read(3)
         raw.seek(0)
         inner: IO[bytes] = raw
@@ -107,11 +101,11 @@ def open_compressed(path: Path, *, limit: int | None = LIMIT) -> Iterator[Binary
         yield _bounded(inner, label=str(path), limit=limit)
 
 
-def members(source: Source, pattern: str, *, label: str | None = None, limit: int = LIMIT) -> Members:
+def members(archive: Archive, pattern: str, *, label: str | None = None, limit: int = LIMIT) -> Members:
     """Yield the name and the stream of every file of a zip or tar(.gz) whose path ends in ``pattern``.
 
     ``pattern`` is a glob for the last parts of the path, such as ``train/X_train.txt`` or ``*.sgm``. A stream is
-    valid until the next one is asked for. ``limit`` bounds what comes out of the whole archive, and ``label``
+    valid until the next one is taken. ``limit`` bounds what comes out of the whole archive, and ``label``
     names an archive that is not a file of its own.
 
     >>> archive = io.BytesIO()
@@ -121,12 +115,8 @@ def members(source: Source, pattern: str, *, label: str | None = None, limit: in
     >>> [(name, stream.read()) for name, stream in members(archive, "train/*.txt", label="toy.zip")]
     [('set/train/x.txt', b'1 2')]
     """
-    name = label or str(source)
-    try:
-        stream = source.open("rb") if isinstance(source, Path) else source
-    except OSError as error:
-        raise UserError(f"cannot read {name}: {error.strerror}.") from error
-    try:
+    name = label or str(archive)
+    with _opened(archive) if isinstance(archive, Path) else nullcontext(archive) as stream:
         stream.seek(0)
         start = stream.read(4)
         stream.seek(0)
@@ -134,32 +124,37 @@ def members(source: Source, pattern: str, *, label: str | None = None, limit: in
             yield from _zip_members(stream, pattern, label=name, limit=limit)
         else:
             yield from _tar_members(stream, pattern, label=name, limit=limit, zipped=start[:2] == b"\x1f\x8b")
-    finally:
-        if isinstance(source, Path):
-            stream.close()
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return path.open("rb")
+    except OSError as error:
+        raise cannot_read(path, error) from error
 
 
 @contextmanager
-def open_member(source: Source, pattern: str, *, label: str | None = None, limit: int = LIMIT) -> Iterator[BinaryIO]:
+def open_member(archive: Archive, pattern: str, *, label: str | None = None, limit: int = LIMIT) -> Iterator[BinaryIO]:
     """Open the one file of an archive whose path ends in ``pattern``; an archive without it is an error."""
-    with closing(members(source, pattern, label=label, limit=limit)) as found:
+    with closing(members(archive, pattern, label=label, limit=limit)) as found:
         first = next(found, None)
         if first is None:
-            raise UserError(f"{label or source} holds no file {pattern!r}.")
+            raise UserError(f"{label or archive} holds no file {pattern!r}.")
         yield first[1]
 
 
-def has_member(source: Source, pattern: str, *, label: str | None = None) -> bool:
-    """Tell whether an archive holds a file whose path ends in ``pattern``."""
-    with closing(members(source, pattern, label=label)) as found:
-        return next(found, None) is not None
+def open_inner(path: Path, inner: str, *, limit: int = LIMIT) -> tuple[Archive, str]:
+    """Return the archive ``inner`` within a zip, read into memory, or the archive itself; and its name in messages."""
+    if path.suffix == ".zip":
+        with closing(members(path, inner, limit=limit)) as found:
+            for _, stream in found:
+                return io.BytesIO(stream.read()), f"{path}: {inner}"
+    return path, str(path)
 
 
 def _zip_members(stream: BinaryIO, pattern: str, *, label: str, limit: int) -> Members:
-    try:
+    with damage_named(label, _DAMAGE):
         archive = zipfile.ZipFile(stream)
-    except _DAMAGE as error:
-        raise damaged(label, error) from error
     with archive:
         for info in archive.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
@@ -170,10 +165,8 @@ def _zip_members(stream: BinaryIO, pattern: str, *, label: str, limit: int) -> M
         for info in archive.infolist():
             if info.is_dir() or not PurePosixPath(info.filename).match(pattern):
                 continue
-            try:
+            with damage_named(label, _DAMAGE):
                 opened = archive.open(info)
-            except _DAMAGE as error:
-                raise damaged(label, error) from error
             with opened:
                 yield info.filename, _bounded(opened, label=label, limit=left)
             left -= info.file_size
@@ -183,27 +176,23 @@ def _tar_members(stream: BinaryIO, pattern: str, *, label: str, limit: int, zipp
     inner = cast("IO[bytes]", gzip.GzipFile(fileobj=stream)) if zipped else stream
     # The bound is on the whole unpacked tar, headers and skipped members included.
     whole = _bounded(inner, label=label, limit=limit)
-    try:
+    with damage_named(label, _DAMAGE):
         archive = tarfile.open(fileobj=whole, mode="r|", bufsize=tarfile.BLOCKSIZE)  # noqa: SIM115
-    except _DAMAGE as error:
-        raise damaged(label, error) from error
     with archive:
         while (info := _next_member(archive, label)) is not None:
             _check_member(info.name, label=label, plain=info.isreg() or info.isdir())
             opened = archive.extractfile(info) if PurePosixPath(info.name).match(pattern) else None
             if opened is not None:
                 yield info.name, _bounded(opened, label=label, limit=limit)
-    # tarfile takes a spoiled header for the end; reading on shows it, and lets gzip compare its own checksum.
+    # tarfile takes a damaged header for the end; reading on finds it, and lets gzip verify its checksum.
     while rest := whole.read(1 << 16):
         if rest.strip(b"\0"):
             raise damaged(label, ValueError("there is content after the end"))
 
 
 def _next_member(archive: tarfile.TarFile, label: str) -> tarfile.TarInfo | None:
-    try:
+    with damage_named(label, _DAMAGE):
         return archive.next()
-    except _DAMAGE as error:
-        raise damaged(label, error) from error
 
 
 def _check_member(name: str, *, label: str, plain: bool) -> None:

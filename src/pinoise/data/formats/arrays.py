@@ -12,12 +12,12 @@ import numpy as np
 import scipy.sparse as sp
 
 from pinoise.data.formats.raw import Array, RawArrays, RawPart
-from pinoise.data.wording import damaged, listed
+from pinoise.data.messages import damaged, listed
 from pinoise.errors import UserError
 
 GROUPS = ("groups", "group", "qid", "subject", "user", "speaker")
 
-# Every way in which NumPy and the standard library report a file that is not what it should be.
+# All errors by which NumPy and the standard library report a damaged file.
 _DAMAGE = (OSError, EOFError, ValueError, SyntaxError, RuntimeError, zipfile.BadZipFile, zlib.error)
 
 
@@ -36,7 +36,7 @@ def read_npz(path: Path) -> RawArrays:
     """Read ``X_train, y_train, X_test, y_test``, or ``X`` and ``y``, or one array, or a sparse matrix.
 
     ``feature_names``, ``class_names`` and one array of groups (``subject_train``, ``qid_train``, ...) are read too
-    where the file has them; other arrays are left alone.
+    where the file has them; other arrays are ignored.
     """
     with open_npz(path) as archive:
         if {"format", "shape", "data"} <= set(archive):
@@ -103,6 +103,6 @@ def _unreadable(path: Path, error: Exception) -> UserError:
             f"{path} holds an array of Python objects, which is not loaded because it can run code: save it as "
             "numbers, or as a CSV or Parquet table."
         )
-    if "pickle" in reason:  # NumPy takes any garbage for a pickle
-        return damaged(path, ValueError("no NumPy file begins like this"))
+    if "pickle" in reason:  # NumPy takes any unknown bytes for a pickle
+        return damaged(path, ValueError("it does not begin like a NumPy file"))
     return damaged(path, error)

@@ -1,11 +1,14 @@
-"""Small questions to Arrow arrays that several readers ask."""
+"""Small functions of Arrow arrays that readers and encodings share."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from pinoise.errors import UserError
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity|nan)$"
 
@@ -57,3 +60,37 @@ def looks_like_number(text: Any) -> Any:
     [True, True, False, False, None]
     """
     return pc.match_substring_regex(text, NUMBER)
+
+
+def label_array(labels: object, *, where: str) -> Any:
+    """Return labels as an Arrow array of text, integers or floats; a missing one is an error that names its row."""
+    if isinstance(labels, np.ndarray):
+        if labels.ndim == 2 and labels.shape[1] == 1:
+            labels = labels[:, 0]
+        if labels.ndim != 1:
+            raise UserError(f"{where} has shape {labels.shape}: labels are one value for each row.")
+        if labels.dtype.kind == "S":
+            labels = labels.astype(np.str_)
+    try:
+        array = labels if isinstance(labels, pa.ChunkedArray) else pa.array(labels, from_pandas=True)
+        array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
+        raise UserError(f"{where} mixes labels of different types: make them all text or all numbers.") from error
+    if pa.types.is_dictionary(array.type):
+        array = array.cast(array.type.value_type)
+    if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):
+        array = array.cast(pa.float64(), safe=False)
+        array = pc.if_else(pc.is_nan(array), pa.scalar(None, pa.float64()), array)
+    elif is_text(array.type):
+        array = text_of(array)
+    elif not (pa.types.is_integer(array.type) or pa.types.is_boolean(array.type) or pa.types.is_null(array.type)):
+        raise UserError(f"{where} holds labels of type {array.type}: they must be text, numbers or true / false.")
+    if len(array) == 0:
+        raise UserError(f"{where} holds no labels.")
+    if array.null_count:
+        row = first_true(pc.is_null(array))
+        raise UserError(
+            f"{where}: the label of data row {row + 1} is missing ({array.null_count} missing in all): fill in "
+            "or remove these rows, or learn without labels."
+        )
+    return array

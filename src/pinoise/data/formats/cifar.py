@@ -1,4 +1,4 @@
-"""CIFAR-10 and CIFAR-100 as their publisher packs them: the binary version, and the python version without its risk."""
+"""CIFAR-10 and CIFAR-100 in their publisher's files: the binary version, and the python version without its risk."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ import numpy.typing as npt
 from pinoise.data.formats.archives import members
 from pinoise.data.formats.pickles import read_plain_pickle
 from pinoise.data.formats.raw import RawArrays, RawPart
-from pinoise.data.wording import counted, listed
+from pinoise.data.messages import counted, listed, whole_rows
 from pinoise.errors import UserError
 
 _PIXELS = 3 * 32 * 32
 _MOST = 1 << 28  # bytes in one file; the largest has 154 million
 
-Labels = npt.NDArray[np.uint8]
-Images = npt.NDArray[np.uint8]
+Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ def holds_cifar(folder: Path) -> bool:
 def read_cifar(path: Path) -> RawArrays:
     """Read ``.tar.gz`` or the folder it unpacks to; images are (n, 32, 32, 3), and labels of CIFAR-100 the fine ones.
 
-    The python version is made of pickles, which can run any code; they are read by a reader that knows nothing but
+    The python version is made of pickles, which can run any code; they are read by a reader that knows only
     dictionaries, lists, text, numbers and arrays of bytes.
     """
     contents = _contents(path)
@@ -71,7 +70,7 @@ def read_cifar(path: Path) -> RawArrays:
 
 
 def _contents(path: Path) -> dict[str, bytes]:
-    """Return the files of a version by name; those that no version has are not read."""
+    """Return the files of a version by name; other files are not read."""
     wanted = {name for version in _VERSIONS for name in (*version.train, *version.test, version.names)}
     return {name: _whole(stream, f"{path}, {name}") for name, stream in _files(path) if name in wanted}
 
@@ -90,7 +89,7 @@ def _files(path: Path) -> Iterator[tuple[str, BinaryIO]]:
 def _whole(stream: BinaryIO, where: str) -> bytes:
     content = stream.read(_MOST + 1)
     if len(content) > _MOST:
-        raise UserError(f"{where} has more than {_MOST} bytes: no file of CIFAR-10 or CIFAR-100 is as large.")
+        raise UserError(f"{where} has more than {_MOST} bytes: files of CIFAR-10 and CIFAR-100 are smaller.")
     return content
 
 
@@ -108,20 +107,15 @@ def _part(version: _Version, files: tuple[str, ...], contents: dict[str, bytes],
     )
 
 
-def _read_binary(content: bytes, version: _Version, where: str) -> tuple[Images, Labels]:
+def _read_binary(content: bytes, version: _Version, where: str) -> tuple[Bytes, Bytes]:
     """Return pixels (n, 3072) and labels (n,); of two labels in a row, the second is the fine one."""
     width = version.labels + _PIXELS
-    rows, rest = divmod(len(content), width)
-    if rest or not rows:
-        raise UserError(
-            f"{where} has {len(content)} bytes: rows have {width}, so that {rows * width} or {(rows + 1) * width} were "
-            "expected; the file is cut off or of another kind."
-        )
+    rows = whole_rows(len(content), width, where=where)
     table = np.frombuffer(content, np.uint8).reshape(rows, width)
     return table[:, version.labels :], table[:, version.labels - 1]
 
 
-def _read_python(content: bytes, version: _Version, where: str) -> tuple[Images, Labels]:
+def _read_python(content: bytes, version: _Version, where: str) -> tuple[Bytes, Bytes]:
     batch = _dictionary(content, where)
     images, labels = batch.get("data"), batch.get(version.label_key)
     if not isinstance(images, np.ndarray) or images.ndim != 2 or images.shape[1] != _PIXELS:

@@ -1,4 +1,4 @@
-"""Which file is it, and in which format."""
+"""What the name of a file says: its format, and what to call its data."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ EXTENSIONS: dict[str, FileFormat] = {
     ".idx": "idx",
 }
 COMPRESSED = (".gz", ".bz2")
+MAY_BE_COMPRESSED = ("csv", "svmlight", "idx")
 
 # MNIST's files have no extension: train-images-idx3-ubyte, or .idx3-ubyte as they are sometimes called.
 _IDX = re.compile(r".*[-.]idx\d+-ubyte", re.IGNORECASE)
@@ -50,21 +51,39 @@ def file_format(path: Path) -> FileFormat:
     >>> file_format(Path("t10k-images-idx3-ubyte.gz"))
     'idx'
     """
-    if _IDX.fullmatch(path.stem if path.suffix.lower() in COMPRESSED else path.name):
+    name = uncompressed_name(path)
+    if _IDX.fullmatch(name):
         return "idx"
-    ending = path.suffix.lower()
-    if ending in COMPRESSED:
-        inner = Path(path.stem).suffix.lower()
-        found = EXTENSIONS.get(inner)
-        if found in ("csv", "svmlight", "idx"):
-            return found
-        if inner == "":  # LIBSVM publishes its training files as name.bz2
+    ending = Path(name).suffix.lower()
+    found = EXTENSIONS.get(ending)
+    if name != path.name:
+        if ending == "":  # LIBSVM publishes its training files as name.bz2
             return "svmlight"
-    elif ending in EXTENSIONS:
-        return EXTENSIONS[ending]
-    raise UserError(f"{path} has an unknown extension: allowed are {allowed_extensions()}.")
+        found = found if found in MAY_BE_COMPRESSED else None
+    if found is None:
+        raise UserError(
+            f"{path} has an unknown extension: allowed are {', '.join(EXTENSIONS)}; text and IDX also with "
+            f"{' or '.join(COMPRESSED)}."
+        )
+    return found
 
 
-def allowed_extensions() -> str:
-    """Return the readable extensions as one phrase."""
-    return f"{', '.join(EXTENSIONS)}; text and IDX also with {' or '.join(COMPRESSED)}"
+def uncompressed_name(path: Path) -> str:
+    """Return the name of a file without the extension of its compression.
+
+    >>> uncompressed_name(Path("adult.csv.gz")), uncompressed_name(Path("adult.csv"))
+    ('adult.csv', 'adult.csv')
+    """
+    return path.stem if path.suffix.lower() in COMPRESSED else path.name
+
+
+def data_name(path: Path) -> str:
+    """Return a file's name without its extensions, or a folder's name.
+
+    >>> data_name(Path("adult.csv.gz")), data_name(Path("epsilon.t.bz2"))
+    ('adult', 'epsilon.t')
+    """
+    if path.is_dir():
+        return path.resolve().name
+    name = Path(uncompressed_name(path))
+    return name.name if name.suffix == ".t" else name.stem

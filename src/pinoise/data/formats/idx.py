@@ -1,4 +1,4 @@
-"""IDX files, in which MNIST, Fashion-MNIST and their kin come: a header of a few bytes, then one array."""
+"""IDX files, the format of MNIST and Fashion-MNIST: a header of a few bytes, then one array."""
 
 from __future__ import annotations
 
@@ -35,8 +35,11 @@ def read_idx(path: Path) -> Array:
         wanted = dtype.itemsize
         for size in shape:
             wanted *= size
-        content = _read_at_most(stream, wanted)
-        found = len(content) + _count_rest(stream)
+        # Block by block: a damaged header may ask for more than any memory holds.
+        content, found = bytearray(), 0
+        while block := stream.read(_BLOCK):
+            content += block[: wanted - len(content)]
+            found += len(block)
     if found != wanted:
         dimensions = " × ".join(map(str, shape))
         state = "cut off" if found < wanted else "too long"
@@ -98,18 +101,3 @@ def _read_header(stream: BinaryIO, path: Path) -> tuple[np.dtype[np.generic], tu
             f"{4 + len(sizes)} were found; get the file again."
         )
     return np.dtype(_TYPES[start[2]]), tuple(np.frombuffer(sizes, ">u4").tolist()), 4 + 4 * axes
-
-
-def _read_at_most(stream: BinaryIO, wanted: int) -> bytearray:
-    """Read block by block: a damaged header may ask for more than any memory holds."""
-    content = bytearray()
-    while len(content) < wanted and (block := stream.read(min(_BLOCK, wanted - len(content)))):
-        content += block
-    return content
-
-
-def _count_rest(stream: BinaryIO) -> int:
-    rest = 0
-    while block := stream.read(_BLOCK):
-        rest += len(block)
-    return rest

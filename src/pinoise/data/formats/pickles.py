@@ -1,7 +1,7 @@
-"""Pickles of plain containers, text, numbers and arrays of bytes, read without running any code of theirs.
+"""Pickles of plain containers, text, numbers and arrays of bytes, read without running their code.
 
 A pickle names the functions that rebuild its objects. Here the few names that an array needs lead to stand-ins that
-only keep what they are given, and every other name is refused.
+only store their arguments, and every other name is refused.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pinoise.data.wording import damaged
+from pinoise.data.messages import damage_named
 from pinoise.errors import UserError
 
 
@@ -29,16 +29,12 @@ def read_plain_pickle(content: bytes, *, where: str) -> Any:
     ...
     pinoise.errors.UserError: a.pickle was refused: it asks for 'builtins.print', which no file of plain arrays needs.
     """
-    try:
+    with damage_named(where, Exception):  # damaged bytes can raise any error
         return _revealed(_PlainUnpickler(content, where).load())
-    except UserError:
-        raise
-    except Exception as error:  # spoiled bytes end in any error that there is
-        raise damaged(where, error) from error
 
 
 class _PlainUnpickler(pickle._Unpickler):
-    # The one written in Python: spoiled bytes can ask the one written in C for any amount of memory.
+    # The one written in Python: damaged bytes can make the one in C ask for any amount of memory.
 
     def __init__(self, content: bytes, where: str) -> None:
         super().__init__(io.BytesIO(content), encoding="latin1")
@@ -61,7 +57,7 @@ class _Dtype:
         self.code = code
 
     def __setstate__(self, state: object) -> None:
-        """Take no notice: bytes have no order."""
+        """Ignore the state: bytes have no order."""
 
 
 class _Array:

@@ -1,4 +1,4 @@
-"""Arrays as their source holds them, before anything is learned from them."""
+"""What readers of files and of objects in memory return, before anything is learned from it."""
 
 from __future__ import annotations
 
@@ -24,10 +24,25 @@ class RawPart:
 
 @dataclass(frozen=True)
 class RawArrays:
-    """What a source of arrays holds."""
+    """What a source of arrays holds, and notes on how it was read."""
 
     train: RawPart
     test: RawPart | None = None
     feature_names: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None
     first_index: int | None = None  # number of the first feature in an svmlight file
+    notes: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> tuple[RawPart, ...]:
+        """The training part, and the test part where there is one."""
+        return (self.train,) if self.test is None else (self.train, self.test)
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """An Arrow table, labels that come apart from it as an Arrow array, and notes on how it was read."""
+
+    table: Any
+    y: Any = None
+    notes: tuple[str, ...] = ()

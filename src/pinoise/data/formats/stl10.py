@@ -8,13 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from pinoise.data.formats.raw import RawArrays, RawPart
-from pinoise.data.wording import counted
+from pinoise.data.messages import cannot_read, counted, whole_rows
 from pinoise.errors import UserError
 
 _IMAGE = 3 * 96 * 96  # bytes
-
-LABELLED = ("train_X.bin", "train_y.bin", "test_X.bin", "test_y.bin", "class_names.txt")
-UNLABELLED = ("unlabeled_X.bin",)
 
 
 def holds_stl10(folder: Path) -> bool:
@@ -35,18 +32,13 @@ def read_stl10(folder: Path) -> RawArrays:
 
 def read_stl10_unlabelled(folder: Path) -> RawArrays:
     """Read the unlabelled images of an unpacked folder as rows to train on."""
-    return RawArrays(RawPart(read_stl10_images(folder / "unlabeled_X.bin")))
+    note = "the labelled images are not among these: they are the set stl10"
+    return RawArrays(RawPart(read_stl10_images(folder / "unlabeled_X.bin")), notes=(note,))
 
 
 def read_stl10_images(path: Path) -> npt.NDArray[np.uint8]:
     """Map a file of images as (n, 96, 96, 3); in the file each channel is stored column by column."""
-    size = _size(path)
-    rows, rest = divmod(size, _IMAGE)
-    if rest or not rows:
-        raise UserError(
-            f"{path} has {size} bytes: images have {_IMAGE}, so that {rows * _IMAGE} or {(rows + 1) * _IMAGE} were "
-            "expected; the file is cut off or of another kind."
-        )
+    rows = whole_rows(_size(path), _IMAGE, where=path, noun="images")
     pixels = np.memmap(path, dtype=np.uint8, mode="r", shape=(rows, 3, 96, 96))  # channel, column, row
     return pixels.transpose(0, 3, 2, 1)
 
@@ -69,4 +61,4 @@ def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror}.") from error
+        raise cannot_read(path, error) from error

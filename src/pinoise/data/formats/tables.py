@@ -17,19 +17,13 @@ import pyarrow.parquet
 
 from pinoise.data.formats.archives import open_compressed
 from pinoise.data.formats.arrow import is_text, looks_like_number, text_of
-from pinoise.data.formats.extensions import COMPRESSED
-from pinoise.data.wording import damaged, listed
+from pinoise.data.formats.extensions import uncompressed_name
+from pinoise.data.formats.raw import RawTable
+from pinoise.data.messages import damage_named, damaged, listed
 from pinoise.errors import UserError
 
 MISSING_CELLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A")
 BLOCK_BYTES = 32 << 20  # a row must fit into a block, and tables of gene expression have long rows
-
-
-class TableFile(NamedTuple):
-    """A table as its file holds it, and notes on how it was read."""
-
-    table: Any
-    notes: tuple[str, ...] = ()
 
 
 class _Header(NamedTuple):
@@ -39,7 +33,7 @@ class _Header(NamedTuple):
     notes: tuple[str, ...]
 
 
-def read_csv(path: Path, *, text: Sequence[str] = ()) -> TableFile:
+def read_csv(path: Path, *, text: Sequence[str] = ()) -> RawTable:
     """Read comma-separated values (tab-separated for ``.tsv``); the columns in ``text`` are not guessed to be numbers.
 
     A first line of numbers is taken for data, unless they count upwards like column numbers.
@@ -56,23 +50,19 @@ def read_csv(path: Path, *, text: Sequence[str] = ()) -> TableFile:
     for position, field in enumerate(table.schema):
         if is_text(field.type):
             table = table.set_column(position, field.name, _without_missing_words(table.column(position)))
-    return TableFile(table, header.notes)
+    return RawTable(table, notes=header.notes)
 
 
-def read_parquet(path: Path) -> TableFile:
+def read_parquet(path: Path) -> RawTable:
     """Read a Parquet file."""
-    try:
-        with pyarrow.parquet.ParquetFile(path) as file:
-            table = file.read()
-    except (OSError, pa.ArrowException) as error:
-        raise damaged(path, error) from error
+    with damage_named(path, (OSError, pa.ArrowException)), pyarrow.parquet.ParquetFile(path) as file:
+        table = file.read()
     if table.num_rows == 0 or table.num_columns == 0:
         raise UserError(f"{path} has no rows.")
-    return TableFile(table)
+    return RawTable(table)
 
 
 def _read_header(path: Path) -> _Header:
-    ending = Path(path.stem).suffix if path.suffix.lower() in COMPRESSED else path.suffix
     try:
         with (
             open_compressed(path, limit=None) as stream,
@@ -84,7 +74,8 @@ def _read_header(path: Path) -> _Header:
                 if not first:
                     raise UserError(f"the file {path} is empty.")
                 rows += 1
-            delimiter = "\t" if ending.lower() == ".tsv" else _delimiter(first)
+            is_tsv = uncompressed_name(path).lower().endswith(".tsv")
+            delimiter = "\t" if is_tsv else _delimiter(first)
             while first.count('"') % 2:  # a quoted name may hold a line break
                 more = lines.readline()
                 if not more:

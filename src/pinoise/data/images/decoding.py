@@ -1,11 +1,10 @@
-"""One image file: whether it is sound, its size and colour, and its pixels."""
+"""Image files: whether one is sound, its size, colour and pixels; many as an array that decodes what is indexed."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -14,11 +13,13 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from pinoise.data.lazy import LazyArray
+from pinoise.data.messages import first_line
 from pinoise.errors import UserError
 
-EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm")
+IMAGE_EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm")
 
-# Pillow knows more formats, some of which start other programs.
+# Pillow knows more formats, and some of its readers start other programs.
 _FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP", "TIFF", "PPM")
 
 _GRAY = ("1", "L", "LA", "La", "I")
@@ -35,7 +36,7 @@ _TURNS = {
     8: "ROTATE_90",
 }
 
-_DRAFT = 3  # an image is first decoded at no less than this many times its final size, of which little is seen then
+_DRAFT = 3  # an image is first decoded at no less than this many times its final size, which is hardly visible
 _BLOCK = 4096  # files given to the threads at once
 
 Item = TypeVar("Item")
@@ -43,8 +44,8 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Look:
-    """What a first look at a file finds; ``problem`` says why it cannot be decoded."""
+class Inspection:
+    """What a file holds; ``problem`` says why it cannot be decoded."""
 
     size: tuple[int, int] = (0, 0)  # height, width
     colour: bool = False
@@ -60,11 +61,11 @@ def pillow() -> ModuleType:
     return Image
 
 
-def look(path: Path) -> Look:
-    """Decode a file once, as coarsely as its format allows, and tell what was found."""
+def inspect_image(path: Path) -> Inspection:
+    """Decode a file once, as coarsely as its format allows, and return what was found."""
     library = pillow()
     try:
-        with _opened(path, library) as image:
+        with library.open(path, formats=_FORMATS) as image:
             width, height = image.size
             turned = _orientation(image) >= 5
             image.draft(None, (1, 1))  # of a JPEG file, only every eighth pixel
@@ -72,9 +73,9 @@ def look(path: Path) -> Look:
             colour = _has_colour(image)
     except MemoryError:
         raise
-    except Exception as error:  # Pillow's readers meet damage with errors of every kind
-        return Look(problem=_reason(error))
-    return Look((width, height) if turned else (height, width), colour)
+    except Exception as error:  # Pillow's readers raise errors of every kind for damaged files
+        return Inspection(problem=_reason(error))
+    return Inspection((width, height) if turned else (height, width), colour)
 
 
 def decode(path: Path, *, shape: tuple[int, ...], resize: bool) -> npt.NDArray[np.uint8]:
@@ -86,7 +87,7 @@ def decode(path: Path, *, shape: tuple[int, ...], resize: bool) -> npt.NDArray[n
     library = pillow()
     height, width = shape[:2]
     try:
-        with _opened(path, library) as file:
+        with library.open(path, formats=_FORMATS) as file:
             orientation = _orientation(file)
             turn = _TURNS.get(orientation)
             if resize:  # large JPEG files are decoded several times as fast at a half, a quarter or an eighth
@@ -118,35 +119,84 @@ def describe(size: tuple[int, int]) -> str:
 
 
 def in_threads(
-    function: Callable[[Item], Result], items: Sequence[Item], *, told: str | None = None
+    function: Callable[[Item], Result], items: Sequence[Item], *, bar: str | None = None
 ) -> Iterator[Result]:
-    """Yield the results in order; Pillow lets go of Python's lock while it decodes. ``told`` names a progress bar."""
+    """Yield the results in order; Pillow releases Python's lock while it decodes. ``bar`` names a progress bar."""
     from tqdm import tqdm
 
     with (
         ThreadPoolExecutor(max_workers=_cores()) as pool,
-        tqdm(total=len(items), desc=told, unit="image", disable=told is None) as bar,
+        tqdm(total=len(items), desc=bar, unit="image", disable=bar is None) as shown,
     ):
         for start in range(0, len(items), _BLOCK):
             for result in pool.map(function, items[start : start + _BLOCK]):
-                bar.update()
+                shown.update()
                 yield result
+
+
+class ImageFiles(LazyArray):
+    """A read-only array uint8 of shape (n, height, width) or (n, height, width, 3) whose rows are files.
+
+    Indexing decodes, in threads, and gives an ordinary array; ``take`` chooses files and decodes nothing. Objects are
+    small and can be pickled.
+
+    >>> import tempfile
+    >>> from PIL import Image
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for number in range(3):
+    ...         Image.new("L", (5, 4), color=number).save(Path(folder, f"{number}.png"))
+    ...     images = ImageFiles(Path(folder), ["0.png", "1.png", "2.png"], shape=(4, 5))
+    ...     images.shape, images[np.array([2, 0])].shape, images.take(np.array([2, 0]))[0].max()
+    ((3, 4, 5), (2, 4, 5), np.uint8(2))
+    """
+
+    dtype = np.dtype(np.uint8)
+
+    def __init__(self, folder: Path, names: Sequence[str], *, shape: tuple[int, ...], resize: bool = False) -> None:
+        """Describe the array.
+
+        Args:
+            folder: where the files are.
+            names: their paths in the folder, in the order of the rows.
+            shape: of one image: height and width, and 3 if it has colour.
+            resize: whether files of another size are scaled and cropped, or an error.
+        """
+        super().__init__(shape)
+        self.folder = folder
+        self.names = tuple(names)
+        self.resize = resize
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def __repr__(self) -> str:
+        return f"ImageFiles({self.folder}, shape={self.shape})"
+
+    def take(self, rows: npt.NDArray[Any]) -> ImageFiles:
+        """Return the files of these rows, in the given order, not decoded."""
+        chosen = [self.names[row] for row in np.arange(len(self))[rows].tolist()]
+        return ImageFiles(self.folder, chosen, shape=self._sample_shape, resize=self.resize)
+
+    def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+        images: npt.NDArray[np.uint8] = np.empty((len(numbers), *self._sample_shape), dtype=np.uint8)
+
+        def fill(row: int) -> None:
+            path = self.folder / self.names[numbers[row]]
+            images[row] = decode(path, shape=self._sample_shape, resize=self.resize)
+
+        for _ in in_threads(fill, range(len(numbers))):
+            pass
+        return images
 
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@contextmanager
-def _opened(path: Path, library: ModuleType) -> Iterator[Any]:
-    with library.open(path, formats=_FORMATS) as image:
-        yield image
-
-
 def _orientation(image: Any) -> int:
     try:
         return int(image.getexif().get(_ORIENTATION, 1))
-    except Exception:  # a photograph with spoiled remarks is still a photograph
+    except Exception:  # a photograph with damaged metadata is still a photograph
         return 1
 
 
@@ -178,4 +228,4 @@ def _reason(error: Exception) -> str:
         return "it is not an image of a known format"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    return (str(error).strip() or type(error).__name__).splitlines()[0].removesuffix(".")
+    return first_line(error)

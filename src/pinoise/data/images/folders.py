@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NoReturn
 
-from pinoise.data.images.decoding import EXTENSIONS
-from pinoise.data.wording import counted, listed
+from pinoise.data.images.decoding import IMAGE_EXTENSIONS
+from pinoise.data.messages import counted, listed
 from pinoise.errors import UserError
 
 _TRAINING = ("train", "training")
@@ -49,7 +50,8 @@ def list_images(root: Path) -> ImageFolder:
     if is_split and not direct:
         return _list_split(root, training[0], held_out, folders, found)
     alike = [*training, *held_out]
-    if alike and not direct and not (alike == ["train"] and not _is_labelled(root / "train")):  # trains are a class
+    is_class = alike == ["train"] and not _is_labelled(root / "train")  # pictures of trains
+    if alike and not direct and not is_class:
         raise UserError(
             f"{root} has the {'folder' if len(alike) == 1 else 'folders'} {listed(alike)}, named like the parts of a "
             "split and not forming one: have one folder 'train' with 'test' or 'val' beside it, rename what is a "
@@ -83,7 +85,9 @@ def _list_part(folder: Path, found: _Found) -> Listing:
         )
     if not classes:
         if not direct:
-            raise UserError(f"{folder} holds no images: they are known by their extensions, {', '.join(EXTENSIONS)}.")
+            raise UserError(
+                f"{folder} holds no images: they are known by their extensions, {', '.join(IMAGE_EXTENSIONS)}."
+            )
         return Listing(tuple(direct))
     names: list[str] = []
     labels: list[str] = []
@@ -98,26 +102,26 @@ def _list_part(folder: Path, found: _Found) -> Listing:
 
 @dataclass
 class _Found:
-    """What was met on the way and is told in notes."""
+    """What was found on the way and belongs in notes."""
 
     root: Path
-    others: list[str] = field(default_factory=list)  # files that are no images
+    others: list[str] = field(default_factory=list)  # files that are not images
     remarks: list[str] = field(default_factory=list)
 
     def images_in(self, folder: Path, *, deep: bool) -> list[str]:
         """Return the images of a folder, or of all folders in it too, by their paths in the root."""
         images: list[str] = []
-        for at, folders, files in os.walk(folder, onerror=_unreadable):
+        for at, folders, files in os.walk(folder, onerror=_raise):
             folders[:] = [name for name in folders if deep and not _is_hidden(name)]
             for name in files:
                 if _is_hidden(name):
                     continue
                 path = (Path(at) / name).relative_to(self.root).as_posix()
-                (images if path.lower().endswith(EXTENSIONS) else self.others).append(path)
+                (images if path.lower().endswith(IMAGE_EXTENSIONS) else self.others).append(path)
         return sorted(images)
 
     def notes(self) -> tuple[str, ...]:
-        """Return what is to be told."""
+        """Return the notes."""
         others = sorted(set(self.others))
         if not others:
             return tuple(self.remarks)
@@ -130,7 +134,7 @@ def _subfolders(folder: Path) -> list[str]:
         with os.scandir(folder) as entries:
             return sorted(entry.name for entry in entries if entry.is_dir() and not _is_hidden(entry.name))
     except OSError as error:
-        raise _cannot_read(error, folder) from error
+        raise _unreadable(error) from error
 
 
 def _is_labelled(folder: Path) -> bool:
@@ -141,9 +145,9 @@ def _is_hidden(name: str) -> bool:
     return name.startswith(".") or name == "__MACOSX"
 
 
-def _unreadable(error: OSError) -> None:
-    raise _cannot_read(error, error.filename) from error
+def _unreadable(error: OSError) -> UserError:
+    return UserError(f"the folder {error.filename} cannot be read: {error.strerror}.")
 
 
-def _cannot_read(error: OSError, folder: object) -> UserError:
-    return UserError(f"the folder {folder} cannot be read: {error.strerror}.")
+def _raise(error: OSError) -> NoReturn:
+    raise _unreadable(error) from error

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from tqdm import tqdm
@@ -13,76 +11,57 @@ from tqdm import tqdm
 from pinoise.data.dataset import Samples
 from pinoise.data.formats.raw import RawArrays, RawPart
 from pinoise.data.images.cache import ImageCache
-from pinoise.data.images.decoding import Look, describe
-from pinoise.data.images.files import ImageFiles
+from pinoise.data.images.decoding import ImageFiles, Inspection, describe
 from pinoise.data.images.folders import ImageFolder, Listing, list_images
-from pinoise.data.images.looks import look_at
-from pinoise.data.images.options import ImageOptions
-from pinoise.data.wording import counted, listed
+from pinoise.data.images.inspection import inspect_folder
+from pinoise.data.messages import counted, listed
+from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError
 
 
-@dataclass(frozen=True)
-class FolderContent:
-    """The images of a folder, with class names as labels, and what was done to them."""
-
-    raw: RawArrays
-    notes: tuple[str, ...]
-
-
-def read_image_folder(
-    folder: Path, options: ImageOptions, *, cache: Path | None = None, progress: bool = False
-) -> FolderContent:
-    """Look at every file of a folder, and return its images as arrays that decode when asked or that are mapped.
+def read_image_folder(folder: Path, options: ReadOptions, *, progress: bool = False) -> RawArrays:
+    """Inspect every file of a folder, and return its images as arrays that decode when indexed, or that are mapped.
 
     Args:
         folder: see ``list_images``.
-        options: size, colour, and what happens to corrupt files.
-        cache: where decoded images are kept; None to decode them again whenever they are asked for.
+        options: size, colour, what happens to corrupt files, and where decoded images are kept.
         progress: whether bars are shown.
     """
     listing = list_images(folder)
-    if cache is None:
-        parts, files, told = _sound_files(listing, options, progress=progress)
-        return FolderContent(_raw(parts, files), (*listing.notes, *told["notes"]))
-    kept = ImageCache.of(listing, options, cache=cache.expanduser())
-    if (content := _read_kept(kept, listing)) is not None:
-        return content
-    with kept.alone(progress=progress):
-        if (content := _read_kept(kept, listing)) is not None:  # another process has decoded them meanwhile
-            return content
-        parts, files, told = _sound_files(listing, options, progress=progress)
-        with tqdm(total=sum(map(len, files)), desc="decoding", unit="image", disable=not progress) as bar:
-            arrays = kept.write(files, told, bar=bar.update)
-    return FolderContent(_raw(parts, arrays), (*listing.notes, *told["notes"]))
-
-
-def _read_kept(kept: ImageCache, listing: ImageFolder) -> FolderContent | None:
-    found = kept.read()
-    if found is None:
-        return None
-    arrays, told = found
-    parts = [_without(part, set(told["skipped"])) for part in listing.parts]
-    notes = (*listing.notes, *told["notes"], f"read from the decoded images kept in {kept.place.parent}")
-    return FolderContent(_raw(parts, arrays), notes)
+    if options.cache is None:
+        return _raw(listing, *_sound_files(listing, options, progress=progress))
+    cache = ImageCache.of(listing, options, cache=options.cache)
+    decoded = cache.read()
+    if decoded is None:
+        with cache.locked(progress=progress):
+            decoded = cache.read()  # another process may have decoded them meanwhile
+            if decoded is None:
+                files, skipped, notes = _sound_files(listing, options, progress=progress)
+                with tqdm(total=sum(map(len, files)), desc="decoding", unit="image", disable=not progress) as bar:
+                    arrays = cache.write(files, skipped, notes, done=bar.update)
+                return _raw(listing, arrays, skipped, notes)
+    kept = f"read from the decoded images kept in {cache.place.parent}"
+    return _raw(listing, decoded.arrays, decoded.skipped, (*decoded.notes, kept))
 
 
 def _sound_files(
-    listing: ImageFolder, options: ImageOptions, *, progress: bool
-) -> tuple[list[Listing], list[ImageFiles], dict[str, Any]]:
-    """Look at every file; return those that can be decoded, also as arrays, and what was skipped with a note on it."""
-    looks = look_at(listing, told="checking" if progress else None)
-    skipped, notes = _corrupt(listing, looks, options)
+    listing: ImageFolder, options: ReadOptions, *, progress: bool
+) -> tuple[list[ImageFiles], list[str], tuple[str, ...]]:
+    """Return the files of every part that can be decoded, as arrays; the names of the others, and notes on them."""
+    inspections = inspect_folder(listing, progress=progress)
+    skipped, notes = _corrupt(listing, inspections, options)
     parts = [_without(part, skipped) for part in listing.parts]
-    shape = _shape(listing.root, {name: looks[name] for part in parts for name in part.names}, options)
+    shape = _shape(listing.root, {name: inspections[name] for part in parts for name in part.names}, options)
     resize = options.size is not None
     files = [ImageFiles(listing.root, part.names, shape=shape, resize=resize) for part in parts]
-    return parts, files, {"skipped": sorted(skipped), "notes": notes}
+    return files, sorted(skipped), notes
 
 
-def _corrupt(listing: ImageFolder, looks: dict[str, Look], options: ImageOptions) -> tuple[set[str], tuple[str, ...]]:
+def _corrupt(
+    listing: ImageFolder, found: dict[str, Inspection], options: ReadOptions
+) -> tuple[set[str], tuple[str, ...]]:
     """Return the files to leave out and a note on them, or refuse them."""
-    bad = [(name, found.problem) for name, found in looks.items() if found.problem is not None]
+    bad = [(name, each.problem) for name, each in found.items() if each.problem is not None]
     if not bad:
         return set(), ()
     name, problem = bad[0]
@@ -104,10 +83,10 @@ def _corrupt(listing: ImageFolder, looks: dict[str, Look], options: ImageOptions
     return skipped, (f"left out {counted(len(bad), 'corrupt image')}, first {name} ({problem}){more}",)
 
 
-def _shape(folder: Path, sound: dict[str, Look], options: ImageOptions) -> tuple[int, ...]:
+def _shape(folder: Path, sound: dict[str, Inspection], options: ReadOptions) -> tuple[int, ...]:
     first, size = next((name, found.size) for name, found in sound.items())
-    if options.size is not None:
-        size = options.size
+    if options.height_and_width is not None:
+        size = options.height_and_width
     else:
         other = next((name for name, found in sound.items() if found.size != size), None)
         if other is not None:
@@ -127,9 +106,10 @@ def _without(part: Listing, skipped: set[str]) -> Listing:
     return Listing(tuple(part.names[row] for row in rows), labels)
 
 
-def _raw(parts: Sequence[Listing], arrays: Sequence[Samples]) -> RawArrays:
-    raws = [
+def _raw(listing: ImageFolder, arrays: Sequence[Samples], skipped: Sequence[str], notes: tuple[str, ...]) -> RawArrays:
+    """Return the arrays of all parts with their class names as labels."""
+    parts = [
         RawPart(x, None if part.labels is None else np.array(part.labels), names=part.names)
-        for part, x in zip(parts, arrays, strict=True)
+        for part, x in zip((_without(part, set(skipped)) for part in listing.parts), arrays, strict=True)
     ]
-    return RawArrays(raws[0], raws[1] if len(raws) > 1 else None)
+    return RawArrays(parts[0], parts[1] if len(parts) > 1 else None, notes=(*listing.notes, *notes))

@@ -1,22 +1,9 @@
-"""How a source becomes features and class numbers: learned from the training data, stored, and applied to later data.
+"""How training data was read, remembered so that later data is read the same way: one contract, four kinds of data.
 
-Reading bytes belongs in ``pinoise.data.formats``; standardisation in ``pinoise.data.standardizer``.
+What is learned from raw tables and arrays belongs in ``pinoise.data.encoding``.
 """
 
-from pinoise.data.preparation.arrays import ArrayPreparation, learn_arrays
-from pinoise.data.preparation.images import ImagePreparation, learn_images
-from pinoise.data.preparation.kinds import Preparation, preparation_from_json
-from pinoise.data.preparation.learning import learn_table
-from pinoise.data.preparation.tables import MissingPolicy, TablePreparation
+from pinoise.data.preparation.contract import Preparation
+from pinoise.data.preparation.kinds import preparation_from_json, prepare
 
-__all__ = [
-    "ArrayPreparation",
-    "ImagePreparation",
-    "MissingPolicy",
-    "Preparation",
-    "TablePreparation",
-    "learn_arrays",
-    "learn_images",
-    "learn_table",
-    "preparation_from_json",
-]
+__all__ = ["Preparation", "preparation_from_json", "prepare"]

@@ -1,17 +1,194 @@
-"""What a run stores about its data so that a new file is read exactly as the training one was."""
+"""The kinds of training data, and what each must remember."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from pinoise.data.preparation.arrays import ArrayPreparation
-from pinoise.data.preparation.images import ImagePreparation
-from pinoise.data.preparation.tables import TablePreparation
+import scipy.sparse as sp
+
+from pinoise.data.dataset import Dataset
+from pinoise.data.encoding.arrays import ArrayEncoding, learn_arrays
+from pinoise.data.encoding.learning import learn_table
+from pinoise.data.encoding.tables import TableEncoding
+from pinoise.data.formats.raw import RawArrays
+from pinoise.data.options import Color, Corrupt, ReadOptions
+from pinoise.data.preparation.contract import Preparation, Wanted
+from pinoise.data.source import Source, SourceKind, find_source
 from pinoise.errors import UserError
 
-Preparation = TablePreparation | ArrayPreparation | ImagePreparation
-"""How a source becomes a data set; tables also have categories and fill values, folders of images a size."""
+
+@dataclass(frozen=True)
+class TablePreparation(Preparation):
+    """Training had a table: columns, categories, fill values and labels are remembered."""
+
+    encoding: TableEncoding
+
+    @property
+    def description(self) -> str:
+        """What training had, for messages."""
+        return f"a table with the columns {', '.join(column.name for column in self.encoding.columns[:8])}"
+
+    @classmethod
+    def learn(cls, source: Source, options: ReadOptions, *, progress: bool = False) -> tuple[Dataset, Preparation]:
+        """Read a training table."""
+        options.refuse_image_options(source.where)
+        raw = source.table(text=options.categorical)
+        encoding, notes = learn_table(raw, options, where=source.where)
+        raw = replace(raw, notes=(*raw.notes, *notes))
+        return encoding.apply(raw, name=source.name, where=source.where), cls(encoding)
+
+    def _read_table(self, source: Source, wanted: Wanted) -> Dataset:
+        raw = source.table(text=self.encoding.text_columns)
+        encoding = self.encoding
+        if wanted.label is not None:
+            encoding = encoding.with_label(raw, wanted.label, where=source.where)
+        return encoding.apply(raw, name=source.name, where=source.where, labelled=wanted.labelled)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the encoding's fields beside the kind."""
+        return {"kind": "table", **asdict(self.encoding)}
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> TablePreparation:
+        """Return the preparation that ``to_json`` wrote."""
+        return cls(TableEncoding.from_json(stored))
+
+
+@dataclass(frozen=True)
+class ArrayPreparation(Preparation):
+    """Training had arrays: shape and labels are remembered. Where samples are images, a folder of images fits too."""
+
+    encoding: ArrayEncoding
+    corrupt: Corrupt = ReadOptions.corrupt
+
+    @property
+    def description(self) -> str:
+        """What training had, for messages."""
+        return f"an array of samples of shape {self.shape}"
+
+    @classmethod
+    def learn(cls, source: Source, options: ReadOptions, *, progress: bool = False) -> tuple[Dataset, Preparation]:
+        """Read training arrays."""
+        options.refuse_image_options(source.where)
+        options.refuse_table_options(source.where)
+        data, encoding = learn_arrays(source.arrays(), name=source.name, where=source.where, label=options.label)
+        return data, cls(encoding)
+
+    def _read_arrays(self, source: Source, wanted: Wanted) -> Dataset:
+        raw = source.arrays(n_features=self.shape[0], first_index=self.encoding.first_index)
+        encoding = self.encoding
+        if wanted.label is not None:
+            encoding = encoding.with_label(raw, wanted.label, where=source.where)
+        return _applied(encoding, raw, source, wanted)
+
+    def _read_images(self, source: Source, wanted: Wanted) -> Dataset:
+        if len(self.shape) < 2 or self.shape[2:] not in ((), (3,)):
+            self._refuse(source, "a folder of images")
+        height, width, *channels = self.shape
+        color: Color = "rgb" if channels else "gray"
+        options = ReadOptions(
+            label=wanted.label, size=(height, width), color=color, corrupt=self.corrupt, cache=wanted.cache
+        )
+        return _applied(self.encoding, source.images(options, progress=wanted.progress), source, wanted)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the encoding's fields beside the kind."""
+        return {"kind": "array", **asdict(self.encoding)}
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> ArrayPreparation:
+        """Return the preparation that ``to_json`` wrote."""
+        return cls(ArrayEncoding.from_json(stored))
+
+
+class ImagePreparation(ArrayPreparation):
+    """Training had a folder of images: their shape and classes are remembered; arrays of such images fit too."""
+
+    @property
+    def description(self) -> str:
+        """What training had, for messages."""
+        return f"images of shape {self.shape}"
+
+    @classmethod
+    def learn(cls, source: Source, options: ReadOptions, *, progress: bool = False) -> tuple[Dataset, Preparation]:
+        """Read a folder of training images."""
+        options.refuse_table_options(source.where)
+        raw = source.images(options, progress=progress)
+        _check_class_folders(raw, source.where)
+        data, encoding = learn_arrays(raw, name=source.name, where=source.where)
+        return data, cls(encoding, options.corrupt)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the encoding, and what happens to corrupt files."""
+        return {"kind": "images", "arrays": asdict(self.encoding), "corrupt": self.corrupt}
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> ImagePreparation:
+        """Return the preparation that ``to_json`` wrote."""
+        corrupt = ReadOptions(corrupt=stored["corrupt"]).corrupt
+        return cls(ArrayEncoding.from_json(stored["arrays"]), corrupt)
+
+
+class CataloguePreparation(ArrayPreparation):
+    """Training had a data set of the catalogue: later arrays and images must have its shape, with classes of their own.
+
+    A table is encoded by what it holds itself, because the set has no columns to compare with.
+    """
+
+    @classmethod
+    def learn(cls, source: Source, options: ReadOptions, *, progress: bool = False) -> tuple[Dataset, Preparation]:
+        """Load a data set of the catalogue."""
+        options.refuse_image_options(source.where)
+        data = source.dataset(label=options.label, progress=progress)
+        return data, cls(ArrayEncoding(shape=data.shape, sparse=bool(sp.issparse(data.train.x))))
+
+    def _read_table(self, source: Source, wanted: Wanted) -> Dataset:
+        return TablePreparation.learn(source, ReadOptions(label=wanted.label))[0]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return shape and layout of the samples."""
+        return {"kind": "catalogue", "shape": self.shape, "sparse": self.encoding.sparse}
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> CataloguePreparation:
+        """Return the preparation that ``to_json`` wrote."""
+        return cls(ArrayEncoding(shape=tuple(stored["shape"]), sparse=bool(stored["sparse"])))
+
+
+def _applied(encoding: ArrayEncoding, raw: RawArrays, source: Source, wanted: Wanted) -> Dataset:
+    return encoding.apply(
+        raw, name=source.name, where=source.where, labelled=wanted.labelled, own_classes=wanted.own_classes
+    )
+
+
+def _check_class_folders(raw: RawArrays, where: str) -> None:
+    """Refuse training images of a single class, and test images of a class that training does not have."""
+    if raw.train.y is None:
+        return
+    classes = set(raw.train.y.tolist())
+    if len(classes) == 1:
+        raise UserError(
+            f"{where} has a single class folder, {str(raw.train.y[0])!r}, but classes need two or more: give that "
+            "folder itself to learn without labels."
+        )
+    held_out = set() if raw.test is None or raw.test.y is None else set(raw.test.y.tolist())
+    for strange in sorted(held_out - classes):
+        raise UserError(f"{where}: the test part has the class folder {strange!r}, which training does not have.")
+
+
+KINDS: dict[SourceKind, type[Preparation]] = {
+    "table": TablePreparation,
+    "array": ArrayPreparation,
+    "images": ImagePreparation,
+    "catalogue": CataloguePreparation,
+}
+
+
+def prepare(given: object, options: ReadOptions, *, progress: bool = False) -> tuple[Dataset, Preparation]:
+    """Read training data from any source, and return it with the preparation that reads later data the same way."""
+    source = find_source(given)
+    return KINDS[source.kind].learn(source, options, progress=progress)
 
 
 def preparation_from_json(stored: dict[str, Any]) -> Preparation:
@@ -20,41 +197,15 @@ def preparation_from_json(stored: dict[str, Any]) -> Preparation:
     >>> preparation_from_json({"kind": "picture"})
     Traceback (most recent call last):
     ...
-    pinoise.errors.UserError: the stored preparation is of kind 'picture': it must be 'table', 'array' or 'images'.
+    pinoise.errors.UserError: the stored preparation is of kind 'picture': it must be table, array, images or catalogue.
     """
     kind = stored.get("kind")
-    if kind == "table":
-        return TablePreparation.from_json(stored)
-    if kind == "array":
-        return ArrayPreparation.from_json(stored)
-    if kind == "images":
-        return ImagePreparation.from_json(stored)
-    raise UserError(f"the stored preparation is of kind {kind!r}: it must be 'table', 'array' or 'images'.")
-
-
-def refuse_table_options(categorical: Sequence[str], drop: Sequence[str], *, where: str) -> None:
-    """Raise an error for options that only a table with named columns can follow."""
-    for option, columns in (("categorical", categorical), ("drop", drop)):
-        if columns:
-            raise UserError(f"{where} has no named columns, so {option}={list(columns)} cannot apply: leave it out.")
-
-
-def image_preparation(preparation: Preparation, where: str) -> ImagePreparation:
-    """Return the preparation of a folder of images where training had such a folder, or arrays of images."""
-    if isinstance(preparation, ImagePreparation):
-        return preparation
-    if isinstance(preparation, TablePreparation):
-        raise UserError(f"{where} is a folder of images, but training had a table.")
-    shape = preparation.shape
-    if len(shape) < 2 or shape[2:] not in ((), (3,)):
-        raise UserError(f"{where} is a folder of images, but training had an array of samples of shape {shape}.")
-    return ImagePreparation(preparation, corrupt="refuse")
-
-
-def wrong_kind(preparation: Preparation, where: str) -> UserError:
-    """Return the error for a table where training had arrays or images, or the reverse."""
-    if isinstance(preparation, TablePreparation):
-        wanted = f"a table with the columns {', '.join(c.name for c in preparation.columns[:8])}"
-        return UserError(f"{where} is an array, but training had {wanted}: give such a table.")
-    kind = "images" if isinstance(preparation, ImagePreparation) else "an array of samples"
-    return UserError(f"{where} is a table, but training had {kind} of shape {preparation.shape}.")
+    if kind not in KINDS:
+        *others, last = KINDS
+        raise UserError(f"the stored preparation is of kind {kind!r}: it must be {', '.join(others)} or {last}.")
+    try:
+        return KINDS[kind].from_json(stored)
+    except (KeyError, TypeError) as error:
+        raise UserError(
+            f"the stored preparation of kind {kind!r} is damaged or of another version: {error!r}."
+        ) from error

@@ -63,7 +63,8 @@ def read_choice(value: Any, kind: Kind, path: str, *, names: Mapping[str, str] |
         if part is not None and not callable(part):
             raise UserError(f"{kind.noun} {name!r} is of type {type(part).__name__}: give {kind.own}.")
     else:
-        name, part, own = import_path(chosen) or getattr(chosen, "__name__", type(chosen).__name__), chosen, True
+        name = import_path(chosen) or str(getattr(chosen, "__name__", type(chosen).__name__))
+        part, own = chosen, True
         if not callable(part):
             raise UserError(f"setting {path!r} is {chosen!r}: give a name, an import path, or {kind.own}.")
     model = _auto_model(kind if name == "auto" else None) if part is None else _options_model(part)
@@ -78,7 +79,8 @@ def read_choice(value: Any, kind: Kind, path: str, *, names: Mapping[str, str] |
 
 def _options_model(part: Any) -> type[BaseModel]:
     """Return the section of a part's options; an object that is made already has none."""
-    return _model_of(part) if inspect.isclass(part) or inspect.isroutine(part) else _model(part, {})
+    made_from = inspect.isclass(part) or inspect.isroutine(part)
+    return _model_of(part) if made_from else _model(part, {})
 
 
 @lru_cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import fields, is_dataclass
 from typing import get_args
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -19,7 +20,7 @@ class Section(BaseModel):
 
 
 def sentence_of(
-    error: ValidationError, section: type[BaseModel], *, prefix: str = "", names: Mapping[str, str] | None = None
+    error: ValidationError, section: type, *, prefix: str = "", names: Mapping[str, str] | None = None
 ) -> str:
     """Say the first thing that is wrong, in the user's terms.
 
@@ -40,16 +41,16 @@ def sentence_of(
         name = names.get(name, path[-1])
     found = first["input"]
     match first["type"]:
-        case "extra_forbidden":
-            return _unknown_setting(name, prefix, path, list(holder.model_fields))
+        case "extra_forbidden" | "unexpected_keyword_argument":
+            return _unknown_setting(name, prefix, path, keys_of(holder))
         case "missing":
             return f"setting {name!r} is missing: {prefix.rstrip('.')} needs it."
         case "literal_error":
             return unknown_name(name, found, _allowed(error.errors(), path, section))
         case "model_type" | "dataclass_type":
-            return f"setting {name!r} is {found!r}: it is a section, with the settings {', '.join(_keys(holder))}."
-        case "value_error":
-            return f"setting {name!r}: {first['ctx']['error']}"
+            return f"setting {name!r} is {found!r}: it is a section, with the settings {', '.join(keys_of(holder))}."
+        case "value_error":  # of a section that checks itself, whose sentence begins with the key
+            return f"{name}.{first['ctx']['error']}"
         case _:
             message = first["msg"][0].lower() + first["msg"][1:]
             return f"setting {name!r} is {found!r}: {message}."
@@ -76,31 +77,34 @@ def _unknown_setting(name: str, prefix: str, path: list[str], allowed: list[str]
     return f"unknown setting {name!r}: allowed there are {', '.join(allowed)}."
 
 
-def _allowed(errors: list[ErrorDetails], path: list[str], section: type[BaseModel]) -> list[str]:
+def _allowed(errors: list[ErrorDetails], path: list[str], section: type) -> list[str]:
     """Return the names that a field takes; a field with several kinds of values has an error for each."""
     listings = [error["ctx"]["expected"] for error in errors if _locate(error["loc"], section)[0] == path]
     return [word for text in listings for word in text.replace("'", "").replace(" or ", ", ").split(", ")]
 
 
-def _locate(location: tuple[int | str, ...], section: type[BaseModel]) -> tuple[list[str], type[BaseModel]]:
+def _locate(location: tuple[int | str, ...], section: type) -> tuple[list[str], type]:
     """Return the path as the user writes it and the section it ends in."""
     path: list[str] = []
     for part in location:
-        if str(part).startswith("literal["):
-            continue
+        if path and (part in ("int", "str") or str(part).startswith(("literal[", "tuple["))):
+            continue  # which of the types that a field may have was tried
         path.append(str(part))
-        field = section.model_fields.get(str(part))
+        field = getattr(section, "model_fields", {}).get(str(part))
         if field is not None:
             section = next(_sections_in(field.annotation), section)
     return path, section
 
 
-def _sections_in(annotation: object) -> Iterator[type[BaseModel]]:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+def _sections_in(annotation: object) -> Iterator[type]:
+    if isinstance(annotation, type) and (issubclass(annotation, BaseModel) or is_dataclass(annotation)):
         yield annotation
     for argument in get_args(annotation):
         yield from _sections_in(argument)
 
 
-def _keys(section: type[BaseModel]) -> list[str]:
-    return list(section.model_fields)
+def keys_of(section: type) -> list[str]:
+    """Return the settings of a section."""
+    if is_dataclass(section):
+        return [field.name for field in fields(section)]
+    return list(getattr(section, "model_fields", {}))

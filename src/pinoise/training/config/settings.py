@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import BeforeValidator, Field, model_validator
-from pydantic_core import PydanticCustomError
+from pydantic import Field, model_validator
 
 from pinoise.choices import (
     ENCODER,
@@ -25,7 +24,7 @@ from pinoise.choices import (
     Size,
     options_of,
 )
-from pinoise.data.images.options import IMAGE_SIZE, ImageSize, is_image_size
+from pinoise.data.options import ReadOptions
 from pinoise.data.standardizer import Scaling
 from pinoise.errors import UserError
 from pinoise.networks import heads
@@ -39,29 +38,12 @@ def _default(kind: Kind) -> Any:
     return Field(default=kind.default, validate_default=True)
 
 
-def _image_size(value: object) -> object:
-    """Refuse at once, in the words of the images, what is no size."""
-    size = tuple(value) if isinstance(value, list) else value
-    if size is not None and not is_image_size(size):
-        raise PydanticCustomError("image_size", IMAGE_SIZE)
-    return size
-
-
-class DataSettings(Section):
-    """Where the samples come from."""
+@dataclass(frozen=True, kw_only=True)
+class DataSettings(ReadOptions):
+    """Where the samples come from and how they are read."""
 
     source: str = "digits"
-    label: str | None = None
-    rows: Annotated[int, Field(ge=2)] | None = None
-    missing: Literal["median", "mean", "zero", "error"] = "median"
-    categorical: tuple[str, ...] = ()  # columns of numbers that stand for categories
-    drop: tuple[str, ...] = ()  # columns to leave out
     scaling: Scaling = "auto"
-    # Pixels a side, or height and width, that the images of a folder are brought to.
-    size: Annotated[ImageSize | None, BeforeValidator(_image_size)] = None
-    color: Literal["auto", "gray", "rgb"] = "auto"  # of a folder's images
-    corrupt: Literal["refuse", "skip"] = "refuse"  # what to do with images of a folder that cannot be decoded
-    cache: Path | None = None  # a folder that keeps decoded images, so that each is decoded once
 
 
 class HeadSettings(Section):

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pinoise.data.catalogue import load, locate
-from pinoise.data.catalogue.publishers.cifar import read_cifar_set
+from pinoise.data import load
+from pinoise.data.catalogue import entry, locate
+from pinoise.data.catalogue.loading import READERS
 from pinoise.errors import UserError
 
 
@@ -43,12 +44,12 @@ def test_another_archive_of_that_name_is_refused_by_its_checksum(
         archive.add(tmp_path / "set", arcname="cifar-10-batches-bin")
     with pytest.raises(UserError, match=r"cifar-10-binary\.tar\.gz is not the file expected"):
         load("cifar10")
-    assert read_cifar_set([path], name="cifar10").shape == (32, 32, 3)
+    assert READERS["cifar"](entry("cifar10"), [path]).shape == (32, 32, 3)
 
 
-def test_a_label_beyond_the_names_is_told(tmp_path: Path) -> None:
+def test_a_label_beyond_the_names_is_an_error(tmp_path: Path) -> None:
     write_cifar10(tmp_path / "set")
     path = tmp_path / "set/data_batch_2.bin"
     path.write_bytes(b"\x0a" + path.read_bytes()[1:])
     with pytest.raises(UserError, match="the label '10' has no entry among the 10 class names"):
-        read_cifar_set([tmp_path / "set"], name="cifar10")
+        READERS["cifar"](entry("cifar10"), [tmp_path / "set"])

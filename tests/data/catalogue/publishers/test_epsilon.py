@@ -3,12 +3,14 @@ from __future__ import annotations
 import bz2
 import gzip
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pinoise.data.catalogue.publishers.epsilon import read_epsilon
+from pinoise.data.catalogue import entry
+from pinoise.data.catalogue.publishers.svmlight import read_epsilon
 from pinoise.errors import UserError
 
 TRAIN = b"-1 1:-0.0108282 2:0.5 3:0.0422148\n1 1:0.25 2:-0.125 3:1e-05\n1 1:1 2:2 3:3\n"
@@ -20,7 +22,7 @@ def test_labels_become_0_and_1_and_features_stay_dense(compress: Callable[[bytes
     paths = [tmp_path / "epsilon_normalized.bz2", tmp_path / "epsilon_normalized.t.bz2"]
     for path, text in zip(paths, (TRAIN, TEST), strict=True):
         path.write_bytes(compress(text))
-    data = read_epsilon(paths, name="epsilon", features=3)
+    data = read_epsilon(replace(entry("epsilon"), shape=(3,)), paths)
     assert data.test is not None
     assert data.train.y is not None
     assert data.test.y is not None
@@ -35,4 +37,4 @@ def test_a_label_other_than_plus_or_minus_one_is_named_with_its_row(tmp_path: Pa
     path = tmp_path / "epsilon_normalized.gz"
     path.write_bytes(gzip.compress(b"1 1:1\n0 1:1\n"))
     with pytest.raises(UserError, match=r"epsilon_normalized.gz, row 2: the label 0 .* allowed are -1 and 1"):
-        read_epsilon([path, path], name="epsilon")
+        read_epsilon(entry("epsilon"), [path, path])

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from pinoise.data.catalogue import entry
 from pinoise.data.catalogue.publishers.har import read_har
 from pinoise.errors import UserError
 
@@ -54,7 +55,7 @@ def write(path: Path, files: dict[str, str], *, nested: bool) -> Path:
 
 @pytest.mark.parametrize("nested", [True, False])
 def test_the_zip_of_the_repository_and_the_zip_within_it_give_the_same_set(nested: bool, tmp_path: Path) -> None:
-    data = read_har([write(tmp_path / "har.zip", har_files(), nested=nested)])
+    data = read_har(entry("har"), [write(tmp_path / "har.zip", har_files(), nested=nested)])
     assert data.name == "har"
     assert data.feature_names == ("tBodyAcc-mean()-X", "tBodyAcc-mean()-Y", "angle(X,gravityMean)")
     assert data.class_names == ACTIVITIES
@@ -84,11 +85,11 @@ def test_the_zip_of_the_repository_and_the_zip_within_it_give_the_same_set(neste
 def test_a_wrong_file_is_named(member: str, text: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path / "har.zip", har_files() | {member: text}, nested=True)
     with pytest.raises(UserError, match=message):
-        read_har([path])
+        read_har(entry("har"), [path])
 
 
 def test_a_missing_member_is_named(tmp_path: Path) -> None:
     files = har_files()
     del files["test/X_test.txt"]
     with pytest.raises(UserError, match=r"holds no file 'UCI HAR Dataset/test/X_test.txt'"):
-        read_har([write(tmp_path / "har.zip", files, nested=False)])
+        read_har(entry("har"), [write(tmp_path / "har.zip", files, nested=False)])

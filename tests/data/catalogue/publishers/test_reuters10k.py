@@ -1,16 +1,23 @@
 from __future__ import annotations
 
 import gzip
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from pinoise.data.catalogue import Entry, entry
 from pinoise.data.catalogue.publishers.reuters10k import ROOTS, frequent_terms, read_reuters10k, single_roots
 from pinoise.errors import UserError
 
 NAMES = ("lyrl2004_vectors_train.dat.gz", *(f"lyrl2004_vectors_test_pt{part}.dat.gz" for part in range(4)))
+
+
+def sample(documents: int, *, terms: int) -> Entry:
+    """The catalogue's entry with fewer documents and terms."""
+    return replace(entry("reuters10k"), rows=(documents, 0), shape=(terms,))
 
 
 @pytest.fixture
@@ -60,7 +67,7 @@ def test_the_sample_keeps_published_weights_of_the_most_frequent_training_terms(
     corpus: tuple[dict[int, set[str]], dict[int, dict[int, float]]], paths: list[Path]
 ) -> None:
     topics, vectors = corpus
-    data = read_reuters10k(paths, documents=150, terms=12)
+    data = read_reuters10k(sample(150, terms=12), paths)
     assert data.test is not None
     assert (len(data.train), len(data.test), data.shape, data.n_classes) == (120, 30, (12,), 4)
     assert data.class_names == ROOTS
@@ -84,7 +91,7 @@ def test_the_sample_keeps_published_weights_of_the_most_frequent_training_terms(
 
 
 def test_the_sample_is_always_the_same(paths: list[Path]) -> None:
-    first, second = (read_reuters10k(paths, documents=100, terms=5) for _ in range(2))
+    first, second = (read_reuters10k(sample(100, terms=5), paths) for _ in range(2))
     assert (first.train.x != second.train.x).nnz == 0  # type: ignore[union-attr]
     np.testing.assert_array_equal(first.train.y, second.train.y)
 
@@ -108,11 +115,11 @@ def test_a_bad_vector_is_named(pairs: str, paths: list[Path]) -> None:
     broken = [f"{line.split()[0]}  {pairs}" for line in lines]
     paths[1].write_bytes(gzip.compress("\n".join(broken).encode()))
     with pytest.raises(UserError, match=r"vectors_train.dat.gz, line \d+: .* term:weight pairs"):
-        read_reuters10k(paths, documents=150, terms=5)
+        read_reuters10k(sample(150, terms=5), paths)
 
 
 def test_missing_documents_are_counted(paths: list[Path]) -> None:
     with pytest.raises(UserError, match=r"of one root category: 10000 are needed; is it complete"):
-        read_reuters10k(paths)
+        read_reuters10k(entry("reuters10k"), paths)
     with pytest.raises(UserError, match=r"of 150 documents have no vector in .*train.dat.gz"):
-        read_reuters10k(paths[:-1], documents=150)
+        read_reuters10k(sample(150, terms=5), paths[:-1])

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pinoise.data.catalogue import load, locate, registry
+from pinoise.data import load
+from pinoise.data.catalogue import facts, locate
 
 
 def write_stl10(folder: Path) -> None:
@@ -30,9 +31,9 @@ def test_labelled_and_unlabelled_images_are_two_sets_of_one_archive_and_are_mapp
         with tarfile.open(tmp_path / "stl10_binary.tar.gz", "w:gz") as archive:
             archive.add(tmp_path / "written", arcname="stl10_binary")
         for name in ("stl10", "stl10_unlabeled"):  # no archive made here can have the publisher's checksum
-            chosen = registry.entry(name)
+            chosen = facts.entry(name)
             files = tuple(replace(file, sha256=None) for file in chosen.files)
-            monkeypatch.setitem(registry._ENTRIES, name, replace(chosen, files=files))
+            monkeypatch.setitem(facts._entries(), name, replace(chosen, files=files))
     cache = tmp_path / "cache"
     assert locate("stl10", cache=cache) == locate("stl10_unlabeled", cache=cache)
     data = load("stl10", cache=cache, download=False)

@@ -1,5 +1,5 @@
-"""Readers of published data sets, one file per publisher, each with the facts about its sets beside the reader.
+"""Readers of published data sets: from an entry of the catalogue and the paths of its files to a ``Dataset``.
 
-A reader takes the paths of a set's files and returns a ``Dataset``. How files are found, downloaded and verified
-belongs in ``pinoise.data.catalogue.fetch``; general formats that users bring belong in ``pinoise.data.formats``.
+How files are found, downloaded and verified belongs in ``pinoise.data.catalogue.fetch``; general formats that users
+bring belong in ``pinoise.data.formats``.
 """

@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from pinoise.data.catalogue.fetch import DataFile
-from pinoise.data.catalogue.publishers.entry import Entry
+from pinoise.data.catalogue.facts import Entry
 from pinoise.data.dataset import Dataset, Part
 from pinoise.data.formats.archives import GIB, open_compressed
 from pinoise.data.splitting import stratified_rows
@@ -22,7 +21,7 @@ _TERMS = 47_236  # numbered from 1
 Vector = tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]  # term numbers, weights
 
 
-def read_reuters10k(paths: Sequence[Path], *, documents: int = 10_000, terms: int = 2000) -> Dataset:
+def read_reuters10k(entry: Entry, paths: Sequence[Path]) -> Dataset:
     """Read the topics and the five vector files, and draw the sample.
 
     The rule: of the documents in exactly one of the four root categories, 10,000 are drawn with a fixed seed and
@@ -31,6 +30,7 @@ def read_reuters10k(paths: Sequence[Path], *, documents: int = 10_000, terms: in
     The sample that the literature calls Reuters-10k was never published, so this one is not the same documents.
     """
     topics, *vectors = paths
+    documents = sum(entry.rows)
     roots = single_roots(topics)
     if len(roots) < documents:
         raise UserError(
@@ -41,9 +41,9 @@ def read_reuters10k(paths: Sequence[Path], *, documents: int = 10_000, terms: in
     x = _matrix(_vectors(vectors, set(chosen.tolist())), chosen.tolist())
     y = np.array([roots[document] for document in chosen.tolist()], dtype=np.int64)
     train, test = stratified_rows(y)
-    kept = frequent_terms(x[train], terms)
+    kept = frequent_terms(x[train], entry.shape[0])
     return Dataset(
-        "reuters10k",
+        entry.name,
         train=Part(sp.csr_array(x[train][:, kept]), y[train]),
         test=Part(sp.csr_array(x[test][:, kept]), y[test]),
         feature_names=tuple(str(term + 1) for term in kept),
@@ -124,54 +124,3 @@ def _matrix(vectors: dict[int, Vector], order: list[int]) -> sp.csr_array:
     indices = np.concatenate([vectors[document][0] for document in order])
     data = np.concatenate([vectors[document][1] for document in order])
     return sp.csr_array((data, indices, indptr), shape=(len(order), _TERMS))
-
-
-def _figshare(name: str, number: int, sha256: str) -> DataFile:
-    return DataFile(name, sha256=sha256, url=f"https://ndownloader.figshare.com/files/{number}")
-
-
-ENTRIES = (
-    Entry(
-        name="reuters10k",
-        title="Reuters-10k: RCV1 news stories in four root categories; weights of 2,000 terms, sparse",
-        shape=(2000,),
-        classes=4,
-        rows=(8000, 2000),
-        split="stratified 80/20 with a fixed seed",
-        licence="none stated for the vectors; the stories are Reuters' own",
-        source="Lewis, Yang, Rose and Li, RCV1: a new benchmark collection, JMLR 5 (2004)",
-        reader=read_reuters10k,
-        files=(
-            _figshare(
-                "rcv1-v2.topics.qrels.gz",
-                5976048,
-                "2a98e5e5d8b770bded93afc8930d88299474317fe14181aee1466cc754d0d1c1",
-            ),
-            _figshare(
-                "lyrl2004_vectors_train.dat.gz",
-                5976057,
-                "5468f656d0ba7a83afc7ad44841cf9a53048a5c083eedc005dcdb5cc768924ae",
-            ),
-            _figshare(
-                "lyrl2004_vectors_test_pt0.dat.gz",
-                5976069,
-                "ed40f7e418d10484091b059703eeb95ae3199fe042891dcec4be6696b9968374",
-            ),
-            _figshare(
-                "lyrl2004_vectors_test_pt1.dat.gz",
-                5976066,
-                "87700668ae45d45d5ca1ef6ae9bd81ab0f5ec88cc95dcef9ae7838f727a13aa6",
-            ),
-            _figshare(
-                "lyrl2004_vectors_test_pt2.dat.gz",
-                5976063,
-                "48143ac703cbe33299f7ae9f4995db49a258690f60e5debbff8995c34841c7f5",
-            ),
-            _figshare(
-                "lyrl2004_vectors_test_pt3.dat.gz",
-                5976060,
-                "dfcb0d658311481523c6e6ca0c3f5a3e1d3d12cde5d7a8ce629a9006ec7dbb39",
-            ),
-        ),
-    ),
-)

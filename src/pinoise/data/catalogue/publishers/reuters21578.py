@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import html
-import io
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import scipy.sparse as sp
 
-from pinoise.data.catalogue.fetch import DataFile
-from pinoise.data.catalogue.publishers.entry import Entry
+from pinoise.data.catalogue.facts import Entry
 from pinoise.data.dataset import Dataset, Part
-from pinoise.data.formats.archives import has_member, members, open_member
+from pinoise.data.formats.archives import members, open_inner
 from pinoise.data.splitting import stratified_rows
 from pinoise.errors import UserError
 
@@ -39,12 +36,12 @@ class Story:
     text: str
 
 
-def read_reuters21578(paths: Sequence[Path], *, topics: int = 46, words: int = 2000) -> Dataset:
+def read_reuters21578(entry: Entry, paths: Sequence[Path]) -> Dataset:
     """Read the stories of ``reuters21578.tar.gz``, or of the UCI repository's zip around it.
 
     The rule: a story's class is the topic listed first in it; stories without a topic are left out; of the topics,
-    the 46 that come first most often are kept (ties go to the one met earlier); classes are numbered in the order
-    in which they are met, reading reut2-000.sgm to reut2-021.sgm. The split is stratified, 80/20, with a fixed
+    the 46 that come first most often are kept (ties go to the one that occurs earlier); classes are numbered in
+    the order in which they occur in reut2-000.sgm to reut2-021.sgm. The split is stratified, 80/20, with a fixed
     seed. Features are scikit-learn's tf-idf of title and body, for the 2,000 most frequent words of the training
     part that are not English stop words.
 
@@ -58,7 +55,7 @@ def read_reuters21578(paths: Sequence[Path], *, topics: int = 46, words: int = 2
     (path,) = paths
     stories = [story for story in _stories(path) if story.topics]
     counts = Counter(story.topics[0] for story in stories)
-    kept = {topic for topic, _ in counts.most_common(topics)}
+    kept = {topic for topic, _ in counts.most_common(entry.classes)}
     stories = [story for story in stories if story.topics[0] in kept]
     names = tuple(dict.fromkeys(story.topics[0] for story in stories))
     if len(names) < 2 or min(counts[topic] for topic in names) < 5:
@@ -69,11 +66,11 @@ def read_reuters21578(paths: Sequence[Path], *, topics: int = 46, words: int = 2
     number = {topic: index for index, topic in enumerate(names)}
     y = np.array([number[story.topics[0]] for story in stories], dtype=np.int64)
     train, test = stratified_rows(y)
-    tfidf = TfidfVectorizer(max_features=words, stop_words="english", dtype=np.float32)
+    tfidf = TfidfVectorizer(max_features=entry.shape[0], stop_words="english", dtype=np.float32)
     x_train = tfidf.fit_transform([stories[row].text for row in train])
     x_test = tfidf.transform([stories[row].text for row in test])
     return Dataset(
-        "reuters21578",
+        entry.name,
         train=Part(sp.csr_array(x_train), y[train]),
         test=Part(sp.csr_array(x_test), y[test]),
         feature_names=tuple(str(word) for word in tfidf.get_feature_names_out()),
@@ -106,12 +103,7 @@ def parse_stories(text: str) -> Iterator[Story]:
 
 
 def _stories(path: Path) -> list[Story]:
-    source: Path | BinaryIO = path
-    label = str(path)
-    if path.suffix == ".zip" and has_member(path, _INNER):
-        with open_member(path, _INNER, limit=_LIMIT) as stream:
-            source = io.BytesIO(stream.read())
-        label = f"{path}: {_INNER}"
+    source, label = open_inner(path, _INNER, limit=_LIMIT)
     texts = {
         Path(name).name: stream.read().decode("latin-1")
         for name, stream in members(source, "reut2-*.sgm", label=label, limit=_LIMIT)
@@ -119,25 +111,3 @@ def _stories(path: Path) -> list[Story]:
     if not texts:
         raise UserError(f"{label} holds none of the files reut2-000.sgm to reut2-021.sgm.")
     return [story for name in sorted(texts) for story in parse_stories(texts[name])]
-
-
-ENTRIES = (
-    Entry(
-        name="reuters21578",
-        title="Reuters-21578 news stories by their first topic; tf-idf of 2,000 words, sparse",
-        shape=(2000,),
-        classes=46,
-        rows=(8982, 2246),
-        split="stratified 80/20 with a fixed seed",
-        licence="for research only, by agreement with Reuters and Carnegie Group",
-        source="https://archive.ics.uci.edu/dataset/137",
-        reader=read_reuters21578,
-        files=(
-            DataFile(
-                "reuters+21578+text+categorization+collection.zip",
-                url="https://archive.ics.uci.edu/static/public/137/reuters+21578+text+categorization+collection.zip",
-                instead=(DataFile(_INNER),),
-            ),
-        ),
-    ),
-)

@@ -1,0 +1,207 @@
+"""What is learned from training arrays so that later ones are read the same way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import scipy.sparse as sp
+
+from pinoise.data.checks import check_finite, check_rows, numeric_samples
+from pinoise.data.dataset import Dataset, Labels, Part, Samples
+from pinoise.data.encoding.labels import LabelEncoding, learn_labels
+from pinoise.data.encoding.tables import was_a_feature
+from pinoise.data.formats.arrow import is_number, label_array
+from pinoise.data.formats.raw import Array, RawArrays, RawPart
+from pinoise.errors import UserError
+
+Groups = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class ArrayEncoding:
+    """The shape of a sample and the labels of the training arrays.
+
+    >>> raw = RawArrays(RawPart(np.eye(3), y=np.array(["b", "a", "b"])))
+    >>> data, encoding = learn_arrays(raw, name="toy", where="toy.npz")
+    >>> data.train.y.tolist(), encoding.shape, encoding.labels.names
+    ([1, 0, 1], (3,), ('a', 'b'))
+    """
+
+    shape: tuple[int, ...]
+    sparse: bool = False
+    feature_names: tuple[str, ...] | None = None
+    label: int | None = None  # the label's column where it is one of the array's, counted from 0
+    labels: LabelEncoding | None = None
+    first_index: int | None = None  # number of the first feature in an svmlight file
+
+    def apply(
+        self, raw: RawArrays, *, name: str, where: str, labelled: bool = True, own_classes: bool = False
+    ) -> Dataset:
+        """Return later arrays as a data set like the training one; labels may be absent or left unread.
+
+        With ``own_classes`` labels that training did not have are classes too.
+        """
+        if self.label is not None and raw.train.x.shape[1:] == (self.shape[0] + 1,):
+            raw = take_label(raw, self.label)
+        groups = _group_numbers([part.groups for part in raw.parts], where)
+        labels = None
+        if labelled:
+            labels = _own_labels(self.labels, raw, where=f"{where}, labels") if own_classes else self.labels
+        parts = [self._part(part, own, labels, where) for part, own in zip(raw.parts, groups, strict=True)]
+        named = labels or self.labels
+        return Dataset(
+            name=name,
+            train=parts[0],
+            test=parts[1] if len(parts) > 1 else None,
+            feature_names=self.feature_names,
+            class_names=None if named is None else named.names,
+            notes=raw.notes,
+        )
+
+    def with_label(self, raw: RawArrays, label: str | int, *, where: str) -> ArrayEncoding:
+        """Return the encoding for an array whose labels are in another column than training's, with its own classes."""
+        column = _label_column(raw, label, where)
+        if column == self.label:
+            return self
+        if raw.train.x.shape[1:] == self.shape:
+            raise was_a_feature(column, where)
+        labels = learn_labels(take_label(raw, column).train.y, where=f"{where}, labels")
+        return replace(self, label=column, labels=labels)
+
+    def _part(self, raw: RawPart, groups: Groups | None, labels: LabelEncoding | None, where: str) -> Part:
+        x = numeric_samples(raw.x, where=where)
+        if x.shape[1:] != self.shape:
+            raise UserError(f"{where} has samples of shape {x.shape[1:]}, but training had {self.shape}.")
+        x = _in_layout(x, sparse=self.sparse)
+        check_finite(x, self.feature_names, where=where)
+        y: Labels | None = None
+        if raw.y is not None and labels is not None:
+            y = labels.encode(raw.y, where=f"{where}, labels")
+            check_rows(len(y), x.shape[0], "labels", where)
+        return Part(x, y, groups, raw.names)
+
+    @classmethod
+    def from_json(cls, stored: dict[str, Any]) -> ArrayEncoding:
+        """Return the encoding of which ``dataclasses.asdict`` is stored; a KeyError or TypeError if it is damaged."""
+        names = stored["feature_names"]
+        return cls(
+            shape=tuple(stored["shape"]),
+            sparse=bool(stored["sparse"]),
+            feature_names=None if names is None else tuple(names),
+            label=stored["label"],
+            labels=LabelEncoding.from_json(stored["labels"]),
+            first_index=stored["first_index"],
+        )
+
+
+def learn_arrays(
+    raw: RawArrays, *, name: str, where: str, label: str | int | None = None
+) -> tuple[Dataset, ArrayEncoding]:
+    """Check arrays, number their labels, and return them with what later arrays need to be read the same way."""
+    column: int | None = None
+    if label is not None:
+        column = _label_column(raw, label, where)
+        raw = take_label(raw, column)
+    x = numeric_samples(raw.train.x, where=where)
+    shape = tuple(int(size) for size in x.shape[1:])
+    if raw.feature_names is not None and (len(shape) != 1 or len(raw.feature_names) != shape[0]):
+        raise UserError(f"{where} has {len(raw.feature_names)} feature names for samples of shape {shape}.")
+    if raw.test is not None and raw.test.x.shape[1:] != x.shape[1:]:
+        raise UserError(f"{where}: training samples have shape {shape} and test samples {raw.test.x.shape[1:]}.")
+    for part in raw.parts:
+        for what, values in (("labels", part.y), ("groups", part.groups)):
+            if values is not None:
+                check_rows(len(values), part.x.shape[0], what, where)
+    labels = None
+    given = _label_arrays(raw, where=f"{where}, labels")
+    if raw.train.y is not None:
+        labels = learn_labels(_joined(given, where), where=f"{where}, labels", names=raw.class_names)
+        if len(np.unique(labels.encode(given[0], where=where))) < 2:
+            raise UserError(f"{where}: every training label is the same, but classes need two or more.")
+    encoding = ArrayEncoding(
+        shape=shape,
+        sparse=bool(sp.issparse(x)),
+        feature_names=raw.feature_names,
+        label=column,
+        labels=labels,
+        first_index=raw.first_index,
+    )
+    return encoding.apply(raw, name=name, where=where), encoding
+
+
+def take_label(raw: RawArrays, column: int) -> RawArrays:
+    """Move one column of a two-dimensional array from its samples to its labels."""
+    x = cast(Array, raw.train.x)
+    y = np.array(x[:, column])
+    if column == 0:  # a slice of a memory-mapped array stays on disk
+        rest = x[:, 1:]
+    elif column == x.shape[1] - 1:
+        rest = x[:, :-1]
+    else:
+        rest = np.delete(x, column, axis=1)
+    return RawArrays(RawPart(rest, y), notes=raw.notes)
+
+
+def _label_column(raw: RawArrays, label: str | int, where: str) -> int:
+    if raw.train.y is not None:
+        raise UserError(f"{where} brings its own labels, so label={label!r} cannot name a column: leave it out.")
+    if raw.train.x.ndim != 2 or sp.issparse(raw.train.x):
+        raise UserError(f"{where} is not a dense array of two axes, so label={label!r} cannot name a column.")
+    width = raw.train.x.shape[1]
+    if isinstance(label, str):
+        try:  # the command line gives numbers as text
+            label = int(label)
+        except ValueError:
+            raise UserError(
+                f"{where} has no column names: give label as a number from 0 to {width - 1}, not {label!r}."
+            ) from None
+    if not -width <= label < width:
+        raise UserError(f"{where} has {width} columns: there is no column {label}.")
+    if width < 2:
+        raise UserError(f"{where} has no feature column left beside the label.")
+    return int(label % width)
+
+
+def _own_labels(known: LabelEncoding | None, raw: RawArrays, *, where: str) -> LabelEncoding | None:
+    """Return the encoding of training where it knows all labels of later arrays, or else their own."""
+    given = _label_arrays(raw, where=where)
+    if not given or (known is not None and all(known.covers(labels, where=where) for labels in given)):
+        return known
+    return learn_labels(_joined(given, where), where=where, names=raw.class_names)
+
+
+def _label_arrays(raw: RawArrays, *, where: str) -> list[Any]:
+    return [label_array(part.y, where=where) for part in raw.parts if part.y is not None]
+
+
+def _joined(arrays: list[Any], where: str) -> Any:
+    """Return training and test labels as one Arrow array."""
+    kinds = [array.type for array in arrays]
+    if all(is_number(kind) for kind in kinds):
+        common = pa.float64() if any(pa.types.is_floating(kind) for kind in kinds) else pa.int64()
+        return pa.concat_arrays([array.cast(common) for array in arrays])
+    if len(set(kinds)) > 1:
+        raise UserError(f"{where}: training labels are of type {kinds[0]} and test labels of type {kinds[1]}.")
+    return pa.concat_arrays(arrays)
+
+
+def _group_numbers(groups: list[Array | None], where: str) -> list[Groups | None]:
+    """Return whole numbers for groups, the same for the same group in every part."""
+    given = [array for array in groups if array is not None]
+    kinds = {array.dtype.kind for array in given}
+    if kinds <= {"i", "u"}:
+        return [None if array is None else array.astype(np.int64) for array in groups]
+    if not kinds <= {"U", "S"}:
+        raise UserError(f"{where}: groups must be whole numbers or text.")
+    names = np.unique(np.concatenate(given))
+    return [None if array is None else np.searchsorted(names, array).astype(np.int64) for array in groups]
+
+
+def _in_layout(x: Samples, *, sparse: bool) -> Samples:
+    if sp.issparse(x) == sparse:
+        return x
+    return sp.csr_array(x) if sparse else cast("sp.csr_array[Any]", x).toarray()

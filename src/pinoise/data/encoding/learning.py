@@ -1,0 +1,145 @@
+"""What is learned from the columns of a training table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pinoise.data.encoding.columns import CategoricalColumn, NumericColumn, column_kind, learn_categories, numbers_of
+from pinoise.data.encoding.labels import LabelEncoding, learn_labels
+from pinoise.data.encoding.tables import TableEncoding, column_names, find_column, label_column
+from pinoise.data.formats.arrow import is_text
+from pinoise.data.formats.raw import RawTable
+from pinoise.data.messages import counted, listed
+from pinoise.data.options import MissingPolicy, ReadOptions
+from pinoise.errors import UserError
+
+
+def learn_table(raw: RawTable, options: ReadOptions, *, where: str) -> tuple[TableEncoding, tuple[str, ...]]:
+    """Return the encoding of a training table, and notes on every choice that was made.
+
+    Numbers stay numbers. Text and truth values become categories, and so do the numbers of the columns that
+    ``options.categorical`` names.
+
+    >>> raw = RawTable(pa.table({"a": [1.0, 2.0], "b": [7, 7], "c": [None, None]}))
+    >>> learn_table(raw, ReadOptions(), where="a.csv")[1]
+    ('dropped 1 column without any value: c', '1 column is constant: b')
+    """
+    table = raw.table
+    names = column_names(table, where=where)
+    if table.num_rows == 0:
+        raise UserError(f"{where} has no rows.")
+    dropped = [find_column(name, names, where=where) for name in options.drop]
+    categorical = {find_column(name, names, where=where) for name in options.categorical}
+    label, labels = _learn_label(raw, options.label, names, where)
+    columns: list[NumericColumn | CategoricalColumn] = []
+    found = _Findings()
+    for name in names:
+        if name == label or name in dropped:
+            continue
+        column = table.column(name)
+        if _counts_rows(name, column):
+            found.notes.append(f"dropped the column {name!r}, which only counts the rows")
+            dropped.append(name)
+            continue
+        kind = column_kind(column, name, categorical=name in categorical, where=where)
+        learned: NumericColumn | CategoricalColumn | None
+        if kind == "empty" or column.null_count == len(column):
+            found.empty.append(name)
+            learned = None
+        elif kind == "number":
+            learned = _learn_numbers(column, name, options.missing, found, where)
+        else:
+            learned = learn_categories(column, name, kind=kind, most=options.max_categories)
+            found.categories(column, name, learned, options.max_categories)
+        if learned is None:
+            dropped.append(name)
+        else:
+            columns.append(learned)
+    if not columns:
+        raise UserError(f"{where} has no feature column left: {'; '.join(found.all()) or 'it holds only the label'}.")
+    return TableEncoding(tuple(columns), label, labels, tuple(dropped), options.missing), tuple(found.all())
+
+
+def _learn_label(
+    raw: RawTable, label: str | int | None, names: Sequence[str], where: str
+) -> tuple[str | None, LabelEncoding | None]:
+    """Return the label's column, if labels are in the table, and their encoding, if there are any."""
+    if label is not None:
+        column = find_column(label, names, where=where)
+        return column, learn_labels(raw.table.column(column), where=label_column(column, where))
+    return None, None if raw.y is None else learn_labels(raw.y, where=f"{where}, y")
+
+
+class _Findings:
+    """Notes collected column by column."""
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+        self.empty: list[str] = []
+        self.constant: list[str] = []
+        self.as_numbers: list[str] = []
+
+    def categories(self, column: Any, name: str, learned: CategoricalColumn | None, most: int) -> None:
+        if learned is None:
+            self.notes.append(
+                f"dropped the column {name!r}: nearly all of its {len(column) - column.null_count} values differ, as "
+                "in an identifier"
+            )
+        elif learned.other:
+            self.notes.append(
+                f"kept the {most} most frequent values of column {name!r}; the rest is {name + '=other'!r}"
+            )
+        elif len(learned.categories) == 1:
+            self.constant.append(name)
+
+    def all(self) -> list[str]:
+        notes = list(self.notes)
+        if self.as_numbers:
+            notes.append(
+                f"read the text of {counted(len(self.as_numbers), 'column')} as numbers: {listed(self.as_numbers)}"
+            )
+        if self.empty:
+            notes.append(f"dropped {counted(len(self.empty), 'column')} without any value: {listed(self.empty)}")
+        if self.constant:
+            verb = "is" if len(self.constant) == 1 else "are"
+            notes.append(f"{counted(len(self.constant), 'column')} {verb} constant: {listed(self.constant)}")
+        return notes
+
+
+def _learn_numbers(
+    column: Any, name: str, missing: MissingPolicy, found: _Findings, where: str
+) -> NumericColumn | None:
+    values = numbers_of(column, name, where=where)
+    present = values[~np.isnan(values)]
+    if len(present) == 0:
+        found.empty.append(name)
+        return None
+    if is_text(column.type):
+        found.as_numbers.append(name)
+    fill = _fill_value(present, missing)
+    if present.min() == present.max() and (len(present) == len(values) or fill == present[0]):
+        found.constant.append(name)
+    return NumericColumn(name, fill)
+
+
+def _fill_value(present: npt.NDArray[np.float64], missing: MissingPolicy) -> float:
+    if missing == "median":
+        return float(np.median(present))
+    return float(np.mean(present)) if missing == "mean" else 0.0
+
+
+def _counts_rows(name: str, column: Any) -> bool:
+    """Whether a column is the unnamed row number that a data frame saves."""
+    if not name.startswith(("Unnamed: ", "__index_level_")) or not pa.types.is_integer(column.type):
+        return False
+    if column.null_count or len(column) < 2:
+        return False
+    first = column[0].as_py()
+    expected = pa.array(np.arange(first, first + len(column)), pa.int64())
+    return bool(pc.all(pc.equal(column.cast(pa.int64()), expected)).as_py())

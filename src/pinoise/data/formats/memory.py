@@ -1,0 +1,132 @@
+"""Data that is already in memory: arrays, sparse matrices, tensors, lists and data frames."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+import pyarrow as pa
+import scipy.sparse as sp
+
+from pinoise.data.dataset import Samples
+from pinoise.data.formats.arrow import label_array
+from pinoise.data.formats.raw import Array, RawArrays, RawPart, RawTable
+from pinoise.errors import UserError
+
+
+@dataclass(frozen=True)
+class InMemory:
+    """Samples in memory with their labels, and the name that messages call them by."""
+
+    X: Any
+    y: object = None
+    name: str = "array"
+
+    def table(self) -> RawTable:
+        """Return a data frame and its labels in Arrow's layout."""
+        return RawTable(to_table(self.X, where=self.name), y=self._labels())
+
+    def arrays(self) -> RawArrays:
+        """Return samples and labels as NumPy arrays, or the samples as a sparse matrix."""
+        y = self._labels()
+        labels: Array | None = None if y is None else np.asarray(y.to_numpy(zero_copy_only=False))
+        return RawArrays(RawPart(to_samples(self.X, where=self.name), labels))
+
+    def _labels(self) -> Any:
+        return None if self.y is None else to_labels(self.y, where=f"{self.name}, y")
+
+
+def is_table(X: object) -> bool:
+    """Whether an object has named columns: a data frame or an Arrow table.
+
+    >>> is_table(pa.table({"age": [20, 40]})), is_table(np.eye(2))
+    (True, False)
+    """
+    if isinstance(X, np.ndarray) or sp.issparse(X):
+        return False
+    return isinstance(X, pa.Table) or (
+        hasattr(X, "columns")
+        and any(hasattr(X, way) for way in ("iloc", "to_arrow", "__arrow_c_stream__", "__dataframe__"))
+    )
+
+
+def to_table(X: Any, *, where: str) -> Any:
+    """Return a data frame as an Arrow table, without importing the data frame's library."""
+    if isinstance(X, pa.Table):
+        return X
+    if hasattr(X, "iloc"):  # pandas: column by column, which leaves its index out and can name a bad column
+        names = [str(name) for name in X.columns]
+        arrays = [_pandas_column(X.iloc[:, position], name, where) for position, name in enumerate(names)]
+        return pa.Table.from_arrays(arrays, names=names)
+    try:
+        if hasattr(X, "to_arrow"):
+            return X.to_arrow()
+        if hasattr(X, "__arrow_c_stream__"):
+            return pa.table(X)
+        from pyarrow.interchange import from_dataframe
+
+        return from_dataframe(X)
+    except (pa.ArrowException, NotImplementedError, RuntimeError) as error:
+        raise UserError(f"{where}, a {type(X).__name__}, cannot be read as a table: {error}.") from error
+
+
+def to_labels(y: object, *, where: str) -> Any:
+    """Return labels in memory as an Arrow array."""
+    return label_array(_plain_labels(y, where), where=where)
+
+
+def _plain_labels(y: Any, where: str) -> Any:
+    tensor = _from_torch(y, where)
+    if tensor is not None:
+        return tensor
+    if hasattr(y, "iloc"):
+        if y.ndim == 2 and len(y.columns) == 1:
+            y = y.iloc[:, 0]
+        return pa.array(y, from_pandas=True) if y.ndim == 1 else np.asarray(y)
+    if hasattr(y, "to_arrow"):
+        return y.to_arrow()
+    if isinstance(y, pa.Array | pa.ChunkedArray | np.ndarray):
+        return y
+    try:
+        return list(y)
+    except TypeError as error:
+        raise UserError(f"{where} is {y!r}: labels are one value for each row.") from error
+
+
+def to_samples(X: Any, *, where: str) -> Samples:
+    """Return samples in memory as a NumPy array or a sparse matrix of rows."""
+    if sp.issparse(X):
+        matrix: sp.csr_array = sp.csr_array(cast(Any, X))
+        return matrix
+    tensor = _from_torch(X, where)
+    if tensor is not None:
+        return tensor
+    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        raise UserError(f"{where} has masked values: fill them in first.")
+    if isinstance(X, np.ndarray):
+        return X
+    try:
+        return np.asarray(X)
+    except ValueError as error:
+        raise UserError(f"{where} has rows of different lengths: samples must all have one shape.") from error
+
+
+def _from_torch(value: Any, where: str) -> Array | None:
+    torch = sys.modules.get("torch")  # a tensor can only come from a program that has imported torch
+    if torch is None or not isinstance(value, torch.Tensor):
+        return None
+    if value.layout != torch.strided:
+        raise UserError(f"{where} is a sparse tensor: give it as a SciPy sparse matrix or a dense tensor.")
+    value = value.detach().cpu()
+    return np.asarray((value.float() if value.dtype == torch.bfloat16 else value).numpy())
+
+
+def _pandas_column(column: Any, name: str, where: str) -> Any:
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise UserError(
+            f"{where}: column {name!r} mixes types or holds objects: make it all numbers or all text."
+        ) from error

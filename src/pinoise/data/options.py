@@ -1,0 +1,128 @@
+"""What a user may choose about the reading of data, declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import ClassVar, Literal, TypeGuard, get_args
+
+from pinoise.errors import UserError, unknown_choice
+
+MissingPolicy = Literal["median", "mean", "zero", "error"]
+"""What fills a missing number of a table, learned from its column; ``error`` refuses missing cells."""
+
+Color = Literal["auto", "gray", "rgb"]
+"""Images: in colour if any of them has it (``auto``), always gray, or always in colour."""
+
+Corrupt = Literal["refuse", "skip"]
+"""What happens to an image file that cannot be decoded."""
+
+ImageSize = int | tuple[int, int]
+"""Height and width, or one number for both."""
+
+LARGEST_SIDE = 16384  # pixels
+IMAGE_SIZE = f"it must be height and width, or one number for both, from 1 to {LARGEST_SIDE}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOptions:
+    """How a source becomes a data set. Options that a source cannot follow are errors.
+
+    Args:
+        label: the column of the labels, by name or number, in a table or an array of two axes.
+        rows: the most rows to train on, drawn at random but always the same.
+        missing: what fills the missing numbers of a table.
+        categorical: columns of a table whose numbers are names.
+        drop: columns of a table to leave out.
+        max_categories: the most values of a text column that become features; the rest share one.
+        size: height and width that the images of a folder are scaled and cropped to; None for images of one size.
+        color: whether the images of a folder are read in colour.
+        corrupt: what happens to images of a folder that cannot be decoded.
+        cache: a folder that keeps decoded images, so that each is decoded once.
+
+    >>> ReadOptions(size=64).height_and_width
+    (64, 64)
+    >>> ReadOptions(missing="medain")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: unknown policy for missing values 'medain': did you mean 'median'? \
+Allowed: median, mean, zero, error.
+    """
+
+    __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
+
+    label: str | int | None = None
+    rows: int | None = None
+    missing: MissingPolicy = "median"
+    categorical: tuple[str, ...] = ()
+    drop: tuple[str, ...] = ()
+    max_categories: int = 64
+    size: ImageSize | None = None
+    color: Color = "auto"
+    corrupt: Corrupt = "refuse"
+    cache: Path | None = None
+
+    def __post_init__(self) -> None:
+        for kind, value, allowed in (
+            ("policy for missing values", self.missing, get_args(MissingPolicy)),
+            ("color", self.color, get_args(Color)),
+            ("choice for corrupt images", self.corrupt, get_args(Corrupt)),
+        ):
+            if value not in allowed:
+                raise unknown_choice(kind, value, allowed)
+        if self.rows is not None and self.rows < 2:
+            raise UserError(f"rows is {self.rows}: learning by contrast needs at least 2.")
+        if self.max_categories < 1:
+            raise UserError(f"max_categories is {self.max_categories}: it must be at least 1.")
+        if self.size is not None and not is_image_size(self.size):
+            raise UserError(f"size is {self.size!r}: {IMAGE_SIZE}.")
+        for name in ("categorical", "drop"):
+            object.__setattr__(self, name, _column_names(name, getattr(self, name)))
+        if isinstance(self.size, list):
+            object.__setattr__(self, "size", tuple(self.size))
+        if self.cache is not None:
+            object.__setattr__(self, "cache", Path(self.cache).expanduser())
+
+    @property
+    def height_and_width(self) -> tuple[int, int] | None:
+        """The size as two numbers."""
+        return (self.size, self.size) if isinstance(self.size, int) else self.size
+
+    def refuse_image_options(self, where: str) -> None:
+        """Raise an error for an option that only a folder of images can follow."""
+        for name in self._chosen("size", "color", "corrupt", "cache"):
+            raise UserError(f"{where} is not a folder of images, so {name} cannot apply: leave it out.")
+
+    def refuse_table_options(self, where: str) -> None:
+        """Raise an error for an option that only a table with named columns can follow."""
+        for name in self._chosen("categorical", "drop"):
+            columns = list(getattr(self, name))
+            raise UserError(f"{where} has no named columns, so {name}={columns} cannot apply: leave it out.")
+
+    def _chosen(self, *names: str) -> list[str]:
+        """Return which of these options differ from their default."""
+        defaults = {field.name: field.default for field in fields(ReadOptions)}
+        return [name for name in names if getattr(self, name) != defaults[name]]
+
+
+def is_image_size(value: object) -> TypeGuard[ImageSize]:
+    """Whether this is one or two sides in the allowed range.
+
+    >>> is_image_size(64), is_image_size((48, 64)), is_image_size(0), is_image_size("64")
+    (True, True, False, False)
+    """
+    sides = tuple(value) if isinstance(value, tuple | list) else (value, value)
+    return len(sides) == 2 and all(
+        isinstance(side, int) and not isinstance(side, bool) and 1 <= side <= LARGEST_SIDE for side in sides
+    )
+
+
+def _column_names(option: str, columns: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(columns, str) or not all(isinstance(column, str) for column in columns):
+        raise UserError(f"{option} is {columns!r}: it must be a list of column names.")
+    return tuple(columns)
+
+
+DEFAULTS = ReadOptions()
+"""The options of a user who chooses nothing."""

@@ -1,0 +1,147 @@
+"""Conversions in the cache: used while they fit, made again when they do not."""
+
+from __future__ import annotations
+
+import gzip
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from pinoise.data import load
+from pinoise.data.catalogue import cache
+from pinoise.data.catalogue.cache import converted
+from pinoise.data.dataset import Dataset, Part
+
+SPARSE = Dataset(
+    "toy",
+    train=Part(sp.csr_array(np.eye(4, dtype=np.float32)), np.array([0, 1, 0, 1]), np.array([5, 5, 6, 6])),
+    test=Part(sp.csr_array(np.ones((2, 4), dtype=np.float32)), np.array([1, 0])),
+    feature_names=("a", "b", "ü", "d e"),
+    class_names=("no", "yes"),
+    notes=("made by hand",),
+)
+PICTURES = Dataset("toy", train=Part(np.arange(48, dtype=np.uint8).reshape(2, 4, 3, 2)))
+
+
+class Reader:
+    """A reader that counts how often it is asked."""
+
+    def __init__(self, data: Dataset) -> None:
+        self.data = data
+        self.calls = 0
+
+    def __call__(self) -> Dataset:
+        self.calls += 1
+        return self.data
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    path = tmp_path / "source.txt"
+    path.write_text("1 1:2")
+    return path
+
+
+def same(left: Dataset, right: Dataset) -> None:
+    for one, other in ((left.train, right.train), (left.test, right.test)):
+        assert (one is None) == (other is None)
+        if one is None or other is None:
+            continue
+        assert type(one.x) is type(other.x)
+        assert one.x.dtype == other.x.dtype
+        dense = [x.toarray() if isinstance(x, sp.csr_array) else x for x in (one.x, other.x)]
+        np.testing.assert_array_equal(dense[0], dense[1])
+        for mine, yours in ((one.y, other.y), (one.groups, other.groups)):
+            assert (mine is None) == (yours is None)
+            np.testing.assert_array_equal(mine, yours)
+    assert replace(left, train=right.train, test=right.test, notes=()) == replace(right, notes=())
+
+
+@pytest.mark.parametrize("data", [SPARSE, PICTURES])
+def test_the_second_load_takes_the_conversion_and_says_so(data: Dataset, source: Path, tmp_path: Path) -> None:
+    read = Reader(data)
+    first, second = (converted("toy", [(source, None)], read, cache=tmp_path) for _ in range(2))
+    assert read.calls == 1
+    same(first, data)
+    same(second, data)
+    kept = tmp_path / "converted" / "toy.npz"
+    assert first.notes == data.notes
+    assert second.notes == (*data.notes, f"read from the conversion kept in {kept}")
+    assert list(kept.parent.iterdir()) == [kept]
+
+
+def test_a_changed_source_checksum_or_version_makes_it_again(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = Reader(SPARSE)
+    converted("toy", [(source, None)], read, cache=tmp_path)
+    os.utime(source, (1, 1))
+    converted("toy", [(source, None)], read, cache=tmp_path)
+    assert read.calls == 2
+    converted("toy", [(source, "a" * 64)], read, cache=tmp_path)
+    assert read.calls == 3
+    os.utime(source, (2, 2))  # a file with a checksum may be touched
+    converted("toy", [(source, "a" * 64)], read, cache=tmp_path)
+    assert read.calls == 3
+    monkeypatch.setattr(cache, "VERSION", cache.VERSION + 1)
+    assert converted("toy", [(source, "a" * 64)], read, cache=tmp_path).notes == SPARSE.notes
+    assert read.calls == 4
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "garbage", "empty", "strange"])
+@pytest.mark.parametrize("data", [SPARSE, PICTURES])
+def test_a_damaged_conversion_is_made_again_with_a_note(
+    damage: str, data: Dataset, source: Path, tmp_path: Path
+) -> None:
+    read = Reader(data)
+    converted("toy", [(source, None)], read, cache=tmp_path)
+    kept = tmp_path / "converted" / "toy.npz"
+    content = kept.read_bytes()
+    if damage == "strange":
+        np.savez(kept, about=np.array('{"key": 3}'))
+    else:
+        # A blank in the header of the first samples: only the checksum of the archive can tell.
+        middle = content.index(b"'shape'", content.index(b"train_")) + 30
+        changed = content[:middle] + bytes([content[middle] ^ 255]) + content[middle + 1 :]
+        kept.write_bytes({"cut": content[:-30], "changed": changed, "garbage": b"x" * 99, "empty": b""}[damage])
+    again = converted("toy", [(source, None)], read, cache=tmp_path)
+    same(again, data)
+    assert read.calls == 2
+    if damage != "strange":  # that one is whole, but of other sources
+        assert again.notes[-1] == f"the conversion kept in {kept} was damaged and was made again"
+    assert converted("toy", [(source, None)], read, cache=tmp_path).notes[-1].startswith("read from the conversion")
+    assert read.calls == 2
+
+
+def test_a_conversion_that_cannot_be_written_is_no_error_and_leaves_nothing(source: Path, tmp_path: Path) -> None:
+    (tmp_path / "converted").write_text("a file where the folder should be")
+    same(converted("toy", [(source, None)], Reader(SPARSE), cache=tmp_path), SPARSE)
+
+
+def test_a_conversion_cut_short_while_it_is_written_is_not_left_behind(
+    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(stream: object, **arrays: object) -> None:
+        raise OSError("no space left")
+
+    monkeypatch.setattr(np, "savez", full)
+    same(converted("toy", [(source, None)], Reader(SPARSE), cache=tmp_path), SPARSE)
+    assert not list((tmp_path / "converted").iterdir())
+
+
+def test_a_parsed_set_of_the_catalogue_is_kept_and_a_plain_one_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PINOISE_DATA", str(tmp_path))
+    for name, text in (("epsilon_normalized.bz2", b"1 1:2\n-1 2:3\n"), ("epsilon_normalized.t.bz2", b"1 2000:1\n")):
+        (tmp_path / name).write_bytes(gzip.compress(text))
+    cache = tmp_path / "cache"
+    first, second = load("epsilon", cache=cache), load("epsilon", cache=cache)
+    same(first, second)
+    assert second.notes == (f"read from the conversion kept in {cache / 'converted' / 'epsilon.npz'}",)
+    load("digits", cache=cache)
+    assert [path.name for path in (cache / "converted").iterdir()] == ["epsilon.npz"]

@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import io
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from pinoise.data.catalogue.cache import unpacked
+from pinoise.errors import UserError
+
+
+def write_archive(path: Path, **files: bytes) -> Path:
+    with tarfile.open(path, "w:gz") as archive:
+        for name, content in files.items():
+            info = tarfile.TarInfo(f"set/{name}")
+            info.size = len(content)
+            archive.addfile(info, io.BytesIO(content))
+    return path
+
+
+def test_only_the_files_asked_for_are_unpacked_and_only_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    archive = write_archive(tmp_path / "set_binary.tar.gz", a=b"one", b=b"two", c=b"three")
+    folder = unpacked(archive, ["a"], cache=tmp_path / "cache")
+    assert folder == tmp_path / "cache/unpacked/set_binary"
+    assert (folder / "a").read_bytes() == b"one"
+    (tmp_path / "new").touch()
+    assert (folder / "a").stat().st_mode == (tmp_path / "new").stat().st_mode
+    assert not (folder / "b").exists()
+    assert unpacked(archive, ["a", "b"], cache=tmp_path / "cache") == folder
+    assert (folder / "b").read_bytes() == b"two"
+    monkeypatch.setattr("pinoise.data.catalogue.cache.members", None)
+    assert unpacked(archive, ["a", "b"], cache=tmp_path / "cache") == folder
+
+
+def test_files_of_another_archive_are_unpacked_again(tmp_path: Path) -> None:
+    archive = write_archive(tmp_path / "set.tar.gz", a=b"one")
+    folder = unpacked(archive, ["a"], cache=tmp_path)
+    write_archive(archive, a=b"six")
+    os.utime(archive, ns=(7, 7))
+    unpacked(archive, ["a"], cache=tmp_path)
+    assert (folder / "a").read_bytes() == b"six"
+
+
+def test_a_file_that_the_archive_lacks_is_named(tmp_path: Path) -> None:
+    archive = write_archive(tmp_path / "set.tar.gz", a=b"one")
+    with pytest.raises(UserError, match=r"set\.tar\.gz holds no file 'z': get the archive again"):
+        unpacked(archive, ["a", "z"], cache=tmp_path)
+
+
+def test_a_cut_archive_leaves_nothing_that_could_be_believed(tmp_path: Path) -> None:
+    archive = write_archive(tmp_path / "set.tar.gz", a=os.urandom(100_000))
+    archive.write_bytes(archive.read_bytes()[:50_000])
+    with pytest.raises(UserError, match=r"set\.tar\.gz is damaged, cut off"):
+        unpacked(archive, ["a"], cache=tmp_path)
+    assert not list((tmp_path / "unpacked").rglob("a*"))
+
+
+def test_a_cache_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
+    archive = write_archive(tmp_path / "set.tar.gz", a=b"one")
+    (tmp_path / "cache").write_text("a file")
+    with pytest.raises(UserError, match=r"cannot unpack set\.tar\.gz into the cache folder .* set PINOISE_CACHE"):
+        unpacked(archive, ["a"], cache=tmp_path / "cache")

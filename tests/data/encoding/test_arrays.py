@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from pinoise.data.dataset import Dataset
+from pinoise.data.encoding.arrays import ArrayEncoding, learn_arrays
+from pinoise.data.formats.raw import RawArrays, RawPart
+from pinoise.errors import UserError
+
+X = np.arange(12, dtype=np.float32).reshape(4, 3)
+NUMBERS, TEXT = np.array([0, 1, 0, 1]), np.array(["a", "b", "a", "b"])
+
+
+def learned(raw: RawArrays, label: str | int | None = None) -> tuple[Dataset, ArrayEncoding]:
+    return learn_arrays(raw, name="a", where="a.npz", label=label)
+
+
+def test_labels_are_numbered_over_both_parts() -> None:
+    raw = RawArrays(
+        RawPart(X, y=np.array([5, 9, 5, 9], dtype=np.uint8)), RawPart(X[:2], y=np.array([7, 9], dtype=np.int64))
+    )
+    data, encoding = learned(raw)
+    assert data.test is not None
+    assert (np.asarray(data.train.y).tolist(), np.asarray(data.test.y).tolist()) == ([0, 2, 0, 2], [1, 2])
+    assert data.class_names == ("5", "7", "9")
+    assert ArrayEncoding.from_json(json.loads(json.dumps(asdict(encoding)))) == encoding
+
+
+def test_later_labels_get_the_numbers_of_training() -> None:
+    _, encoding = learned(RawArrays(RawPart(X, y=np.array([-1.0, 1.0, 1.0, -1.0]))))
+    later = encoding.apply(RawArrays(RawPart(X[:2], y=np.array([1, 1]))), name="b", where="b.npz")
+    assert np.asarray(later.train.y).tolist() == [1, 1]
+    unread = RawArrays(RawPart(X[:2], y=np.array([3, 3])))
+    assert encoding.apply(unread, name="b", where="b.npz", labelled=False).train.y is None
+    with pytest.raises(UserError, match="label '3' in data row 1 is not one of"):
+        encoding.apply(unread, name="b", where="b.npz")
+
+
+def test_groups_of_text_are_the_same_number_in_both_parts() -> None:
+    raw = RawArrays(
+        RawPart(X[:3], groups=np.array(["eve", "bob", "eve"])), RawPart(X[:2], groups=np.array(["zoe", "bob"]))
+    )
+    data, _ = learned(raw)
+    assert data.test is not None
+    assert np.asarray(data.train.groups).tolist() == [1, 0, 1]
+    assert np.asarray(data.test.groups).tolist() == [2, 0]
+
+
+@pytest.mark.parametrize("label", [0, 1, 2, -1, -3])
+@pytest.mark.parametrize("written", [int, str])
+def test_a_column_of_an_array_can_be_the_label(label: int, written: type) -> None:
+    x = X.copy()
+    x[:, label] = [3, 8, 8, 3]
+    data, encoding = learned(RawArrays(RawPart(x)), written(label))
+    np.testing.assert_array_equal(data.train.x, np.delete(X, label, axis=1))
+    assert np.asarray(data.train.y).tolist() == [0, 1, 1, 0]
+    again = encoding.apply(RawArrays(RawPart(x[1:])), name="b", where="b")
+    assert np.asarray(again.train.y).tolist() == [1, 1, 0]
+    without = encoding.apply(RawArrays(RawPart(np.delete(x, label, axis=1))), name="b", where="b")
+    assert without.train.y is None
+    np.testing.assert_array_equal(without.train.x, data.train.x)
+
+
+def test_later_samples_take_the_layout_of_training() -> None:
+    _, sparse = learned(RawArrays(RawPart(sp.csr_array(X))))
+    assert sp.issparse(sparse.apply(RawArrays(RawPart(X)), name="b", where="b").train.x)
+    _, dense = learned(RawArrays(RawPart(X)))
+    np.testing.assert_array_equal(dense.apply(RawArrays(RawPart(sp.csr_array(X))), name="b", where="b").train.x, X)
+
+
+def test_samples_of_any_rank_pass_unchanged() -> None:
+    pictures = np.zeros((5, 8, 8, 3), dtype=np.uint8)
+    data, encoding = learned(RawArrays(RawPart(pictures)))
+    assert data.train.x is pictures
+    assert encoding.shape == (8, 8, 3)
+
+
+def with_nan() -> Any:
+    x = X.copy()
+    x[2, 1] = np.nan
+    return x
+
+
+@pytest.mark.parametrize(
+    ("raw", "label", "message"),
+    [
+        (RawArrays(RawPart(X, y=np.array([0, 1]))), None, "a.npz has 4 rows but 2 labels"),
+        (RawArrays(RawPart(X, groups=np.array([0, 1]))), None, "a.npz has 4 rows but 2 groups"),
+        (RawArrays(RawPart(X), RawPart(X[:, :2])), None, "training samples have shape (3,) and test samples (2,)"),
+        (RawArrays(RawPart(X), feature_names=("a",)), None, "1 feature names for samples of shape (3,)"),
+        (RawArrays(RawPart(with_nan()), feature_names=("a", "b", "c")), None, "row 2 (counted from 0), feature 'b'"),
+        (RawArrays(RawPart(X), RawPart(with_nan())), None, "NaN in row 2"),
+        (RawArrays(RawPart(X, y=np.zeros(4))), None, "every label is '0'"),
+        (RawArrays(RawPart(X, y=np.zeros(4)), RawPart(X, y=np.ones(4))), None, "every training label is the same"),
+        (RawArrays(RawPart(X, NUMBERS), RawPart(X, TEXT)), None, "type int64 and test labels of type large_string"),
+        (RawArrays(RawPart(X, groups=np.ones(4))), None, "groups must be whole numbers or text"),
+        (RawArrays(RawPart(X, y=np.array([0, 1, 0, 1]))), 0, "brings its own labels"),
+        (RawArrays(RawPart(X)), "class", "has no column names: give label as a number from 0 to 2, not 'class'"),
+        (RawArrays(RawPart(X)), 3, "has 3 columns: there is no column 3"),
+        (RawArrays(RawPart(X[:, :1])), 0, "no feature column left"),
+        (RawArrays(RawPart(np.zeros((4, 2, 2)))), 0, "not a dense array of two axes"),
+        (RawArrays(RawPart(sp.csr_array(X))), 0, "not a dense array of two axes"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_explained(raw: RawArrays, label: str | int | None, message: str) -> None:
+    with pytest.raises(UserError) as caught:
+        learned(raw, label)
+    assert message in str(caught.value)
+
+
+def test_later_samples_of_another_shape_are_refused() -> None:
+    _, encoding = learned(RawArrays(RawPart(X)))
+    with pytest.raises(UserError, match=r"b\.npz has samples of shape \(2,\), but training had \(3,\)"):
+        encoding.apply(RawArrays(RawPart(X[:, :2])), name="b", where="b.npz")

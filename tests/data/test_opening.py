@@ -1,0 +1,207 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from PIL import Image
+
+from pinoise.data.catalogue import is_name
+from pinoise.data.dataset import fingerprint, fingerprint_parts
+from pinoise.data.images.decoding import ImageFiles
+from pinoise.data.options import ReadOptions
+from pinoise.data.preparation.kinds import ArrayPreparation, CataloguePreparation, ImagePreparation, TablePreparation
+from pinoise.data.readers import open_for_training, open_source
+from pinoise.data.splitting import split, stratified_rows
+from pinoise.errors import UserError
+
+
+def test_a_name_gives_the_set_of_the_catalogue_and_a_preparation_of_its_shape() -> None:
+    data, preparation = open_source("wine")
+    assert (data.name, data.shape) == ("wine", (13,))
+    assert isinstance(preparation, CataloguePreparation)
+    assert (preparation.shape, preparation.labels) == ((13,), None)
+    assert is_name("wine")
+    assert not is_name("wine.csv")
+
+
+def test_a_file_is_read_with_its_label_and_policy_and_gives_a_preparation(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("n,y\n1,p\n,q\n5,p\n")
+    data, preparation = open_source(str(tmp_path / "a.csv"), ReadOptions(label="y", missing="zero"))
+    assert isinstance(preparation, TablePreparation)
+    assert np.asarray(data.train.x).ravel().tolist() == [1, 0, 5]
+    assert np.asarray(data.train.y).tolist() == [0, 1, 0]
+
+
+def test_the_number_of_a_label_column_may_be_text_as_the_command_gives_it(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.array([[1.0, 2.0, 0.0], [3.0, 4.0, 1.0]]))
+    data, preparation = open_source(str(tmp_path / "a.npy"), ReadOptions(label="-1"))
+    assert isinstance(preparation, ArrayPreparation)
+    assert (data.shape, np.asarray(data.train.y).tolist()) == ((2,), [0, 1])
+
+
+def test_a_file_called_like_a_set_is_read_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "wine").write_text("1 1:2\n0 1:3\n")
+    assert open_source("wine")[0].shape == (13,)
+    with pytest.raises(UserError, match=r"wine has an unknown extension: allowed are \.csv"):
+        open_source("./wine")
+
+
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UserError, match="unknown data set 'digts': did you mean 'digits'"):
+        open_source("digts")
+
+
+@pytest.mark.parametrize("path", ["nowhere/table", "./table", "table.csv", "~/table.parquet"])
+def test_a_path_that_does_not_exist_is_not_taken_for_a_name(path: str) -> None:
+    with pytest.raises(UserError, match=r"the file .*table.* does not exist"):
+        open_source(path)
+
+
+def test_a_label_for_a_set_of_the_catalogue_is_refused() -> None:
+    with pytest.raises(UserError, match="'class' is for files: the labels of 'digits' are known"):
+        open_source("digits", ReadOptions(label="class"))
+
+
+def test_one_row_is_too_few(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    with pytest.raises(UserError, match=r"a\.csv has 1 row: learning by contrast needs at least 2"):
+        open_source(str(tmp_path / "a.csv"))
+    with pytest.raises(UserError, match="rows is 1: learning by contrast needs at least 2"):
+        open_source("wine", ReadOptions(rows=1))
+
+
+def test_a_limit_of_rows_is_always_the_same_choice() -> None:
+    first, second = (open_source("digits", ReadOptions(rows=50))[0] for _ in range(2))
+    assert len(first.train) == 50
+    assert first.test is not None
+    assert len(first.test) == 360
+    np.testing.assert_array_equal(first.train.x, second.train.x)
+    np.testing.assert_array_equal(np.asarray(first.train.y), np.asarray(second.train.y))
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_the_fingerprint_changes_with_a_value_the_order_the_shape_and_the_type(layout: type) -> None:
+    x = np.random.default_rng(0).normal(size=(300, 4))
+    before = fingerprint(layout(x))
+    assert fingerprint(layout(x.copy())) == before
+    changed = x.copy()
+    changed[123, 2] += 1e-9
+    others = [changed, x[::-1], x[:-1], x[:, :-1], x.astype(np.float32)]
+    found = {fingerprint(layout(other)) for other in others}
+    assert len(found | {before}) == 6
+
+
+def test_the_fingerprint_of_a_mapped_file_is_that_of_its_content(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(5000, 3))
+    np.save(tmp_path / "x.npy", x)
+    assert fingerprint(np.load(tmp_path / "x.npy", mmap_mode="r")) == fingerprint(x)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_rows_that_are_all_the_same_are_refused(sparse: bool, tmp_path: Path) -> None:
+    x = np.full((30, 4), 2.5)
+    sp.save_npz(tmp_path / "a.npz", sp.csr_array(x)) if sparse else np.savez(tmp_path / "a.npz", X=x)
+    with pytest.raises(UserError, match=r"all 30 rows of .*a\.npz are the same: there is nothing to learn from"):
+        open_source(str(tmp_path / "a.npz"))
+    x[29, 3] = 2.0
+    sp.save_npz(tmp_path / "a.npz", sp.csr_array(x)) if sparse else np.savez(tmp_path / "a.npz", X=x)
+    assert len(open_source(str(tmp_path / "a.npz"))[0].train) == 30
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("a.csv", "a,b\n,\nNA,\n", r"no feature column left: dropped 2 columns without any value: a, b"),
+        ("a.csv", "a,b\n1,2\n2,x\n3,4\n", r"column 'b' holds numbers, but data row 2 holds 'x'"),
+        ("a.csv", "a,y\n1,p\n2,\n", r"the label of data row 2 is missing"),
+        ("a.csv", "a,y\n1,p\n2,p\n", r"every label is 'p'"),
+        ("a.csv", "a,y\n-inf,p\n2,q\n", r"column 'a', data row 1 is infinite"),
+        ("a.svm", "1 1:2\n0 2:inf\n", r"inf in row 1 \(counted from 0\), feature 1"),
+        ("a.npz", "PK and nothing else", r"a\.npz is damaged, cut off or not what its name says"),
+    ],
+)
+def test_bad_content_is_one_sentence_with_its_place(name: str, text: str, message: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UserError, match=message) as caught:
+        open_source(str(tmp_path / name), ReadOptions(label="y" if "y" in text else None))
+    assert str(caught.value).count("\n") == 0
+
+
+def write_labelled(path: Path, rows: int = 50) -> str:
+    path.write_text("a,b,y\n" + "".join(f"{row},{row * row % 17},{'pq'[row % 2]}\n" for row in range(rows)))
+    return str(path)
+
+
+def test_labelled_rows_are_held_out_from_training_always_in_the_same_way(tmp_path: Path) -> None:
+    source = write_labelled(tmp_path / "a.csv")
+    data, _ = open_for_training(source, ReadOptions(label="y"))
+    expected = split(open_source(source, ReadOptions(label="y"))[0])
+    assert data.test is not None
+    assert expected.test is not None
+    np.testing.assert_array_equal(data.train.x, expected.train.x)
+    np.testing.assert_array_equal(data.test.x, expected.test.x)
+    assert "held out 10 of 50 rows for the test part, by class (seed 0)" in data.notes
+
+    fewer, _ = open_for_training(source, ReadOptions(label="y", rows=20))
+    assert fewer.test is not None
+    np.testing.assert_array_equal(fewer.test.x, data.test.x)
+    kept = {tuple(row) for row in np.asarray(fewer.train.x).tolist()}
+    assert len(kept) == 20
+    assert kept <= {tuple(row) for row in np.asarray(data.train.x).tolist()}
+
+
+def test_without_labels_and_with_a_test_part_nothing_is_held_out(tmp_path: Path) -> None:
+    data, _ = open_for_training(write_labelled(tmp_path / "a.csv"), ReadOptions(drop=("y",)))
+    assert (len(data.train), data.test, data.notes) == (50, None, ())
+    assert len(open_for_training("wine")[0].train) == 142
+
+
+def test_too_little_left_to_train_on_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"a\.csv has 1 row left to train on: learning by contrast needs at least 2"):
+        open_for_training(write_labelled(tmp_path / "a.csv", rows=2), ReadOptions(label="y"))
+    y = np.array([0, 1] * 5)
+    x = np.zeros((10, 1))
+    x[stratified_rows(y)[1][0]] = 1.0  # the only row that differs is held out
+    np.savez(tmp_path / "b.npz", X=x, y=y)
+    with pytest.raises(UserError, match=r"all 8 rows left to train on of .*b\.npz are the same"):
+        open_for_training(str(tmp_path / "b.npz"))
+
+
+def test_a_change_in_either_part_changes_the_fingerprint_of_both() -> None:
+    data = open_source("wine")[0]
+    assert data.test is not None
+    seen = {fingerprint_parts(data), fingerprint_parts(replace(data, test=None))}
+    for part in ("train", "test"):
+        x = np.array(getattr(data, part).x)
+        x[5, 2] += 1e-3
+        seen.add(fingerprint_parts(replace(data, **{part: replace(getattr(data, part), x=x)})))
+    assert len(seen) == 4
+
+
+def test_a_folder_of_images_is_opened_with_its_options_and_held_out_rows_stay_files(tmp_path: Path) -> None:
+    for number in range(20):
+        path = tmp_path / "photos" / "ab"[number % 2] / f"{number}.png"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (6, 8), color=(number, 0, 0)).save(path)
+    source = str(tmp_path / "photos")
+    data, preparation = open_for_training(source, ReadOptions(size=4, color="gray", rows=10))
+    assert isinstance(preparation, ImagePreparation)
+    assert data.test is not None
+    assert isinstance(data.train.x, ImageFiles)
+    assert isinstance(data.test.x, ImageFiles)
+    assert (data.train.x.shape, data.test.x.shape) == ((10, 4, 4), (4, 4, 4))
+    kept, _ = open_for_training(source, ReadOptions(size=4, color="gray", rows=10, cache=tmp_path / "cache"))
+    assert fingerprint_parts(kept) == fingerprint_parts(data)
+    with pytest.raises(UserError, match=r"the data set 'wine' is not a folder of images, so size cannot apply"):
+        open_source("wine", ReadOptions(size=4))
+
+
+def test_images_that_are_all_the_same_are_refused(tmp_path: Path) -> None:
+    for number in range(3):
+        Image.new("L", (3, 3), color=7).save(tmp_path / f"{number}.png")
+    with pytest.raises(UserError, match=r"all 3 rows of .* are the same"):
+        open_source(str(tmp_path))

@@ -1,0 +1,108 @@
+from __future__ import annotations
+
+import re
+from dataclasses import FrozenInstanceError, dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import TypeAdapter, ValidationError
+
+from pinoise.data.options import ReadOptions
+from pinoise.data.readers import open_for_training
+from pinoise.errors import UserError
+from pinoise.training.config import parse_settings
+
+
+def test_one_number_is_height_and_width() -> None:
+    assert ReadOptions(size=32).height_and_width == ReadOptions(size=(32, 32)).height_and_width == (32, 32)
+    assert ReadOptions(size=[48, 64]).size == (48, 64)  # type: ignore[arg-type]
+    assert ReadOptions().height_and_width is None
+
+
+@pytest.mark.parametrize("size", [0, -3, (3,), (1, 2, 3), (0, 4), 20000, (2.5, 4), "ab", True])
+def test_other_sizes_are_refused(size: Any) -> None:
+    with pytest.raises(UserError, match="it must be height and width, or one number for both, from 1 to 16384"):
+        ReadOptions(size=size)
+
+
+@pytest.mark.parametrize("size", [1, 16384, (48, 64)])
+def test_settings_take_the_sizes_that_images_take(size: Any) -> None:
+    given = list(size) if isinstance(size, tuple) else size
+    settings = parse_settings({"data": {"size": given}})
+    assert settings.data.size == size
+    ReadOptions(size=size)
+
+
+@pytest.mark.parametrize("size", [0, 16385, True, [3], [1, 2, 3], [0, 4], "ab", 2.5])
+def test_settings_refuse_other_sizes_in_one_sentence(size: Any) -> None:
+    sentence = re.escape(f"setting 'data.size' is {size!r}: it must be height and width, or one number for both")
+    with pytest.raises(UserError, match=f"^{sentence}, from 1 to 16384.$"):
+        parse_settings({"data": {"size": size}})
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"color": "grey"}, "unknown color 'grey': did you mean 'gray'"),
+        ({"corrupt": "skipp"}, "unknown choice for corrupt images 'skipp': did you mean 'skip'"),
+        ({"missing": "medain"}, "unknown policy for missing values 'medain': did you mean 'median'"),
+        ({"rows": 1}, "rows is 1: learning by contrast needs at least 2"),
+        ({"max_categories": 0}, "max_categories is 0: it must be at least 1"),
+        ({"drop": "age"}, "drop is 'age': it must be a list of column names"),
+        ({"categorical": [3]}, r"categorical is \[3\]: it must be a list of column names"),
+    ],
+)
+def test_values_that_are_not_allowed_are_one_sentence(given: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        ReadOptions(**given)
+
+
+def test_values_are_normalised_and_cannot_change_later() -> None:
+    options = ReadOptions(drop=["a"], categorical=["b"], cache="~/images")  # type: ignore[arg-type]
+    assert (options.drop, options.categorical, options.cache) == (("a",), ("b",), Path.home() / "images")
+    assert hash(options) == hash(ReadOptions(drop=("a",), categorical=("b",), cache=Path.home() / "images"))
+    with pytest.raises(FrozenInstanceError):
+        options.rows = 3  # type: ignore[misc]
+
+
+def test_pydantic_validates_the_options_and_refuses_unknown_ones() -> None:
+    adapter = TypeAdapter(ReadOptions)
+    given = {"label": "y", "size": [48, 64], "drop": ["a"], "cache": "images"}
+    assert adapter.validate_python(given) == ReadOptions(label="y", size=(48, 64), drop=("a",), cache=Path("images"))
+    with pytest.raises(ValidationError, match="lable"):
+        adapter.validate_python({"lable": "y"})
+    with pytest.raises(ValidationError, match="rows is 1: learning by contrast needs at least 2"):
+        adapter.validate_python({"rows": 1})
+
+
+@dataclass(frozen=True, kw_only=True)
+class Section(ReadOptions):
+    """A section of a configuration that adds its own fields to the options."""
+
+    source: str = "digits"
+
+
+def test_a_section_that_extends_the_options_is_validated_alike_and_taken_by_every_reader() -> None:
+    adapter = TypeAdapter(Section)
+    section = adapter.validate_python({"source": "wine", "rows": 50})
+    assert (section.source, section.rows) == ("wine", 50)
+    assert len(open_for_training(section.source, section)[0].train) == 50
+    with pytest.raises(ValidationError, match="lable"):
+        adapter.validate_python({"lable": "y"})
+
+
+@pytest.mark.parametrize(
+    ("given", "named"),
+    [({"size": 3}, "size"), ({"color": "rgb"}, "color"), ({"corrupt": "skip"}, "corrupt"), ({"cache": "a"}, "cache")],
+)
+def test_options_of_images_are_refused_elsewhere(given: dict[str, Any], named: str) -> None:
+    ReadOptions().refuse_image_options("a.csv")
+    with pytest.raises(UserError, match=rf"a\.csv is not a folder of images, so {named} cannot apply"):
+        ReadOptions(**given).refuse_image_options("a.csv")
+
+
+def test_options_of_tables_are_refused_elsewhere() -> None:
+    ReadOptions().refuse_table_options("a.npy")
+    with pytest.raises(UserError, match=r"a\.npy has no named columns, so drop=\['a'\] cannot apply"):
+        ReadOptions(drop=("a",)).refuse_table_options("a.npy")
