@@ -10,7 +10,10 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
-from pinoise.experiments import RECIPES, SCORES, SUITES, Cell, comparisons, rank_methods, summarise, verdict
+from pinoise.experiments.ranking import against_rivals, rank_methods
+from pinoise.experiments.recipes import RECIPES
+from pinoise.experiments.results import SCORES, Cell, summarise, verdict
+from pinoise.experiments.suites import SUITES
 
 RESULTS = Path(__file__).parent / "results"
 ROOT = RESULTS.parent.parent
@@ -92,7 +95,7 @@ def standing(cells: list[Cell]) -> list[str]:
     """Methods over all data sets: mean ranks, and how ours stands against each."""
     lines = summarise(cells)
     ranks = {score: rank_methods(lines, score) for score in ("few", "knn")}
-    found = {score: {item.rival: item for item in comparisons(lines, score)} for score in ("few", "knn")}
+    found = {score: {item.rival: item for item in against_rivals(lines, score)} for score in ("few", "knn")}
     methods = sorted(_unique(cell.method for cell in cells), key=lambda method: ranks["few"].get(method, 99))
     table = [
         "| | few-label rank | PiNDA won–lost | p | kNN rank | PiNDA won–lost | p |",
@@ -135,7 +138,7 @@ def losses(cells: list[Cell]) -> str:
     """Name the sets on which our method loses."""
     sentences = []
     for score, title in (("few", "With few labels"), ("knn", "In kNN")):
-        for item in comparisons(summarise(cells), score):
+        for item in against_rivals(summarise(cells), score):
             if item.losses and item.rival in ("raw", "fixed", "scarf", "neighbours"):
                 rival = RECIPES[item.rival].title
                 sentences.append(f"{title} PiNDA is below {rival} on {', '.join(item.losses)}.")

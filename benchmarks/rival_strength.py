@@ -16,7 +16,9 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from pinoise.data import Dataset, load
-from pinoise.experiments import SCORES, compare, plan, summarise
+from pinoise.experiments.fitting import fit_all
+from pinoise.experiments.plans import plan
+from pinoise.experiments.results import SCORES, summarise
 from pinoise.training.device import describe_environment
 
 STRENGTHS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
@@ -36,9 +38,13 @@ def main() -> None:
     rows = []
     for rival, changed in RIVALS.items():
         for strength in STRENGTHS:
-            settings = {"encoder": {"hidden": 512}, "noise": {"generator": {"hidden": 512}}, "training": {"epochs": EPOCHS}}
+            settings = {
+                "encoder": {"hidden": 512},
+                "noise": {"generator": {"hidden": 512}},
+                "training": {"epochs": EPOCHS},
+            }
             plans = plan([rival], SEEDS, settings={**settings, **changed(strength)})
-            (line,) = summarise(list(compare([data], plans)))
+            (line,) = summarise(list(fit_all([data], plans)))
             rows.append({"rival": rival, **changed(strength), **{name: round(line.means[name], 2) for name in SCORES}})
             print(rows[-1], flush=True)
     result = {"seeds": SEEDS, "epochs": EPOCHS, "rows": rows, "environment": describe_environment()}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from pinoise.experiments import RECIPES, SUITES
+from pinoise.experiments.recipes import RECIPES
+from pinoise.experiments.suites import SUITES
 from pinoise.training.config import merge, override, parse_settings, read_yaml
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))

@@ -103,7 +103,7 @@ VIEW = Kind(
         "vime": "pinoise.views.swap:VimeSwap",
         "dacl": "pinoise.views.mixing:Mixup",
         "modals": "pinoise.views.mixing:Modals",
-        "neighbours": "pinoise.views.neighbour:Neighbour",
+        "neighbours": "pinoise.views.swap:Neighbour",
         "viewmaker": "pinoise.views.noise:Viewmaker",
         "background": "pinoise.views.background:BackgroundNoise",
         "simclr": "pinoise.views.images:SimCLRPipeline",
@@ -137,7 +137,7 @@ memorybank, byol, simsiam, dino.
         found = importlib.import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError) as error:
+    except (ImportError, AttributeError, ValueError, SyntaxError) as error:
         raise UserError(
             f"{kind.noun} {name!r} cannot be found ({error}): write package.module:name, where the name is {kind.own}."
         ) from None
@@ -166,6 +166,34 @@ def options_of(part: Any) -> dict[str, inspect.Parameter]:
         if parameter.kind is parameter.KEYWORD_ONLY
         or (parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.default is not parameter.empty)
     }
+
+
+def check_call(kind: Kind, name: str, part: Any, arguments: int, options: Mapping[str, Any]) -> None:
+    """Refuse a part that cannot be called with so many arguments and these options.
+
+    >>> check_call(VIEW, "shift", lambda x, by: x + by, 1, {})
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: view 'shift' cannot be called (missing a required argument: 'by'): give a View, or a \
+function from a batch of samples to a batch of the same shape.
+    """
+    try:
+        signature = inspect.signature(part)
+    except ValueError:  # functions that are written in C, such as torch.tanh, do not say
+        return
+    try:
+        signature.bind(*range(arguments), **options)
+    except TypeError as error:
+        raise UserError(f"{kind.noun} {name!r} cannot be called ({error}): give {kind.own}.") from None
+
+
+def name_of(part: Any) -> str:
+    """Return what a message or a configuration calls a part: its import path where it has one.
+
+    >>> name_of(UserError), name_of(lambda x: x)
+    ('pinoise.errors:UserError', '<lambda>')
+    """
+    return import_path(part) or str(getattr(part, "__name__", type(part).__name__))
 
 
 def import_path(part: Any) -> str | None:

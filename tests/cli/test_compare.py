@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from pinoise.cli.compare import chosen_seeds
-from pinoise.cli.variadic import spread
-from pinoise.experiments import SUITES, scoring
+from pinoise.cli.options import spread
+from pinoise.experiments import scoring
+from pinoise.experiments.suites import SUITES
 from pinoise.training.config import Settings
 from pinoise.training.fit import fit
 

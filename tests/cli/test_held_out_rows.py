@@ -16,7 +16,7 @@ from pinoise.data.dataset import Dataset, Part
 from pinoise.data.options import ReadOptions
 from pinoise.data.readers import read_file
 from pinoise.data.splitting import split
-from pinoise.experiments import score_run
+from pinoise.experiments.scoring import score_run
 from pinoise.training.load import load_run
 
 Command = Callable[..., Any]

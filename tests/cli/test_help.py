@@ -14,7 +14,8 @@ import typer
 
 from pinoise.choices import EMBEDDINGS
 from pinoise.cli.app import app
-from pinoise.experiments import RECIPES, SUITES
+from pinoise.experiments.recipes import RECIPES
+from pinoise.experiments.suites import SUITES
 
 VERBS = ["demo", "train", "embed", "evaluate", "compare", "report", "datasets"]
 

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from pinoise.experiments import SCORES, Cell, summarise
+from pinoise.experiments.results import SCORES, Cell, summarise
 
 
 def test_a_cell_goes_through_json_unchanged() -> None:

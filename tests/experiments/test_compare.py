@@ -20,9 +20,12 @@ from pinoise.data.dataset import Dataset, Part
 from pinoise.data.options import ReadOptions
 from pinoise.data.readers import open_source
 from pinoise.errors import UserError
-from pinoise.experiments import RECIPES, SCORES, Cell, CellCache, compare, plan, scoring
-from pinoise.experiments.cache import cell_key
-from pinoise.experiments.compare import _what_counts
+from pinoise.experiments import scoring
+from pinoise.experiments.cache import CellCache, cell_key
+from pinoise.experiments.fitting import _what_counts, fit_all
+from pinoise.experiments.plans import plan
+from pinoise.experiments.recipes import RECIPES
+from pinoise.experiments.results import SCORES, Cell
 from pinoise.networks import ResNet
 from pinoise.training.config import Settings, parse_settings
 from pinoise.training.fit import fit
@@ -60,7 +63,7 @@ def fits(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
 
 
 def cells_of(data: Dataset, methods: list[str], seeds: list[int], **options: Any) -> list[Cell]:
-    return list(compare([data], plan(methods, seeds, settings=SMALL), **options))
+    return list(fit_all([data], plan(methods, seeds, settings=SMALL), **options))
 
 
 def untimed(cells: list[Cell]) -> list[Cell]:
@@ -133,16 +136,16 @@ def test_steps_become_whole_epochs_of_at_least_as_many(
     plans = plan(["fixed"], [0], settings=settings)
     if batch_size > 100:
         with pytest.warns(UserWarning, match="batch_size is 1000"):
-            list(compare([digits], plans, steps=steps))
+            list(fit_all([digits], plans, steps=steps))
     else:
-        list(compare([digits], plans, steps=steps))
+        list(fit_all([digits], plans, steps=steps))
     assert [settings.training.epochs for settings in fits] == [epochs]
 
 
 def test_steps_give_what_as_many_epochs_give(digits: Dataset) -> None:
     by_steps = cells_of(digits, ["pinda"], [0], steps=5)
     settings = {**SMALL, "training": {**SMALL["training"], "epochs": 3}}
-    assert untimed(by_steps) == untimed(list(compare([digits], plan(["pinda"], [0], settings=settings))))
+    assert untimed(by_steps) == untimed(list(fit_all([digits], plan(["pinda"], [0], settings=settings))))
 
 
 def test_finished_cells_are_not_fitted_again(few: Dataset, fits: list[Settings], tmp_path: Path) -> None:
@@ -157,12 +160,12 @@ def test_finished_cells_are_not_fitted_again(few: Dataset, fits: list[Settings],
 
 def test_a_stopped_comparison_goes_on(few: Dataset, fits: list[Settings], tmp_path: Path) -> None:
     plans = plan(["raw", "fixed", "scarf"], [0, 1], settings=SMALL)
-    begun = list(islice(compare([few], plans, cache=CellCache(tmp_path)), 4))
+    begun = list(islice(fit_all([few], plans, cache=CellCache(tmp_path)), 4))
     assert len(fits) == 2
-    whole = list(compare([few], plans, cache=CellCache(tmp_path)))
+    whole = list(fit_all([few], plans, cache=CellCache(tmp_path)))
     assert len(fits) == 4
     assert whole[:4] == begun
-    assert untimed(whole) == untimed(list(compare([few], plans)))
+    assert untimed(whole) == untimed(list(fit_all([few], plans)))
 
 
 def test_a_fit_that_is_interrupted_is_done_again(
@@ -203,7 +206,7 @@ def test_a_cell_is_another_once_anything_that_it_depends_on_is(
 
     def fitted(data: Dataset, settings: dict[str, Any], seed: int = 0, **options: Any) -> bool:
         before = len(fits)
-        list(compare([data], plan(["fixed"], [seed], settings={**SMALL, **settings}), cache=cache, **options))
+        list(fit_all([data], plan(["fixed"], [seed], settings={**SMALL, **settings}), cache=cache, **options))
         return len(fits) > before
 
     assert few.train.y is not None
@@ -246,7 +249,7 @@ def test_a_cell_is_another_once_a_file_that_settings_name_has_another_content(
         background = {"name": "background", "masks": path}
         views = {"noise": "none", "augmentations": [background]} if setting == "masks" else {}
         settings = {**SMALL, "encoder": given, "views": views, "training": {**SMALL["training"], "batch_size": 16}}
-        list(compare([images], {("aug", 0): parse_settings(settings)}, cache=CellCache(tmp_path / "cells")))
+        list(fit_all([images], {("aug", 0): parse_settings(settings)}, cache=CellCache(tmp_path / "cells")))
         return len(fits) > before
 
     file = write(tmp_path / "first.npy", 0)
@@ -261,7 +264,7 @@ def test_a_cell_is_another_once_a_file_that_settings_name_has_another_content(
 def test_where_decoded_images_are_kept_makes_no_other_cell(few: Dataset, fits: list[Settings], tmp_path: Path) -> None:
     for folder in (None, tmp_path / "here", tmp_path / "there"):
         plans = plan(["fixed"], [0], settings={**SMALL, "data": {"cache": folder}})
-        list(compare([few], plans, cache=CellCache(tmp_path / "cells")))
+        list(fit_all([few], plans, cache=CellCache(tmp_path / "cells")))
     assert len(fits) == 1
 
 
@@ -280,7 +283,7 @@ def test_cells_of_a_users_own_module_are_not_kept(
     if part == "noise":
         own = {"noise": {"generator": "kept_nets:generator"}}
     for _ in range(2):
-        list(compare([few], plan(["raw", "pinda-paper"], [0], settings={**SMALL, **own}), cache=CellCache(tmp_path)))
+        list(fit_all([few], plan(["raw", "pinda-paper"], [0], settings={**SMALL, **own}), cache=CellCache(tmp_path)))
     assert len(fits) == 2
     assert [json.loads(file.read_text())["parts"]["method"] for file in tmp_path.glob("*.json")] == ["raw"]
 
@@ -296,7 +299,7 @@ def test_raw_features_depend_on_no_setting_of_training(few: Dataset, tmp_path: P
     scored = []
     for epochs in (2, 3):
         settings = {**SMALL, "training": {**SMALL["training"], "epochs": epochs}}
-        scored += list(compare([few], plan(["raw"], [0], settings=settings), cache=CellCache(tmp_path)))
+        scored += list(fit_all([few], plan(["raw"], [0], settings=settings), cache=CellCache(tmp_path)))
     assert scored[0] == scored[1]
     assert len(list(tmp_path.iterdir())) == 1
 
@@ -311,7 +314,7 @@ def test_a_damaged_cell_is_computed_again(few: Dataset, tmp_path: Path) -> None:
 
 def test_collapsed_noise_is_flagged_by_name(digits: Dataset) -> None:
     settings = {**SMALL, "noise": {"generator": {"hidden": 16}, "initial_scale": 1e-3}}
-    scarf, paper, ours = compare([digits], plan(["scarf", "pinda-paper", "pinda"], [0], settings=settings))
+    scarf, paper, ours = fit_all([digits], plan(["scarf", "pinda-paper", "pinda"], [0], settings=settings))
     assert "shrink" not in scarf.flags  # what is not learned cannot collapse
     assert "shrink" in paper.flags
     assert "shrink" in ours.flags  # it was told to begin there
@@ -320,4 +323,4 @@ def test_collapsed_noise_is_flagged_by_name(digits: Dataset) -> None:
 def test_labels_are_needed_to_score() -> None:
     blind = Dataset("blind", train=Part(np.eye(4)), test=Part(np.eye(4)))
     with pytest.raises(UserError, match="blind has no labels to score with"):
-        list(compare([blind], plan(["raw"], [0], settings={})))
+        list(fit_all([blind], plan(["raw"], [0], settings={})))

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pinoise.errors import UserError
-from pinoise.experiments import plan
+from pinoise.experiments.plans import plan
 from pinoise.training.config import scaling_of
 
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pinoise.experiments import Line, verdict
+from pinoise.experiments.results import Line, verdict
 
 
 def line(method: str, few: float, *flags: str) -> Line:

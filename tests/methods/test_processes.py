@@ -13,7 +13,7 @@ from torch import Tensor, distributed, nn
 
 from pinoise.errors import UserError
 from pinoise.methods import DINO, MemoryBank, Method, MoCo
-from pinoise.methods.processes import gather, world_size
+from pinoise.methods.base import gather, world_size
 from pinoise.networks import ProjectionHead
 from pinoise.networks.heads import PrototypeHead
 from pinoise.views import Batch

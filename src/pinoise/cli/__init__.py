@@ -1,5 +1,3 @@
 """The command ``pinoise``, one file per verb. Nothing here imports torch until a verb runs."""
 
 from pinoise.cli.app import app, main
-
-__all__ = ["app", "main"]

@@ -10,15 +10,14 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from pinoise.cli.compare import compare
+from pinoise.cli.compare import compare, demo
 from pinoise.cli.console import warnings_as_notes
 from pinoise.cli.datasets import datasets
-from pinoise.cli.demo import demo
 from pinoise.cli.embed import embed
 from pinoise.cli.evaluate import evaluate
+from pinoise.cli.options import VariadicCommand
 from pinoise.cli.report import report
 from pinoise.cli.train import train
-from pinoise.cli.variadic import VariadicCommand
 from pinoise.errors import UserError
 
 app = typer.Typer(
@@ -62,8 +61,8 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a σ must not stop a run whose output goes to an old code page
-    # A module of the user's (encoder.factory) is found in the current folder, as by ``python -m pinoise``; behind all
-    # else, so that a file there cannot stand in for a library.
+    # A user's module (--encoder mine:Net) is found in the current folder, as by ``python -m pinoise``. The folder comes
+    # last on the path, so that a file there cannot stand in for a library.
     here = str(Path.cwd())
     sys.path += [] if here in sys.path else [here]
     try:

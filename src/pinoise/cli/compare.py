@@ -1,13 +1,13 @@
-"""``pinoise compare``: methods side by side on one's own data."""
+"""``pinoise compare`` and ``pinoise demo``: methods side by side, on your own data and on handwritten digits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from pinoise.choices import EMBEDDINGS, listed
 from pinoise.cli.console import SCORE_TITLES, note, on_terminal, print_json, print_table, reporters, say
 from pinoise.cli.options import (
     BatchOption,
@@ -20,10 +20,11 @@ from pinoise.cli.options import (
     changes_from,
 )
 from pinoise.errors import UserError
+from pinoise.experiments.recipes import ALWAYS, RECIPES, SUITE_NAMES
 
 if TYPE_CHECKING:
-    from pinoise.data.dataset import Dataset
-    from pinoise.experiments import Cell, Line, Suite
+    from pinoise.experiments.compare import Comparison
+    from pinoise.experiments.results import Line
 
 
 def compare(
@@ -32,17 +33,16 @@ def compare(
     ] = None,
     suite: Annotated[
         str | None,
-        typer.Option("--suite", help="vectors or images: all labelled sets that are here, fewer rows, small networks."),
+        typer.Option(
+            "--suite", help=f"{listed(SUITE_NAMES)}: all labelled sets that are here, fewer rows, small networks."
+        ),
     ] = None,
     label: LabelOption = None,
     methods: Annotated[
         list[str] | None,
         typer.Option(
             "--methods",
-            help="raw, untrained, fixed, fixed-0.5, fixed-2, scarf, dacl, vime, modals, viewmaker, simcl, clae, "
-            "neighbours, pinda-paper, pinda-paper-mean, pinda-paper-clae, pinda-adversarial, pinda-information, pinda; "
-            "for images aug, aug-fixed, aug-paper, aug-pinda, aug-compose, aug-neighbours; several in a row. raw and "
-            "untrained are always there.",
+            help=f"{listed(tuple(RECIPES))}; several in a row. {listed(ALWAYS)} are always there.",
         ),
     ] = None,
     seeds: Annotated[
@@ -50,7 +50,7 @@ def compare(
         typer.Option("--seeds", help="One number is how many seeds, several are the seeds; 3 if not given."),
     ] = None,
     embedding: Annotated[
-        str | None, typer.Option("--embedding", help="joined or learned; joined if not given, learned for images.")
+        str | None, typer.Option("--embedding", help=f"{listed(EMBEDDINGS)}; joined if not given, learned for images.")
     ] = None,
     epochs: Annotated[
         int | None, typer.Option("--epochs", help="How often every fit sees every row; 20 if not given.")
@@ -84,22 +84,22 @@ def compare(
     if fresh and cache is not None:
         raise UserError("--fresh keeps nothing and --cache says where to: give one of them.")
     flags: dict[str, Any] = {
-        "training.epochs": epochs if epochs is not None or steps is not None or suite else 20,
+        "training.epochs": epochs,
         "training.batch_size": batch_size,
         "training.device": device,
         "data.rows": rows,
     }
     run_comparison(
-        sources=data,
+        *(data or ()),
+        changes=changes_from(flags, set_),
+        cache=None if fresh else cache or "default",
+        as_json=json,
         suite=suite,
         label=label,
         methods=methods,
         seeds=chosen_seeds(seeds),
         embedding=embedding,
-        changes=changes_from(flags, set_),
         steps=steps,
-        cache=None if fresh else cache or "default",
-        as_json=json,
     )
 
 
@@ -120,154 +120,99 @@ def chosen_seeds(values: list[int] | None) -> list[int]:
 
 
 def run_comparison(
-    *,
-    sources: list[str] | None,
-    suite: str | None = None,
-    label: str | None = None,
-    methods: list[str] | None = None,
-    seeds: list[int],
-    embedding: str | None = None,
+    *sources: str,
     changes: list[Change],
-    steps: int | None = None,
     cache: Path | Literal["default"] | None = None,
     as_json: bool,
+    **asked: Any,
 ) -> None:
-    """Run a comparison and print it; Ctrl-C prints what is done so far."""
-    from pinoise.choices import EMBEDDINGS
-    from pinoise.errors import unknown_choice
-    from pinoise.experiments import (
-        DEFAULT_METHODS,
-        SUITES,
-        CellCache,
-        choose_methods,
-        default_cache_folder,
-        plan,
-        suite_sources,
-    )
-    from pinoise.experiments import compare as run
-    from pinoise.training.config import embedding_of, override
-    from pinoise.training.device import flushed_denormals
+    """Run ``pinoise.compare`` and print what it found; Ctrl-C prints what is done so far.
 
-    if embedding is not None and embedding not in EMBEDDINGS:
-        raise unknown_choice("embedding", embedding, EMBEDDINGS)
-    present: list[str] = list(sources or ())
-    if suite is not None:
-        found, absent = suite_sources(suite)
-        present = list(found)
-        changes = [*SUITES[suite].settings, *changes]
-        if steps is None and not any(path == "training.epochs" for path, _ in changes):
-            steps = SUITES[suite].steps
-        if absent:
-            note(f"not here, so left out: {', '.join(absent)}; set PINOISE_DATA to the folder that has them")
-    names = choose_methods(list(methods or (DEFAULT_METHODS if suite is None else SUITES[suite].methods)))
-    settings = override({}, changes)
-    plans = plan(names, seeds, settings=settings)
-    kept = None if cache is None else CellCache(default_cache_folder() if cache == "default" else cache)
-    if embedding is None:
-        usual = {embedding_of(planned) for planned in plans.values()}  # of images, if any method is for them
-        embedding = SUITES[suite].embeddings[0] if suite else "learned" if "learned" in usual else "joined"
-    datasets = _opened(present, settings, label=label, suite=None if suite is None else SUITES[suite])
-    total = len(dict.fromkeys(present)) * len(plans)
-    cells: list[Cell] = []
-    try:
-        with flushed_denormals(), reporters(epochs=False) as make:
-            # A suite reports both embeddings, one at a time, so each fit is scored under both.
-            others = () if suite is None else SUITES[suite].embeddings
-            wanted = tuple(name for name in EMBEDDINGS if name == embedding or name in others)
-            for cell in run(datasets, plans, embeddings=wanted, steps=steps, cache=kept, reporter=make):
-                if cell.embedding == embedding:
-                    cells.append(cell)
-    except KeyboardInterrupt:
-        again = "" if kept is None else "; the same command goes on from here"
-        say(f"stopped after {len(cells)} of {total} fits{again}")
-    if cells:
-        about = {"embedding": embedding, "suite": suite, "steps": steps, "settings": settings}
-        if as_json:
-            _print_as_json(cells, about)
-        else:
-            _print_tables(cells)
-    if len(cells) < total:
+    Args:
+        sources: names and files.
+        changes: what all methods share.
+        cache: a folder for finished fits.
+        as_json: whether to print JSON.
+        asked: further arguments of ``pinoise.compare``.
+    """
+    from pinoise.experiments.cache import default_cache_folder
+    from pinoise.experiments.compare import compare as run
+    from pinoise.training.config import override
+
+    with reporters(epochs=False) as make:
+        found = run(
+            *sources,
+            settings=override({}, changes),
+            cache=default_cache_folder() if cache == "default" else cache,
+            progress=on_terminal(),
+            reporter=make,
+            note=note,
+            keep_partial=True,
+            **asked,
+        )
+    if len(found.cells) < found.total:
+        again = "" if cache is None else "; the same command goes on from here"
+        say(f"stopped after {len(found.cells)} of {found.total} fits{again}")
+    if found.cells and as_json:
+        print_json(found.as_dict())
+    elif found.cells:
+        _print_tables(found)
+    if len(found.cells) < found.total:
         raise typer.Exit(130)
 
 
-def _opened(
-    sources: list[str], settings: dict[str, Any], *, label: str | None, suite: Suite | None
-) -> Iterable[Dataset]:
-    """Return data sets and tell their notes: all at once, so that a mistake costs no fit, or a suite's in turn."""
-    from pinoise.experiments import open_compared, sample_rows, shrink_images
-    from pinoise.training.config import parse_settings
+def _print_tables(found: Comparison) -> None:
+    from pinoise.evaluation.logistic import LABELS_PER_CLASS
+    from pinoise.experiments.ranking import against_best_rival
+    from pinoise.experiments.recipes import RECIPES
 
-    def told(opened: Dataset) -> Dataset:
-        for sentence in opened.notes:
-            note(f"{opened.name}: {sentence}")
-        return opened
-
-    read = parse_settings(settings).data
-    if suite is None:
-        return [told(opened) for opened in open_compared(sources, read, label=label, progress=on_terminal())]
-    return (
-        told(shrink_images(sample_rows(opened, train=suite.rows, test=suite.rows), most=suite.pixels))
-        for source in sources
-        for opened in open_compared([source], read, label=None)
-    )
-
-
-def _print_as_json(cells: list[Cell], about: dict[str, Any]) -> None:
-    from pinoise.experiments import standing_as_dict, summarise, verdict
-    from pinoise.training.device import describe_environment
-
-    print_json(
-        {
-            "rows": [cell.as_dict() for cell in cells],
-            **standing_as_dict(cells),
-            "verdicts": {name: verdict(lines) for name, lines in _by_data(summarise(cells)).items()},
-            **about,
-            "environment": describe_environment(),
-        }
-    )
-
-
-def _print_tables(cells: list[Cell]) -> None:
-    from pinoise.experiments import RECIPES, SCORES, against_best_rival, summarise, verdict
-
-    seeds = len({cell.seed for cell in cells})
-    by_data = _by_data(summarise(cells))
+    seeds = len({cell.seed for cell in found.cells})
     bracketed = False
-    for name, lines in by_data.items():
-        flagged = any(line.flags for line in lines)
-        table = [
-            [
-                RECIPES[line.method].title,
-                *(f"{line.means[key]:.1f}" + (f" ±{line.stds[key]:.1f}" if seeds > 1 else "") for key in SCORES),
-                f"{line.seconds:.1f}",
-                *([", ".join(line.flags)] if flagged else []),
-            ]
-            for line in lines
-        ]
-        titles = [name, *(SCORE_TITLES[key] for key in SCORES), "fit s", *(["health"] if flagged else [])]
-        print_table(titles, table, words=(0, 6))
-        print(f"\n{verdict(lines)}")
-        if (found := against_best_rival([cell for cell in cells if cell.data == name])) is not None:
+    for name, lines in found.by_data.items():
+        _print_lines(name, lines, several=seeds > 1)
+        print(f"\n{found.verdicts[name]}")
+        if (best := against_best_rival([cell for cell in found.cells if cell.data == name])) is not None:
             bracketed = True
-            rival, gap = found
+            rival, gap = best
             print(f"PiNDA − {RECIPES[rival].title}, few-label: {gap.mean:+.1f} [{gap.low:+.1f}, {gap.high:+.1f}].")
         print()
-    if len(by_data) > 1:
-        _print_standing([line for lines in by_data.values() for line in lines])
+    if len(found.by_data) > 1:
+        _print_ranking(found.lines)
     over = f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "one seed"
-    print(f"Accuracy in percent, {over}; few-label: 10 labels per class, 10 draws; fit s: seconds to train.")
+    labels = f"{LABELS_PER_CLASS} labels per class, 10 draws"
+    print(f"Accuracy in percent, {over}; few-label: {labels}; fit s: seconds to train.")
     if bracketed:
         what = "seeds and draws of labels" if seeds > 1 else "draws of labels"
         print(f"In brackets: 95 % bootstrap interval over {what}, for these test rows.")
 
 
-def _print_standing(lines: list[Line]) -> None:
-    """Print how methods stand over all data sets."""
-    from pinoise.experiments import RECIPES, comparisons, rank_methods
+def _print_lines(name: str, lines: list[Line], *, several: bool) -> None:
+    """Print the table of one data set."""
+    from pinoise.experiments.recipes import RECIPES
+    from pinoise.experiments.results import SCORES
+
+    flagged = any(line.flags for line in lines)
+    table = [
+        [
+            RECIPES[line.method].title,
+            *(f"{line.means[key]:.1f}" + (f" ±{line.stds[key]:.1f}" if several else "") for key in SCORES),
+            f"{line.seconds:.1f}",
+            *([", ".join(line.flags)] if flagged else []),
+        ]
+        for line in lines
+    ]
+    titles = [name, *(SCORE_TITLES[key] for key in SCORES), "fit s", *(["health"] if flagged else [])]
+    print_table(titles, table, words=(0, 6))
+
+
+def _print_ranking(lines: list[Line]) -> None:
+    """Print how methods rank over all data sets."""
+    from pinoise.experiments.ranking import against_rivals, rank_methods
+    from pinoise.experiments.recipes import RECIPES
 
     scores = ("few", "knn")
     ranks = {score: rank_methods(lines, score) for score in scores}
-    found = {score: {item.rival: item for item in comparisons(lines, score)} for score in scores}
+    found = {score: {item.rival: item for item in against_rivals(lines, score)} for score in scores}
     subject = next((item.method for item in found["few"].values()), None)
     if subject is None:
         return
@@ -292,5 +237,13 @@ def _print_standing(lines: list[Line]) -> None:
     print()
 
 
-def _by_data(lines: list[Line]) -> dict[str, list[Line]]:
-    return {name: [line for line in lines if line.data == name] for name in dict.fromkeys(line.data for line in lines)}
+def demo(json: JsonOption = False) -> None:
+    """Compare learned noise with its rivals on handwritten digits, in about a minute.
+
+    Example: `pinoise demo`
+    """
+    run_comparison(
+        "digits",
+        changes=[("training.epochs", 60), ("encoder.hidden", 512), ("noise.generator.hidden", 512)],
+        as_json=json,
+    )

@@ -33,7 +33,11 @@ def evaluate(
 
     Example: `pinoise evaluate runs/digits`
     """
-    from pinoise.experiments import distance, information_of_run, open_scored, sample_rows, score_run
+    from pinoise.experiments.information import information_of_run
+    from pinoise.experiments.results import distance
+    from pinoise.experiments.scoring import score_run
+    from pinoise.experiments.sources import open_scored
+    from pinoise.experiments.suites import sample_rows
     from pinoise.files import write_json
     from pinoise.training.load import load_run
 

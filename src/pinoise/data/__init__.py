@@ -10,28 +10,17 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # "as" is how a type checker knows what is public
-    from pinoise.data.catalogue import entries as entries
-    from pinoise.data.catalogue import is_name as is_name
-    from pinoise.data.catalogue.loading import load as load
-    from pinoise.data.dataset import Dataset as Dataset
-    from pinoise.data.dataset import Labels as Labels
-    from pinoise.data.dataset import Part as Part
-    from pinoise.data.dataset import Samples as Samples
-    from pinoise.data.dataset import fingerprint_parts as fingerprint_parts
-    from pinoise.data.formats.memory import InMemory as InMemory
-    from pinoise.data.formats.memory import is_table as is_table
-    from pinoise.data.options import ReadOptions as ReadOptions
-    from pinoise.data.preparation import Preparation as Preparation
-    from pinoise.data.preparation import preparation_from_json as preparation_from_json
-    from pinoise.data.readers import from_arrays as from_arrays
-    from pinoise.data.readers import open_for_training as open_for_training
-    from pinoise.data.readers import open_source as open_source
-    from pinoise.data.readers import read_file as read_file
-    from pinoise.data.rows import Rows as Rows
-    from pinoise.data.rows import make_rows as make_rows
-    from pinoise.data.splitting import split as split
-    from pinoise.data.standardizer import Standardizer as Standardizer
+if TYPE_CHECKING:
+    from pinoise.data.catalogue import entries, is_name
+    from pinoise.data.catalogue.loading import load
+    from pinoise.data.dataset import Dataset, Labels, Part, Samples, fingerprint_parts
+    from pinoise.data.formats.memory import InMemory, is_table
+    from pinoise.data.options import ReadOptions
+    from pinoise.data.preparation import Preparation, preparation_from_json
+    from pinoise.data.readers import from_arrays, open_for_training, open_source, read_file
+    from pinoise.data.rows import Rows, make_rows
+    from pinoise.data.splitting import split
+    from pinoise.data.standardizer import Standardizer
 
 _HOMES = {
     "catalogue": ("entries", "is_name"),

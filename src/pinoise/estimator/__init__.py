@@ -1,5 +1,3 @@
 """The scikit-learn door: ``PiNDA``, a transformer that learns an embedding with learned noise as its augmentation."""
 
 from pinoise.estimator.pinda import HealthWarning, PiNDA
-
-__all__ = ["HealthWarning", "PiNDA"]

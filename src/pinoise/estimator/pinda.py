@@ -21,11 +21,14 @@ from torch import Tensor
 from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE
 from pinoise.data.checks import check_finite
 from pinoise.data.dataset import Samples
+from pinoise.data.formats.memory import InMemory, needs_encoding
 from pinoise.data.layout import undo_image_layout
+from pinoise.data.preparation import preparation_from_json
+from pinoise.data.readers import from_arrays
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.estimator.parameters import rows_of_pixels, settings_from
-from pinoise.estimator.saving import SavedEstimator, portable
+from pinoise.estimator.saving import portable, read_model, write_model
 from pinoise.evaluation import embed
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
@@ -34,6 +37,7 @@ from pinoise.training.config import Settings
 from pinoise.training.fit import fit
 from pinoise.training.metrics import METRICS
 from pinoise.training.progress import Lines, Quiet
+from pinoise.training.units import standardizer_from, standardizer_tensors
 
 _SETTINGS = Settings()  # which the defaults are those of
 
@@ -47,7 +51,8 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     """Learn an embedding by contrast, with noise p_ψ(ε|x) that is learned with it (π-noise driven data augmentation).
 
     Samples are standardised inside, so raw tables can be given; of sparse input only batches, and the rows among which
-    neighbours are searched, are made dense. With ``image_shape``, samples are images.
+    neighbours are searched, are made dense. With ``image_shape``, samples are images. A data frame with text, categories
+    or missing values is read as the command reads such a table: categories become features, and gaps are filled.
 
     The encoder, the method, the objective, the generator and the augmentations are names; or dicts with a ``"name"``
     and options, as in ``{"name": "resnet18", "width": 16}``; or your own: an import path ``"package.module:name"``, or
@@ -253,7 +258,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             torch.manual_seed(int(check_random_state(chosen).randint(2**31)))
             noisy = self._each(self.noise_, x)
         norms = self._standardizer.norms(x) if self._standardizer.unit_rows else None
-        return self._standardizer.undo(noisy, norms).astype(_floating(x)).reshape(np.shape(X))
+        return self._in_shape_of(self._standardizer.undo(noisy, norms), X, x)
 
     def noise_scale(self, X: Any, *, relative: bool = True) -> npt.NDArray[Any]:
         """Return σ(x) of every sample and feature, in standard deviations of the feature, or else in the units of X.
@@ -264,7 +269,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         x = self._checked(X)
         sigma = self._each(self.noise_.relative_scale if relative else self.noise_.scale, x)
         in_units = sigma if relative else sigma * self.scale_
-        return undo_image_layout(in_units, self._standardizer.layout).astype(_floating(x)).reshape(np.shape(X))
+        return self._in_shape_of(undo_image_layout(in_units, self._standardizer.layout), X, x)
 
     def _each(self, of: Callable[[Tensor], Tensor], x: Samples) -> npt.NDArray[Any]:
         """Return something of every standardised sample that has its shape."""
@@ -280,38 +285,44 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         params = portable(self.get_params(deep=False))
         if isinstance(self.random_state, np.random.RandomState):
             params["random_state"] = None  # a generator in mid-stream has no place in a file
-        SavedEstimator(
-            params=params,
-            history=self.history_,
-            flags=self.flags_,
-            feature_names_in=list(getattr(self, "feature_names_in_", ())),
+        write_model(
+            Path(path),
+            {
+                "params": params,
+                "history": self.history_,
+                "flags": self.flags_,
+                "n_features_in": self.n_features_in_,
+                "feature_names_in": list(getattr(self, "feature_names_in_", ())),
+                "preparation": None if self._preparation is None else self._preparation.to_json(),
+            },
             encoder=self.encoder_.state_dict(),
             noise=self.noise_.state_dict(),
-            standardizer=self._standardizer,
-        ).write(Path(path))
+            standardizer=standardizer_tensors(self._standardizer),
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read an estimator that ``save`` wrote."""
-        saved = SavedEstimator.read(Path(path))
-        self = cls(**saved.params)
+        header, parts = read_model(Path(path))
+        self = cls(**header["params"])
         settings = settings_from(vars(self), seed=0)
-        encoder = build_encoder(settings, saved.standardizer.shape)
-        encoder.load_state_dict(saved.encoder)
-        noise = restore_noise(settings, saved.standardizer, encoder, saved.noise)
-        self._adopt(build_embedding(encoder, settings).eval(), noise, saved.standardizer)
-        self.history_ = saved.history
-        self.flags_ = saved.flags
-        self.n_features_in_ = saved.standardizer.mean.size
-        if saved.feature_names_in:
-            self.feature_names_in_ = np.array(saved.feature_names_in, dtype=object)
+        standardizer = standardizer_from(parts["standardizer"])
+        encoder = build_encoder(settings, standardizer.shape)
+        encoder.load_state_dict(parts.get("encoder", {}))
+        noise = restore_noise(settings, standardizer, encoder, parts["noise"])
+        self._adopt(build_embedding(encoder, settings).eval(), noise, standardizer)
+        self.history_, self.flags_, self.n_features_in_ = header["history"], header["flags"], header["n_features_in"]
+        stored = header["preparation"]
+        self._preparation = None if stored is None else preparation_from_json(stored)
+        if header["feature_names_in"]:
+            self.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
         return self
 
     @property
     def _n_features_out(self) -> int:
         """The width of the embedding, where scikit-learn looks for it."""
         learned: Any = self.encoder_.out_features
-        return int(learned) + (self.n_features_in_ if self.embedding_.name == "joined" else 0)
+        return int(learned) + (self._standardizer.mean.size if self.embedding_.name == "joined" else 0)
 
     def _adopt(self, embedding: Embedding, noise: PiNoise, standardizer: Standardizer) -> None:
         self.embedding_ = embedding
@@ -323,6 +334,11 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
 
     def _checked(self, X: Any, *, fitting: bool = False) -> Samples:
         """Return samples as scikit-learn checks them, with a non-finite entry named by row and column."""
+        if fitting:
+            self._preparation = from_arrays(X, name="X")[1] if needs_encoding(X) else None
+        if self._preparation is not None:
+            validate_data(self, X, reset=fitting, skip_check_array=True)
+            return self._preparation.read(InMemory(X, name="X"), labelled=False).train.x
         images = self.image_shape is not None
         x = validate_data(
             self,
@@ -338,13 +354,13 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         check_finite(samples, getattr(self, "feature_names_in_", None), where="X")
         return samples if self.image_shape is None else x.reshape(len(x), *self.image_shape)
 
+    def _in_shape_of(self, values: npt.NDArray[Any], X: Any, x: Samples) -> npt.NDArray[Any]:
+        """Return values of every feature in the shape and precision of X; encoded features keep their own."""
+        shape = x.shape if self._preparation is not None else np.shape(X)
+        return values.astype(x.dtype if np.issubdtype(x.dtype, np.floating) else np.float32).reshape(shape)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
-
-
-def _floating(x: Samples) -> npt.DTypeLike:
-    """The precision of X, single for bytes."""
-    return x.dtype if np.issubdtype(x.dtype, np.floating) else np.float32

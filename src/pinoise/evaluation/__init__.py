@@ -5,15 +5,3 @@ from pinoise.evaluation.knn import knn_accuracy
 from pinoise.evaluation.logistic import few_label_accuracies, logistic_regression
 from pinoise.evaluation.scores import Scores, evaluate
 from pinoise.evaluation.softmax import softmax_regression
-
-__all__ = [
-    "Scores",
-    "check_embedding_file",
-    "embed",
-    "evaluate",
-    "few_label_accuracies",
-    "knn_accuracy",
-    "logistic_regression",
-    "softmax_regression",
-    "write_embedding",
-]

@@ -1,108 +1,184 @@
-"""Every method on every data set under the same encoder, steps and evaluation; labels are used only to score."""
+"""Methods side by side on data of one's own: the whole of a comparison in one call."""
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib.metadata import version
+from dataclasses import dataclass, field
+from itertools import groupby
+from pathlib import Path
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
-
-from pinoise.choices import EmbeddingName
-from pinoise.data.dataset import Dataset, row_slices
-from pinoise.data.standardizer import Scaling
-from pinoise.experiments.cache import CellCache, by_content, cell_key
-from pinoise.experiments.cells import Cell
-from pinoise.experiments.plans import Plans, with_steps
-from pinoise.experiments.recipes import RECIPES
-from pinoise.experiments.scoring import Prepared, fit_cells
-from pinoise.experiments.sources import check_scorable
-from pinoise.training.config import Settings, scaling_of
+from pinoise.choices import EMBEDDINGS, EmbeddingName
+from pinoise.data.dataset import Dataset
+from pinoise.errors import UserError, unknown_choice
+from pinoise.experiments.cache import CellCache
+from pinoise.experiments.fitting import fit_all
+from pinoise.experiments.plans import Plans, plan
+from pinoise.experiments.ranking import ranking_as_dict
+from pinoise.experiments.recipes import DEFAULT_METHODS, choose_methods
+from pinoise.experiments.results import Cell, Line, summarise, verdict
+from pinoise.experiments.sources import open_compared
+from pinoise.experiments.suites import SUITES, Suite, sample_rows, shrink_images, suite_sources
+from pinoise.training.config import embedding_of, merge, override, parse_settings
+from pinoise.training.device import describe_environment, flushed_denormals
 from pinoise.training.progress import Quiet, Reporter
 
-CELL_FORMAT = 1
-"""Raised whenever a change of the code makes cached cells wrong."""
+SEEDS = 3
+"""How many seeds every fit is repeated with."""
+
+EPOCHS = 20
+"""How often every fit sees every row, unless steps are given."""
+
+
+@dataclass
+class Comparison:
+    """What a comparison has found so far, and what it is made of."""
+
+    total: int  # cells when it is finished
+    embedding: EmbeddingName
+    suite: str | None
+    steps: int | None
+    settings: Mapping[str, Any]
+    cells: list[Cell] = field(default_factory=list)
+
+    @property
+    def lines(self) -> list[Line]:
+        """Mean and standard deviation over seeds of every data set and method, in percent."""
+        return summarise(self.cells)
+
+    @property
+    def by_data(self) -> dict[str, list[Line]]:
+        """The lines of every data set."""
+        return {name: list(lines) for name, lines in groupby(self.lines, key=lambda line: line.data)}
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """What the comparison says about every data set, in one sentence each."""
+        return {name: verdict(lines) for name, lines in self.by_data.items()}
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return everything as plain values for JSON."""
+        return {
+            "rows": [cell.as_dict() for cell in self.cells],
+            **ranking_as_dict(self.cells),
+            "verdicts": self.verdicts,
+            "embedding": self.embedding,
+            "suite": self.suite,
+            "steps": self.steps,
+            "settings": self.settings,
+            "environment": describe_environment(),
+        }
 
 
 def compare(
-    datasets: Iterable[Dataset],
-    plans: Plans,
-    *,
-    embeddings: Sequence[EmbeddingName] = ("joined",),
+    *sources: str | Path | Dataset,
+    methods: Sequence[str] | None = None,
+    seeds: int | Sequence[int] = SEEDS,
+    label: str | None = None,
+    suite: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    embedding: str | None = None,
     steps: int | None = None,
-    cache: CellCache | None = None,
+    cache: Path | None = None,
+    progress: bool = False,
     reporter: Callable[[str], Reporter] = lambda _: Quiet(),
-) -> Iterator[Cell]:
-    """Yield the cells of the table as they are finished, data set by data set.
+    note: Callable[[str], None] = lambda _: None,
+    keep_partial: bool = False,
+) -> Comparison:
+    """Compare methods under one encoder, the same steps and the same evaluation; labels only score.
 
     Args:
-        datasets: labelled sets with a test part.
-        plans: the settings of every method and seed.
-        embeddings: what is scored of every fit.
-        steps: about how many steps every fit takes, whatever the number of rows; the plans' epochs if None.
-        cache: where finished cells are kept, and looked for first; those of a user's own module are not.
+        sources: names of the catalogue, files, or labelled data sets with a test part.
+        methods: names of recipes; raw features and the untrained encoder are always there.
+        seeds: how many, or which.
+        label: the label's column in files.
+        suite: a collection of data sets instead of sources, with its own methods and steps.
+        settings: what all methods share, as nested configuration.
+        embedding: ``"joined"`` or ``"learned"``; if None, joined, or learned for images.
+        steps: about how many steps every fit takes, instead of epochs.
+        cache: a folder that keeps finished fits, so that a comparison can be stopped and go on.
+        progress: whether downloads show a bar.
         reporter: makes the reporter of a fit from its title.
+        note: called with a sentence about what was done to the data.
+        keep_partial: whether Ctrl-C returns what is finished instead of raising.
+
+    >>> small = {"encoder": {"hidden": 8}, "training": {"epochs": 1}}
+    >>> found = compare("wine", methods=["fixed"], seeds=1, settings=small)
+    >>> [line.method for line in found.lines], len(found.cells) == found.total
+    (['raw', 'untrained', 'fixed'], True)
     """
-    for data in map(check_scorable, datasets):
-        prepared: dict[Scaling, Prepared] = {}
-        identity = {"data": data.name, "checksum": _checksum(data), "pinoise": version("pinoise")}
-        for (method, seed), planned in plans.items():
-            settings = planned if steps is None else with_steps(planned, steps, rows=len(data.train))
-            about = {**identity, "method": method, "settings": _what_counts(method, settings), "format": CELL_FORMAT}
-            parts = {name: {**about, "seed": seed, "embedding": name} for name in embeddings}
-            kept = None if _runs_foreign_code(method, settings) else cache
-            cells = {name: _cached(kept, parts[name]) for name in embeddings}
-            missing = [name for name in embeddings if cells[name] is None]
-            if missing:
-                scaling = scaling_of(settings)
-                if scaling not in prepared:
-                    prepared[scaling] = Prepared.of(data, scaling)
-                title = f"{data.name} · {RECIPES[method].title} · seed {seed}"
-                for name, cell in zip(
-                    missing,
-                    fit_cells(data, prepared[scaling], method, settings, missing, reporter(title)),
-                    strict=True,
-                ):
-                    cells[name] = cell
-                    if kept is not None:
-                        kept.put(cell_key(parts[name]), cell.as_dict(), parts=parts[name])
-            yield from (cell for cell in cells.values() if cell is not None)
+    if bool(sources) == (suite is not None):
+        raise UserError("give either data (names, files or data sets) or a suite.")
+    if embedding is not None and embedding not in EMBEDDINGS:
+        raise unknown_choice("embedding", embedding, EMBEDDINGS)
+    shared: dict[str, Any] = dict(settings or {})
+    present: Sequence[str | Path | Dataset] = sources
+    chosen = None
+    if suite is not None:
+        present, absent = suite_sources(suite)
+        chosen = SUITES[suite]
+        shared = merge(override({}, chosen.settings), shared)
+        if absent:
+            note(f"not here, so left out: {', '.join(absent)}; set PINOISE_DATA to the folder that has them")
+    if steps is None and "epochs" not in shared.get("training", {}):
+        steps = None if chosen is None else chosen.steps
+        shared = merge(shared, {"training": {"epochs": EPOCHS}} if chosen is None else {})
+    names = choose_methods(list(methods or (DEFAULT_METHODS if chosen is None else chosen.methods)))
+    plans = plan(names, range(seeds) if isinstance(seeds, int) else seeds, settings=shared)
+    shown = _embedding(embedding, chosen, plans)
+    datasets = _opened(present, shared, label=label, suite=chosen, progress=progress, note=note)
+    # A suite reports both embeddings, one at a time, so each fit is scored under both.
+    wanted = tuple(name for name in EMBEDDINGS if name == shown or name in (chosen.embeddings if chosen else ()))
+    total = len(dict.fromkeys(map(str, present))) * len(plans)
+    found = Comparison(total=total, embedding=shown, suite=suite, steps=steps, settings=shared)
+    kept = None if cache is None else CellCache(cache)
+    try:
+        with flushed_denormals():
+            for cell in fit_all(datasets, plans, embeddings=wanted, steps=steps, cache=kept, reporter=reporter):
+                if cell.embedding == shown:
+                    found.cells.append(cell)
+    except KeyboardInterrupt:
+        if not keep_partial:
+            raise
+    return found
 
 
-def _what_counts(method: str, settings: Settings) -> dict[str, Any]:
-    """Return the settings that a cell depends on: files by their content, and not where decoded images are kept."""
-    values = settings.model_dump(exclude={"data": {"source", "label"}, "embedding": True})
-    values["data"]["cache"] = None
-    counting: dict[str, Any] = by_content({"data": values["data"]} if method == "raw" else values)
-    return counting
+def _embedding(asked: str | None, suite: Suite | None, plans: Plans) -> EmbeddingName:
+    usual: set[str] = {embedding_of(planned) for planned in plans.values()}  # of images, if any method is for them
+    name = asked or (suite.embeddings[0] if suite else "learned" if "learned" in usual else "joined")
+    return EMBEDDINGS[EMBEDDINGS.index(name)]
 
 
-def _runs_foreign_code(method: str, settings: Settings) -> bool:
-    """Whether a cell depends on a part of the user's, of which no checksum tells that it is still the same."""
-    parts = (settings.encoder, settings.method, settings.objective, settings.noise.generator, settings.views.noise)
-    return method != "raw" and any(part.own for part in (*parts, *settings.views.augmentations))
+def _opened(
+    sources: Sequence[str | Path | Dataset],
+    settings: Mapping[str, Any],
+    *,
+    label: str | None,
+    suite: Suite | None,
+    progress: bool,
+    note: Callable[[str], None],
+) -> Iterable[Dataset]:
+    """Return data sets with their notes said: all at once, so that a mistake costs no fit, or a suite's in turn."""
+    options = parse_settings(settings).data
+
+    def opened(*some: str | Path | Dataset) -> Iterator[Dataset]:
+        for data in open_compared(some, options, label=label, progress=progress):
+            for sentence in data.notes:
+                note(f"{data.name}: {sentence}")
+            yield data
+
+    if suite is None:
+        return list(opened(*sources))
+    return (
+        _smaller(data, suite, note)
+        for source in sources
+        for data in open_compared([source], options, label=None, progress=progress)
+    )
 
 
-def _checksum(data: Dataset) -> str:
-    """Return a checksum of every sample and label."""
-    digest = hashlib.sha256()
-    for part in (data.train, data.test):
-        if part is None:
-            continue
-        digest.update(repr((part.x.shape, str(part.x.dtype))).encode())
-        if isinstance(part.x, sp.csr_array):
-            for array in (part.x.data, part.x.indices, part.x.indptr):
-                digest.update(np.ascontiguousarray(array).tobytes())
-        else:
-            for chunk in row_slices(part.x):  # a mapped file is read piece by piece
-                digest.update(np.ascontiguousarray(part.x[chunk]).tobytes())
-        if part.y is not None:
-            digest.update(np.ascontiguousarray(part.y).tobytes())
-    return digest.hexdigest()
-
-
-def _cached(cache: CellCache | None, parts: Mapping[str, Any]) -> Cell | None:
-    values = None if cache is None else cache.get(cell_key(parts))
-    return None if values is None else Cell.from_dict(values)
+def _smaller(data: Dataset, suite: Suite, note: Callable[[str], None]) -> Dataset:
+    """Return a set of a suite as small as the suite has it."""
+    small = shrink_images(sample_rows(data, train=suite.rows, test=suite.rows), most=suite.pixels)
+    for sentence in small.notes:
+        note(f"{small.name}: {sentence}")
+    return small

@@ -88,6 +88,7 @@ IMAGE_METHODS = (
     "pinda",
 )
 ALWAYS = ("raw", "untrained")
+SUITE_NAMES = ("vectors", "images")
 OURS = "pinda"
 """The method that rivals are held against."""
 

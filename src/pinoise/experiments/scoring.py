@@ -14,7 +14,7 @@ from pinoise.data.dataset import Dataset
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Scaling, Standardizer
 from pinoise.evaluation import Scores, embed, evaluate
-from pinoise.experiments.cells import Cell
+from pinoise.experiments.results import Cell
 from pinoise.experiments.sources import check_scorable
 from pinoise.networks import Embedding, settle_statistics
 from pinoise.training.build import build_embedding, build_encoder

@@ -2,18 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from pinoise.errors import UserError
-from pinoise.experiments.ranks import DECIMALS, ScoreTable, differences
+
+ScoreTable = Mapping[str, Mapping[str, float]]
+"""Data set to method to score; higher is better."""
+
+DECIMALS = 10
+"""Beyond these, scores count as equal: the same accuracies added up in another order differ in their last bits."""
+
+
+def differences(scores: ScoreTable, method: str, rival: str) -> dict[str, float]:
+    """Return how far a method is above its rival on every data set that has both.
+
+    >>> differences({"wine": {"raw": 0.75, "scarf": 1.0}, "digits": {"raw": 0.7}}, "scarf", "raw")
+    {'wine': 0.25}
+    """
+    return {
+        name: round(float(row[method] - row[rival]), DECIMALS)
+        for name, row in scores.items()
+        if method in row and rival in row
+    }
 
 
 @dataclass(frozen=True)
-class Difference:
+class Interval:
     """A mean difference with the bounds of its confidence interval."""
 
     mean: float
@@ -23,7 +41,7 @@ class Difference:
 
 def bootstrap_difference(
     first: npt.ArrayLike, second: npt.ArrayLike, *, draws: int = 10_000, seed: int = 0, level: float = 0.95
-) -> Difference:
+) -> Interval:
     """Return how far ``first`` is above ``second`` on one data set, with a percentile bootstrap interval.
 
     Repetitions of one seed share an encoder and are alike, so seeds are drawn first and repetitions inside each of
@@ -37,7 +55,7 @@ def bootstrap_difference(
         level: the share of bootstrap means that the interval holds.
 
     >>> bootstrap_difference([[0.75, 1.0], [0.75, 1.0]], [[0.5, 0.75], [0.5, 0.75]])
-    Difference(mean=0.25, low=0.25, high=0.25)
+    Interval(mean=0.25, low=0.25, high=0.25)
     """
     pairs = _paired(first, second)
     if pairs.ndim != 2:
@@ -46,7 +64,7 @@ def bootstrap_difference(
         raise UserError(f"draws is {draws} and level is {level}: draws start at 1, a level lies between 0 and 1.")
     means = _bootstrap_means(pairs, draws=draws, seed=seed)
     low, high = np.quantile(means, [(1 - level) / 2, (1 + level) / 2])
-    return Difference(mean=float(pairs.mean()), low=float(low), high=float(high))
+    return Interval(mean=float(pairs.mean()), low=float(low), high=float(high))
 
 
 def _bootstrap_means(values: npt.NDArray[np.float64], *, draws: int, seed: int) -> npt.NDArray[np.float64]:
@@ -78,7 +96,7 @@ def wilcoxon(first: Sequence[float], second: Sequence[float]) -> float:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Versus:
     """A method against a rival over all data sets that have both."""
 
     method: str
@@ -89,23 +107,18 @@ class Comparison:
     median: float  # of the differences, in the unit of the scores
     p: float  # Wilcoxon, two-sided
 
-    @property
-    def ties(self) -> int:
-        """On how many data sets the two are level."""
-        return self.sets - self.wins - len(self.losses)
 
-
-def against(scores: ScoreTable, method: str, rival: str) -> Comparison:
+def against(scores: ScoreTable, method: str, rival: str) -> Versus:
     """Summarise a method against a rival from their mean scores on every data set.
 
     >>> against({"wine": {"raw": 0.5, "scarf": 0.75}, "digits": {"raw": 0.5, "scarf": 0.25}}, "scarf", "raw")
-    Comparison(method='scarf', rival='raw', sets=2, wins=1, losses=('digits',), median=0.0, p=1.0)
+    Versus(method='scarf', rival='raw', sets=2, wins=1, losses=('digits',), median=0.0, p=1.0)
     """
     by_set = differences(scores, method, rival)
     if not by_set:
         raise UserError(f"no data set has both {method!r} and {rival!r}: there is nothing to compare.")
     values = list(by_set.values())
-    return Comparison(
+    return Versus(
         method=method,
         rival=rival,
         sets=len(values),

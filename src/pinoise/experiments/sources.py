@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from pinoise.data.catalogue import is_name
 from pinoise.data.dataset import Dataset
@@ -25,22 +26,23 @@ def check_scorable(data: Dataset) -> Dataset:
 
 
 def open_compared(
-    sources: Sequence[str], settings: ReadOptions, *, label: str | None = None, progress: bool = False
+    sources: Sequence[str | Path | Dataset], options: ReadOptions, *, label: str | None = None, progress: bool = False
 ) -> list[Dataset]:
-    """Return the data sets of a comparison, each once, as a run with these settings would be trained on them.
+    """Return the data sets of a comparison, each once, with test rows that no encoder is trained on.
 
     Args:
-        sources: names and files.
-        settings: how files are read and how many rows to train on; their own label does not count.
+        sources: names, files, and data sets that are open already.
+        options: how files are read and how many rows to train on; their own label does not count.
         label: the label's column in files; names know theirs, so beside a file they do without it.
         progress: whether downloads show a bar.
     """
-    has_file = not all(is_name(source) for source in sources)
-    opened = []
-    for source in dict.fromkeys(sources):
-        options = replace(settings, label=None if is_name(source) and has_file else label)
-        opened.append(check_scorable(open_for_training(source, options, progress=progress)[0]))
-    return opened
+    named = dict.fromkeys(str(source) for source in sources if not isinstance(source, Dataset))
+    has_file = not all(map(is_name, named))
+    opened = [split(source) if source.test is None else source for source in sources if isinstance(source, Dataset)]
+    for source in named:
+        asked = replace(options, label=None if is_name(source) and has_file else label)
+        opened.append(open_for_training(source, asked, progress=progress)[0])
+    return [check_scorable(data) for data in opened]
 
 
 def open_scored(run: Run, source: str | None = None, *, label: str | None = None, progress: bool = False) -> Dataset:

@@ -21,21 +21,3 @@ from pinoise.information.health import (
     measure_embedding,
     measure_noise,
 )
-
-__all__ = [
-    "EmbeddingMetrics",
-    "Estimate",
-    "HealthFlag",
-    "InformationEstimate",
-    "NoiseMetrics",
-    "average",
-    "check_health",
-    "conditional_entropy",
-    "estimate_mutual_information",
-    "gaussian_entropy",
-    "measure_embedding",
-    "measure_information",
-    "measure_noise",
-    "mutual_information",
-    "plug_in_information",
-]

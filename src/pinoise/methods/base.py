@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
+from torch import distributed as dist
 
 from pinoise.errors import UserError
 from pinoise.views import Batch, Site
@@ -107,3 +108,84 @@ def two_views(views: Sequence[Batch], *, method: str) -> tuple[Batch, Batch]:
     if len(views) != 2:
         raise UserError(f"method {method!r} compares two views and was given {len(views)}: choose another pairing.")
     return views[0], views[1]
+
+
+def check_positive(name: str, value: float) -> float:
+    """Return a number that must be positive.
+
+    >>> check_positive("temperature", 0.5)
+    0.5
+    """
+    if not value > 0:
+        raise UserError(f"{name} is {value}: it must be positive.")
+    return value
+
+
+def check_momentum(name: str, value: float) -> float:
+    """Return the share of the old that is kept at every step.
+
+    >>> check_momentum("momentum", 0.99)
+    0.99
+    """
+    if not 0 <= value <= 1:
+        raise UserError(f"{name} is {value}: it must lie between 0 and 1.")
+    return value
+
+
+def check_size(name: str, value: int, *, least: int = 1) -> int:
+    """Return a number of things.
+
+    >>> check_size("queue", 4096)
+    4096
+    """
+    if value < least:
+        raise UserError(f"{name} is {value}: it must be at least {least}.")
+    return value
+
+
+def width(name: str, module: nn.Module) -> int:
+    """Return how many features a module gives.
+
+    >>> width("head", nn.Linear(3, 2))
+    2
+    """
+    features = getattr(module, "out_features", None)
+    if not isinstance(features, int):
+        raise UserError(f"the {name} does not say how many features it gives: set its integer attribute out_features.")
+    return features
+
+
+def check_predictor(head: nn.Module, predictor: nn.Module) -> None:
+    """Refuse a predictor whose output cannot be compared with a projection.
+
+    >>> check_predictor(nn.Linear(5, 3), nn.Linear(3, 3))
+    """
+    given, wanted = width("predictor", predictor), width("head", head)
+    if given != wanted:
+        raise UserError(f"the predictor gives {given} features and the head {wanted}: both must give as many.")
+
+
+def world_size() -> int:
+    """Return how many processes train together.
+
+    >>> world_size()
+    1
+    """
+    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
+
+
+def gather(x: Tensor) -> Tensor:
+    """Return the rows of all processes in the order of their ranks, without gradient.
+
+    Every process must call it at the same step, with as many rows.
+
+    >>> gather(torch.ones(2, 3)).shape
+    torch.Size([2, 3])
+    """
+    processes = world_size()
+    if processes == 1:
+        return x
+    x = x.detach().contiguous()
+    parts = [torch.empty_like(x) for _ in range(processes)]
+    dist.all_gather(parts, x)
+    return torch.cat(parts)

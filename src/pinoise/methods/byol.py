@@ -17,8 +17,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pinoise.choices import Share
-from pinoise.methods.base import Method, by_shape, full_precision, two_views
-from pinoise.methods.checks import check_momentum, check_predictor
+from pinoise.methods.base import Method, by_shape, check_momentum, check_predictor, full_precision, two_views
 from pinoise.methods.momentum import Momentum, cosine_momentum
 from pinoise.networks import BatchNormHead, PredictionHead
 from pinoise.views import Batch, Site

@@ -19,10 +19,8 @@ from torch import Tensor, nn
 
 from pinoise.choices import Positive, Share, Size
 from pinoise.errors import UserError
-from pinoise.methods.base import Method, by_shape, full_precision
-from pinoise.methods.checks import check_momentum, check_positive, width
+from pinoise.methods.base import Method, by_shape, check_momentum, check_positive, full_precision, gather, width
 from pinoise.methods.momentum import Momentum, cosine_momentum
-from pinoise.methods.processes import gather
 from pinoise.networks import PROTOTYPES, PrototypeHead
 from pinoise.views import Batch, Site
 

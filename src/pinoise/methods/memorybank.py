@@ -19,10 +19,8 @@ from torch.nn import functional as F
 
 from pinoise.choices import Positive, Share
 from pinoise.errors import UserError
-from pinoise.methods.base import Method, two_views
-from pinoise.methods.checks import check_momentum, check_positive, check_size, width
-from pinoise.methods.negatives import TEMPERATURE, info_nce
-from pinoise.methods.processes import gather
+from pinoise.methods.base import Method, check_momentum, check_positive, check_size, gather, two_views, width
+from pinoise.methods.moco import TEMPERATURE, info_nce
 from pinoise.views import Batch, Site
 
 

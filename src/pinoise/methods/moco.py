@@ -24,12 +24,56 @@ from torch.nn import functional as F
 
 from pinoise.choices import Positive, Share
 from pinoise.errors import UserError
-from pinoise.methods.base import Method, by_shape, two_views
-from pinoise.methods.checks import check_momentum, check_positive, check_size, width
+from pinoise.methods.base import (
+    Method,
+    by_shape,
+    check_momentum,
+    check_positive,
+    check_size,
+    full_precision,
+    gather,
+    two_views,
+    width,
+    world_size,
+)
 from pinoise.methods.momentum import Momentum
-from pinoise.methods.negatives import TEMPERATURE, info_nce
-from pinoise.methods.processes import gather, world_size
 from pinoise.views import Batch, Site
+
+TEMPERATURE = 0.2
+"""τ of methods with a memory."""
+
+
+def info_nce(
+    anchor: Tensor,
+    positive: Tensor,
+    negatives: Tensor,
+    *,
+    excluded: Tensor | None = None,
+    temperature: float = TEMPERATURE,
+) -> Tensor:
+    """InfoNCE: −log of exp(aᵀp/τ) / (exp(aᵀp/τ) + Σ exp(aᵀv/τ)); a and p are normalised here.
+
+    Args:
+        anchor: a, shape (m, dim).
+        positive: p, shape (m, dim).
+        negatives: v, unit vectors, shape (n, dim).
+        excluded: which of them are not a sample's negatives, shape (m, n); none if None.
+        temperature: τ.
+
+    Returns:
+        The loss of every sample, shape (m,).
+
+    >>> info_nce(torch.eye(2), torch.eye(2), torch.eye(2), temperature=1.0)  # log(2 + 1/e)
+    tensor([0.8620, 0.8620])
+    """
+    with full_precision(anchor, positive, negatives) as (anchor, positive, negatives):
+        anchor, positive = F.normalize(anchor, dim=1), F.normalize(positive, dim=1)
+        near = (anchor * positive).sum(dim=1, keepdim=True)  # (m, 1)
+        far = anchor @ negatives.T  # (m, n)
+        if excluded is not None:
+            far = far.masked_fill(excluded, -torch.inf)
+        logits = torch.cat([near, far], dim=1) / temperature  # (m, 1 + n)
+        return F.cross_entropy(logits, logits.new_zeros(len(logits), dtype=torch.int64), reduction="none")
 
 
 class MoCo(Method):

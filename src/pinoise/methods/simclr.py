@@ -10,8 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pinoise.choices import Positive
-from pinoise.methods.base import Method, full_precision, two_views
-from pinoise.methods.checks import check_positive
+from pinoise.methods.base import Method, check_positive, full_precision, two_views
 from pinoise.views import Batch
 
 TEMPERATURE = 0.5

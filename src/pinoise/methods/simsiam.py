@@ -16,8 +16,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinoise.methods.base import Method, full_precision, two_views
-from pinoise.methods.checks import check_predictor
+from pinoise.methods.base import Method, check_predictor, full_precision, two_views
 from pinoise.networks import PredictionHead, SimSiamHead
 from pinoise.views import Batch, Site
 

@@ -9,28 +9,3 @@ from pinoise.networks.resnet import ResNet, ResNet18, ResNet50
 from pinoise.networks.unet import UNet
 from pinoise.networks.vit import ViT
 from pinoise.networks.weights import read_tensors, read_weights, write_tensors
-
-__all__ = [
-    "PROTOTYPES",
-    "BatchNormHead",
-    "Embedding",
-    "MLPEncoder",
-    "Operations",
-    "PredictionHead",
-    "ProjectionHead",
-    "PrototypeHead",
-    "ResNet",
-    "ResNet18",
-    "ResNet50",
-    "SimSiamHead",
-    "UNet",
-    "ViT",
-    "count_operations",
-    "evaluating",
-    "has_batch_norm",
-    "join",
-    "read_tensors",
-    "read_weights",
-    "settle_statistics",
-    "write_tensors",
-]

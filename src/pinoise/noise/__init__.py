@@ -13,29 +13,3 @@ from pinoise.noise.module import Noise, PiNoise
 from pinoise.noise.prior import PRIOR_WEIGHT, inverse_norm, mean_log_ratio_squared, neighbour_spread, prior_scale
 from pinoise.noise.search import nearest
 from pinoise.noise.support import NEIGHBOURS, NeighbourCount, Support, TrainingRows, draw_bank
-
-__all__ = [
-    "NEIGHBOURS",
-    "PRIOR_WEIGHT",
-    "ConstantGenerator",
-    "GlobalGenerator",
-    "MLPGenerator",
-    "NeighbourCount",
-    "Noise",
-    "PiNoise",
-    "ResNetGenerator",
-    "SharedGenerator",
-    "SharedMapGenerator",
-    "Support",
-    "TrainingRows",
-    "UNetGenerator",
-    "draw_bank",
-    "gaussian",
-    "inverse_norm",
-    "make_generator",
-    "mean_log_ratio_squared",
-    "nearest",
-    "neighbour_spread",
-    "prior_scale",
-    "uniform",
-]

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pinoise.choices import GENERATOR, Size, find
+from pinoise.choices import GENERATOR, Size, check_call, find, name_of
 from pinoise.errors import UserError
 from pinoise.networks.blocks import without_trace
 from pinoise.networks.mlp import HIDDEN
@@ -147,10 +147,13 @@ def make_generator(
         return part
     if part is None:
         raise UserError(f"generator {generator!r} leaves the choice to an objective: name one here.")
+    name = generator if isinstance(generator, str) else name_of(generator)
     if not callable(part):
-        raise UserError(f"generator {generator!r} is of type {type(part).__name__}: give {GENERATOR.own}.")
+        raise UserError(f"generator {name!r} is of type {type(part).__name__}: give {GENERATOR.own}.")
     site = {"encoder": encoder} if "encoder" in inspect.signature(part).parameters else {}
-    made = part(shape, outputs, **site, **(options or {}))
+    given = {**site, **(options or {})}
+    check_call(GENERATOR, name, part, 2, given)
+    made = part(shape, outputs, **given)
     if not isinstance(made, nn.Module):
-        raise UserError(f"generator {generator!r} made {type(made).__name__}: it must make a torch module.")
+        raise UserError(f"generator {name!r} made {type(made).__name__}: it must make a torch module.")
     return made

@@ -7,19 +7,3 @@ from pinoise.report.charts import Ranking, compare_bars, curves, rank_features, 
 from pinoise.report.collect import NoisySamples, collect
 from pinoise.report.pictures import MapRow, compare_grid, noise_grid
 from pinoise.report.write import Report, write_report
-
-__all__ = [
-    "MapRow",
-    "NoisySamples",
-    "Ranking",
-    "Report",
-    "collect",
-    "compare_bars",
-    "compare_grid",
-    "curves",
-    "noise_grid",
-    "rank_features",
-    "sigma_bars",
-    "to_png",
-    "write_report",
-]

@@ -14,14 +14,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from pinoise.choices import ENCODER, METHOD, OBJECTIVE, VIEW, Kind, PairingName
+from pinoise.choices import ENCODER, METHOD, OBJECTIVE, VIEW, Kind, PairingName, check_call
 from pinoise.data.dataset import Samples
 from pinoise.data.layout import AS_IS, image_layout
 from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.methods import Method, PairLoss
-from pinoise.networks import Embedding
+from pinoise.networks import Embedding, evaluating
 from pinoise.noise import PiNoise, Support, make_generator
 from pinoise.training.config import Choice, Settings, embedding_of, image_part, noise_defaults, scaling_of
 from pinoise.training.device import BUILDING, memory_gb, seed_of
@@ -145,9 +145,28 @@ def build_encoder(settings: Settings, shape: tuple[int, ...], *, pretrained: boo
         raise UserError(
             f"encoder {choice.name!r} does not state its output size: set its integer attribute out_features."
         )
+    if choice.own:
+        _try_encoder(choice, encoder, shape)
     if pretrained and (load := getattr(encoder, "load_published", None)) is not None:
         load()
     return channels_together(encoder)
+
+
+def _try_encoder(choice: Choice, encoder: nn.Module, shape: tuple[int, ...]) -> None:
+    """Refuse an encoder of a user's own that does not take the samples or does not return what it states."""
+    place = next(encoder.parameters(), torch.empty(0)).device
+    try:
+        with torch.no_grad(), evaluating(encoder):
+            features = encoder(torch.zeros(2, *shape, device=place))
+    except RuntimeError as error:
+        why = str(error).partition("\n")[0]
+        raise UserError(f"encoder {choice.name!r} does not take samples of shape {shape}: {why}.") from error
+    expected = (2, encoder.out_features)
+    if not isinstance(features, Tensor) or features.shape != expected:
+        found = f"shape {tuple(features.shape)}" if isinstance(features, Tensor) else type(features).__name__
+        raise UserError(
+            f"encoder {choice.name!r} returned {found} for 2 samples: by its out_features it must return {expected}."
+        )
 
 
 def channels_together(network: nn.Module) -> nn.Module:
@@ -261,20 +280,18 @@ def build_views(item: Choice, site: Site) -> tuple[View, ...]:
         part = copy.deepcopy(part)
         return (part if isinstance(part, View) else FunctionView(part),)
     if inspect.isclass(part) and issubclass(part, View):
-        built = _made(VIEW, item, part.build, site)
+        built = _built(VIEW, item, View, 0, site)
         return built if isinstance(built, tuple) else (built,)
-    if inspect.isclass(part) and issubclass(part, nn.Module):
-        return (FunctionView(_made(VIEW, item, part)),)
-    return (FunctionView(partial(part, **item.options)),)
+    return (FunctionView(_made(VIEW, item, part) if inspect.isclass(part) else _function(VIEW, item, 1)),)
 
 
 def _build_method(item: Choice, site: Site) -> Method:
     part = item.part
     if inspect.isclass(part) and issubclass(part, Method):
-        return _made(METHOD, item, part.build, site)  # type: ignore[no-any-return]
+        return _built(METHOD, item, Method, 2, site)  # type: ignore[no-any-return]
     if inspect.isclass(part) or isinstance(part, nn.Module):
         raise UserError(f"method {item.name!r} is not a Method class: give {METHOD.own}.")
-    return PairLoss(site.encoder, site.projection_head(), partial(part, **item.options))
+    return PairLoss(site.encoder, site.projection_head(), _function(METHOD, item, 2))
 
 
 def _build_objective(item: Choice, site: Site) -> Objective:
@@ -282,19 +299,29 @@ def _build_objective(item: Choice, site: Site) -> Objective:
     if isinstance(part, Objective):
         return copy.deepcopy(part)
     if inspect.isclass(part) and issubclass(part, Objective):
-        return _made(OBJECTIVE, item, part.build, site)  # type: ignore[no-any-return]
+        return _built(OBJECTIVE, item, Objective, 0, site)  # type: ignore[no-any-return]
     if inspect.isclass(part) or isinstance(part, nn.Module):
         raise UserError(f"objective {item.name!r} is not an Objective: give {OBJECTIVE.own}.")
-    return FunctionObjective(partial(part, **item.options))
+    return FunctionObjective(_function(OBJECTIVE, item, 1))
+
+
+def _built(kind: Kind, item: Choice, base: Any, arguments: int, site: Site) -> Any:
+    """Build a part of a class for its site; the ``build`` of the base class gives the constructor so many arguments."""
+    if item.part.build.__func__ is base.build.__func__:
+        check_call(kind, item.name, item.part, arguments, item.options)
+    return _made(kind, item, item.part.build, site)
 
 
 def _made(kind: Kind, item: Choice, make: Callable[..., Any], *place: object) -> Any:
     """Make a part; a part of a user's own that cannot be called like that is said to be so."""
-    try:
-        inspect.signature(make).bind(*place, **item.options)
-    except TypeError as error:
-        raise UserError(f"{kind.noun} {item.name!r} cannot be made ({error}): give {kind.own}.") from None
+    check_call(kind, item.name, make, len(place), item.options)
     return make(*place, **item.options)
+
+
+def _function(kind: Kind, item: Choice, arguments: int) -> Callable[..., Any]:
+    """Return a function of a user's with its options, for so many arguments."""
+    check_call(kind, item.name, item.part, arguments, item.options)
+    return partial(item.part, **item.options)
 
 
 def _check_size(settings: Settings, shape: tuple[int, ...]) -> None:

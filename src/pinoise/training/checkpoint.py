@@ -93,7 +93,11 @@ def save_state(fabric: Fabric, folder: Path, model: Any, optimizer: Any, progres
 
 def load_state(fabric: Fabric, path: Path, model: Any, optimizer: Any) -> Progress:
     """Restore weights, optimiser and random numbers in place, and return where training stood."""
-    rest = fabric.load(path, {"model": model, "optimizer": optimizer}, weights_only=True)
+    try:
+        rest = fabric.load(path, {"model": model, "optimizer": optimizer}, weights_only=True)
+    except (RuntimeError, ValueError) as error:  # as torch refuses weights and the state of an optimiser
+        why = str(error).replace("\n\t", " ").strip().rstrip(".")
+        raise UserError(f"{path} does not fit the model, a part of which has changed since: {why}.") from None
     if len(rest["random"]) != fabric.world_size:
         raise UserError(
             f"{path} was written by {len(rest['random'])} processes and this run has {fabric.world_size}: "

@@ -159,4 +159,7 @@ def _fitting(path: Path) -> Iterator[None]:
     try:
         yield
     except (RuntimeError, UserError):
-        raise UserError(f"{path} does not fit the configuration beside it: the run folder is damaged.") from None
+        raise UserError(
+            f"{path} does not fit the configuration beside it: the run folder is damaged, or a part of your own has "
+            "changed."
+        ) from None

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
+from pinoise.errors import UserError
 from pinoise.methods import Method
 from pinoise.networks import has_batch_norm
 from pinoise.noise import Noise, PiNoise
@@ -50,7 +51,11 @@ class ContrastiveModel(nn.Module):
         """Return the scalar to minimise and the loss of every sample."""
         look = self.look(batch, psi=self.objective.psi)
         further = [self.look(batch, theta=False) for _ in range(self.objective.further_looks)]
-        return Step(self.objective(look, further), look.losses.detach())
+        loss = self.objective(look, further)
+        if not isinstance(loss, Tensor) or loss.ndim:
+            found = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
+            raise UserError(f"the objective returned {found}: it must return a scalar, such as look.losses.mean().")
+        return Step(loss, look.losses.detach())
 
     def look(self, batch: Batch, *, theta: bool = True, psi: float = 1.0) -> Look:
         """Draw views of the batch and compare them.
@@ -74,9 +79,16 @@ class ContrastiveModel(nn.Module):
     def _losses(self, views: Sequence[Batch], *, theta: bool) -> Tensor:
         if theta:
             losses: Tensor = self.method(views)
-            return losses
-        frozen = {name: weight.detach() for name, weight in self.method.named_parameters()}
-        losses = functional_call(self.method, frozen, (views,))
+        else:
+            frozen = {name: weight.detach() for name, weight in self.method.named_parameters()}
+            losses = functional_call(self.method, frozen, (views,))
+        size = len(views[0].x)
+        if not isinstance(losses, Tensor) or losses.shape != (size,):
+            found = f"shape {tuple(losses.shape)}" if isinstance(losses, Tensor) else type(losses).__name__
+            raise UserError(
+                f"method {type(self.method).__name__} returned {found} for {size} samples: it must return one loss per "
+                "sample."
+            )
         return losses
 
     @property

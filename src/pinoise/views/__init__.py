@@ -5,43 +5,8 @@ from pinoise.views.base import Batch, FunctionView, Identity, View
 from pinoise.views.images import IMAGE_PRESETS, ImagePipeline, ImagePreset, LocalCrops, local_crops
 from pinoise.views.mask_cache import cached_masks
 from pinoise.views.mixing import BatchGaussian, Difference, Extrapolation, Interpolation, Mixup, Modals
-from pinoise.views.neighbour import Neighbour
 from pinoise.views.noise import GaussianNoise, Viewmaker
 from pinoise.views.pairing import Pairing, PiNoiseView
 from pinoise.views.segment import SAM_MODELS, SamSize, background_masks, load_sam
 from pinoise.views.site import ImageBytes, Site
-from pinoise.views.swap import ScarfSwap, VimeSwap
-
-__all__ = [
-    "IMAGE_PRESETS",
-    "SAM_MODELS",
-    "BackgroundNoise",
-    "Batch",
-    "BatchGaussian",
-    "Difference",
-    "Extrapolation",
-    "FunctionView",
-    "GaussianNoise",
-    "Identity",
-    "ImageBytes",
-    "ImagePipeline",
-    "ImagePreset",
-    "Interpolation",
-    "LocalCrops",
-    "Mixup",
-    "Modals",
-    "Neighbour",
-    "Pairing",
-    "PiNoiseView",
-    "SamSize",
-    "ScarfSwap",
-    "Site",
-    "View",
-    "Viewmaker",
-    "VimeSwap",
-    "background_masks",
-    "cached_masks",
-    "load_sam",
-    "local_crops",
-    "read_masks",
-]
+from pinoise.views.swap import Neighbour, ScarfSwap, VimeSwap

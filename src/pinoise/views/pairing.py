@@ -158,18 +158,35 @@ class Pairing(nn.Module):
             return (batch,)
         if self.name == "compose":
             first, second = self._drawn_per_sample(list(self.augmentations), batch)
-            return (first, second) if self.noise is None else (self.noise(first), self.noise(second))
+            return (first, second) if self.noise is None else (*_draw(self.noise, first), *_draw(self.noise, second))
         if self.name == "sampled":
             augmentations = list(self.augmentations) or [Identity()]
             return self._drawn_per_sample([*augmentations, *([] if self.noise is None else [self.noise])], batch)
         assert self.noise is not None  # the constructor saw to it
         if self.name == "noise-noise":
-            return self.noise.draw(batch, 2)
-        return batch, self.noise(batch)
+            return _draw(self.noise, batch, 2)
+        return batch, *_draw(self.noise, batch)
 
     def _drawn_per_sample(self, views: list[nn.Module], batch: Batch) -> tuple[Batch, ...]:
         """Draw a, a' ~ 𝒜 uniformly for every sample and apply them."""
         # Every view sees the whole batch: some mix samples, and shapes that do not depend on draws need no host sync.
-        draws = [view.draw(batch, 2) for view in views if isinstance(view, View)]
+        draws = [_draw(view, batch, 2) for view in views if isinstance(view, View)]
         choices = torch.randint(len(views), (2, len(batch.x)), device=batch.x.device)
         return tuple(choose([draw[side] for draw in draws], choices[side]) for side in range(2))
+
+
+def _draw(view: View, batch: Batch, times: int = 1) -> tuple[Batch, ...]:
+    """Return so many views of a batch, or say that what a view returned is none."""
+    drawn = view.draw(batch, times)
+    for made in drawn:
+        if not isinstance(made, Batch):
+            raise UserError(
+                f"the view {type(view).__name__} returned {type(made).__name__}: it must return a Batch, such as "
+                "batch.moved(x)."
+            )
+        if made.x.shape != batch.x.shape:
+            raise UserError(
+                f"the view {type(view).__name__} returned samples of shape {tuple(made.x.shape)}: they must keep the "
+                f"shape {tuple(batch.x.shape)} of the batch."
+            )
+    return drawn

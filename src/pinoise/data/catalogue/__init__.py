@@ -6,5 +6,3 @@ Formats that users bring belong in ``pinoise.data.formats``. Importing this read
 
 from pinoise.data.catalogue.facts import Entry, entries, entry, is_name, locate
 from pinoise.data.catalogue.fetch import DataFile
-
-__all__ = ["DataFile", "Entry", "entries", "entry", "is_name", "locate"]

@@ -52,6 +52,19 @@ def is_table(X: object) -> bool:
     )
 
 
+def needs_encoding(X: object) -> bool:
+    """Whether an object is a data frame that is not all numbers: it has text, categories, dates or missing values.
+
+    >>> needs_encoding(pa.table({"age": [20, 40]})), needs_encoding(pa.table({"age": [20, None]}))
+    (False, True)
+    """
+    if not is_table(X):
+        return False
+    table = to_table(X, where="X")
+    numbers = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+    return any(column.null_count or not any(check(column.type) for check in numbers) for column in table.columns)
+
+
 def to_table(X: Any, *, where: str) -> Any:
     """Return a data frame as an Arrow table, without importing the data frame's library."""
     if isinstance(X, pa.Table):

@@ -5,5 +5,3 @@ What is learned from raw tables and arrays belongs in ``pinoise.data.encoding``.
 
 from pinoise.data.preparation.contract import Preparation
 from pinoise.data.preparation.kinds import preparation_from_json, prepare
-
-__all__ = ["Preparation", "preparation_from_json", "prepare"]

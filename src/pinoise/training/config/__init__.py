@@ -18,24 +18,3 @@ from pinoise.training.config.settings import (
     scaling_of,
     takes_images,
 )
-
-__all__ = [
-    "Choice",
-    "DataSettings",
-    "HeadSettings",
-    "NoiseSettings",
-    "Settings",
-    "TrainingSettings",
-    "ViewSettings",
-    "embedding_of",
-    "image_part",
-    "merge",
-    "noise_defaults",
-    "override",
-    "parse_assignment",
-    "parse_settings",
-    "read_choice",
-    "read_yaml",
-    "scaling_of",
-    "takes_images",
-]

@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, GetCoreSchemaHandler, ValidationError, create_model
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from pinoise.choices import Kind, find, import_path, options_of
+from pinoise.choices import Kind, find, name_of, options_of
 from pinoise.errors import UserError
 from pinoise.training.config.section import Section, sentence_of, unknown_name
 
@@ -63,8 +63,7 @@ def read_choice(value: Any, kind: Kind, path: str, *, names: Mapping[str, str] |
         if part is not None and not callable(part):
             raise UserError(f"{kind.noun} {name!r} is of type {type(part).__name__}: give {kind.own}.")
     else:
-        name = import_path(chosen) or str(getattr(chosen, "__name__", type(chosen).__name__))
-        part, own = chosen, True
+        name, part, own = name_of(chosen), chosen, True
         if not callable(part):
             raise UserError(f"setting {path!r} is {chosen!r}: give a name, an import path, or {kind.own}.")
     model = _auto_model(kind if name == "auto" else None) if part is None else _options_model(part)

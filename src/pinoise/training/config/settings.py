@@ -113,7 +113,10 @@ class Settings(Section):
     def _agree(self) -> Self:
         """Refuse sections that contradict each other, rather than let one of them win in silence."""
         if not self.objective.trait("learns_noise", True) and self.noise.mean == "learned":
-            raise ValueError("the mean of the noise is to be learned and objective 'fixed' learns none: change either")
+            raise ValueError(
+                f"the mean of the noise is to be learned and objective {self.objective.name!r} learns none: "
+                "change either"
+            )
         for view in (self.views.noise, *self.views.augmentations):
             if view.trait("adversarial") and not self.objective.trait("psi", 1.0) < 0:
                 raise ValueError(

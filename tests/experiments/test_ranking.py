@@ -6,17 +6,8 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pinoise.experiments import (
-    SCORES,
-    Cell,
-    Line,
-    against_best_rival,
-    comparisons,
-    rank_methods,
-    standing_as_dict,
-    summarise,
-)
-from pinoise.experiments.standing import score_table
+from pinoise.experiments.ranking import against_best_rival, against_rivals, rank_methods, ranking_as_dict, score_table
+from pinoise.experiments.results import SCORES, Cell, Line, summarise
 
 METHODS = ("raw", "untrained", "fixed", "scarf", "pinda")
 
@@ -67,7 +58,7 @@ def test_ranks_are_those_of_scipy_over_trained_methods_alone_best_first(score: s
 
 def test_our_method_is_held_against_every_other_also_untrained_ones() -> None:
     cells = table()
-    found = comparisons(summarise(cells), "few")
+    found = against_rivals(summarise(cells), "few")
     assert [item.rival for item in found] == ["raw", "untrained", "fixed", "scarf"]
     rows = means(cells, "few")
     for item in found:
@@ -83,7 +74,7 @@ def test_our_method_is_held_against_every_other_also_untrained_ones() -> None:
 def test_without_ours_the_best_ranked_is_the_one() -> None:
     lines = summarise(table(("raw", "fixed", "scarf", "vime")))
     best = next(iter(rank_methods(lines, "knn")))
-    found = comparisons(lines, "knn")
+    found = against_rivals(lines, "knn")
     assert {item.method for item in found} == {best}
     assert {item.rival for item in found} == {"raw", "fixed", "scarf", "vime"} - {best}
 
@@ -91,15 +82,15 @@ def test_without_ours_the_best_ranked_is_the_one() -> None:
 def test_nothing_trained_has_no_standing() -> None:
     cells = table(("raw", "untrained"))
     assert rank_methods(summarise(cells), "few") == {}
-    assert comparisons(summarise(cells), "few") == []
-    assert standing_as_dict(cells)["significance"]["within_sets"] == {}
+    assert against_rivals(summarise(cells), "few") == []
+    assert ranking_as_dict(cells)["significance"]["within_sets"] == {}
 
 
 def test_a_method_that_is_not_on_every_set_has_no_rank() -> None:
     cells = [cell for cell in table() if (cell.data, cell.method) != ("set3", "scarf")]
     lines = summarise(cells)
     assert set(rank_methods(lines, "few")) == {"fixed", "pinda"}
-    held = {item.rival: item.sets for item in comparisons(lines, "few")}
+    held = {item.rival: item.sets for item in against_rivals(lines, "few")}
     assert held == {"raw": 6, "untrained": 6, "fixed": 6, "scarf": 5}
 
 
@@ -148,13 +139,13 @@ def test_seeds_are_paired_whatever_their_order() -> None:
 
 def test_the_standing_is_json_of_ranks_and_significance() -> None:
     cells = table()
-    found = json.loads(json.dumps(standing_as_dict(cells), allow_nan=False))
+    found = json.loads(json.dumps(ranking_as_dict(cells), allow_nan=False))
     assert found.keys() == {"ranks", "significance"}
     assert tuple(found["ranks"]) == tuple(found["significance"]["over_sets"]) == SCORES
     lines = summarise(cells)
     for score in SCORES:
         assert found["ranks"][score] == rank_methods(lines, score)
-        for stored, item in zip(found["significance"]["over_sets"][score], comparisons(lines, score), strict=True):
+        for stored, item in zip(found["significance"]["over_sets"][score], against_rivals(lines, score), strict=True):
             assert stored.keys() == {"method", "rival", "sets", "wins", "losses", "median", "p"}
             assert (stored["rival"], stored["wins"], stored["p"]) == (item.rival, item.wins, item.p)
     within = found["significance"]["within_sets"]
@@ -169,5 +160,5 @@ def test_the_standing_is_json_of_ranks_and_significance() -> None:
 def test_one_set_has_ranks_too() -> None:
     line = [Line("toy", method, {"few": few}, {}, 1.0, ()) for method, few in (("scarf", 80.0), ("pinda", 80.0))]
     assert rank_methods(line, "few") == {"scarf": 1.5, "pinda": 1.5}
-    (item,) = comparisons(line, "few")
-    assert (item.rival, item.wins, item.ties, item.p) == ("scarf", 0, 1, 1.0)
+    (item,) = against_rivals(line, "few")
+    assert (item.rival, item.wins, item.losses, item.p) == ("scarf", 0, (), 1.0)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +14,12 @@ from sklearn.preprocessing import StandardScaler
 
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
-from pinoise.experiments.synthetic import nuisance_auc, nuisance_problem
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.fit import Fitted, fit
 from pinoise.training.progress import Quiet
+
+BENCHMARK = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "nuisance.py"))
+nuisance_auc, nuisance_problem = BENCHMARK["nuisance_auc"], BENCHMARK["nuisance_problem"]
 
 SMALL: dict[str, Any] = {
     "encoder": {"hidden": 128, "out_features": 64},

@@ -1,4 +1,4 @@
-"""How methods stand over several data sets: mean ranks, and whether differences are more than chance."""
+"""How methods rank over several data sets, and whether differences are more than chance."""
 
 from __future__ import annotations
 
@@ -8,10 +8,35 @@ from typing import Any
 
 import numpy as np
 
-from pinoise.experiments.cells import SCORES, Cell, Line, summarise
-from pinoise.experiments.ranks import ScoreTable, mean_ranks
 from pinoise.experiments.recipes import OURS, is_trained
-from pinoise.experiments.significance import Comparison, Difference, against, bootstrap_difference
+from pinoise.experiments.results import SCORES, Cell, Line, summarise
+from pinoise.experiments.significance import (
+    DECIMALS,
+    Interval,
+    ScoreTable,
+    Versus,
+    against,
+    bootstrap_difference,
+)
+
+
+def mean_ranks(scores: ScoreTable) -> dict[str, float]:
+    """Return the mean rank over data sets of every method that is present on all of them.
+
+    The best method of a set has rank 1, and equal ones share the average of their ranks. A method that is absent from
+    any set is left out and takes no rank from others.
+
+    >>> mean_ranks({"wine": {"raw": 0.9, "fixed": 0.8}, "digits": {"raw": 0.7, "fixed": 0.7, "scarf": 0.9}})
+    {'raw': 1.25, 'fixed': 1.75}
+    """
+    sets = list(scores.values())
+    methods = [method for method in (sets[0] if sets else ()) if all(method in row for row in sets)]
+    if not methods:
+        return {}
+    table = np.round([[row[method] for method in methods] for row in sets], DECIMALS)  # (sets, methods)
+    mine, others = table[:, :, None], table[:, None, :]
+    ranks = (others > mine).sum(axis=2) + ((others == mine).sum(axis=2) + 1) / 2
+    return dict(zip(methods, ranks.mean(axis=0).tolist(), strict=True))
 
 
 def score_table(lines: Sequence[Line], score: str) -> ScoreTable:
@@ -34,7 +59,7 @@ def rank_methods(lines: Sequence[Line], score: str) -> dict[str, float]:
     return dict(sorted(mean_ranks(table).items(), key=lambda item: item[1]))
 
 
-def comparisons(lines: Sequence[Line], score: str) -> list[Comparison]:
+def against_rivals(lines: Sequence[Line], score: str) -> list[Versus]:
     """Return our method against every other that was compared, or the best-ranked one if ours was not."""
     ranks = rank_methods(lines, score)
     if not ranks:
@@ -44,7 +69,7 @@ def comparisons(lines: Sequence[Line], score: str) -> list[Comparison]:
     return [against(score_table(lines, score), method, rival) for rival in others]
 
 
-def against_best_rival(cells: Sequence[Cell]) -> tuple[str, Difference] | None:
+def against_best_rival(cells: Sequence[Cell]) -> tuple[str, Interval] | None:
     """Return our few-label advantage over the best rival on one data set, with a bootstrap interval, in percent.
 
     Nothing where our method or every rival is absent, or where seeds differ.
@@ -61,7 +86,7 @@ def against_best_rival(cells: Sequence[Cell]) -> tuple[str, Difference] | None:
     return best, bootstrap_difference(ours, theirs)
 
 
-def standing_as_dict(cells: Sequence[Cell]) -> dict[str, Any]:
+def ranking_as_dict(cells: Sequence[Cell]) -> dict[str, Any]:
     """Return ranks and significance for JSON."""
     lines = summarise(cells)
     within = {}
@@ -72,7 +97,7 @@ def standing_as_dict(cells: Sequence[Cell]) -> dict[str, Any]:
     return {
         "ranks": {score: rank_methods(lines, score) for score in SCORES},
         "significance": {
-            "over_sets": {score: [asdict(found) for found in comparisons(lines, score)] for score in SCORES},
+            "over_sets": {score: [asdict(found) for found in against_rivals(lines, score)] for score in SCORES},
             "within_sets": within,
         },
     }

@@ -1,0 +1,108 @@
+"""Every method on every data set under the same encoder, steps and evaluation; labels are used only to score."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from pinoise.choices import EmbeddingName
+from pinoise.data.dataset import Dataset, row_slices
+from pinoise.data.standardizer import Scaling
+from pinoise.experiments.cache import CellCache, by_content, cell_key
+from pinoise.experiments.plans import Plans, with_steps
+from pinoise.experiments.recipes import RECIPES
+from pinoise.experiments.results import Cell
+from pinoise.experiments.scoring import Prepared, fit_cells
+from pinoise.experiments.sources import check_scorable
+from pinoise.training.config import Settings, scaling_of
+from pinoise.training.progress import Quiet, Reporter
+
+CELL_FORMAT = 1
+"""Raised whenever a change of the code makes cached cells wrong."""
+
+
+def fit_all(
+    datasets: Iterable[Dataset],
+    plans: Plans,
+    *,
+    embeddings: Sequence[EmbeddingName] = ("joined",),
+    steps: int | None = None,
+    cache: CellCache | None = None,
+    reporter: Callable[[str], Reporter] = lambda _: Quiet(),
+) -> Iterator[Cell]:
+    """Yield the cells of the table as they are finished, data set by data set.
+
+    Args:
+        datasets: labelled sets with a test part.
+        plans: the settings of every method and seed.
+        embeddings: what is scored of every fit.
+        steps: about how many steps every fit takes, whatever the number of rows; the plans' epochs if None.
+        cache: where finished cells are kept, and looked for first; those of a user's own module are not.
+        reporter: makes the reporter of a fit from its title.
+    """
+    for data in map(check_scorable, datasets):
+        prepared: dict[Scaling, Prepared] = {}
+        identity = {"data": data.name, "checksum": _checksum(data), "pinoise": version("pinoise")}
+        for (method, seed), planned in plans.items():
+            settings = planned if steps is None else with_steps(planned, steps, rows=len(data.train))
+            about = {**identity, "method": method, "settings": _what_counts(method, settings), "format": CELL_FORMAT}
+            parts = {name: {**about, "seed": seed, "embedding": name} for name in embeddings}
+            kept = None if _runs_foreign_code(method, settings) else cache
+            cells = {name: _cached(kept, parts[name]) for name in embeddings}
+            missing = [name for name in embeddings if cells[name] is None]
+            if missing:
+                scaling = scaling_of(settings)
+                if scaling not in prepared:
+                    prepared[scaling] = Prepared.of(data, scaling)
+                title = f"{data.name} · {RECIPES[method].title} · seed {seed}"
+                for name, cell in zip(
+                    missing,
+                    fit_cells(data, prepared[scaling], method, settings, missing, reporter(title)),
+                    strict=True,
+                ):
+                    cells[name] = cell
+                    if kept is not None:
+                        kept.put(cell_key(parts[name]), cell.as_dict(), parts=parts[name])
+            yield from (cell for cell in cells.values() if cell is not None)
+
+
+def _what_counts(method: str, settings: Settings) -> dict[str, Any]:
+    """Return the settings that a cell depends on: files by their content, and not where decoded images are kept."""
+    values = settings.model_dump(exclude={"data": {"source", "label"}, "embedding": True})
+    values["data"]["cache"] = None
+    counting: dict[str, Any] = by_content({"data": values["data"]} if method == "raw" else values)
+    return counting
+
+
+def _runs_foreign_code(method: str, settings: Settings) -> bool:
+    """Whether a cell depends on a part of the user's, of which no checksum tells that it is still the same."""
+    parts = (settings.encoder, settings.method, settings.objective, settings.noise.generator, settings.views.noise)
+    return method != "raw" and any(part.own for part in (*parts, *settings.views.augmentations))
+
+
+def _checksum(data: Dataset) -> str:
+    """Return a checksum of every sample and label."""
+    digest = hashlib.sha256()
+    for part in (data.train, data.test):
+        if part is None:
+            continue
+        digest.update(repr((part.x.shape, str(part.x.dtype))).encode())
+        if isinstance(part.x, sp.csr_array):
+            for array in (part.x.data, part.x.indices, part.x.indptr):
+                digest.update(np.ascontiguousarray(array).tobytes())
+        else:
+            for chunk in row_slices(part.x):  # a mapped file is read piece by piece
+                digest.update(np.ascontiguousarray(part.x[chunk]).tobytes())
+        if part.y is not None:
+            digest.update(np.ascontiguousarray(part.y).tobytes())
+    return digest.hexdigest()
+
+
+def _cached(cache: CellCache | None, parts: Mapping[str, Any]) -> Cell | None:
+    values = None if cache is None else cache.get(cell_key(parts))
+    return None if values is None else Cell.from_dict(values)

@@ -1,0 +1,123 @@
+"""The cells of a comparison, their summary over seeds, and what it means in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from pinoise.experiments.recipes import RECIPES
+
+SCORES = ("knn", "sr", "lr", "few")
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one data set with one seed, under one embedding; accuracies from 0 to 1."""
+
+    data: str
+    method: str
+    seed: int
+    embedding: str
+    knn: float
+    sr: float
+    lr: float
+    few: float
+    seconds: float  # to fit the encoder, without evaluation
+    flags: tuple[str, ...] = ()  # what went wrong in training, by name
+    few_draws: tuple[float, ...] = ()  # of every draw of labels, whose mean is ``few``
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON."""
+        return {**asdict(self), "flags": list(self.flags), "few_draws": list(self.few_draws)}
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Cell:
+        """Read what ``as_dict`` wrote."""
+        return cls(**{**values, "flags": tuple(values["flags"]), "few_draws": tuple(values["few_draws"])})
+
+
+@dataclass(frozen=True)
+class Line:
+    """A method's scores on one data set over all seeds, in percent."""
+
+    data: str
+    method: str
+    means: dict[str, float]
+    stds: dict[str, float]
+    seconds: float
+    flags: tuple[str, ...]
+
+
+def summarise(cells: Sequence[Cell]) -> list[Line]:
+    """Return mean and standard deviation over seeds for every data set and method, in the order they came.
+
+    >>> cell = Cell("toy", "raw", 0, "joined", 0.5, 0.5, 0.5, 0.5, 1.0)
+    >>> summarise([cell])[0].means["knn"]
+    50.0
+    """
+    groups: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        groups.setdefault((cell.data, cell.method), []).append(cell)
+    return [
+        Line(
+            data=data,
+            method=method,
+            means={name: 100 * float(np.mean([getattr(cell, name) for cell in group])) for name in SCORES},
+            stds={name: 100 * float(np.std([getattr(cell, name) for cell in group])) for name in SCORES},
+            seconds=float(np.median([cell.seconds for cell in group])),
+            flags=tuple(dict.fromkeys(flag for cell in group for flag in cell.flags)),
+        )
+        for (data, method), group in groups.items()
+    ]
+
+
+def verdict(lines: Sequence[Line]) -> str:
+    """Say which augmentation does best with few labels, whether it beats raw features, and where noise collapsed.
+
+    >>> raw = Line("toy", "raw", {"few": 80.0, "knn": 90.0}, {"few": 1.0, "knn": 0.0}, 0.0, ())
+    >>> fixed = Line("toy", "fixed", {"few": 85.0, "knn": 89.0}, {"few": 1.0, "knn": 0.0}, 1.0, ())
+    >>> verdict([raw, fixed])
+    'On toy, random noise (σ = 1) is the best learned embedding with few labels, 5.0 points above raw features.'
+    """
+    data = lines[0].data
+    raw = next((line for line in lines if line.method == "raw"), None)
+    trained = [line for line in lines if RECIPES[line.method].settings is not None]
+    if raw is None or not trained:
+        return f"On {data}, nothing was trained, so there is nothing to compare with raw features."
+    best = max(trained, key=lambda line: line.means["few"])
+    sentence = (
+        f"On {data}, {RECIPES[best.method].title} is the best learned embedding with few labels, {_from(raw, best)}"
+    )
+    shrunk = [line for line in trained if "shrink" in line.flags]
+    if len(shrunk) == 1:
+        sentence += (
+            f"; the learned noise of {RECIPES[shrunk[0].method].title} collapsed to almost nothing, "
+            f"and it ends {_from(raw, shrunk[0])}"
+        )
+    elif shrunk:
+        ends = _listed([f"{RECIPES[line.method].title} ({_from(raw, line)})" for line in shrunk])
+        sentence += f"; the learned noise collapsed to almost nothing in {ends}"
+    return sentence + "."
+
+
+def distance(accuracy: float, other: float) -> str:
+    """Say how far one accuracy is from another, both from 0 to 1.
+
+    >>> distance(0.85, 0.8), distance(0.79, 0.8), distance(0.8, 0.8)
+    ('5.0 points above', '1.0 point below', 'level with')
+    """
+    gap = round(100 * (accuracy - other), 1)
+    if gap == 0:
+        return "level with"
+    return f"{abs(gap):.1f} {'point' if abs(gap) == 1 else 'points'} {'above' if gap > 0 else 'below'}"
+
+
+def _from(raw: Line, line: Line) -> str:
+    return f"{distance(line.means['few'] / 100, raw.means['few'] / 100)} raw features"
+
+
+def _listed(items: Sequence[str]) -> str:
+    return " and ".join([", ".join(items[:-1]), items[-1]])
