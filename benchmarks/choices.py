@@ -1,4 +1,4 @@
-"""What each choice in the default is worth, on a validation part of training rows: no test row is looked at.
+"""What each choice in the default contributes, on a validation part of the training rows. No test row is used.
 
 PINOISE_DATA=FOLDER python benchmarks/choices.py
 """
@@ -49,7 +49,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 
 
 def validation(name: str) -> Dataset:
-    """A quarter of the training rows stands for the test part."""
+    """Return the training rows of a data set, with a quarter of them as the test part."""
     part = sample_rows(load(name), train=ROWS, test=1).train
     order = np.random.default_rng(0).permutation(len(part))
     cut = 3 * len(part) // 4
@@ -57,15 +57,15 @@ def validation(name: str) -> Dataset:
 
 
 def with_plain_neighbours(noise: PiNoise) -> None:
-    """Replace mutual, hub-corrected neighbours by the nearest ones as they are."""
+    """Replace mutual, hub-corrected neighbours by the plain nearest ones."""
     support = noise.support
     assert support is not None  # the default has one
     noise.support = Support(support.bank, numbers=support.numbers, rows=support.rows, k=support.k, mutual=False)
 
 
 def score(data: Dataset, name: str, seed: int) -> dict[str, float]:
-    """Fit one variant and score its joined embedding, for several shares of its learned part."""
-    assert data.test is not None  # validation saw to it
+    """Fit one variant and score its joined embedding for several shares of the learned part."""
+    assert data.test is not None  # validation() makes a test part
     assert data.train.y is not None
     assert data.test.y is not None
     epochs = -(-STEPS // max(1, len(data.train) // 256))

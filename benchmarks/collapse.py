@@ -1,4 +1,4 @@
-"""σ(t) and accuracy(t) of every objective on HAPT-561: the collapse of the paper's, and its cure.
+"""σ(t) and accuracy(t) of every objective on HAPT-561: the paper's objective collapses, ours does not.
 
 Writes results/collapse.json and the figure in docs/.
 
@@ -40,7 +40,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 
 
 class Scorer:
-    """Scores the encoder on its way, with labels that training does not see."""
+    """Scores the encoder during training, with labels that training does not see."""
 
     def __init__(self, model: ContrastiveModel, score: Any) -> None:
         self.points: list[dict[str, float]] = []
@@ -52,10 +52,10 @@ class Scorer:
         self.points.append({"step": 0, **self._score(self._model.method.encoder)})
 
     def step(self, step: int) -> None:
-        """Say nothing."""
+        """Do nothing."""
 
     def epoch(self, record: Record) -> None:
-        """Keep σ, and now and then the scores."""
+        """Keep σ, and the scores every ``EVERY`` epochs."""
         point = {"step": record.step, "sigma": record.metrics["sigma_median"]}
         if record.epoch % EVERY == 0 or record.epoch == 1:
             point.update(self._score(self._model.method.encoder))

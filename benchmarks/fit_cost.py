@@ -1,4 +1,4 @@
-"""What learned noise costs: the default fit against one with random noise on HAPT-561, in turns in one process.
+"""The cost of learned noise: the default fit against random noise on HAPT-561, timed in turns in one process.
 
 PINOISE_DATA=FOLDER python benchmarks/fit_cost.py
 """

@@ -1,7 +1,7 @@
-"""What π-noise costs on images, as in the paper's tables: operations, step time and peak memory for each generator.
+"""The cost of π-noise on images, as in the paper's tables: operations, step time and peak memory for each generator.
 
-Times are taken in turns in one process and medians reported; peak memory comes from a process of its own for each
-variant. The base is SimCLR with its augmentations; noise is one more augmentation (pairing ``sampled``).
+Steps are timed in turns in one process, and medians are reported. Peak memory comes from a separate process for each
+variant. The base is SimCLR with its augmentations. Noise is one more augmentation (pairing ``sampled``).
 
     PINOISE_DATA=FOLDER python benchmarks/image_cost.py
 """
@@ -36,7 +36,7 @@ ROWS = 512
 SHAPE = (3, 32, 32)
 GENERATORS = ("mlp", "resnet18", "resnet50", "unet", "shared", "global")
 PAPER = {"mlp": 1.26e7, "resnet18": 5.65e8, "resnet50": 1.32e9}
-"""What the paper's table of costs has for one image of CIFAR-10 and a learned mean."""
+"""The paper's operations for one image of CIFAR-10 and a learned mean."""
 
 
 def variants(width: int, batch_size: int) -> dict[str, dict[str, Any]]:
@@ -92,7 +92,7 @@ def step_ratios(width: int, batch_size: int) -> dict[str, dict[str, float]]:
             for name, step in steps.items():
                 began = time.perf_counter()
                 step()
-                if number:  # the first of each is to warm up
+                if number:  # the first round warms up
                     seconds[name].append(time.perf_counter() - began)
     base = seconds["SimCLR"]
     return {
@@ -105,7 +105,7 @@ def step_ratios(width: int, batch_size: int) -> dict[str, dict[str, float]]:
 
 
 def peak_of_this_process() -> float:
-    """Return in GB what Linux notes of a process; ``resource`` would tell its parent's peak if that is larger."""
+    """Return the process's peak memory in GB, from Linux. ``resource`` may report the parent's peak instead."""
     status = Path("/proc/self/status").read_text(encoding="utf-8")
     return int(re.findall(r"VmHWM:\s+(\d+) kB", status)[0]) / 1e6
 
@@ -136,7 +136,7 @@ def operations(width: int) -> dict[str, dict[str, float]]:
 
 
 def memory_formats(width: int, batch_size: int) -> dict[str, float]:
-    """Return the seconds of a pass through the encoder and back, with channels apart and together."""
+    """Return the seconds of a forward and backward pass of the encoder, for both layouts of channels."""
     x = torch.randn(2 * batch_size, *SHAPE)
     networks = {
         "channels apart": ResNet(SHAPE, depth=18, width=width),
@@ -155,7 +155,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--width", type=int, default=64)
     parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--only", help=argparse.SUPPRESS)  # how the process that measures memory is called
+    parser.add_argument("--only", help=argparse.SUPPRESS)  # for the process that measures memory
     asked = parser.parse_args()
     if asked.only:
         step = make_step(variants(asked.width, asked.batch)[asked.only])

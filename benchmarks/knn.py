@@ -1,7 +1,7 @@
-"""kNN with its exact ranking against scikit-learn's classifier: predictions, seconds and memory.
+"""Our kNN with exact ranking against scikit-learn's classifier: predictions, seconds and memory.
 
-Times are taken in turns in one process; ratios are medians over the turns. Memory is what a process of its own needs at
-its peak beyond the data. Data are standardised, as `raw features` in comparisons, or embedded by an untrained encoder.
+Predictions are timed in turns in one process, and ratios are medians over the turns. Memory is the peak of a separate
+process beyond the data. Data are standardised, as `raw features` in comparisons, or embedded by an untrained encoder.
 
     PINOISE_DATA=FOLDER python benchmarks/knn.py
 """
@@ -58,7 +58,7 @@ VARIANTS: dict[str, Predict] = {"pinoise": knn_predict, "scikit-learn": scikit_l
 
 
 def cases() -> Iterator[Case]:
-    """Yield real sets from small to large, and the embedding of the largest."""
+    """Yield real data sets from small to large, and an embedding of the largest."""
     for name in SETS:
         data = load(name)
         assert data.test is not None
@@ -102,7 +102,7 @@ def measure(case: Case) -> dict[str, Any]:
 
 
 def peak_memory(case: Case) -> dict[str, float]:
-    """Return in MB what each variant needs beyond the data, in a process of its own."""
+    """Return the memory in MB that each variant needs beyond the data, in a separate process."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "case.npz")
         np.savez(path, allow_pickle=False, train=case.train, y=case.y, test=case.test)
@@ -115,10 +115,10 @@ def peak_memory(case: Case) -> dict[str, float]:
 
 
 def memory_of_one(predict: Predict, path: Path) -> float:
-    """Return in MB what one prediction adds to this process at its peak."""
+    """Return the peak memory in MB that one prediction adds to this process."""
     with np.load(path) as arrays:
         train, y, test = (arrays[name] for name in ("train", "y", "test"))
-    predict(train[:20], y[:20], test[:1])  # what libraries load at their first use is not counted
+    predict(train[:20], y[:20], test[:1])  # memory that libraries take at their first use is not counted
     before = _status("VmRSS")
     predict(train, y, test)
     return _status("VmHWM") - before

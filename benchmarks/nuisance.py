@@ -36,7 +36,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 
 
 class NuisanceProblem(NamedTuple):
-    """Samples of which some features tell about a hidden state, some are noise and some are constant."""
+    """Samples with three kinds of features: signal from a hidden state, noise, and constants."""
 
     x: npt.NDArray[np.float64]  # (rows, features)
     y: npt.NDArray[np.int64]  # (rows,): the class of the hidden state
@@ -47,7 +47,7 @@ class NuisanceProblem(NamedTuple):
 def nuisance_problem(
     *, rows: int = 1500, signal: int = 40, nuisance: int = 40, classes: int = 6, latent: int = 5, seed: int = 0
 ) -> NuisanceProblem:
-    """Draw samples whose signal features come from a hidden state of few dimensions and classes.
+    """Draw samples whose signal features come from a hidden state with few dimensions and classes.
 
     Signal features are sums of the state's coordinates, half of them bent by tanh, with a little noise each. Nuisance
     features are independent noise of 1 to 3 times the signal's scale. Constants make up a tenth of all features.
@@ -74,7 +74,7 @@ def nuisance_problem(
 
 
 def nuisance_auc(sigma: npt.NDArray[np.floating], problem: NuisanceProblem) -> float:
-    """Return how well the size of noise (features,) tells nuisance from signal: 1 if all of it has more, .5 by chance.
+    """Return the AUC of σ (features,) in telling nuisance from signal: 1 if all nuisance has more noise, 0.5 by chance.
 
     >>> problem = nuisance_problem(rows=50)
     >>> nuisance_auc(problem.nuisance.astype(float), problem)
@@ -90,7 +90,7 @@ def measure(settings: dict[str, Any], seed: int) -> dict[str, Any]:
     rows = make_rows(problem.x, standardizer)
     training = {**SHARED["training"], "seed": seed}
     fitted = fit(parse_settings({**SHARED, **settings, "training": training}), standardizer, rows, reporter=Quiet())
-    assert fitted.model.noise is not None  # every objective here has some
+    assert fitted.model.noise is not None  # every objective here has noise
     with torch.no_grad():
         sigma = fitted.model.noise.relative_scale(rows[torch.arange(256)]).mean(dim=0)
     return {

@@ -11,9 +11,8 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from pinoise.experiments.ranking import against_rivals, rank_methods
-from pinoise.experiments.recipes import RECIPES
+from pinoise.experiments.recipes import RECIPES, SUITES
 from pinoise.experiments.results import SCORES, Cell, summarise, verdict
-from pinoise.experiments.suites import SUITES
 
 RESULTS = Path(__file__).parent / "results"
 ROOT = RESULTS.parent.parent
@@ -39,7 +38,7 @@ How far to trust the figures:
 
 
 def describe(environment: dict[str, Any]) -> str:
-    """One line on where and when figures were measured."""
+    """Return one line about the machine and the date of a measurement."""
     packages = environment["packages"]
     return (
         f"{environment['cpu_count']} cores ({environment['cpu']}), {environment['memory_gb']:.0f} GB, "
@@ -54,7 +53,7 @@ def read(path: Path) -> tuple[dict[str, Any], list[Cell]]:
 
 
 def command(result: dict[str, Any], cells: list[Cell], path: Path) -> str:
-    """The command that prints a result, whatever cells of it came from the cache."""
+    """Return the command that prints a result. It does not depend on cells from the cache."""
     source = f"--suite {result['suite']}" if result["suite"] else f"--data {' '.join(_unique(c.data for c in cells))}"
     chosen = _unique(cell.method for cell in cells)
     methods = (
@@ -92,7 +91,7 @@ def comparison(path: Path) -> str:
 
 
 def standing(cells: list[Cell]) -> list[str]:
-    """Methods over all data sets: mean ranks, and how ours stands against each."""
+    """Return mean ranks over all data sets, and our wins and losses against each method."""
     lines = summarise(cells)
     ranks = {score: rank_methods(lines, score) for score in ("few", "knn")}
     found = {score: {item.rival: item for item in against_rivals(lines, score)} for score in ("few", "knn")}
@@ -146,7 +145,7 @@ def losses(cells: list[Cell]) -> str:
 
 
 def images(path: Path) -> str:
-    """The tables of the suite of images, and what noise adds to augmentations."""
+    """The tables of the image suite, and what noise adds to augmentations."""
     result, cells = read(path)
     settings = result["settings"]
     return "\n".join(
@@ -375,7 +374,7 @@ SECTIONS = (
 
 
 def put(document: Path, name: str, lines: list[str]) -> None:
-    """Put a table into a document, between its marks."""
+    """Put a table into a document between its marks."""
     begin, end = (mark.format(name=name) for mark in MARKS)
     before, rest = document.read_text(encoding="utf-8").split(begin)
     after = rest.split(end, 1)[1]

@@ -1,6 +1,6 @@
-"""How strong rivals should be, chosen on a validation part of the training rows of digits.
+"""Choose the strengths of rivals on a validation part of the training rows of digits.
 
-Each rival that has a strength of its own gets the value that does best here, as it gets no other tuning elsewhere.
+Each rival with a strength gets the value that does best here. It gets no other tuning.
 
 python benchmarks/rival_strength.py
 """

@@ -1,6 +1,6 @@
-"""What a training step costs: its FLOP rate against its matrix products alone, and learned noise against random noise.
+"""The cost of a training step: its FLOP rate against its matrix products alone, and learned against random noise.
 
-Everything is timed in one process in turns, and medians are taken, so that a busy machine slows all alike.
+Everything is timed in turns in one process, and medians are taken, so that a busy machine slows everything equally.
 
     python benchmarks/step_cost.py --features 561 --batch 256
 """
@@ -108,7 +108,7 @@ def main() -> None:
         product, product_flops = make_products(features, arguments.batch)
         steps = {name: make_step(changes, x, arguments.batch) for name, changes in VARIANTS.items()}
         tasks = {"product": product, **{name: step for name, (step, _) in steps.items()}}
-        with flushed_denormals():  # as the training loop has it
+        with flushed_denormals():  # as in the training loop
             seconds = measure(tasks, turns=arguments.turns)
         rate = product_flops / seconds["product"]
         print(f"d = {features}, batch {arguments.batch}: matrix products reach {rate / 1e9:.0f} GFLOP/s")

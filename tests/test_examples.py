@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pinoise.experiments.recipes import RECIPES
-from pinoise.experiments.suites import SUITES
+from pinoise.experiments.recipes import RECIPES, SUITES
 from pinoise.training.config import merge, override, parse_settings, read_yaml
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
@@ -28,6 +27,6 @@ def test_there_are_examples() -> None:
 def test_the_configuration_for_images_is_what_the_suite_measures() -> None:
     suite = SUITES["images"]
     steps = -(-suite.steps // (suite.rows // 128))
-    shared = override({}, [*suite.settings, ("data.rows", suite.rows), ("training.epochs", steps)])
+    shared = override(suite.settings, [("data.rows", suite.rows), ("training.epochs", steps)])
     measured = merge(merge(RECIPES["aug-pinda"].settings or {}, shared), {"data": {"source": "fashion_mnist"}})
     assert parse_settings(read_yaml(IMAGES)) == parse_settings(measured)

@@ -1,7 +1,7 @@
-"""Every choice by its name, and how a part of a user's own is found. Nothing here imports torch.
+"""The names of all parts, and how a name or an import path is resolved. Nothing here imports torch.
 
-A name is short for an import path, ``package.module:object``. Wherever a name is accepted, so is such a path, and in
-Python the object itself. To add a part to the package, write its file and add one line here.
+A name is short for an import path, ``package.module:object``. Wherever a name is accepted, an import path is accepted
+too, and in Python also the object itself. To add a part to the package, write its file and add one line here.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from annotated_types import Ge, Gt, Interval
 
 from pinoise.errors import UserError, unknown_choice
 
-# The ranges of numbers that options may have, for signatures: the configuration reads them from there.
+# Ranges of numbers, for the signatures of parts. The configuration reads them from there and checks its values.
 Positive = Annotated[float, Gt(0)]
 NonNegative = Annotated[float, Ge(0)]
 Share = Annotated[float, Interval(ge=0, le=1)]
@@ -32,11 +32,11 @@ EMBEDDINGS: tuple[EmbeddingName, ...] = get_args(EmbeddingName)
 
 
 class Kind(NamedTuple):
-    """A kind of part: what it is called, the names that the package knows, and what a user may bring instead."""
+    """A kind of part: its noun, its names in the package, and what a user may give instead of a name."""
 
     noun: str
-    default: str | None  # the name that is meant where none is given
-    names: Mapping[str, str]  # from a name to an import path; an empty path means that no part is made
+    default: str | None  # the name that is used if none is given
+    names: Mapping[str, str]  # from name to import path; an empty path means that no part is built
     own: str
 
 
@@ -113,11 +113,11 @@ VIEW = Kind(
     own="a View, or a function from a batch of samples to a batch of the same shape",
 )
 NOISE_VIEW = VIEW._replace(noun="noise", default="pi", names={"pi": "", "none": "", **VIEW.names})
-"""The view that is the noise: learned (``pi``), none, or any other."""
+"""The choices for ``views.noise``: learned noise (``pi``), no noise (``none``), or any view."""
 
 
 def find(kind: Kind, name: str) -> Any:
-    """Return the class or function that a name or an import path stands for, None where no part is made.
+    """Return the class or function behind a name or an import path, or None if the name stands for no part.
 
     >>> find(METHOD, "simclr").__name__
     'SimCLR'
@@ -145,10 +145,10 @@ memorybank, byol, simsiam, dino.
 
 
 def options_of(part: Any) -> dict[str, inspect.Parameter]:
-    """Return the parameters of a class or function that a user may set: keyword-only ones and those with a default.
+    """Return the parameters that a user may set: keyword-only parameters, and parameters with a default.
 
-    What comes before them is what the part is built for, such as the shape of a sample. A class that is built by its
-    method ``build`` has the options of that method and, where it passes ``**options`` on, those of its constructor.
+    The other parameters describe what the part is built for, such as the shape of a sample. A class with a method
+    ``build`` has the options of ``build``. If ``build`` takes ``**options``, the constructor's options are added.
 
     >>> sorted(options_of(find(METHOD, "dino")))
     ['centre_momentum', 'momentum', 'prototypes', 'teacher_temperature', 'temperature']
@@ -156,7 +156,7 @@ def options_of(part: Any) -> dict[str, inspect.Parameter]:
     build = getattr(part, "build", None) if inspect.isclass(part) else None
     try:
         parameters = dict(inspect.signature(build or part).parameters)
-    except ValueError:  # functions that are written in C, such as torch.tanh, do not say
+    except ValueError:  # some functions written in C have no signature
         return {}
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()) and build is not None:
         parameters = {**inspect.signature(part).parameters, **parameters}
@@ -169,7 +169,7 @@ def options_of(part: Any) -> dict[str, inspect.Parameter]:
 
 
 def check_call(kind: Kind, name: str, part: Any, arguments: int, options: Mapping[str, Any]) -> None:
-    """Refuse a part that cannot be called with so many arguments and these options.
+    """Refuse a part that cannot be called with this number of arguments and these options.
 
     >>> check_call(VIEW, "shift", lambda x, by: x + by, 1, {})
     Traceback (most recent call last):
@@ -179,7 +179,7 @@ function from a batch of samples to a batch of the same shape.
     """
     try:
         signature = inspect.signature(part)
-    except ValueError:  # functions that are written in C, such as torch.tanh, do not say
+    except ValueError:  # some functions written in C have no signature
         return
     try:
         signature.bind(*range(arguments), **options)
@@ -188,7 +188,7 @@ function from a batch of samples to a batch of the same shape.
 
 
 def name_of(part: Any) -> str:
-    """Return what a message or a configuration calls a part: its import path where it has one.
+    """Return the name of a part for messages and configurations: its import path if it has one.
 
     >>> name_of(UserError), name_of(lambda x: x)
     ('pinoise.errors:UserError', '<lambda>')
@@ -197,7 +197,7 @@ def name_of(part: Any) -> str:
 
 
 def import_path(part: Any) -> str | None:
-    """Return the path by which another process finds a class or function, None if it cannot.
+    """Return the path from which another process can import a class or function, or None if it cannot.
 
     >>> import_path(UserError), import_path(lambda x: x)
     ('pinoise.errors:UserError', None)
@@ -213,7 +213,7 @@ def import_path(part: Any) -> str | None:
 
 
 def listed(names: Mapping[str, str] | tuple[str, ...]) -> str:
-    """Return names for a line of help.
+    """Return names as one phrase for help texts.
 
     >>> listed(PAIRINGS)
     'identity-noise, noise-noise, sampled, compose or identity'

@@ -1,4 +1,4 @@
-"""The one kind of error that a user's mistake raises."""
+"""The error that a user's mistake raises."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterable
 
 
 class UserError(ValueError):
-    """A mistake in what the user gave: its message is one sentence that says what was found and what is allowed.
+    """A mistake in the user's input. Its message is one sentence: what was found and what is allowed.
 
-    The command prints the sentence and exits with code 2; in Python it is an ordinary ``ValueError``.
+    The command prints the sentence and exits with code 2. In Python it is an ordinary ``ValueError``.
     """
 
 
 def unknown_choice(kind: str, got: object, allowed: Iterable[str]) -> UserError:
-    """Return the error for a name that is not among the allowed ones, with the nearest valid name.
+    """Return the error for an unknown name. It suggests the nearest valid name.
 
     >>> str(unknown_choice("method", "simlcr", ["simclr", "moco"]))
     "unknown method 'simlcr': did you mean 'simclr'? Allowed: simclr, moco."

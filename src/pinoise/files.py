@@ -1,4 +1,4 @@
-"""Files that everyone writes the same way: complete or not at all, by one process at a time, in a known place."""
+"""Shared file operations: atomic writes, locks, JSON, checksums and the cache folder."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from pinoise.errors import UserError
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path that takes the place of ``path`` when the block ends without an error.
+    """Yield a temporary path that replaces ``path`` when the block ends without an error.
 
-    A reader finds the old file or the new one, never half of one, also after a crash. After an error the old file stays
-    and the temporary one is removed. The temporary name keeps the suffix, which some writers look at.
+    A reader sees the old file or the new one, never a partial one, even after a crash. After an error the old file
+    stays and the temporary file is removed. The temporary name keeps the suffix, because some writers depend on it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -30,7 +30,7 @@ def replacing(path: Path) -> Iterator[Path]:
     ...     Path(folder, "a.txt").read_text(), len(os.listdir(folder))
     ('content', 1)
     """
-    # Not by tempfile, whose files only their owner may read.
+    # Not tempfile: only their owner may read its files.
     temporary = path.with_name(f".{path.stem}.{secrets.token_hex(8)}.part{path.suffix}")
     try:
         yield temporary
@@ -40,7 +40,7 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def settle(temporary: Path, path: Path) -> None:
-    """Force a finished file to disk and give it its name."""
+    """Flush a finished temporary file to disk and rename it to ``path``."""
     _sync(temporary)
     temporary.replace(path)
     _sync(path.parent)
@@ -58,19 +58,19 @@ def _sync(path: Path) -> None:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a text file, complete or not at all."""
+    """Write a text file atomically."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
 
 
 def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file, complete or not at all."""
+    """Write a file atomically."""
     with replacing(path) as temporary:
         temporary.write_bytes(content)
 
 
 def to_json(value: object) -> str:
-    """Return a value as an indented JSON document; a number that is not finite becomes null.
+    """Return a value as indented JSON. A number that is not finite becomes null.
 
     >>> print(to_json({"loss": 0.5, "sigma": float("nan")}))
     {
@@ -92,7 +92,7 @@ def _finite(value: object) -> object:
 
 
 def write_json(path: Path, value: object) -> None:
-    """Write a JSON file, complete or not at all."""
+    """Write a JSON file atomically."""
     write_text(path, to_json(value) + "\n")
 
 
@@ -108,9 +108,10 @@ def read_json(path: Path) -> Any:
 
 @contextmanager
 def locked(path: Path, *, waiting: str | None = None) -> Iterator[None]:
-    """Let one process at a time into the block, by a lock beside ``path`` that the system frees when its holder dies.
+    """Let one process at a time run the block, with a lock file beside ``path``.
 
-    Whoever has to wait writes the sentence ``waiting`` to the terminal. The empty file of the lock stays.
+    The system frees the lock when its process ends. A process that has to wait prints the sentence ``waiting``. The
+    empty lock file stays.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, locked(Path(folder, "a")):
@@ -147,7 +148,7 @@ def sha256_of(path: Path) -> str:
 
 
 def cache_folder() -> Path:
-    """Return the folder for what can be made again: ``PINOISE_CACHE``, or the platform's folder for caches."""
+    """Return the cache folder: ``PINOISE_CACHE`` if it is set, else the platform's folder for caches."""
     folder = os.environ.get("PINOISE_CACHE")
     if folder:
         return Path(folder).expanduser()
@@ -157,11 +158,11 @@ def cache_folder() -> Path:
 
 
 def check_writable(folder: Path, *, what: str) -> None:
-    """Refuse a folder that cannot be written, before any work; it need not exist yet.
+    """Refuse a folder that cannot be written to, before any work. It need not exist yet.
 
     Args:
-        folder: where files are to go.
-        what: what is to be written, for the sentence.
+        folder: the folder for the files.
+        what: what will be written; the error message names it.
 
     >>> check_writable(Path(__file__, "x"), what="a report")  # doctest: +ELLIPSIS
     Traceback (most recent call last):

@@ -65,7 +65,7 @@ NO_WEIGHTS = r"is damaged or holds no weights: give a state dict as torch\.save 
         (["--data", "four.npy", *RESNET, "--augment", "byol"], r"images of 4 channels .* choose the pipeline 'crop'"),
         (
             ["--data", "colour.npy", *RESNET, "--method", "moco", "--set", "method.queue=40"],
-            r"method.queue is 40 and a step brings 48 keys, two for each of 24 rows: make the queue larger",
+            r"method.queue is 40 but a step makes 48 keys, two for each of 24 rows: make the queue larger",
         ),
         (
             ["--data", "colour.npy", "--encoder", "vit", "--set", "encoder.patch=5"],
@@ -80,7 +80,10 @@ NO_WEIGHTS = r"is damaged or holds no weights: give a state dict as torch\.save 
         (background(weights="missing.pth"), r"missing\.pth does not exist: give the file of SAM's weights"),
         (background(weights="words.pth"), r"words\.pth is damaged or holds no weights: give SAM's checkpoint"),
         (background(weights="dot.pth"), r"dot\.pth is damaged or holds no weights: give SAM's checkpoint"),
-        (background(weights="list.pth"), r"list\.pth holds list, not tensors by name alone: give SAM's checkpoint"),
+        (
+            background(weights="list.pth"),
+            r"list\.pth holds list, not a plain mapping of names to tensors: give SAM's checkpoint",
+        ),
         (background(weights="other.pth"), r"other\.pth does not hold the weights of SAM 'vit_b' \(.* is missing\)"),
         (
             ["--data", "colour.npy", *RESNET, "--method", "byol", "--set", "views.local_crops=2"],
@@ -88,7 +91,7 @@ NO_WEIGHTS = r"is damaged or holds no weights: give a state dict as torch\.save 
         ),
         (
             ["--data", "colour.npy", "--method", "dino", "--set", "views.local_crops=2"],
-            r"views\.local_crops are smaller images, which encoder 'mlp' does not take",
+            r"views\.local_crops makes smaller images, but encoder 'mlp' does not take them",
         ),
         (
             ["--data", "colour.npy", *RESNET, "--method", "byol", "--temperature", "0.5"],
@@ -113,8 +116,8 @@ def test_a_choice_that_images_do_not_take_is_one_sentence(
         ("dot.pth", rf"dot\.pth {NO_WEIGHTS}"),
         ("empty.pth", rf"empty\.pth {NO_WEIGHTS}"),
         ("words.safetensors", rf"words\.safetensors {NO_WEIGHTS}"),
-        ("list.pth", r"list\.pth holds list, not tensors by name alone: give a state dict"),
-        ("other.pth", r"these weights are not those of a ResNet18: missing conv1\.weight, .* more; unexpected a\."),
+        ("list.pth", r"list\.pth holds list, not a plain mapping of names to tensors: give a state dict"),
+        ("other.pth", r"these weights do not fit a ResNet18: missing conv1\.weight, .* more; unexpected a\."),
         ("wide.pth", r"the weight conv1\.weight has shape \(8, 3, 3, 3\), a ResNet18 of width 4 needs \(4, 3, 3, 3\)"),
     ],
 )

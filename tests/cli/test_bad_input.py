@@ -132,7 +132,7 @@ def test_constant_and_empty_columns_are_noted(pinoise: Command, folder: Path, ti
         (["--set", "hidden"], "--set got 'hidden': write section.key=value"),
         (["--set", "training.seed=[1"], "--set got 'training.seed=[1': the value is not valid YAML"),
         (["--set", "training.seed=1", "--set", "training.seed.x=1"], "'training.seed' is a value, not a section"),
-        (["--set", "training=3"], "setting 'training' is 3: it is a section"),
+        (["--set", "training=3"], "setting 'training' is 3: it must be a section"),
         (["--set", "method.weight=2"], "unknown setting 'method.weight'"),
         (["--set", "views.noise=none"], "method 'simclr' compares two views"),
         (
@@ -142,7 +142,7 @@ def test_constant_and_empty_columns_are_noted(pinoise: Command, folder: Path, ti
         (["--set", "data.scaling=row"], "setting 'data.scaling' is 'row': did you mean 'rows'?"),
         (["--set", "objective.penalty=1"], "unknown setting 'objective.penalty'"),
         (["--set", "objective.neighbours=-1"], "setting 'objective.neighbours' is -1"),
-        (["--set", "training.information_draws=1"], "information needs 2 draws or more"),
+        (["--set", "training.information_draws=1"], "information_draws is 1: give at least 2, or 0"),
         (["--config", "gone.yaml"], "gone.yaml cannot be read"),
     ],
 )
@@ -158,7 +158,7 @@ def test_a_device_that_is_absent_is_one_sentence(
     pinoise: Command, folder: Path, verb: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
-    assert "device 'cuda' was asked for" in pinoise(*verb, "--data", "digits", "--device", "cuda").sentence
+    assert "device 'cuda' is not available" in pinoise(*verb, "--data", "digits", "--device", "cuda").sentence
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_device_that_is_absent_is_one_sentence(
         (["--out", "run"], "--data is missing"),
         (["--data", "digits", "--out", "file"], "file is a file"),
         (["--data", "digits", "--out", "file/run"], "a run cannot be written to file/run"),
-        (["--data", "digits", "--out", "other"], "other is already used and holds no run"),
+        (["--data", "digits", "--out", "other"], "other is not empty and not a run folder"),
     ],
 )
 def test_a_bad_run_folder_is_one_sentence(pinoise: Command, folder: Path, arguments: list[str], sentence: str) -> None:
@@ -189,7 +189,10 @@ def test_a_folder_that_is_not_writable_is_one_sentence(pinoise: Command, folder:
 def test_a_used_run_folder_is_refused_and_kept(pinoise: Command, digits_run: Path) -> None:
     before = {path: path.read_bytes() for path in digits_run.rglob("*") if path.is_file()}
     sentence = pinoise("train", "--data", "digits", "--out", digits_run).sentence
-    assert sentence == f"{digits_run} is already used: choose another --out, or go on with it by --resume {digits_run}."
+    assert (
+        sentence
+        == f"{digits_run} already holds a run: choose another --out, or continue it with --resume {digits_run}."
+    )
     assert {path: path.read_bytes() for path in digits_run.rglob("*") if path.is_file()} == before
 
 

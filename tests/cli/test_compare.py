@@ -13,7 +13,7 @@ import pytest
 from pinoise.cli.compare import chosen_seeds
 from pinoise.cli.options import spread
 from pinoise.experiments import scoring
-from pinoise.experiments.suites import SUITES
+from pinoise.experiments.recipes import SUITES
 from pinoise.training.config import Settings
 from pinoise.training.fit import fit
 
@@ -118,9 +118,13 @@ def test_steps_take_the_place_of_epochs(pinoise: Command, tiny: list[str], fits:
 def suite(monkeypatch: pytest.MonkeyPatch) -> None:
     """A suite that takes a moment, one of whose sets is not here."""
     monkeypatch.delenv("PINOISE_DATA", raising=False)
-    sizes = {"encoder.hidden": 16, "encoder.out_features": 8, "noise.generator.hidden": 16, "training.batch_size": 32}
+    sizes = {
+        "encoder": {"hidden": 16, "out_features": 8},
+        "noise": {"generator": {"hidden": 16}},
+        "training": {"batch_size": 32},
+    }
     sets = ("digits", "hapt561", "wine")
-    quick = SUITES["vectors"]._replace(sources=sets, settings=tuple(sizes.items()), steps=4, rows=64)
+    quick = SUITES["vectors"]._replace(sources=sets, settings=sizes, steps=4, rows=64)
     monkeypatch.setitem(SUITES, "vectors", quick)
 
 

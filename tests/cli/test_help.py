@@ -14,8 +14,7 @@ import typer
 
 from pinoise.choices import EMBEDDINGS
 from pinoise.cli.app import app
-from pinoise.experiments.recipes import RECIPES
-from pinoise.experiments.suites import SUITES
+from pinoise.experiments.recipes import RECIPES, SUITES
 
 VERBS = ["demo", "train", "embed", "evaluate", "compare", "report", "datasets"]
 

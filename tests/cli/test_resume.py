@@ -45,7 +45,7 @@ def test_a_run_stopped_by_a_signal_resumes_to_the_same_weights(
 
     resumed = pinoise("train", "--resume", "stopped")
     assert resumed.code == 0
-    assert "going on after step" in resumed.err
+    assert "resuming after step" in resumed.err
     assert pinoise("train", *LONG, "--out", "whole", *tiny, *epochs).code == 0
     assert weights(folder / "stopped") == weights(folder / "whole")
 
@@ -54,7 +54,7 @@ def test_resuming_a_finished_run_changes_nothing(pinoise: Command, digits_run: P
     before = weights(digits_run)
     result = pinoise("train", "--resume", digits_run)
     assert result.code == 0
-    assert "all 6 steps were done before" in result.err
+    assert "all 6 steps are already done" in result.err
     assert weights(digits_run) == before
 
 
@@ -109,12 +109,12 @@ def test_a_damaged_checkpoint_gives_way_to_the_previous_one(pinoise: Command, fo
     result = pinoise("train", "--resume", "run")
     assert result.code == 0
     assert "note: checkpoint last.ckpt is damaged" in result.err
-    assert "going on after step 4 of 6" in result.err
+    assert "resuming after step 4 of 6" in result.err
     assert weights(folder / "run") == before
 
     for path in (last, previous):
         path.write_bytes(b"nothing")
-    assert "holds no sound checkpoint" in pinoise("train", "--resume", "run").sentence
+    assert "has no intact checkpoint" in pinoise("train", "--resume", "run").sentence
 
 
 @pytest.mark.parametrize(

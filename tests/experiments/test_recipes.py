@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pinoise.errors import UserError
-from pinoise.experiments.recipes import DEFAULT_METHODS, choose_methods
-from pinoise.experiments.suites import SUITES
+from pinoise.experiments.recipes import DEFAULT_METHODS, SUITES, choose_methods
 
 
 def test_lists_of_methods_hold_known_ones_and_ours() -> None:

@@ -11,8 +11,9 @@ from pinoise.data import load
 from pinoise.data.catalogue import entry
 from pinoise.data.dataset import Dataset, Part, Samples
 from pinoise.errors import UserError
+from pinoise.experiments.recipes import SUITES, find_suite
 from pinoise.experiments.sources import check_scorable
-from pinoise.experiments.suites import SUITES, sample_rows, suite_sources
+from pinoise.experiments.suites import present_sources, sample_rows
 
 BUNDLED = ("digits", "wine", "breast_cancer")
 
@@ -42,7 +43,7 @@ def test_every_set_of_a_suite_is_in_the_catalogue_once_with_labels_and_test_rows
 def test_only_bundled_sets_are_present_without_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PINOISE_CACHE", str(tmp_path))
     monkeypatch.delenv("PINOISE_DATA", raising=False)
-    present, absent = suite_sources("vectors")
+    present, absent = present_sources(find_suite("vectors"))
     assert present == BUNDLED
     assert absent == SUITES["vectors"].sources[3:]
 
@@ -52,10 +53,10 @@ def test_a_set_is_present_when_all_its_files_are(tmp_path: Path, monkeypatch: py
     monkeypatch.setenv("PINOISE_DATA", str(tmp_path))
     first, second = entry("epsilon_sample").files
     (tmp_path / first.name).touch()
-    assert suite_sources("vectors")[0] == BUNDLED
+    assert present_sources(find_suite("vectors"))[0] == BUNDLED
     (tmp_path / "cache").mkdir()
     (tmp_path / "cache" / second.name).touch()
-    present, absent = suite_sources("vectors")
+    present, absent = present_sources(find_suite("vectors"))
     assert present == (*BUNDLED, "epsilon_sample")
     assert "epsilon_sample" not in absent
     assert len(present) + len(absent) == len(SUITES["vectors"].sources)
@@ -63,7 +64,7 @@ def test_a_set_is_present_when_all_its_files_are(tmp_path: Path, monkeypatch: py
 
 def test_sets_that_are_present_can_be_scored(real_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PINOISE_CACHE", str(tmp_path))
-    present, _ = suite_sources("vectors")
+    present, _ = present_sources(find_suite("vectors"))
     assert set(BUNDLED) < set(present)
     small = [name for name in present if sum(entry(name).rows) * np.prod(entry(name).shape) < 1e7]
     for name in small:
@@ -72,7 +73,7 @@ def test_sets_that_are_present_can_be_scored(real_data: Path, tmp_path: Path, mo
 
 def test_an_unknown_suite_is_answered_with_the_nearest() -> None:
     with pytest.raises(UserError, match="unknown suite 'vector': did you mean 'vectors'"):
-        suite_sources("vector")
+        present_sources(find_suite("vector"))
 
 
 def test_a_draw_has_the_rows_asked_for_in_order_with_their_labels_and_groups() -> None:

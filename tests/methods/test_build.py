@@ -153,7 +153,7 @@ def test_an_option_that_a_method_does_not_have_is_an_error(name: str) -> None:
 def test_a_queue_that_a_step_would_overrun_is_refused_before_any_work(batch_size: int, arriving: int) -> None:
     site = make_site(batch_size=batch_size)  # a step has no more rows than the data
     build("moco", site, queue=arriving)
-    message = rf"queue is {arriving - 1} and a step brings {arriving} keys, two for each of {arriving // 2} rows: make"
+    message = rf"queue is {arriving - 1} but a step makes {arriving} keys, two for each of {arriving // 2} rows: make"
     with pytest.raises(UserError, match=message):
         build("moco", site, queue=arriving - 1)
 

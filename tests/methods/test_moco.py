@@ -130,7 +130,7 @@ def test_guessing_has_the_loss_of_projections_that_are_all_equal(encoder: nn.Mod
 
 def test_a_queue_shorter_than_the_keys_of_a_step_is_refused(encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
     method = MoCo(encoder, head, queue=11).double()
-    with pytest.raises(UserError, match="queue of method 'moco' holds 11 keys and every step brings 12"):
+    with pytest.raises(UserError, match="queue of method 'moco' holds 11 keys but every step makes 12"):
         method(batches(*pair))
     assert method.eval()(batches(*pair)).shape == (6,)
     assert MoCo(encoder, head, queue=12).double()(batches(*pair)).shape == (6,)
@@ -143,5 +143,5 @@ def test_bad_settings_are_refused(encoder: nn.Module, head: nn.Module) -> None:
         MoCo(encoder, head, momentum=1.5)
     with pytest.raises(UserError, match=r"queue is 0: it must be at least 1"):
         MoCo(encoder, head, queue=0)
-    with pytest.raises(UserError, match=r"the head does not say how many features it gives"):
+    with pytest.raises(UserError, match=r"the head does not state its output size"):
         MoCo(encoder, nn.Sequential(nn.Linear(5, 3)))

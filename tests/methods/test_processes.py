@@ -77,7 +77,7 @@ def test_queue_centre_and_bank_hold_what_all_processes_saw(tmp_path: Path) -> No
     for name, tensor in expected.items():
         torch.testing.assert_close(results[0][name], tensor, rtol=0, atol=1e-5)
         assert torch.equal(results[0][name], results[1][name]), name
-    assert "holds 17 keys and every step brings 20" in results[0]["complaint"]
+    assert "holds 17 keys but every step makes 20" in results[0]["complaint"]
 
 
 def test_a_process_alone_gathers_its_own() -> None:

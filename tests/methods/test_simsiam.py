@@ -62,5 +62,7 @@ def test_there_is_no_loss_of_guessing(encoder: nn.Module, head: nn.Module, predi
 
 
 def test_a_predictor_of_another_width_is_refused(encoder: nn.Module, head: nn.Module) -> None:
-    with pytest.raises(UserError, match=r"the predictor gives 4 features and the head 3: both must give as many"):
+    with pytest.raises(
+        UserError, match=r"the predictor gives 4 features and the head 3: both must give the same number"
+    ):
         SimSiam(encoder, head, nn.Linear(3, 4))

@@ -254,7 +254,7 @@ def small_state(*, depth: Depth = 18, stem: Stem = "imagenet", width: int = 4, c
         (small_state(stem="cifar", width=8), r"conv1.weight has shape \(8, 3, 3, 3\).*: choose the width that"),
         (
             small_state(stem="cifar", depth=50),
-            r"not those of a ResNet18: unexpected layer1.0.conv3.weight, layer1.0.bn3.weight, .* and \d+ more\.$",
+            r"do not fit a ResNet18: unexpected layer1.0.conv3.weight, layer1.0.bn3.weight, .* and \d+ more\.$",
         ),
         ({"state_dict": small_state()}, r"missing conv1.weight, .* and \d+ more; unexpected state_dict\.$"),
         ({**small_state(stem="cifar"), "bn1.bias": 3}, r"the weight bn1.bias is a int: a state dict holds tensors\.$"),

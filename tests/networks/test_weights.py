@@ -69,7 +69,9 @@ def test_a_file_of_something_else_is_told_what_is_wanted(tmp_path: Path, name: s
 )
 def test_what_is_no_state_dict_is_named(tmp_path: Path, value: Any, kind: str) -> None:
     torch.save(value, tmp_path / "w.pth")
-    with pytest.raises(UserError, match=rf"w\.pth holds {kind}, not tensors by name alone: give a state dict"):
+    with pytest.raises(
+        UserError, match=rf"w\.pth holds {kind}, not a plain mapping of names to tensors: give a state dict"
+    ):
         read_weights(tmp_path / "w.pth")
 
 

@@ -171,7 +171,7 @@ def test_the_typical_scale_of_many_rows_looks_at_some_from_all_over_the_bank() -
 
 
 def test_noise_without_a_support_has_no_typical_scale() -> None:
-    with pytest.raises(UserError, match=r"no support: its typical scale depends on samples, ask scale\(x\)"):
+    with pytest.raises(UserError, match=r"no support to average its scale over: call scale\(x\)"):
         make_noise(None).typical_scale()
 
 
@@ -334,18 +334,18 @@ def test_double_moves_the_support_along() -> None:
 WRONG_ROWS: dict[str, tuple[Tensor, str]] = {
     "shuffled": (
         torch.tensor([0, 2, 1, 3]),
-        r"rows names training row 2 for a sample that is not it: give the numbers",
+        r"rows gives number 2 to a sample that differs from training row 2: give the samples' row",
     ),
-    "of the batch": (torch.arange(4) + 10, r"rows names training row 10 for a sample that is not it"),
+    "of the batch": (torch.arange(4) + 10, r"rows gives number 10 to a sample that differs from training row 10"),
     "too large": (
         torch.tensor([0, 1, 2, ROWS]),
         rf"rows has numbers from 0 to {ROWS}: .* has the rows 0 to {ROWS - 1}\.",
     ),
     "negative": (torch.tensor([0, 1, 2, -1]), r"rows has numbers from -1 to 2: the training data has the rows 0 to"),
-    "too few": (torch.arange(3), r"of shape \(3,\): give a tensor with a whole number for each of 4 samples"),
+    "too few": (torch.arange(3), r"of shape \(3,\): give a tensor of integers, one for each of 4 samples"),
     "a column": (
         torch.arange(4)[:, None],
-        r"of shape \(4, 1\): give a tensor with a whole number for each of 4 samples",
+        r"of shape \(4, 1\): give a tensor of integers, one for each of 4 samples",
     ),
 }
 
@@ -374,7 +374,7 @@ def test_row_numbers_are_looked_at_again_when_the_neighbours_are() -> None:
     noise = make_noise(make_support(bank), generator="global")
     for _ in range(REFRESH_EVERY):
         noise.sample(bank[:4], rows=torch.arange(4))
-    with pytest.raises(UserError, match=r"rows names training row 5 for a sample that is not it"):
+    with pytest.raises(UserError, match=r"rows gives number 5 to a sample that differs from training row 5"):
         noise.sample(bank[:4], rows=torch.arange(5, 9))
 
 
@@ -458,7 +458,7 @@ def test_noise_along_many_rows_moves_to_some_of_them_and_takes_the_number_of_any
     picked = torch.randperm(rows)[:50]
     assert noise.sample(data[picked], rows=picked).shape == (50, 3)
     within = picked[torch.isin(picked, support.numbers)][:2]
-    with pytest.raises(UserError, match=r"for a sample that is not it"):
+    with pytest.raises(UserError, match=r"to a sample that differs from training row"):
         PiNoise.along(data).sample(data[within.flip(0)], rows=within)
 
 
@@ -513,7 +513,7 @@ def test_wrong_rows_are_refused_again_when_a_call_is_repeated() -> None:
     for mode in (True, False):
         noise.train(mode)
         for _ in range(2):
-            with pytest.raises(UserError, match="for a sample that is not it"):
+            with pytest.raises(UserError, match="to a sample that differs from training row"):
                 noise.sample(data[:4], rows=torch.arange(4).flip(0))
         assert noise.support is not None
         assert noise.support.drawn == 0
@@ -523,7 +523,7 @@ def test_wrong_rows_are_refused_again_when_a_call_is_repeated() -> None:
 @pytest.mark.parametrize("rows", [[0, 1], torch.zeros(2)])
 def test_rows_that_are_not_whole_numbers_are_refused(rows: Any) -> None:
     data = torch.randn(40, 3)
-    with pytest.raises(UserError, match="give a tensor with a whole number for each of 2 samples"):
+    with pytest.raises(UserError, match="give a tensor of integers, one for each of 2 samples"):
         PiNoise.along(data).sample(data[:2], rows=rows)
 
 

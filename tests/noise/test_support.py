@@ -334,7 +334,7 @@ def test_k_is_at_most_one_less_than_the_bank_has_rows() -> None:
 
 def test_a_bank_without_a_pair_of_rows_is_refused() -> None:
     for rows in (0, 1):
-        with pytest.raises(UserError, match=rf"needs at least 2 rows of it: the bank has {rows}"):
+        with pytest.raises(UserError, match=rf"needs at least 2 training rows: the bank has {rows}"):
             complete(torch.zeros(rows, 3))
 
 
@@ -503,7 +503,10 @@ def test_rows_of_other_samples_are_refused_with_the_first_of_them(make: Maker, d
     data = make_bank()
     support = make(data)
     rows = support.numbers[torch.tensor([5, 6, 8, 7])]
-    with pytest.raises(UserError, match=rf"rows names training row {int(rows[2])} for a sample that is not it: give"):
+    with pytest.raises(
+        UserError,
+        match=rf"rows gives number {int(rows[2])} to a sample that differs from training row {int(rows[2])}: give",
+    ):
         support.check_rows(data[[5, 6, 7, 8]].to(dtype), rows)
     moved = data[:3].clone()
     moved[1, 2] += 0.1  # a single entry tells
@@ -521,7 +524,7 @@ def test_rows_that_are_not_in_the_bank_are_taken_on_trust() -> None:
 @pytest.mark.parametrize("rows", [torch.arange(2), torch.zeros(3, 1, dtype=torch.int64), torch.tensor(1)])
 def test_rows_of_another_shape_than_one_number_per_sample_are_refused(rows: Tensor) -> None:
     shape = str(tuple(rows.shape)).replace("(", r"\(").replace(")", r"\)")
-    with pytest.raises(UserError, match=rf"of shape {shape}: give a tensor with a whole number for each of 3 samples"):
+    with pytest.raises(UserError, match=rf"of shape {shape}: give a tensor of integers, one for each of 3 samples"):
         complete(make_bank()).check_rows(make_bank()[:3], rows)
 
 

@@ -121,7 +121,7 @@ def test_masks_of_a_user_are_those_of_the_images_that_are_trained_on(tmp_path: P
 
 def test_a_background_needs_images_and_one_source_of_masks(digits: np.ndarray, tmp_path: Path) -> None:
     vectors = Standardizer.fit(digits)
-    with pytest.raises(UserError, match=r"'background' is for images: samples of shape \(64,\) are none"):
+    with pytest.raises(UserError, match=r"'background' is for images: these samples have shape \(64,\)"):
         masks_of(vectors, make_rows(digits, vectors), masks=tmp_path / "m.npy")
     x = draw_images(10, 8, 6)
     standardizer = Standardizer.fit(x, scaling="channels")

@@ -138,7 +138,7 @@ def test_a_queue_holds_at_least_the_keys_of_a_step(batch_size: int, queue: int, 
         assert model.method.queue.shape == (queue, 4)
         return
     used = min(batch_size, 20)  # there are no more rows
-    with pytest.raises(UserError, match=rf"method.queue is {queue} and a step brings {2 * used} keys, two for each"):
+    with pytest.raises(UserError, match=rf"method.queue is {queue} but a step makes {2 * used} keys, two for each"):
         build(PIXELS, **changes)
 
 
@@ -148,7 +148,7 @@ def test_the_keys_of_a_step_come_from_all_processes(
 ) -> None:
     monkeypatch.setattr("pinoise.methods.moco.world_size", lambda: 2)
     changes: dict[str, Any] = {"method": {"name": "moco", "queue": queue}, "training": {"batch_size": batch_size}}
-    with pytest.raises(UserError, match=rf"method.queue is {queue} and a step brings {queue + 1} keys, two for each"):
+    with pytest.raises(UserError, match=rf"method.queue is {queue} but a step makes {queue + 1} keys, two for each"):
         build(PIXELS, **changes)
 
 

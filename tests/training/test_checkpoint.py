@@ -41,7 +41,9 @@ def test_a_checkpoint_that_cannot_be_written_keeps_the_earlier_one_and_leaves_no
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))  # as a disk without room
     try:
-        with pytest.raises(UserError, match=r"cannot take a checkpoint .*: make room and go on by --resume"):
+        with pytest.raises(
+            UserError, match=r"a checkpoint cannot be written to .*: free some space and continue with --resume"
+        ):
             save(tmp_path, 2)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -86,7 +88,7 @@ def test_a_lost_last_checkpoint_leaves_the_previous_one(tmp_path: Path) -> None:
 def test_only_damaged_checkpoints_are_an_error(tmp_path: Path) -> None:
     save(tmp_path, 1)
     flip_a_byte(tmp_path / "last.ckpt")
-    with pytest.raises(UserError, match=r"holds no sound checkpoint: checkpoint last\.ckpt is damaged"):
+    with pytest.raises(UserError, match=r"has no intact checkpoint: checkpoint last\.ckpt is damaged"):
         find_checkpoint(tmp_path)
 
 

@@ -62,14 +62,14 @@ def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     for device in ("auto", "cuda"):
-        with pytest.raises(UserError, match=r"2 processes were asked for and this machine has 1 GPU\(s\)"):
+        with pytest.raises(UserError, match=r"2 processes were asked for, but this machine has 1 GPU\(s\)"):
             make_fabric(TrainingSettings(device=device, devices=2), together=True)
 
 
 def test_several_processes_cannot_share_mps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     for device in ("auto", "mps"):
-        with pytest.raises(UserError, match="'mps' serves one process only"):
+        with pytest.raises(UserError, match="'mps' supports one process only"):
             make_fabric(TrainingSettings(device=device, devices=2), together=True)
 
 

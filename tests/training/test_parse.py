@@ -83,7 +83,7 @@ def test_a_section_without_a_name_keeps_the_default_name() -> None:
         (["method=pinoise.methods:Mine"], "method 'pinoise.methods:Mine' cannot be found"),
         (["method=3"], "setting 'method' is 3: give a name, an import path, or a class derived from Method"),
         (["objective=fixed", "noise.mean=learned"], "objective 'fixed' learns none: change either."),
-        (["training.information_draws=1"], "training.information_draws is 1: information needs 2 draws or more"),
+        (["training.information_draws=1"], "training.information_draws is 1: give at least 2, or 0"),
         (["training.epochs=many"], "setting 'training.epochs' is 'many'"),
         (["training.epochs"], "write section.key=value"),
         (["training.epochs=[1"], "is not valid YAML"),

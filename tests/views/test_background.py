@@ -91,9 +91,7 @@ def test_of_all_masks_those_of_the_chosen_images_are_returned(tmp_path: Path) ->
     chosen = np.array([5, 0, 3])
     assert np.array_equal(read_masks(tmp_path / "masks.npy", rows=6, size=(3, 2), chosen=chosen), masks[[5, 0, 3]])
     np.save(tmp_path / "masks.npy", masks[:3])
-    sentence = (
-        r"3 masks for 6 images, of which 3 are trained on: give one for each of the 6, in the order of the images"
-    )
+    sentence = r"3 masks for 6 images \(3 of them trained on\): give one for each of the 6, in the order of the images"
     with pytest.raises(UserError, match=sentence):
         read_masks(tmp_path / "masks.npy", rows=6, size=(3, 2), chosen=chosen)
 
@@ -103,7 +101,7 @@ def test_of_several_arrays_the_one_called_masks_is_read(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", ids=np.arange(2), masks=masks)
     assert np.array_equal(read_masks(tmp_path / "a.npz", rows=2, size=(3, 3)), masks)
     np.savez(tmp_path / "b.npz", ids=np.arange(2), other=masks)
-    with pytest.raises(UserError, match="of 2 arrays none is called 'masks'"):
+    with pytest.raises(UserError, match="none of its 2 arrays is named 'masks'"):
         read_masks(tmp_path / "b.npz", rows=2, size=(3, 3))
 
 

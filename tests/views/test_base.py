@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -11,13 +12,9 @@ from pinoise.errors import UserError
 from pinoise.noise import Noise, PiNoise, Support
 from pinoise.views import (
     Batch,
-    BatchGaussian,
-    Difference,
-    Extrapolation,
     FunctionView,
     GaussianNoise,
     Identity,
-    Interpolation,
     Mixup,
     Neighbour,
     PiNoiseView,
@@ -27,6 +24,7 @@ from pinoise.views import (
     VimeSwap,
 )
 from pinoise.views.base import per_sample, scale_gradient
+from pinoise.views.mixing import add_batch_noise, add_difference, extrapolate, interpolate
 
 
 def near_copies(x: Tensor) -> Support:
@@ -43,10 +41,10 @@ MAKERS: dict[str, Callable[[Tensor], View]] = {
     "scarf": lambda x: ScarfSwap(torch.randn(x.shape), rate=0.1),
     "vime": lambda x: VimeSwap(rate=0.1),
     "mixup": lambda x: Mixup(alpha=0.9),
-    "interpolation": lambda x: Interpolation(ratio=0.1),
-    "extrapolation": lambda x: Extrapolation(ratio=0.1),
-    "batch gaussian": lambda x: BatchGaussian(ratio=0.1),
-    "difference": lambda x: Difference(ratio=0.1),
+    "interpolation": lambda x: FunctionView(partial(interpolate, ratio=0.1)),
+    "extrapolation": lambda x: FunctionView(partial(extrapolate, ratio=0.1)),
+    "batch gaussian": lambda x: FunctionView(partial(add_batch_noise, ratio=0.1)),
+    "difference": lambda x: FunctionView(partial(add_difference, ratio=0.1)),
     "neighbour": lambda x: Neighbour(near_copies(x)),
     "viewmaker": lambda x: Viewmaker(torch.ones(x.shape[1:]), budget=0.1, hidden=8),
     "function": lambda x: FunctionView(lambda x: x + 0.1 * torch.randn_like(x)),

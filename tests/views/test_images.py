@@ -299,5 +299,5 @@ def test_local_crops_show_a_small_part_of_the_image() -> None:
 
 
 def test_patches_larger_than_the_image_are_refused() -> None:
-    with pytest.raises(UserError, match="a local crop of 8 pixels cannot be a multiple of 16"):
+    with pytest.raises(UserError, match="local crops of 8 pixels cannot be cut into patches of 16"):
         LocalCrops("crop", (3, 8, 8), mean=MEAN, scale=SCALE, multiple=16)

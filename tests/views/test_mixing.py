@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,18 +11,8 @@ from scipy.stats import chisquare, kstest
 from torch import Tensor
 
 from pinoise.networks import MLPEncoder
-from pinoise.views import (
-    Batch,
-    BatchGaussian,
-    Difference,
-    Extrapolation,
-    Interpolation,
-    Mixup,
-    Modals,
-    Site,
-    View,
-)
-from pinoise.views.mixing import shuffled
+from pinoise.views import Batch, FunctionView, Mixup, Modals, Site, View
+from pinoise.views.mixing import add_batch_noise, add_difference, extrapolate, interpolate, shuffled
 
 
 def batch_of(x: Tensor) -> Batch:
@@ -81,7 +72,7 @@ def test_mixup_agrees_with_one_sample_at_a_time() -> None:
 
 def test_interpolation_goes_the_stated_part_of_the_way_to_another_sample() -> None:
     torch.manual_seed(0)
-    weights = Interpolation(ratio=0.3)(unit_vectors(50)).x
+    weights = interpolate(unit_vectors(50).x, 0.3)
     torch.testing.assert_close(weights.diagonal(), torch.full((50,), 0.7, dtype=torch.float64))
     others = weights - torch.diag(weights.diagonal())
     torch.testing.assert_close(others.max(dim=1).values, torch.full((50,), 0.3, dtype=torch.float64))
@@ -91,7 +82,7 @@ def test_interpolation_goes_the_stated_part_of_the_way_to_another_sample() -> No
 @pytest.mark.parametrize("shape", [(4,), (3, 2), (2, 1, 2)])
 def test_interpolation_agrees_with_its_formula_for_some_other_sample(shape: tuple[int, ...]) -> None:
     batch = random_batch(shape)
-    views = Interpolation(ratio=0.3)(batch).x
+    views = interpolate(batch.x, 0.3)
     for i, view in enumerate(views):
         candidates = [batch.x[i] + 0.3 * (batch.x[j] - batch.x[i]) for j in range(7) if j != i]
         assert sum(torch.allclose(view, candidate, rtol=0, atol=1e-12) for candidate in candidates) == 1
@@ -101,7 +92,7 @@ def test_interpolation_agrees_with_its_formula_for_some_other_sample(shape: tupl
 def test_extrapolation_goes_away_from_the_mean_of_the_batch(shape: tuple[int, ...]) -> None:
     batch = random_batch(shape)
     x = batch.x.numpy()
-    views = Extrapolation(ratio=0.3)(batch).x.numpy()
+    views = extrapolate(batch.x, 0.3).numpy()
     mean = sum(x[i] for i in range(7)) / 7
     for i in range(7):
         np.testing.assert_allclose(views[i], x[i] + 0.3 * (x[i] - mean), atol=1e-12)
@@ -113,7 +104,7 @@ def test_batch_gaussian_agrees_with_one_feature_at_a_time(shape: tuple[int, ...]
     torch.manual_seed(3)
     draw = torch.randn_like(batch.x)
     torch.manual_seed(3)
-    views = BatchGaussian(ratio=0.3)(batch).x
+    views = add_batch_noise(batch.x, 0.3)
     for index in np.ndindex(*shape):
         column = [float(batch.x[(i, *index)]) for i in range(7)]
         mean = sum(column) / 7
@@ -127,7 +118,7 @@ def test_batch_gaussian_agrees_with_one_feature_at_a_time(shape: tuple[int, ...]
 def test_difference_adds_the_difference_of_two_other_samples(shape: tuple[int, ...]) -> None:
     torch.manual_seed(0)
     batch = random_batch(shape)
-    views = Difference(ratio=0.3)(batch).x
+    views = add_difference(batch.x, 0.3)
     for i, view in enumerate(views):
         others = [batch.x[j] for j in range(7) if j != i]
         candidates = [batch.x[i] + 0.3 * (a - b) for a in others for b in others]
@@ -136,7 +127,7 @@ def test_difference_adds_the_difference_of_two_other_samples(shape: tuple[int, .
 
 def test_difference_takes_every_pair_of_other_samples_equally_often() -> None:
     torch.manual_seed(0)
-    moves = torch.stack([Difference(ratio=1.0)(unit_vectors(5)).x - torch.eye(5) for _ in range(2000)])
+    moves = torch.stack([add_difference(unit_vectors(5).x, 1.0) - torch.eye(5) for _ in range(2000)])
     # Sample 0 moves towards e_j and away from e_k: 12 ordered pairs of the four others, when j and k differ.
     codes = [(int(move.argmax()), int(move.argmin())) for move in moves[:, 0] if bool((move != 0).any())]
     counts = {code: codes.count(code) for code in set(codes)}
@@ -145,10 +136,17 @@ def test_difference_takes_every_pair_of_other_samples_equally_often() -> None:
     assert chisquare(list(counts.values())).pvalue > 1e-4
 
 
-@pytest.mark.parametrize("view", [Mixup(alpha=1.0), Interpolation(ratio=0), Extrapolation(ratio=0)])
+@pytest.mark.parametrize(
+    "view", [Mixup(alpha=1.0), *(FunctionView(partial(function, ratio=0)) for function in (interpolate, extrapolate))]
+)
 def test_no_strength_means_no_change(view: View) -> None:
     batch = random_batch()
     torch.testing.assert_close(view(batch).x, batch.x)
+
+
+def ratio_of(view: Any) -> tuple[Any, float]:
+    """The transform behind a view of MODALS, and how far it goes."""
+    return view.function.func, view.function.keywords["ratio"]
 
 
 def make_site() -> Site:
@@ -158,10 +156,11 @@ def make_site() -> Site:
 
 def test_modals_hands_each_ratio_to_its_transform() -> None:
     views = Modals.build(make_site(), interpolation=0.1, extrapolation=0.2, gaussian=0.3, difference=0.4)
-    kinds: list[tuple[type[View], Any]] = [(type(view), view.ratio) for view in views]
-    assert kinds == [(Interpolation, 0.1), (Extrapolation, 0.2), (BatchGaussian, 0.3), (Difference, 0.4)]
+    kinds = [ratio_of(view) for view in views]
+    expected = {interpolate: 0.1, extrapolate: 0.2, add_batch_noise: 0.3, add_difference: 0.4}
+    assert kinds == list(expected.items())
 
 
 def test_a_ratio_of_modals_that_is_not_given_is_a_tenth() -> None:
-    ratios: list[Any] = [view.ratio for view in Modals.build(make_site(), gaussian=0.3)]
+    ratios: list[Any] = [ratio_of(view)[1] for view in Modals.build(make_site(), gaussian=0.3)]
     assert ratios == [0.1, 0.1, 0.3, 0.1]

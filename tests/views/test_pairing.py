@@ -147,7 +147,7 @@ def test_pi_view_lets_the_neighbours_follow_its_scale_in_training() -> None:
 def test_pi_view_refuses_rows_that_are_not_those_of_its_samples() -> None:
     bank = torch.randn(30, 3)
     view = PiNoiseView(PiNoise(3, support=Support(bank, numbers=torch.arange(30), rows=30), hidden=4))
-    with pytest.raises(UserError, match=r"rows names training row 1 for a sample that is not it"):
+    with pytest.raises(UserError, match=r"rows gives number 1 to a sample that differs from training row 1"):
         view(Batch(bank[:3], torch.tensor([1, 2, 0])))
 
 

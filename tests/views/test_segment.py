@@ -178,7 +178,7 @@ def test_weights_of_another_size_are_refused_and_the_right_one_named(
     [
         ("gone.pth", "does not exist"),
         ("page.pth", "is damaged or holds no weights"),
-        ("list.pth", "holds list, not tensors by name alone"),
+        ("list.pth", "holds list, not a plain mapping of names to tensors"),
     ],
 )
 def test_a_file_that_is_no_weights_is_refused(tmp_path: Path, tiny_sam: SamSize, name: str, found: str) -> None:

@@ -20,11 +20,23 @@ from pinoise.cli.options import (
     changes_from,
 )
 from pinoise.errors import UserError
-from pinoise.experiments.recipes import ALWAYS, RECIPES, SUITE_NAMES
+from pinoise.experiments.recipes import ALWAYS, RECIPES, SUITES
 
 if TYPE_CHECKING:
     from pinoise.experiments.compare import Comparison
     from pinoise.experiments.results import Line
+
+MethodsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--methods",
+        help=f"{listed(tuple(RECIPES))}; several in a row. {listed(ALWAYS)} are always there.",
+    ),
+]
+CacheOption = Annotated[
+    Path | None,
+    typer.Option("--cache", help="Where finished fits are kept, so that a comparison can be stopped and go on."),
+]
 
 
 def compare(
@@ -34,17 +46,11 @@ def compare(
     suite: Annotated[
         str | None,
         typer.Option(
-            "--suite", help=f"{listed(SUITE_NAMES)}: all labelled sets that are here, fewer rows, small networks."
+            "--suite", help=f"{listed(tuple(SUITES))}: all labelled sets that are here, fewer rows, small networks."
         ),
     ] = None,
     label: LabelOption = None,
-    methods: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--methods",
-            help=f"{listed(tuple(RECIPES))}; several in a row. {listed(ALWAYS)} are always there.",
-        ),
-    ] = None,
+    methods: MethodsOption = None,
     seeds: Annotated[
         list[int] | None,
         typer.Option("--seeds", help="One number is how many seeds, several are the seeds; 3 if not given."),
@@ -62,10 +68,7 @@ def compare(
     rows: RowsOption = None,
     device: DeviceOption = None,
     set_: SetOption = None,
-    cache: Annotated[
-        Path | None,
-        typer.Option("--cache", help="Where finished fits are kept, so that a comparison can be stopped and go on."),
-    ] = None,
+    cache: CacheOption = None,
     fresh: Annotated[bool, typer.Option("--fresh", help="Fit everything again and keep nothing.")] = False,
     json: JsonOption = False,
 ) -> None:
@@ -73,14 +76,7 @@ def compare(
 
     Example: `pinoise compare --data digits --methods fixed scarf pinda --seeds 3 --epochs 20`
     """
-    if (data is None) == (suite is None):
-        raise UserError("give either --data, with names or files, or --suite, vectors or images.")
-    if suite is not None and label is not None:
-        raise UserError(f"--label is {label!r} and a suite's sets know their labels: leave it out.")
-    if epochs is not None and steps is not None:
-        raise UserError(f"--epochs is {epochs} and --steps is {steps}: give one of them.")
-    if steps is not None and steps < 1:
-        raise UserError(f"--steps is {steps}: it must be at least 1.")
+    _check_asked(data, suite, label, epochs, steps)
     if fresh and cache is not None:
         raise UserError("--fresh keeps nothing and --cache says where to: give one of them.")
     flags: dict[str, Any] = {
@@ -101,6 +97,20 @@ def compare(
         embedding=embedding,
         steps=steps,
     )
+
+
+def _check_asked(
+    data: list[str] | None, suite: str | None, label: str | None, epochs: int | None, steps: int | None
+) -> None:
+    """Refuse options that contradict each other."""
+    if (data is None) == (suite is None):
+        raise UserError("give either --data, with names or files, or --suite, vectors or images.")
+    if suite is not None and label is not None:
+        raise UserError(f"--label is {label!r} and a suite's sets know their labels: leave it out.")
+    if epochs is not None and steps is not None:
+        raise UserError(f"--epochs is {epochs} and --steps is {steps}: give one of them.")
+    if steps is not None and steps < 1:
+        raise UserError(f"--steps is {steps}: it must be at least 1.")
 
 
 def chosen_seeds(values: list[int] | None) -> list[int]:

@@ -25,7 +25,7 @@ def evaluate(
     information: Annotated[
         bool, typer.Option("--information", help="Also measure what the views tell about the task, on training rows.")
     ] = False,
-    draws: Annotated[int, typer.Option(help="Of every view, for --information.")] = 16,
+    draws: Annotated[int | None, typer.Option(help="Of every view, for --information.")] = None,
     seed: Annotated[int, typer.Option(help="Of softmax regression and the few-label draws.")] = 0,
     json: JsonOption = False,
 ) -> None:
@@ -33,7 +33,8 @@ def evaluate(
 
     Example: `pinoise evaluate runs/digits`
     """
-    from pinoise.experiments.information import information_of_run
+    from pinoise.evaluation.knn import NEIGHBOURS
+    from pinoise.experiments.information import DRAWS, information_of_run
     from pinoise.experiments.results import distance
     from pinoise.experiments.scoring import score_run
     from pinoise.experiments.sources import open_scored
@@ -41,10 +42,10 @@ def evaluate(
     from pinoise.files import write_json
     from pinoise.training.load import load_run
 
-    if information and draws < 2:
+    if draws is not None and draws < 2:
         raise UserError(f"--draws is {draws}: mutual information needs at least 2 draws of every view.")
-    if rows is not None and rows < 5:
-        raise UserError(f"--rows is {rows}: kNN looks at 5 training rows, so give at least as many.")
+    if rows is not None and rows < NEIGHBOURS:
+        raise UserError(f"--rows is {rows}: kNN looks at {NEIGHBOURS} training rows, so give at least that number.")
     finished = load_run(run)
     labelled = open_scored(finished, data, label=label, progress=on_terminal())
     if rows is not None:
@@ -58,7 +59,7 @@ def evaluate(
         "rows": rows,
         "scores": {name: value.as_dict() for name, value in scores.items()},
     }
-    measured = information_of_run(finished, draws=draws, progress=on_terminal()) if information else {}
+    measured = information_of_run(finished, draws=draws or DRAWS, progress=on_terminal()) if information else {}
     if measured:
         result["information"] = {name: found.as_dict() for name, found in measured.items()}
     write_json(run / "evaluation.json", result)

@@ -34,7 +34,7 @@ def changes_from(flags: dict[str, Any], assignments: list[str] | None) -> list[C
     """
     from pinoise.training.config import parse_assignment
 
-    given = [(path, value) for path, value in flags.items() if value is not None]
+    given = [(path, value) for path, value in flags.items() if value not in (None, [], ())]
     return [*given, *map(parse_assignment, assignments or ())]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Annotated, Any, get_args
+from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
@@ -43,8 +43,30 @@ if TYPE_CHECKING:
 
 OWN = ", or package.module:name of your own"
 
+FLAGS = {
+    "data": "data.source",
+    "label": "data.label",
+    "rows": "data.rows",
+    "method": "method",
+    "temperature": "method.temperature",
+    "encoder": "encoder",
+    "generator": "noise.generator",
+    "distribution": "noise.distribution",
+    "mean": "noise.mean",
+    "objective": "objective",
+    "pairing": "views.pairing",
+    "augment": "views.augmentations",
+    "epochs": "training.epochs",
+    "batch_size": "training.batch_size",
+    "learning_rate": "training.learning_rate",
+    "seed": "training.seed",
+    "device": "training.device",
+}
+"""The setting that each flag stands for."""
+
 
 def train(
+    context: typer.Context,
     data: Annotated[
         str | None,
         typer.Option(
@@ -79,26 +101,7 @@ def train(
 
     After Ctrl-C: `pinoise train --resume runs/digits`
     """
-    flags: dict[str, Any] = {
-        "data.source": data,
-        "data.label": label,
-        "data.rows": rows,
-        "method": method,
-        "method.temperature": temperature,
-        "encoder": encoder,
-        "noise.generator": generator,
-        "noise.distribution": distribution,
-        "noise.mean": mean,
-        "objective": objective,
-        "views.pairing": pairing,
-        "views.augmentations": augment,
-        "training.epochs": epochs,
-        "training.batch_size": batch_size,
-        "training.learning_rate": learning_rate,
-        "training.seed": seed,
-        "training.device": device,
-    }
-    changes = changes_from(flags, set_)
+    changes = changes_from({path: context.params[flag] for flag, path in FLAGS.items()}, set_)
     if resume is not None:
         if out is not None or config is not None:
             raise UserError("--resume goes on with a folder as it is: leave out --out and --config.")

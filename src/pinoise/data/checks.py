@@ -44,7 +44,7 @@ def _not_finite(
     value: float, row: int, position: tuple[int, ...], names: Sequence[str] | None, where: str
 ) -> UserError:
     if len(position) == 1:
-        place = f"feature {names[position[0]]!r}" if names else f"feature {position[0]}"
+        place = f"feature {names[position[0]]!r}" if names is not None else f"feature {position[0]}"
     else:
         place = f"position {position}"
     shown = "NaN" if value != value else value

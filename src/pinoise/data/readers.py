@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pinoise.data.checks import varies
 from pinoise.data.dataset import Dataset
-from pinoise.data.formats.memory import InMemory
+from pinoise.data.formats.memory import NAME, InMemory
 from pinoise.data.options import DEFAULTS, ReadOptions
 from pinoise.data.preparation import Preparation, prepare
 from pinoise.data.splitting import split
@@ -97,7 +97,7 @@ def read_file(
 
 
 def from_arrays(
-    X: object, y: object = None, options: ReadOptions = DEFAULTS, *, name: str = "array"
+    X: object, y: object = None, options: ReadOptions = DEFAULTS, *, name: str = NAME
 ) -> tuple[Dataset, Preparation]:
     """Return samples in memory as a data set, with the preparation that reads later ones the same way.
 

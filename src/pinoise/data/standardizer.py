@@ -15,6 +15,7 @@ from pinoise.data.moments import beside, canonical, feature_moments, one_pass_mo
 from pinoise.errors import UserError, unknown_choice
 
 Scaling = Literal["auto", "features", "global", "rows", "channels"]
+SCALING: Scaling = "auto"
 """What samples are divided by once centred: each feature's deviation, one number for all features, that number after
 every row was brought to length 1, or one number for each channel of images, which then have their channels first;
 ``auto`` chooses by the samples (``auto_scaling``)."""
@@ -64,7 +65,7 @@ class Standardizer:
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)))
 
     @classmethod
-    def fit(cls, x: Samples, *, scaling: Scaling = "auto") -> Standardizer:
+    def fit(cls, x: Samples, *, scaling: Scaling = SCALING) -> Standardizer:
         """Learn from samples in passes over bounded chunks, which keeps precision and saves memory."""
         if scaling not in get_args(Scaling):
             raise unknown_choice("scaling", scaling, get_args(Scaling))

@@ -27,6 +27,7 @@ from pinoise.data.preparation import preparation_from_json
 from pinoise.data.readers import from_arrays
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
+from pinoise.errors import UserError
 from pinoise.estimator.parameters import rows_of_pixels, settings_from
 from pinoise.estimator.saving import portable, read_model, write_model
 from pinoise.evaluation import embed
@@ -51,8 +52,8 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     """Learn an embedding by contrast, with noise p_ψ(ε|x) that is learned with it (π-noise driven data augmentation).
 
     Samples are standardised inside, so raw tables can be given; of sparse input only batches, and the rows among which
-    neighbours are searched, are made dense. With ``image_shape``, samples are images. A data frame with text, categories
-    or missing values is read as the command reads such a table: categories become features, and gaps are filled.
+    neighbours are searched, are made dense. With ``image_shape``, samples are images. A data frame with text,
+    categories or missing values is read as the command reads such a table: categories become features, gaps are filled.
 
     The encoder, the method, the objective, the generator and the augmentations are names; or dicts with a ``"name"``
     and options, as in ``{"name": "resnet18", "width": 16}``; or your own: an import path ``"package.module:name"``, or
@@ -308,8 +309,11 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         settings = settings_from(vars(self), seed=0)
         standardizer = standardizer_from(parts["standardizer"])
         encoder = build_encoder(settings, standardizer.shape)
-        encoder.load_state_dict(parts.get("encoder", {}))
-        noise = restore_noise(settings, standardizer, encoder, parts["noise"])
+        try:
+            encoder.load_state_dict(parts.get("encoder", {}))
+            noise = restore_noise(settings, standardizer, encoder, parts["noise"])
+        except RuntimeError:  # as torch refuses weights
+            raise UserError(f"{path} does not fit its parameters: a part of your own has changed since.") from None
         self._adopt(build_embedding(encoder, settings).eval(), noise, standardizer)
         self.history_, self.flags_, self.n_features_in_ = header["history"], header["flags"], header["n_features_in"]
         stored = header["preparation"]

@@ -15,11 +15,11 @@ from pinoise.experiments.cache import CellCache
 from pinoise.experiments.fitting import fit_all
 from pinoise.experiments.plans import Plans, plan
 from pinoise.experiments.ranking import ranking_as_dict
-from pinoise.experiments.recipes import DEFAULT_METHODS, choose_methods
+from pinoise.experiments.recipes import DEFAULT_METHODS, Suite, choose_methods, find_suite
 from pinoise.experiments.results import Cell, Line, summarise, verdict
 from pinoise.experiments.sources import open_compared
-from pinoise.experiments.suites import SUITES, Suite, sample_rows, shrink_images, suite_sources
-from pinoise.training.config import embedding_of, merge, override, parse_settings
+from pinoise.experiments.suites import present_sources, sample_rows, shrink_images
+from pinoise.training.config import embedding_of, merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
 from pinoise.training.progress import Quiet, Reporter
 
@@ -109,29 +109,17 @@ def compare(
     """
     if bool(sources) == (suite is not None):
         raise UserError("give either data (names, files or data sets) or a suite.")
-    if embedding is not None and embedding not in EMBEDDINGS:
-        raise unknown_choice("embedding", embedding, EMBEDDINGS)
-    shared: dict[str, Any] = dict(settings or {})
-    present: Sequence[str | Path | Dataset] = sources
-    chosen = None
-    if suite is not None:
-        present, absent = suite_sources(suite)
-        chosen = SUITES[suite]
-        shared = merge(override({}, chosen.settings), shared)
-        if absent:
-            note(f"not here, so left out: {', '.join(absent)}; set PINOISE_DATA to the folder that has them")
-    if steps is None and "epochs" not in shared.get("training", {}):
-        steps = None if chosen is None else chosen.steps
-        shared = merge(shared, {"training": {"epochs": EPOCHS}} if chosen is None else {})
+    chosen = None if suite is None else find_suite(suite)
+    present, shared, steps = _share(sources, chosen, settings or {}, steps, note)
     names = choose_methods(list(methods or (DEFAULT_METHODS if chosen is None else chosen.methods)))
     plans = plan(names, range(seeds) if isinstance(seeds, int) else seeds, settings=shared)
     shown = _embedding(embedding, chosen, plans)
     datasets = _opened(present, shared, label=label, suite=chosen, progress=progress, note=note)
     # A suite reports both embeddings, one at a time, so each fit is scored under both.
     wanted = tuple(name for name in EMBEDDINGS if name == shown or name in (chosen.embeddings if chosen else ()))
-    total = len(dict.fromkeys(map(str, present))) * len(plans)
-    found = Comparison(total=total, embedding=shown, suite=suite, steps=steps, settings=shared)
     kept = None if cache is None else CellCache(cache)
+    total = len(dict.fromkeys(map(str, present))) * len(plans)
+    found = Comparison(total, shown, suite, steps, shared)
     try:
         with flushed_denormals():
             for cell in fit_all(datasets, plans, embeddings=wanted, steps=steps, cache=kept, reporter=reporter):
@@ -143,8 +131,30 @@ def compare(
     return found
 
 
+def _share(
+    sources: Sequence[str | Path | Dataset],
+    suite: Suite | None,
+    settings: Mapping[str, Any],
+    steps: int | None,
+    note: Callable[[str], None],
+) -> tuple[Sequence[str | Path | Dataset], dict[str, Any], int | None]:
+    """Return the sources, settings and steps that all methods share."""
+    shared = merge({} if suite is None else suite.settings, settings)
+    if suite is not None:
+        sources, absent = present_sources(suite)
+        if absent:
+            note(f"not here, so left out: {', '.join(absent)}; set PINOISE_DATA to the folder that has them")
+    if steps is None and "epochs" not in shared.get("training", {}):
+        if suite is not None:
+            return sources, shared, suite.steps
+        shared = merge(shared, {"training": {"epochs": EPOCHS}})
+    return sources, shared, steps
+
+
 def _embedding(asked: str | None, suite: Suite | None, plans: Plans) -> EmbeddingName:
     usual: set[str] = {embedding_of(planned) for planned in plans.values()}  # of images, if any method is for them
+    if asked is not None and asked not in EMBEDDINGS:
+        raise unknown_choice("embedding", asked, EMBEDDINGS)
     name = asked or (suite.embeddings[0] if suite else "learned" if "learned" in usual else "joined")
     return EMBEDDINGS[EMBEDDINGS.index(name)]
 

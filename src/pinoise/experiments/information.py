@@ -20,11 +20,14 @@ PREDEFINED = ("identity", "gaussian", "scarf", "vime", "dacl", "neighbours")
 IMAGE_VIEWS = ("crop", "simclr")
 """Those that images have besides."""
 
+DRAWS = 16
+"""How often every view is drawn."""
+
 _ROWS = 512
 _IMAGES = 64
 
 
-def information_of_run(run: Run, *, draws: int = 16, progress: bool = False) -> dict[str, InformationEstimate]:
+def information_of_run(run: Run, *, draws: int = DRAWS, progress: bool = False) -> dict[str, InformationEstimate]:
     """Measure what a run's own views, and predefined ones, tell about the task of its encoder.
 
     Args:

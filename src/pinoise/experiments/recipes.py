@@ -1,10 +1,13 @@
-"""The methods that are compared, each a name, a title and the settings that make it; all else is shared."""
+"""What is compared with what, as data: the methods with the settings that make them, and suites of data sets."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from pinoise.choices import EmbeddingName
 from pinoise.errors import unknown_choice
 
 
@@ -12,85 +15,37 @@ class Recipe(NamedTuple):
     """How one row of a comparison is made."""
 
     title: str
-    settings: Mapping[str, Any] | None  # None: nothing is trained
+    settings: Mapping[str, Any] | None = None  # None: nothing is trained
 
 
-def _fixed(sigma: float) -> Recipe:
-    return Recipe(f"random noise (σ = {sigma:g})", {"objective": "fixed", "noise": {"initial_scale": sigma}})
+class Suite(NamedTuple):
+    """Labelled sets of the catalogue, in the order of their table, and what makes a comparison on them end."""
+
+    sources: Sequence[str]
+    methods: Sequence[str]  # those that are compared unless the user names others
+    settings: Mapping[str, Any]  # unless the user says otherwise
+    steps: int
+    rows: int  # the most training rows, and the most test rows
+    embeddings: Sequence[EmbeddingName]  # what is scored of every fit; the first is shown
+    pixels: int  # the most a side
 
 
-def _paper(*, method: str = "simclr", **more: Any) -> dict[str, Any]:
-    return {"objective": "paper", "method": {"name": method, "temperature": 0.1}, **more}
+_DATA = tomllib.loads(Path(__file__).with_name("recipes.toml").read_text(encoding="utf-8"))
 
+RECIPES: dict[str, Recipe] = {name: Recipe(**values) for name, values in _DATA["methods"].items()}
+SUITES: dict[str, Suite] = {name: Suite(**values) for name, values in _DATA["suites"].items()}
+DEFAULT_METHODS: tuple[str, ...] = tuple(_DATA["default"])
 
-def _augmented(title: str, *, views: Mapping[str, Any] | None = None, **more: Any) -> Recipe:
-    """Images under SimCLR's augmentations, of which noise is one more."""
-    return Recipe(title, {"views": {"augmentations": ["simclr"], **(views or {})}, **more})
-
-
-RECIPES: dict[str, Recipe] = {
-    "raw": Recipe("raw features", None),
-    "untrained": Recipe("untrained encoder", None),
-    "fixed": _fixed(1.0),
-    "fixed-0.5": _fixed(0.5),
-    "fixed-2": _fixed(2.0),
-    "scarf": Recipe("SCARF", {"views": {"noise": "scarf"}}),
-    "dacl": Recipe("DACL mixup", {"views": {"noise": "dacl"}}),
-    "vime": Recipe("VIME swap", {"views": {"noise": "vime"}}),
-    "modals": Recipe("MODALS transforms", {"views": {"noise": "none", "augmentations": ["modals"]}}),
-    "viewmaker": Recipe("Viewmaker", {"objective": "adversarial", "views": {"noise": "viewmaker"}}),
-    "simcl": Recipe("SimCL", {"method": "simcl", "views": {"noise": "none"}}),
-    "clae": Recipe("CLAE", {"method": "clae", "views": {"noise": "none"}}),
-    "neighbours": Recipe("nearest neighbours", {"views": {"noise": "neighbours"}}),
-    "pinda-paper": Recipe("PiNDA (paper)", _paper()),
-    "pinda-paper-mean": Recipe("PiNDA (paper, μ learned)", _paper(noise={"mean": "learned"})),
-    "pinda-paper-clae": Recipe("PiNDA + CLAE (paper)", _paper(method="clae")),
-    "pinda-adversarial": Recipe("PiNDA (adversarial)", {"objective": "adversarial"}),
-    "pinda-information": Recipe("PiNDA (information)", {"objective": "information"}),
-    "aug": _augmented("augmentations", views={"noise": "none"}),
-    "aug-fixed": _augmented("augmentations + random noise", objective="fixed"),
-    "aug-paper": _augmented("augmentations + PiNDA (paper, λ = 1)", objective={"name": "paper", "penalty": 1.0}),
-    "aug-pinda": _augmented("augmentations + PiNDA", objective={"name": "supported", "neighbours": 0}),
-    "aug-compose": _augmented(
-        "augmentations, PiNDA on top", views={"pairing": "compose"}, objective={"name": "supported", "neighbours": 0}
-    ),
-    "aug-neighbours": _augmented("augmentations + PiNDA along the data", objective="supported"),
-    "pinda": Recipe("PiNDA", {"objective": "supported"}),
-}
-
-DEFAULT_METHODS = ("raw", "untrained", "fixed", "scarf", "simcl", "clae", "pinda-paper", "pinda")
-VECTOR_METHODS = (
-    "raw",
-    "untrained",
-    "fixed",
-    "fixed-0.5",
-    "fixed-2",
-    "scarf",
-    "dacl",
-    "vime",
-    "viewmaker",
-    "simcl",
-    "clae",
-    "neighbours",
-    "pinda-paper",
-    "pinda",
-)
-IMAGE_METHODS = (
-    "raw",
-    "untrained",
-    "aug",
-    "aug-fixed",
-    "aug-paper",
-    "aug-pinda",
-    "aug-compose",
-    "aug-neighbours",
-    "fixed",
-    "pinda",
-)
 ALWAYS = ("raw", "untrained")
-SUITE_NAMES = ("vectors", "images")
 OURS = "pinda"
 """The method that rivals are held against."""
+
+
+def find_suite(name: str) -> Suite:
+    """Return the suite of a name."""
+    if name not in SUITES:
+        raise unknown_choice("suite", name, SUITES)
+    return SUITES[name]
 
 
 def choose_methods(names: list[str]) -> list[str]:

@@ -1,87 +1,26 @@
-"""Collections of data sets to compare methods on, and a smaller draw of a large one."""
+"""The data sets of a suite that are here, and a smaller draw of a large one."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, NamedTuple
 
 import numpy as np
 
-from pinoise.choices import EmbeddingName
 from pinoise.data.catalogue import locate
 from pinoise.data.dataset import Dataset, Part
-from pinoise.errors import UserError, unknown_choice
-from pinoise.experiments.recipes import IMAGE_METHODS, VECTOR_METHODS
+from pinoise.errors import UserError
+from pinoise.experiments.recipes import Suite
 
 
-class Suite(NamedTuple):
-    """Labelled sets of the catalogue, in the order of their table, and what makes a comparison on them end."""
-
-    sources: tuple[str, ...]
-    methods: tuple[str, ...]  # those that are compared unless the user names others
-    settings: tuple[tuple[str, Any], ...]  # unless the user says otherwise
-    steps: int
-    rows: int  # at most so many training rows, and as many test rows
-    embeddings: tuple[EmbeddingName, ...]  # what is scored of every fit; the first is shown
-    pixels: int = 32  # at most so many a side
-
-
-SUITES: dict[str, Suite] = {
-    "vectors": Suite(
-        sources=(
-            "digits",
-            "wine",
-            "breast_cancer",
-            "usps",
-            "wisdm",
-            "isolet",
-            "ecg5000",
-            "mslr_5k",
-            "hapt561",
-            "epsilon_sample",
-            "fashion_mnist",
-            "hapt_raw",
-            "fsdd",
-            "reuters46",
-            "newsgroups20",
-            "rcv1_ccat",
-            "tox171",
-            "pcmac",
-            "cifar10_sub12k",
-            "tiny_imagenet20",
-        ),
-        methods=VECTOR_METHODS,
-        settings=(("encoder.hidden", 512), ("noise.generator.hidden", 512), ("training.batch_size", 128)),
-        steps=500,
-        rows=2000,
-        embeddings=("joined", "learned"),
-    ),
-    "images": Suite(
-        sources=("fashion_mnist", "cifar10_sub12k"),
-        methods=IMAGE_METHODS,
-        settings=(
-            ("encoder.name", "resnet18"),
-            ("encoder.width", 16),
-            ("noise.generator.width", 16),
-            ("training.batch_size", 128),
-        ),
-        steps=200,
-        rows=4000,
-        embeddings=("learned",),
-    ),
-}
-
-
-def suite_sources(name: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def present_sources(suite: Suite) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return the sets of a suite that can be read now without a download, and those that cannot.
 
-    >>> present, absent = suite_sources("vectors")
+    >>> from pinoise.experiments.recipes import find_suite
+    >>> present, absent = present_sources(find_suite("vectors"))
     >>> present[:3], len(present) + len(absent)
     (('digits', 'wine', 'breast_cancer'), 20)
     """
-    if name not in SUITES:
-        raise unknown_choice("suite", name, SUITES)
-    here = {source: all(locate(source).values()) for source in SUITES[name].sources}
+    here = {source: all(locate(source).values()) for source in suite.sources}
     return tuple(source for source in here if here[source]), tuple(source for source in here if not here[source])
 
 

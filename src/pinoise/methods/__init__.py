@@ -7,7 +7,6 @@ from pinoise.methods.dino import DINO, dino_loss
 from pinoise.methods.memorybank import MemoryBank
 from pinoise.methods.moco import MoCo, info_nce
 from pinoise.methods.momentum import Momentum, cosine_momentum, ema_update
-from pinoise.methods.pair_loss import PairLoss
 from pinoise.methods.simcl import SimCL
-from pinoise.methods.simclr import SimCLR, nt_xent
+from pinoise.methods.simclr import PairLoss, SimCLR, nt_xent
 from pinoise.methods.simsiam import SimSiam, negative_cosine

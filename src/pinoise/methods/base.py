@@ -15,20 +15,20 @@ from pinoise.views import Batch, Site
 
 
 class Method(nn.Module):
-    """ℓ(x; θ): an encoder, whatever else the method trains, and the loss of every sample.
+    """ℓ(x; θ): an encoder, the other networks that the method trains, and the loss of every sample.
 
     Args:
         encoder: f_θ, a module with the integer attribute ``out_features``.
     """
 
     least_loss: float = 0.0
-    """The loss of views that are matched as well as can be."""
+    """The lowest possible loss, for views that match perfectly."""
 
     makes_views: ClassVar[bool] = False
-    """Whether it makes a partner for x itself, so that x alone is enough."""
+    """Whether the method makes its own partner for x, so that x alone is enough."""
 
     takes_local_views: ClassVar[bool] = False
-    """Whether it takes further, smaller views beside the two."""
+    """Whether the method takes further, smaller views besides the two."""
 
     def __init__(self, encoder: nn.Module) -> None:
         super().__init__()
@@ -36,7 +36,7 @@ class Method(nn.Module):
 
     @classmethod
     def build(cls, site: Site, **options: Any) -> Self:
-        """Return the method for an encoder and its data; by default with a fresh projection head.
+        """Return the method for an encoder and its data, by default with a new projection head.
 
         Keyword-only arguments of ``build`` and of the constructor are the options that a configuration may set.
         """
@@ -47,34 +47,34 @@ class Method(nn.Module):
         raise NotImplementedError
 
     def encode(self, views: Sequence[Batch]) -> list[Tensor]:
-        """Return f_θ of every view: one pass for each shape among those whose features are not known yet.
+        """Return f_θ of every view. Views of one shape share one pass; views with known features need none.
 
-        Batch normalisation therefore has one mean and variance for the views of a shape: a shift between the views is
-        not normalised away, and through these statistics a view, and the noise in it, has a small effect on the others.
+        Batch normalisation therefore has one mean and variance for all views of a shape. A shift between the views is
+        not normalised away. Through these statistics a view, and the noise in it, has a small effect on the others.
         """
         encoded = iter(by_shape(self.encoder, [view.x for view in views if view.features is None]))
         return [next(encoded) if view.features is None else view.features for view in views]
 
     def embed(self, x: Tensor) -> Tensor:
-        """Return the representation of samples as they are, shape (m, out_features)."""
+        """Return the representation of samples without augmentation, shape (m, out_features)."""
         representation: Tensor = self.encoder(x)
         return representation
 
     def guessing_loss(self, batch_size: int) -> float | None:
-        """The loss where no sample is told from another, None for a method whose loss has no such value."""
+        """The loss of an encoder that cannot tell samples apart, or None if it is not known."""
         return None
 
     def after_step(self, step: int, steps: int) -> None:
-        """Update what follows the optimiser rather than the gradient, such as a momentum encoder.
+        """Update the state that no gradient trains, such as a momentum encoder. Called after the optimiser's step.
 
         Args:
-            step: how many steps were done before this one.
-            steps: how many the whole training has.
+            step: the number of steps before this one.
+            steps: the number of steps in the whole training.
         """
 
 
 def by_shape(network: Callable[[Tensor], Tensor], samples: Sequence[Tensor]) -> list[Tensor]:
-    """Return what a network makes of several batches, in their order: those of one shape pass it together.
+    """Return a network's output for several batches, in their order. Batches of one shape share one pass.
 
     >>> crops = [torch.ones(2, 1, 8, 8), torch.ones(3, 1, 4, 4), torch.zeros(2, 1, 8, 8)]
     >>> [len(means) for means in by_shape(lambda x: x.mean((1, 2, 3)), crops)]
@@ -92,7 +92,7 @@ def by_shape(network: Callable[[Tensor], Tensor], samples: Sequence[Tensor]) -> 
 
 @contextmanager
 def full_precision(*inputs: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Give the inputs of a loss at least 32 bits, and switch autocast off: what 16 bits round away, 1/τ magnifies.
+    """Convert the inputs of a loss to at least 32 bits, and switch autocast off: 1/τ magnifies rounding errors.
 
     >>> half = torch.tensor([3.0], dtype=torch.float16)
     >>> with full_precision(half, half.double()) as (single, double):
@@ -104,14 +104,14 @@ def full_precision(*inputs: Tensor) -> Iterator[tuple[Tensor, ...]]:
 
 
 def two_views(views: Sequence[Batch], *, method: str) -> tuple[Batch, Batch]:
-    """Return the two views, or say that the method needs them."""
+    """Return the two views. Refuse any other number of views."""
     if len(views) != 2:
         raise UserError(f"method {method!r} compares two views and was given {len(views)}: choose another pairing.")
     return views[0], views[1]
 
 
 def check_positive(name: str, value: float) -> float:
-    """Return a number that must be positive.
+    """Return a positive number. Refuse any other.
 
     >>> check_positive("temperature", 0.5)
     0.5
@@ -122,7 +122,7 @@ def check_positive(name: str, value: float) -> float:
 
 
 def check_momentum(name: str, value: float) -> float:
-    """Return the share of the old that is kept at every step.
+    """Return the share of the old value that is kept at every step. Refuse one outside [0, 1].
 
     >>> check_momentum("momentum", 0.99)
     0.99
@@ -133,7 +133,7 @@ def check_momentum(name: str, value: float) -> float:
 
 
 def check_size(name: str, value: int, *, least: int = 1) -> int:
-    """Return a number of things.
+    """Return a size. Refuse one below ``least``.
 
     >>> check_size("queue", 4096)
     4096
@@ -144,14 +144,14 @@ def check_size(name: str, value: int, *, least: int = 1) -> int:
 
 
 def width(name: str, module: nn.Module) -> int:
-    """Return how many features a module gives.
+    """Return the output width of a module.
 
     >>> width("head", nn.Linear(3, 2))
     2
     """
     features = getattr(module, "out_features", None)
     if not isinstance(features, int):
-        raise UserError(f"the {name} does not say how many features it gives: set its integer attribute out_features.")
+        raise UserError(f"the {name} does not state its output size: set its integer attribute out_features.")
     return features
 
 
@@ -162,11 +162,11 @@ def check_predictor(head: nn.Module, predictor: nn.Module) -> None:
     """
     given, wanted = width("predictor", predictor), width("head", head)
     if given != wanted:
-        raise UserError(f"the predictor gives {given} features and the head {wanted}: both must give as many.")
+        raise UserError(f"the predictor gives {given} features and the head {wanted}: both must give the same number.")
 
 
 def world_size() -> int:
-    """Return how many processes train together.
+    """Return the number of processes that train together.
 
     >>> world_size()
     1
@@ -177,7 +177,7 @@ def world_size() -> int:
 def gather(x: Tensor) -> Tensor:
     """Return the rows of all processes in the order of their ranks, without gradient.
 
-    Every process must call it at the same step, with as many rows.
+    Every process must call it at the same step, with the same number of rows.
 
     >>> gather(torch.ones(2, 3)).shape
     torch.Size([2, 3])

@@ -1,10 +1,10 @@
-"""BYOL (Grill et al., 2020, arXiv:2006.07733): one view predicts what a slowly moving network makes of the other.
+"""BYOL (Grill et al., 2020, arXiv:2006.07733): one view predicts a slowly moving network's output for the other.
 
-Gradient reaches π-noise through the online branch alone: the target network runs without gradient. Each view is once
-online and once target, so noise in either view learns.
+Gradient reaches π-noise through the online branch alone: the target network runs without gradient. Each view passes
+both branches, so noise in either view learns.
 
-Both views pass each network as one batch, as ``Method.encode`` does it, where the original passes one after the other
-and batch normalisation has the statistics of each view alone.
+Both views pass each network as one batch, as in ``Method.encode``. The original passes one after the other, so that its
+batch normalisation has the statistics of each view alone.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class BYOL(Method):
     Args:
         encoder: f_θ.
         head: the projection head, with the integer attribute ``out_features``.
-        predictor: from a projection to a projection.
-        momentum: how much of the target network stays at the first step; it rises to 1 along a cosine.
+        predictor: a network from projections to projections.
+        momentum: the share of the target network that is kept at the first step; it rises to 1 along a cosine.
     """
 
     def __init__(self, encoder: nn.Module, head: nn.Module, predictor: nn.Module, *, momentum: Share = 0.996) -> None:
@@ -73,6 +73,6 @@ class BYOL(Method):
         return byol_loss(prediction, target.roll(m, dims=0)).view(2, m).sum(dim=0)
 
     def after_step(self, step: int, steps: int) -> None:
-        """Move the target network towards the online one, ever more slowly."""
+        """Move the target network towards the online network, more slowly at every step."""
         momentum = cosine_momentum(step, steps, self.momentum)
         self.target_network.follow(self.encoder, self.head, momentum=momentum)

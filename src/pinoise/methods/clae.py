@@ -29,15 +29,15 @@ def adversarial_step(gradient: Tensor, *, strength: float, feature_scale: Tensor
 class CLAE(SimCLR):
     """NTX(z, z⁺) + α · NTX(z, z_adv), where x_adv is the first view after the step that raises NTX(z, z⁺) the most.
 
-    Both views pass the encoder with gradient, so π-noise in either learns; the adversarial step itself is a constant.
-    Given one view of x, it is its own partner z⁺, so that the adversarial example is the only augmentation.
+    Both views pass the encoder with gradient, so π-noise in either learns. The adversarial step itself is a constant.
+    A single view is its own partner z⁺, so that the adversarial example is the only augmentation.
 
     Args:
         encoder: f_θ.
         head: the projection head.
         feature_scale: the standard deviation of each feature, 0 for dead ones.
-        strength: e, in standard deviations.
-        weight: α.
+        strength: e, the size of the adversarial step in standard deviations.
+        weight: α, the weight of the adversarial term.
         temperature: τ.
     """
 
@@ -61,7 +61,7 @@ class CLAE(SimCLR):
 
     @classmethod
     def build(cls, site: Site, **options: Any) -> Self:
-        """Return the method with a fresh head, and the units of the data for its adversarial step."""
+        """Return the method with a new head, and the units of the data for its adversarial step."""
         return cls(site.encoder, site.projection_head(), site.unit, **options)
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
@@ -77,12 +77,12 @@ class CLAE(SimCLR):
         )
 
     def guessing_loss(self, batch_size: int) -> float | None:
-        """(1 + α) log(2m − 1), as there are two comparisons."""
+        """(1 + α) log(2m − 1), for the two comparisons."""
         return (1 + self.weight) * math.log(2 * batch_size - 1)
 
     def _adversarial_step(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return how the first view must move to raise its loss the most, without gradient."""
-        # Gradient also where the loss is only measured; batch normalisation is to count the samples of a step once.
+        """Return the step of the first view that raises its loss the most, without gradient."""
+        # The step needs a gradient even if the loss is only measured. Batch statistics must count each sample once.
         with torch.enable_grad(), frozen_statistics(self):
             x = first.clone().requires_grad_()
             z = self.head(self.encoder(torch.cat([x, second])))

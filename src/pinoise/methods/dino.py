@@ -1,11 +1,11 @@
 """DINO (Caron et al., 2021, arXiv:2104.14294): a student matches its teacher's distribution over prototypes.
 
 Gradient reaches π-noise through the student branch alone: the teacher runs without gradient. The student sees every
-view, so noise in any of them learns; the local crops that ``Pairing`` draws have none, only its two global views do.
+view, so noise in any of them learns. ``Pairing`` adds noise to the two global views only, not to local crops.
 
-Where it departs from the paper: the teacher's temperature is constant, without a warm-up; the last layer of the head
-learns from the first step on, where the paper keeps it as it is for an epoch; ``embed`` is the student's encoder, where
-the paper's results are the teacher's.
+There are three differences from the paper. The teacher's temperature is constant, without a warm-up. The last layer of
+the head learns from the first step on; the paper freezes it for an epoch. ``embed`` uses the student's encoder; the
+paper's results use the teacher's.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def dino_loss(
 ) -> Tensor:
     """Mean of −Σ P_t(g) log P_s(v) over the teacher's views g and the student's views v ≠ g.
 
-    P_s = softmax(s / τ_s) and P_t = softmax((t − c) / τ_t): the centre keeps one prototype from winning always, the
-    lower temperature keeps all from being alike.
+    P_s = softmax(s / τ_s) and P_t = softmax((t − c) / τ_t). The centre keeps one prototype from winning every time. The
+    lower temperature keeps P_t from becoming uniform.
 
     Args:
         student: s, shape (views, m, prototypes).
-        teacher: t, of the first of these views, shape (global views, m, prototypes).
+        teacher: t, for the first (global) views, shape (global views, m, prototypes).
         centre: c, shape (prototypes,).
         temperature: τ_s.
         teacher_temperature: τ_t.
@@ -68,18 +68,18 @@ def dino_loss(
 class DINO(Method):
     """Cross entropy between teacher and student on different views, averaged over the pairs of views.
 
-    The first two views are the global ones, which the teacher sees as well; any others are local crops, which may have
-    another size. A forward pass in train mode remembers the teacher's mean output; ``after_step`` moves the centre
-    there, with those of all processes.
+    The first two views are global, and the teacher sees them as well. Any others are local crops, which may have
+    another size. A forward pass in train mode stores the teacher's mean output. ``after_step`` moves the centre towards
+    its mean over all processes.
 
     Args:
         encoder: f_θ, the student.
-        head: from features to the scores of prototypes, with the integer attribute ``out_features``.
+        head: a network from features to scores of prototypes, with the integer attribute ``out_features``.
         temperature: τ_s, the student's.
         teacher_temperature: τ_t.
-        momentum: how much of the teacher stays at the first step; it rises to 1 along a cosine. The published 0.996 is
-            for a hundred times as many steps as small data gives.
-        centre_momentum: how much of the centre stays at every step.
+        momentum: the share of the teacher that is kept at the first step; it rises to 1 along a cosine. The published
+            0.996 is for a hundred times the steps that small data gives.
+        centre_momentum: the share of the centre that is kept at every step.
     """
 
     takes_local_views = True
@@ -107,7 +107,7 @@ class DINO(Method):
 
     @classmethod
     def build(cls, site: Site, *, prototypes: Size = PROTOTYPES, **options: Any) -> Self:
-        """Return the method with a head that scores so many prototypes."""
+        """Return the method with a head that scores this number of prototypes."""
         head = PrototypeHead(
             site.features, hidden=site.head_hidden, bottleneck=site.head_features, prototypes=prototypes
         )
@@ -132,12 +132,12 @@ class DINO(Method):
         )
 
     def guessing_loss(self, batch_size: int) -> float | None:
-        """The log of the number of prototypes: to the student each is as likely as any other."""
+        """The log of the number of prototypes: the student finds all of them equally likely."""
         return math.log(len(self.centre))
 
     @torch.no_grad()
     def after_step(self, step: int, steps: int) -> None:
-        """Move the teacher towards the student, ever more slowly, and the centre to where the teacher's output was."""
+        """Move the teacher towards the student, ever more slowly, and the centre towards the teacher's mean output."""
         self.teacher.follow(self.encoder, self.head, momentum=cosine_momentum(step, steps, self.momentum))
         if self._teacher_mean is None:
             return

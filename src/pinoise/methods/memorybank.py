@@ -1,9 +1,10 @@
-"""MemoryBank (Wu et al., 2018, arXiv:1805.01978): views against a bank that remembers one embedding of every row.
+"""MemoryBank (Wu et al., 2018, arXiv:1805.01978): views against a bank that stores one embedding of every row.
 
-Both views pass the same encoder with gradient, so π-noise in either learns; the entries of the bank are constants.
+Both views pass the same encoder with gradient, so π-noise in either learns. The entries of the bank are constants.
 
-f(x₊) is the row's own entry, which earlier views of it left behind, and not the other view of the step: the entries lag
-behind the encoder, so two fresh views could both leave all of them behind and the encoder would collapse to one point.
+The positive f(x₊) is the row's own entry, made from earlier views of the row, and not the other view of the step. The
+entries lag behind the encoder. If the two new views were a positive pair, both could move away from all entries, and
+the encoder would collapse to one point.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ from pinoise.views import Batch, Site
 class MemoryBank(Method):
     """Each of two views against its row's entry in the bank and the entries of others, averaged over both views.
 
-    A forward pass in train mode remembers its projections; ``after_step`` moves the entries of the rows in the last
-    pass, of all processes, towards them: v ← normalise(κ v + (1 − κ) f), f the mean over both views.
+    A forward pass in train mode stores its projections. ``after_step`` moves the entries of its rows, over all
+    processes, towards them: v ← normalise(κ v + (1 − κ) f) with f the mean over both views.
 
     Args:
         encoder: f_θ.
         head: the projection head, with the integer attribute ``out_features``.
-        rows: how many rows the training data has; the row numbers of a batch are below it.
+        rows: the number of training rows; the row numbers of a batch are below it.
         temperature: τ.
-        momentum: κ.
-        negatives: how many entries are drawn for a batch, with replacement; a bank with no more others serves whole.
-            A row's own entry is never its negative.
+        momentum: κ, the share of an entry that is kept at every step.
+        negatives: the number of entries drawn for a batch, with replacement. A bank with at most this number of other
+            entries is used whole. A row's own entry is never its negative.
     """
 
     bank: Tensor
@@ -64,7 +65,7 @@ class MemoryBank(Method):
 
     @classmethod
     def build(cls, site: Site, **options: Any) -> Self:
-        """Return the method with a fresh head and an entry for every training row."""
+        """Return the method with a new head and an entry for every training row."""
         return cls(site.encoder, site.projection_head(), len(site.rows), **options)
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
@@ -105,14 +106,14 @@ class MemoryBank(Method):
         return torch.randint(len(self.bank), (self.negatives,), device=self.bank.device)
 
     def _entries(self, rows: Tensor) -> Tensor:
-        # To look at the numbers makes the host wait and breaks a compiled graph, so only the first batch is looked at.
+        # Reading the numbers makes the host wait and breaks a compiled graph, so only the first batch is checked.
         if not (self._checked or torch.compiler.is_compiling()):
             if int(rows.min()) < 0 or int(rows.max()) >= len(self.bank):
                 raise self._unknown_rows(rows)
             self._checked = True
         try:
             return self.bank[rows]
-        except IndexError:  # which a CPU raises at no cost in any batch
+        except IndexError:  # a CPU raises it in any batch at no extra cost
             raise self._unknown_rows(rows) from None
 
     def _unknown_rows(self, rows: Tensor) -> UserError:

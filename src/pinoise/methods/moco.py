@@ -1,14 +1,14 @@
 """MoCo v2 (He et al., 2020, arXiv:1911.05722; Chen et al., 2020, arXiv:2003.04297): a queue of past keys.
 
-Gradient reaches π-noise through the query branch alone: keys are made by the momentum network without gradient. Each
-view is once query and once key, so noise in either view learns.
+Gradient reaches π-noise through the query branch alone: the momentum network makes the keys without gradient. Each view
+is the query once and the key once, so noise in either view learns.
 
-Batch normalisation, in an encoder of images or in a head, works otherwise than in the original. Both views pass each
-network as one batch, as ``Method.encode`` does it, where the original has one pass, and its statistics, for the queries
-of one view and one for the keys of the other. And the keys are not shuffled between processes. Shuffling guards against
-a leak: a query and its key are normalised over the same samples, the keys of the queue over those of other steps, so
-what a batch's statistics leave in the vectors tells the key from its negatives without a look at the sample. Nothing
-here takes its place. An encoder and a head without batch normalisation have no such leak.
+Batch normalisation, in an image encoder or in a head, differs from the original in two ways. Both views pass each
+network as one batch, as in ``Method.encode``. The original passes the queries of one view and the keys of the other one
+after the other, each with its own statistics. And the keys are not shuffled between processes. Shuffling prevents a
+leak: a query and its key are normalised over the same samples, but the keys of the queue over samples of other steps.
+The traces of a batch's statistics then tell the key from its negatives, without any information about the sample.
+Nothing replaces shuffling here. An encoder and a head without batch normalisation do not have this leak.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def info_nce(
         anchor: a, shape (m, dim).
         positive: p, shape (m, dim).
         negatives: v, unit vectors, shape (n, dim).
-        excluded: which of them are not a sample's negatives, shape (m, n); none if None.
+        excluded: which of these vectors are not negatives of a sample, shape (m, n); None excludes nothing.
         temperature: τ.
 
     Returns:
@@ -79,16 +79,15 @@ def info_nce(
 class MoCo(Method):
     """Every view's query against the other view's key and a queue of keys from past steps, averaged over both views.
 
-    A forward pass in train mode remembers its keys; ``after_step`` enqueues those of the last pass, of all processes,
-    with the numbers of their rows: a queue longer than an epoch has keys of a sample itself, and these are not its
-    negatives.
+    A forward pass in train mode stores its keys. ``after_step`` puts the keys of all processes into the queue, with
+    their row numbers. A queue longer than an epoch contains keys of the sample itself; they are not its negatives.
 
     Args:
         encoder: f_θ.
         head: the projection head, with the integer attribute ``out_features``.
         temperature: τ.
-        momentum: how much of the key network stays at every step.
-        queue: K, the number of keys that are kept; at the start they are random.
+        momentum: the share of the key network that is kept at every step.
+        queue: K, the number of keys in the queue; at the start they are random.
     """
 
     queue: Tensor
@@ -111,18 +110,18 @@ class MoCo(Method):
         self.key_network = Momentum(encoder, head)
         size = check_size("queue", queue)
         self.register_buffer("queue", F.normalize(torch.randn(size, width("head", head)), dim=1))
-        self.register_buffer("queue_rows", torch.full((size,), -1))  # the sample of every key, −1 for the random ones
+        self.register_buffer("queue_rows", torch.full((size,), -1))  # the row of every key, −1 for random keys
         self.register_buffer("position", torch.zeros((), dtype=torch.int64))  # where the oldest key is
         self._arrived: tuple[Tensor, Tensor] | None = None  # keys (2m, dim) and their rows (2m,)
 
     @classmethod
     def build(cls, site: Site, **options: Any) -> Self:
-        """Return the method with a fresh head; a queue that a step would overrun is refused before any work."""
+        """Return the method with a new head. Refuse a queue that is shorter than the keys of one step."""
         method = cls(site.encoder, site.projection_head(), **options)
         rows = world_size() * min(site.batch_size, len(site.rows) // world_size())
         if len(method.queue) < 2 * rows:
             raise UserError(
-                f"method.queue is {len(method.queue)} and a step brings {2 * rows} keys, two for each of {rows} rows: "
+                f"method.queue is {len(method.queue)} but a step makes {2 * rows} keys, two for each of {rows} rows: "
                 "make the queue larger or training.batch_size smaller."
             )
         return method
@@ -145,12 +144,12 @@ class MoCo(Method):
         return losses.view(2, m).mean(dim=0)
 
     def guessing_loss(self, batch_size: int) -> float | None:
-        """log(K + 1): the key is as likely as any of the queue. A sample's own keys in it are masked and reduce it."""
+        """log(K + 1): the key is as likely as any key of the queue. Masked keys of the sample itself reduce it."""
         return math.log(len(self.queue) + 1)
 
     @torch.no_grad()
     def after_step(self, step: int, steps: int) -> None:
-        """Move the key network towards the encoder, then put the keys of this step in the place of the oldest."""
+        """Move the key network towards the encoder, then replace the oldest keys by the keys of this step."""
         self.key_network.follow(self.encoder, self.head, momentum=self.momentum)
         if self._arrived is None:
             return
@@ -164,7 +163,7 @@ class MoCo(Method):
         arriving = len(key) * world_size()
         if arriving > len(self.queue):
             raise UserError(
-                f"the queue of method 'moco' holds {len(self.queue)} keys and every step brings {arriving}, "
+                f"the queue of method 'moco' holds {len(self.queue)} keys but every step makes {arriving}, "
                 "two for each sample: make the queue longer or the batch smaller."
             )
         self._arrived = F.normalize(key.to(self.queue.dtype), dim=1), rows

@@ -1,4 +1,4 @@
-"""Networks that follow another one slowly: the key, target and teacher networks of MoCo, BYOL and DINO."""
+"""Networks that slowly follow another network: the key, target and teacher networks of MoCo, BYOL and DINO."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ def cosine_momentum(step: int, steps: int, base: float) -> float:
 def ema_update(target: nn.Module, source: nn.Module, momentum: float) -> None:
     """target ← momentum · target + (1 − momentum) · source for every parameter; buffers are copied.
 
-    Not so the statistics of batch normalisation: the source's are those of other weights. The target collects its own
-    in its passes in train mode.
+    The statistics of batch normalisation are not copied, because the source's belong to other weights. The target
+    collects its own in its passes in train mode.
 
     >>> target, source = nn.Linear(1, 1), nn.Linear(1, 1)
     >>> _ = nn.init.zeros_(target.weight), nn.init.ones_(source.weight)
@@ -43,13 +43,13 @@ def ema_update(target: nn.Module, source: nn.Module, momentum: float) -> None:
 
 
 class Momentum(nn.Module):
-    """A copy of networks run one after the other, which no gradient and no optimiser reaches.
+    """A copy of networks that run one after the other. Neither gradient nor optimiser reaches it.
 
-    While training it runs in train mode as its source does, so that batch normalisation uses the batch's statistics,
-    and remembers them for evaluation.
+    In training it runs in train mode like its source: batch normalisation uses the batch's statistics, and keeps
+    running statistics for evaluation.
 
     Args:
-        networks: what is copied.
+        networks: the networks to copy.
 
     >>> layer = nn.Linear(2, 3)
     >>> copied = Momentum(layer)
@@ -68,5 +68,5 @@ class Momentum(nn.Module):
         return output
 
     def follow(self, *networks: nn.Module, momentum: float) -> None:
-        """Take a step towards the networks that were copied."""
+        """Move the copy towards its source networks."""
         ema_update(self.network, nn.Sequential(*networks), momentum)

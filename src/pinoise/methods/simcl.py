@@ -26,8 +26,8 @@ def perturb(representation: Tensor, draw: Tensor, *, strength: float) -> Tensor:
 class SimCL(SimCLR):
     """z = head(f(x) + c · n / ‖n‖) for both views, then NT-Xent.
 
-    Given one view of x, both perturbed representations start from it; given two, each from its own, so that π-noise in
-    the input learns through both.
+    With one view of x, both perturbed representations start from it. With two, each starts from its own view, so that
+    π-noise in the input learns through both.
 
     Args:
         encoder: f_θ.

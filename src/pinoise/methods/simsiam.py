@@ -1,10 +1,10 @@
-"""SimSiam (Chen and He, 2021, arXiv:2011.10566): one view predicts the other, which is held still.
+"""SimSiam (Chen and He, 2021, arXiv:2011.10566): one view predicts the other, which is a constant.
 
 Gradient reaches π-noise through the branch with the predictor alone: the other branch is the same network behind a
-stop-gradient. Each view is once in either, so noise in either view learns.
+stop-gradient. Each view passes both branches, so noise in either view learns.
 
-Both views pass encoder, head and predictor as one batch, as ``Method.encode`` does it, where the original passes one
-after the other and batch normalisation has the statistics of each view alone.
+Both views pass encoder, head and predictor as one batch, as in ``Method.encode``. The original passes one after the
+other, so that its batch normalisation has the statistics of each view alone.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class SimSiam(Method):
     Args:
         encoder: f_θ.
         head: the projection head, with the integer attribute ``out_features``.
-        predictor: from a projection to a projection, through a bottleneck.
+        predictor: a network from projections to projections, through a bottleneck.
     """
 
     least_loss = -1.0

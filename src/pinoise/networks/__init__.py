@@ -1,4 +1,4 @@
-"""f_θ: encoders, heads and embeddings. Any module with an integer ``out_features`` can stand in for an encoder."""
+"""f_θ: encoders, heads and embeddings. Any module with an integer ``out_features`` can serve as an encoder."""
 
 from pinoise.networks.blocks import evaluating, has_batch_norm, settle_statistics
 from pinoise.networks.cost import Operations, count_operations

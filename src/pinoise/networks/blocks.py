@@ -1,4 +1,4 @@
-"""What the image networks and their users share: the checks of an image, and reading a network as it is."""
+"""Helpers of the networks: checks of images and sizes, and control of evaluation mode and batch statistics."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pinoise.errors import UserError
 
 
 def image_shape(shape: Sequence[int], *, owner: str) -> tuple[int, int, int]:
-    """Return the shape of one image (C, H, W), or refuse what is none.
+    """Return the shape (C, H, W) of one image. Refuse any other shape.
 
     >>> image_shape((3, 8, 8), owner="a ResNet")
     (3, 8, 8)
@@ -24,7 +24,7 @@ def image_shape(shape: Sequence[int], *, owner: str) -> tuple[int, int, int]:
 
 
 def check_images(x: Tensor, channels: int, *, owner: str) -> None:
-    """Refuse a batch that is not images of so many channels."""
+    """Refuse a batch whose shape is not (m, channels, height, width)."""
     if x.ndim != 4 or x.shape[1] != channels:
         raise UserError(
             f"{owner} was made for images of {channels} {'channel' if channels == 1 else 'channels'}, "
@@ -33,13 +33,13 @@ def check_images(x: Tensor, channels: int, *, owner: str) -> None:
 
 
 def check_width(width: int, *, owner: str, name: str = "width") -> None:
-    """Refuse a size of a network that is below 1."""
+    """Refuse a network size below 1."""
     if width < 1:
         raise UserError(f"{name} of {owner} is {width}: it must be at least 1.")
 
 
 def has_batch_norm(network: nn.Module) -> bool:
-    """Whether some part normalises over the batch.
+    """Whether the network contains batch normalisation.
 
     >>> has_batch_norm(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))), has_batch_norm(nn.Linear(2, 2))
     (True, False)
@@ -49,7 +49,9 @@ def has_batch_norm(network: nn.Module) -> bool:
 
 @contextmanager
 def evaluating(module: nn.Module) -> Iterator[None]:
-    """Hold a module in evaluation mode: no batch statistics are used or changed; each part gets its own mode back.
+    """Put a module in evaluation mode, and restore the mode of every part afterwards.
+
+    Batch normalisation then neither uses the statistics of a batch nor changes its running statistics.
 
     >>> norm = nn.BatchNorm1d(2)
     >>> with evaluating(norm):
@@ -70,9 +72,9 @@ def evaluating(module: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def without_trace(network: nn.Module, x: Tensor) -> Iterator[None]:
-    """Look at what a network makes of x without gradient, without batch statistics, and without a trace.
+    """Run a network on x without gradient and in evaluation mode, and leave nothing in autocast's cache.
 
-    Weights that autocast rounded here have no gradient, and some versions of torch would use them again in training.
+    Weights that autocast rounds here have no gradient. Some versions of torch would reuse them in training.
     """
     with torch.no_grad(), evaluating(network):
         yield
@@ -82,7 +84,7 @@ def without_trace(network: nn.Module, x: Tensor) -> Iterator[None]:
 
 @contextmanager
 def frozen_statistics(network: nn.Module) -> Iterator[None]:
-    """Let batch normalisation use the statistics of a batch, as its mode says, but remember nothing of them.
+    """Keep batch normalisation from updating its running statistics. In train mode it still normalises by the batch.
 
     >>> norm = nn.BatchNorm1d(1)
     >>> with frozen_statistics(norm):
@@ -104,9 +106,9 @@ def frozen_statistics(network: nn.Module) -> Iterator[None]:
 
 @torch.no_grad()
 def settle_statistics(network: nn.Module, batches: Iterable[Tensor]) -> None:
-    """Give batch normalisation the statistics of samples, as an encoder that was never trained has none of its own.
+    """Set the running statistics of batch normalisation to their mean over batches. An untrained encoder needs this.
 
-    A network without batch normalisation is left as it is, and no batch is asked for.
+    A network without batch normalisation is left as it is, and no batch is read.
 
     >>> norm = nn.BatchNorm1d(1)
     >>> settle_statistics(norm, [torch.tensor([[1.0], [3.0]]), torch.tensor([[5.0], [7.0]])])

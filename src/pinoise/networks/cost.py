@@ -1,4 +1,4 @@
-"""What one forward pass costs, counted as the paper's tables count it."""
+"""The cost of one forward pass, counted as in the paper's tables."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ class Operations(NamedTuple):
 
     @property
     def total(self) -> int:
-        """Both together: what the paper's cost tables call FLOPs."""
+        """The sum of both, which the paper's cost tables call FLOPs."""
         return self.multiply_accumulates + self.normalisation
 
 
 def count_operations(module: nn.Module, x: Tensor) -> Operations:
     """Count the operations of ``module(x)``, run once in evaluation mode and without gradient.
 
-    ``multiply_accumulates`` is what torch counts: the products of convolutions, linear layers and attention. (torch
-    reports twice as many, because it counts the multiplication and the addition.) ``normalisation`` is what the
-    paper's tables have beside them: they agree to three digits with 4 operations for every element that passes
-    through a normalisation with a learned scale and shift, 2 without, which is the rule of the tool ``thop``. For one
-    image of CIFAR-10 and a learned mean, the 5.63e8 products of a ResNet18 so become 5.65e8, and the 1.31e9 of a
-    ResNet50 become 1.32e9, the paper's figures. Activations, pooling, biases and shortcuts count nothing here;
-    ``thop`` counts the pooling of these, some thousand operations.
+    ``multiply_accumulates`` is torch's count: the products of convolutions, linear layers and attention. (torch reports
+    twice this number, because it counts multiplication and addition separately.) ``normalisation`` is 4 operations for
+    every element that passes through a normalisation with a learned scale and shift, and 2 without them. This is the
+    rule of the tool ``thop``. With it the totals agree with the paper's tables to three digits: for one image of
+    CIFAR-10 and a learned mean, the 5.63e8 products of a ResNet18 become 5.65e8, and the 1.31e9 of a ResNet50 become
+    1.32e9, the paper's figures. Activations, pooling, biases and shortcuts are not counted. ``thop`` also counts
+    pooling, a few thousand operations.
 
-    Layers of normalisation are found wherever they run, also in an encoder that the module refers to without owning it;
-    calls of ``torch.nn.functional`` are not seen. On the meta device nothing is computed, and the count is the same.
+    Normalisation layers are found wherever they run, also in an encoder that the module refers to without owning it.
+    Calls of ``torch.nn.functional`` are not seen. On the meta device nothing is computed, and the count is the same.
 
     >>> count_operations(nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2)), torch.zeros(1, 1, 3, 3))
     Operations(multiply_accumulates=18, normalisation=72)

@@ -1,4 +1,4 @@
-"""What a user gets for a sample: the learned representation, alone or joined with the sample itself."""
+"""The embedding of a sample: its learned representation, alone or joined with the sample itself."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from pinoise.choices import EMBEDDINGS, EmbeddingName
 from pinoise.errors import unknown_choice
 
 LEARNED_SHARE = 0.3
-"""The length of the learned part of a joined embedding, where the other part has length about 1.
+"""The length of the learned part of a joined embedding. The other part has length about 1.
 
-Distances between neighbours are small in the learned part, and large in x when it has many features: at equal length
-the learned part alone would decide who is near. Chosen on validation rows (``benchmarks/choices.py``), so that no set
-loses much and most gain. Probes that standardise their input do not depend on it."""
+Distances between neighbours are small in the learned part, and large in x when x has many features. At equal length
+the learned part alone would decide which samples are near. The value was chosen on validation rows
+(``benchmarks/choices.py``): most data sets gain, and none loses much. Probes that standardise their input do not depend
+on it."""
 
 
 def join(x: Tensor, z: Tensor) -> Tensor:
-    """[x/√d ; 0.3 z/‖z‖]: nothing of x is lost, and the learned part cannot drown it.
+    """[x/√d ; 0.3 z/‖z‖]: it keeps all of x, and the learned part cannot dominate it.
 
     Args:
         x: standardised samples, shape (m, *shape).
@@ -34,7 +35,7 @@ def join(x: Tensor, z: Tensor) -> Tensor:
 
 
 class Embedding(nn.Module):
-    """Standardised samples in, embedding out: ``learned`` is f(x), ``joined`` loses nothing of x beside it.
+    """From standardised samples to embeddings: ``learned`` is f(x), ``joined`` puts x beside it (``join``).
 
     Args:
         encoder: f_θ.

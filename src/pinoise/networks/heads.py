@@ -14,11 +14,11 @@ PROJECTION = 128
 """The width of a projection."""
 
 PROTOTYPES = 1024
-"""How many prototypes DINO's student and teacher compare."""
+"""The number of prototypes that DINO's student and teacher score."""
 
 
 class ProjectionHead(nn.Sequential):
-    """The paper's head: a hidden layer with ReLU and a linear layer; its input is the learned representation.
+    """The paper's projection head on the learned representation: a hidden layer with ReLU, then a linear layer.
 
     >>> import torch
     >>> ProjectionHead(4, hidden=8, out_features=2)(torch.zeros(5, 4)).shape
@@ -32,7 +32,7 @@ class ProjectionHead(nn.Sequential):
 
 
 class BatchNormHead(nn.Sequential):
-    """A hidden layer with batch normalisation and ReLU, and a linear layer: BYOL's projection head.
+    """BYOL's projection head: a hidden layer with batch normalisation and ReLU, then a linear layer.
 
     >>> import torch
     >>> BatchNormHead(4, hidden=8, out_features=2)(torch.randn(5, 4)).shape
@@ -46,7 +46,7 @@ class BatchNormHead(nn.Sequential):
 
 
 class PredictionHead(BatchNormHead):
-    """From a projection to as many features, through a hidden layer: a bottleneck of a quarter unless it is given.
+    """A predictor with equal input and output width. By default its hidden layer has a quarter of that width.
 
     >>> import torch
     >>> PredictionHead(8)(torch.randn(5, 8)).shape
@@ -58,7 +58,7 @@ class PredictionHead(BatchNormHead):
 
 
 class SimSiamHead(nn.Sequential):
-    """SimSiam's projection head: three layers with batch normalisation, that of the output without scale and shift.
+    """SimSiam's projection head: three layers with batch normalisation, the last without a learned scale and shift.
 
     >>> import torch
     >>> SimSiamHead(4, hidden=8, out_features=2)(torch.randn(5, 4)).mean(dim=0).abs().max().item() < 1e-6
@@ -79,7 +79,7 @@ class SimSiamHead(nn.Sequential):
 class PrototypeHead(nn.Module):
     """DINO's head: three layers with GELU, then the cosine of their output with every prototype.
 
-    A prototype is a direction: the length of its weights has no effect and never learns.
+    A prototype is a direction: the length of its weight vector has no effect and is never learned.
 
     >>> import torch
     >>> head = PrototypeHead(4, hidden=8, bottleneck=3, prototypes=10)
@@ -109,7 +109,7 @@ class PrototypeHead(nn.Module):
 
 
 def _normalised_layer(in_features: int, out_features: int) -> tuple[nn.Module, ...]:
-    # Batch normalisation has a shift of its own and takes away any other.
+    # No bias: batch normalisation would subtract it, and has its own shift.
     return nn.Linear(in_features, out_features, bias=False), nn.BatchNorm1d(out_features), nn.ReLU()
 
 

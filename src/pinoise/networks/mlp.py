@@ -16,7 +16,7 @@ HIDDEN = 1024
 class MLPEncoder(nn.Module):
     """The paper's backbone for vectors: three fully connected layers d→1024→1024→256.
 
-    A sample of any shape is flattened.
+    Samples of any shape are flattened.
 
     >>> import torch
     >>> encoder = MLPEncoder((2, 3), hidden=8, out_features=4)

@@ -23,14 +23,14 @@ WIDTH = 64
 """Channels of the first stage in the published networks."""
 
 LARGEST_CIFAR_STEM = 64
-"""Images up to this side keep their size in the stem; larger ones are reduced fourfold before the first block."""
+"""The largest side, in pixels, of images that keep their size in the stem. Larger ones are reduced fourfold there."""
 
 
 class Shortcut(nn.Conv2d):
-    """A 1×1 convolution with a stride, done as one without on every stride-th pixel.
+    """A strided 1×1 convolution, computed without a stride on every stride-th pixel.
 
-    With few channels that lie side by side, the strided one of oneDNN, in torch 2.13 on a CPU, writes where it must not
-    in its backward pass.
+    The strided convolution of oneDNN (torch 2.13 on a CPU) writes out of bounds in its backward pass if there are few
+    channels in the channels-last layout.
 
     >>> import torch
     >>> x = torch.randn(2, 3, 5, 5)
@@ -72,7 +72,7 @@ class BasicBlock(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """1×1, 3×3 and 1×1 convolutions beside a shortcut, the stride in the middle one (torchvision's version 1.5)."""
+    """1×1, 3×3 and 1×1 convolutions beside a shortcut. The 3×3 one has the stride (torchvision's version 1.5)."""
 
     expansion = 4
 
@@ -100,7 +100,7 @@ class Bottleneck(nn.Module):
 def _stage(
     block: type[BasicBlock] | type[Bottleneck], in_channels: int, channels: int, *, blocks: int, stride: int
 ) -> nn.Sequential:
-    """Blocks of one width; the first one changes the size, and its shortcut with it."""
+    """Return blocks of one width. The first block and its shortcut change the size."""
     out_channels = channels * block.expansion
     downsample = None
     if stride != 1 or in_channels != out_channels:
@@ -110,15 +110,15 @@ def _stage(
 
 
 class ResNet(nn.Module):
-    """The paper's backbone for images, without the classifier; images of any size go in, as multi-crop needs.
+    """The paper's backbone for images, without the classifier. It takes images of any size, as multi-crop needs.
 
     Args:
         shape: the shape of one image, (C, H, W); C is fixed, H and W choose the stem.
         depth: 18 or 50.
-        width: channels of the first stage; small machines want 8 or 16.
+        width: channels of the first stage; 8 or 16 suit small machines.
         stem: ``"cifar"`` (3×3 convolution, size kept), ``"imagenet"`` (7×7 convolution of stride 2, then max pooling),
-            or ``"auto"``, which takes the former for sides up to 64 pixels.
-        weights: a file with a published state dict, which ``load_published`` starts from.
+            or ``"auto"``: the first for sides up to 64 pixels, the second for larger images.
+        weights: a file with a published state dict, for ``load_published``.
 
     >>> import torch
     >>> network = ResNet((3, 8, 8), depth=18, width=4)
@@ -178,19 +178,19 @@ class ResNet(nn.Module):
         return features
 
     def maps(self, x: Tensor) -> Tensor:
-        """Return the third stage's maps (m, map_channels, h', w'): a quarter of the side, a sixteenth for ImageNet."""
+        """Return the third stage's maps (m, map_channels, h', w'): 1/4 of the side, or 1/16 with stem ``imagenet``."""
         check_images(x, self.channels, owner=self._owner)
         h = self.maxpool(self.relu(self.bn1(self.conv1(x))))
         maps: Tensor = self.layer3(self.layer2(self.layer1(h)))
         return maps
 
     def load_published(self) -> None:
-        """Start from the file of weights, if one was named; a trained network that is read back needs none."""
+        """Load the file of published weights, if one was given. A trained network that is read back needs no file."""
         if self.weights is not None:
             self.load_torchvision(read_weights(self.weights))
 
     def load_torchvision(self, state: Mapping[str, Tensor]) -> None:
-        """Load a state dict as torchvision publishes it, its classifier ``fc`` left out; every name must fit.
+        """Load a state dict with torchvision's names. The classifier ``fc`` is ignored; every other name must match.
 
         >>> import torch
         >>> network, other = (ResNet((3, 8, 8), depth=18, width=4) for _ in range(2))
@@ -201,14 +201,14 @@ class ResNet(nn.Module):
         """
         own = self.state_dict()
         given = {name: value for name, value in state.items() if name not in ("fc.weight", "fc.bias")}
-        # The oldest published files do not count batches.
+        # The oldest published files have no num_batches_tracked.
         missing = [name for name in own if name not in given and not name.endswith("num_batches_tracked")]
         unexpected = [name for name in given if name not in own]
         if missing or unexpected:
             found = [
                 f"{kind} {_some(names)}" for kind, names in (("missing", missing), ("unexpected", unexpected)) if names
             ]
-            raise UserError(f"these weights are not those of {self._owner}: {'; '.join(found)}.")
+            raise UserError(f"these weights do not fit {self._owner}: {'; '.join(found)}.")
         for name, value in given.items():
             if not isinstance(value, Tensor) or value.shape != own[name].shape:
                 raise UserError(self._misfit(name, value, own[name]))
@@ -255,5 +255,5 @@ class ResNet50(ResNet):
 
 
 def _some(names: list[str]) -> str:
-    """The first few names, and how many there are."""
+    """Return the first three names and the number of further ones."""
     return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

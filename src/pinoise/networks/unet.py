@@ -1,4 +1,4 @@
-"""A U-Net (Ronneberger et al., 2015): from an image to maps of its own size."""
+"""A U-Net (Ronneberger et al., 2015): from an image to maps of the same size."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pinoise.errors import UserError
 from pinoise.networks.blocks import check_images, check_width
 
 UNET_WIDTH = 32
-"""Channels at full size."""
+"""Channels at full resolution."""
 
 
 def _groups(channels: int) -> int:
-    """Up to 8 groups of at least 4 channels, so that a map of one pixel still has something to normalise."""
+    """Return up to 8 groups of at least 4 channels, so that even a map of one pixel can be normalised."""
     return next((groups for groups in (8, 4, 2) if channels % (4 * groups) == 0), 1)
 
 
 def _double_conv(in_channels: int, channels: int) -> nn.Sequential:
-    """Two 3×3 convolutions. Groups are normalised, not batches: a sample's maps do not depend on its batch mates."""
+    """Two 3×3 convolutions with group normalisation: a sample's maps do not depend on the rest of its batch."""
     layers: list[nn.Module] = []
     for size in (in_channels, channels):
         layers += [
@@ -31,13 +31,13 @@ def _double_conv(in_channels: int, channels: int) -> nn.Sequential:
 
 
 class UNet(nn.Module):
-    """Maps of the size of the image, for images of any size, odd ones too.
+    """From images of any size, odd sizes included, to maps of the same size.
 
     Args:
-        in_channels: of the images.
-        out_channels: of the maps.
-        width: channels at full size; they double each time that the size is halved.
-        depth: how often it is.
+        in_channels: channels of the images.
+        out_channels: channels of the maps.
+        width: channels at full resolution; they double at every halving of the size.
+        depth: the number of halvings.
 
     >>> UNet(3, 5, width=4)(torch.zeros(2, 3, 9, 7)).shape
     torch.Size([2, 5, 9, 7])
@@ -69,7 +69,7 @@ class UNet(nn.Module):
             h = down(self.halve(h))
         for up in self.up:
             skip = skipped.pop()
-            # Its gradient is deterministic on every device, unlike that of smoother ways to enlarge.
+            # Nearest, because its gradient is deterministic on every device. Smoother interpolation is not.
             h = F.interpolate(h, size=skip.shape[2:], mode="nearest")
             h = up(torch.cat([skip, h], dim=1))
         maps: Tensor = self.out(h)

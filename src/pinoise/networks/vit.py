@@ -16,12 +16,12 @@ INITIAL_DEVIATION = 0.02
 
 
 class PatchEmbedding(nn.Module):
-    """A class token and one token per patch, each with its position; positions stretch to the grid of the image.
+    """A class token and one token per patch, each with a learned position. Other grids get interpolated positions.
 
     Args:
-        channels: of the images.
-        grid: patches down and across that there is a position for.
-        patch: side of a patch.
+        channels: channels of the images.
+        grid: rows and columns of patches that have a learned position.
+        patch: side of a patch in pixels.
         dim: size of a token.
     """
 
@@ -42,7 +42,7 @@ class PatchEmbedding(nn.Module):
         return tokens + self.positions_of(h, w)
 
     def positions_of(self, height: int, width: int) -> Tensor:
-        """Return the positions (1 + height * width, dim) of a grid, interpolated where it is not the network's own."""
+        """Return the positions (1 + height * width, dim) of a grid, interpolated if it is not ``self.grid``."""
         if (height, width) == self.grid:
             return self.positions
         own = self.positions[1:].T.unflatten(1, self.grid)[None]  # (1, dim, *grid)
@@ -52,17 +52,18 @@ class PatchEmbedding(nn.Module):
 
 
 class ViT(nn.Module):
-    """A vision transformer whose representation is its class token; weights of kornia's own class fit by name.
+    """A vision transformer whose representation is its class token. Weights of kornia's own class fit by name.
 
-    kornia's class takes square images of one size and keeps every block's output, which holds memory and cannot be
-    copied; here other sizes get interpolated positions, as the small crops of DINO need, and nothing is kept.
+    kornia's class takes square images of one size. It also keeps every block's output, which takes memory and prevents
+    copies. Here images of other sizes get interpolated positions, as the small crops of DINO need, and no output is
+    kept.
 
     Args:
         shape: the shape of one image, (C, H, W).
         patch: side of a patch in pixels; it must divide H and W.
         dim: size of a token.
         depth: number of blocks.
-        heads: of attention; they must divide ``dim``.
+        heads: number of attention heads; it must divide ``dim``.
 
     >>> network = ViT((3, 8, 8), patch=4, dim=12, depth=1, heads=3)
     >>> network(torch.zeros(2, 3, 8, 8)).shape, network.maps(torch.zeros(2, 3, 16, 4)).shape
@@ -112,9 +113,9 @@ class ViT(nn.Module):
         height, width = x.shape[2:]
         if height % self.patch or width % self.patch:
             raise UserError(
-                f"images of {height}×{width} pixels are not made of patches of {self.patch}×{self.patch}: "
+                f"images of {height}×{width} pixels cannot be cut into patches of {self.patch}×{self.patch}: "
                 f"both sides must be multiples of {self.patch}."
             )
-        # The blocks, not the encoder: it would keep every block's output.
+        # Call the blocks, not the encoder: the encoder would keep every block's output.
         tokens: Tensor = self.norm(self.encoder.blocks(self.patch_embedding(x)))  # (m, 1 + patches, dim)
         return tokens

@@ -1,4 +1,4 @@
-"""Weights as files: our own, and those that others publish. Nothing in such a file is executed."""
+"""Files of weights, our own and published ones. Nothing in a file is executed."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pinoise.files import replacing
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
-    """Write tensors as safetensors, complete or not at all."""
+    """Write tensors to a safetensors file atomically."""
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     with replacing(path) as temporary:
         temporary.touch()
         mode = temporary.stat().st_mode
         safetensors.torch.save_file(plain, temporary, metadata=metadata)
-        temporary.chmod(mode)  # the library leaves files that only their owner may read
+        temporary.chmod(mode)  # safetensors leaves a file that only its owner may read
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
@@ -40,8 +40,8 @@ def read_weights(
     """Read a state dict in safetensors or in torch's own format.
 
     Args:
-        path: a file, in safetensors if its name says so.
-        wanted: what a user whose file does not serve is asked for.
+        path: the file; the suffix ``.safetensors`` selects that format.
+        wanted: what the error message asks the user for.
 
     >>> read_weights(Path("resnet18.pth"))
     Traceback (most recent call last):
@@ -58,10 +58,10 @@ def read_weights(
             state = torch.load(path, map_location="cpu", weights_only=True)
     except MemoryError:
         raise
-    except Exception:  # whatever the bytes of a file that holds something else make the reader stumble over
+    except Exception:  # a file of another kind can raise any error in the reader
         raise UserError(f"{path} is damaged or holds no weights: give {wanted}.") from None
     if not _is_state_dict(state):
-        raise UserError(f"{path} holds {type(state).__name__}, not tensors by name alone: give {wanted}.")
+        raise UserError(f"{path} holds {type(state).__name__}, not a plain mapping of names to tensors: give {wanted}.")
     return dict(state)
 
 

@@ -1,4 +1,4 @@
-"""p_ψ(ε|x): distributions, generators and the PiNoise module; views, losses and objectives do not belong here."""
+"""p_ψ(ε|x): distributions, generators and the PiNoise module. Views, losses and objectives do not belong here."""
 
 from pinoise.noise.distributions import gaussian, uniform
 from pinoise.noise.generators import (

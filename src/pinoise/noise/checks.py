@@ -1,4 +1,4 @@
-"""What ``PiNoise`` asks of the shape of samples and of the scales that it is given."""
+"""Checks of the arguments of ``PiNoise``: the shape of a sample and the scales."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pinoise.errors import UserError
 
 
 def check_shape(shape: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
-    """Return the shape of one sample, of which the number of features is the short form.
+    """Return the shape of one sample. A number of features d is short for (d,).
 
     >>> check_shape(4), check_shape([3, 8, 8])
     ((4,), (3, 8, 8))
     """
-    # SupportsIndex also covers numpy's integers, which shapes of arrays are made of.
+    # SupportsIndex also covers numpy's integers.
     sizes = (index(shape),) if isinstance(shape, SupportsIndex) else tuple(index(size) for size in shape)
     if not sizes or any(size < 1 for size in sizes):
         raise UserError(f"shape is {shape}: every size of a sample must be at least 1.")
@@ -26,7 +26,7 @@ def check_shape(shape: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ..
 
 
 def check_feature_scale(feature_scale: Tensor, shape: tuple[int, ...]) -> Tensor:
-    """Return a copy of the standard deviations of features, 0 for dead ones."""
+    """Check the standard deviations of features, 0 for dead ones, and return a copy."""
     if feature_scale.shape != shape:
         raise UserError(f"feature_scale has shape {tuple(feature_scale.shape)}: it must be {shape}.")
     wrong = feature_scale[~torch.isfinite(feature_scale) | (feature_scale < 0)]
@@ -39,7 +39,7 @@ def check_feature_scale(feature_scale: Tensor, shape: tuple[int, ...]) -> Tensor
 
 
 def check_initial_scale(initial_scale: float | Tensor, shape: tuple[int, ...], *, least: float) -> Tensor:
-    """Return σ at the start for every feature, from that of each or one for all.
+    """Return the initial σ of every feature, given as one number per feature or one for all.
 
     >>> check_initial_scale(0.5, (2,), least=0.1)
     tensor([0.5000, 0.5000])
@@ -49,5 +49,7 @@ def check_initial_scale(initial_scale: float | Tensor, shape: tuple[int, ...], *
         raise UserError(f"initial_scale has shape {tuple(values.shape)}: it must be a number, or have shape {shape}.")
     wrong = values[~torch.isfinite(values) | (values < least)]
     if wrong.numel():
-        raise UserError(f"initial_scale is {float(wrong.flatten()[0])}: it must be a number from {least:g}.")
+        raise UserError(
+            f"initial_scale is {float(wrong.flatten()[0])}: it must be a finite number of at least {least:g}."
+        )
     return values.expand(shape).clone()

@@ -1,4 +1,4 @@
-"""The families of p_ψ(ε|x), each written as μ + s ⊙ n so that gradients reach ψ, and noise of a given size."""
+"""The families of p_ψ(ε|x), each written as μ + s ⊙ n so that gradients reach ψ, and noise of a given norm."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def gaussian(mean: Tensor | float, scale: Tensor, draw: Tensor) -> Tensor:
     tensor([0.])
     """
     noise = scale * draw
-    return noise if isinstance(mean, float) and mean == 0 else mean + noise  # adding nothing is a pass over the batch
+    return noise if isinstance(mean, float) and mean == 0 else mean + noise  # adding 0 would cost a pass over the batch
 
 
 def uniform(mean: Tensor | float, scale: Tensor, draw: Tensor) -> Tensor:
@@ -37,7 +37,7 @@ REPARAMETERISATIONS: dict[str, Callable[[Tensor | float, Tensor, Tensor], Tensor
 BASE_DRAWS: dict[str, Callable[[Tensor], Tensor]] = {"gaussian": torch.randn_like, "uniform": torch.rand_like}
 
 BASE_VARIANCES: dict[str, float] = {"gaussian": 1.0, "uniform": 1 / 3}
-"""The variance of ε where s is 1."""
+"""The variance of ε for s = 1."""
 
 
 def unit_rms(noise: Tensor, live: Tensor) -> Tensor:
@@ -45,7 +45,7 @@ def unit_rms(noise: Tensor, live: Tensor) -> Tensor:
 
     Args:
         noise: ε, shape (..., *shape), 0 in dead features.
-        live: which features are, shape (*shape).
+        live: which features are live, shape (*shape).
 
     >>> unit_rms(torch.tensor([[3.0, 0.0, 3.0]]), torch.tensor([True, False, True]))
     tensor([[1., 0., 1.]])
@@ -61,8 +61,8 @@ def expected_rms(mean: Tensor | float, scale: Tensor, live: Tensor, *, variance:
     Args:
         mean: μ, shape (m, *shape) or a number, 0 in dead features.
         scale: s, shape (m, *shape), 0 in dead features.
-        live: which features are, shape (*shape).
-        variance: v, that of ε where s is 1.
+        live: which features are live, shape (*shape).
+        variance: v, the variance of ε for s = 1.
 
     >>> expected_rms(torch.tensor([[0.0, 4.0]]), torch.tensor([[3.0, 3.0]]), torch.ones(2, dtype=bool), variance=1.0)
     tensor([[4.1231]])
@@ -76,5 +76,5 @@ def _features(live: Tensor) -> tuple[int, ...]:
 
 
 def _least(noise: Tensor) -> float:
-    """Squares of smaller numbers underflow: their norm is 0, and dividing by less would make the noise explode."""
+    """Return the smallest norm to divide by. Squares of smaller numbers underflow, and the noise would explode."""
     return float(torch.finfo(noise.dtype).tiny ** 0.5)

@@ -1,7 +1,7 @@
 """Networks that turn x into the raw parameters of p_ψ(ε|x).
 
-A generator is any module from (m, *shape) to (m, outputs, *shape), or to the same numbers flattened in that order:
-output 0 becomes the scale, output 1, if there is one, the mean.
+A generator is any module from (m, *shape) to (m, outputs, *shape), or to the same numbers flattened in that order.
+Output 0 becomes the scale. Output 1, if there is one, becomes the mean.
 """
 
 from __future__ import annotations
@@ -20,11 +20,14 @@ from pinoise.networks.blocks import without_trace
 from pinoise.networks.mlp import HIDDEN
 from pinoise.noise.image_generators import SharedMapGenerator
 
+PAPERS_GENERATOR = "mlp"
+"""The paper's generator for vectors."""
+
 
 class MLPGenerator(nn.Module):
     """The paper's DNN3: a trunk d→h→h, then for each output a head h→h→d.
 
-    With the mean learned (two outputs) one sample costs 3dh + 3h² multiply-accumulates, as in the paper's cost table.
+    With a learned mean (two outputs) one sample costs 3dh + 3h² multiply-accumulates, as in the paper's cost table.
 
     >>> MLPGenerator((5,), outputs=2, hidden=8)(torch.zeros(3, 5)).shape
     torch.Size([3, 2, 5])
@@ -48,10 +51,10 @@ class MLPGenerator(nn.Module):
 
 
 class SharedGenerator(nn.Module):
-    """A linear head on the encoder's own features of x, which makes the noise nearly free.
+    """A linear head on the encoder's features of x. The noise then costs almost nothing.
 
-    The encoder runs without gradient: ψ is the head alone, and θ learns from the contrastive loss alone. The encoder is
-    referred to, not owned, so it appears neither in ``parameters()`` nor in ``state_dict()`` of the generator.
+    The encoder runs without gradient: ψ is the head alone, and θ learns from the contrastive loss alone. The generator
+    refers to the encoder but does not own it, so ``parameters()`` and ``state_dict()`` leave the encoder out.
 
     >>> encoder = nn.Linear(5, 4)
     >>> generator = SharedGenerator((5,), outputs=1, encoder=encoder, features=4)
@@ -67,7 +70,7 @@ class SharedGenerator(nn.Module):
         self.head = nn.Linear(features, outputs * math.prod(shape))
 
     def forward(self, x: Tensor, features: Tensor | None = None) -> Tensor:
-        """Return raw parameters (m, outputs, *shape), from features (m, dim) where they are known already."""
+        """Return raw parameters (m, outputs, *shape). Known ``features`` (m, dim) save a pass through the encoder."""
         if features is None:
             with without_trace(self._encoder[0], x):
                 features = self._encoder[0](x)
@@ -76,7 +79,7 @@ class SharedGenerator(nn.Module):
 
 
 class GlobalGenerator(nn.Module):
-    """One number per feature and output, the same for every sample: noise that costs next to nothing.
+    """One number per feature and output, the same for every sample. Its cost is negligible.
 
     >>> GlobalGenerator((5,), outputs=2)(torch.zeros(3, 5)).shape
     torch.Size([1, 2, 5])
@@ -105,7 +108,7 @@ class ConstantGenerator(nn.Module):
 
 
 def shared_generator(shape: tuple[int, ...], outputs: int, encoder: nn.Module | None) -> nn.Module:
-    """Return a light head on the encoder: on its maps where samples are images and it has ``maps``, or its features.
+    """Return a light head on the encoder: for images on its feature maps, if it has ``maps``, else on its features.
 
     >>> type(shared_generator((5,), 1, nn.Linear(5, 4))).__name__
     'SharedGenerator'
@@ -133,11 +136,12 @@ def make_generator(
     """Return a generator for samples of a shape.
 
     Args:
-        generator: a name, an import path, a module, or what makes a module from ``shape`` and ``outputs``.
+        generator: a name, an import path, a module, or a class or function that makes one from ``shape`` and
+            ``outputs``.
         shape: the shape of one sample.
         outputs: 1 (scale), or 2 (scale, mean).
-        encoder: handed to a generator that reads an encoder's features.
-        options: the generator's own.
+        encoder: the encoder, for a generator that reads its features.
+        options: the generator's options.
 
     >>> make_generator("unet", (1, 7, 5), 2, options={"width": 4})(torch.zeros(3, 1, 7, 5)).shape
     torch.Size([3, 2, 1, 7, 5])

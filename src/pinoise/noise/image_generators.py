@@ -17,21 +17,21 @@ from pinoise.networks.resnet import WIDTH, Depth, ResNet
 from pinoise.networks.unet import UNET_WIDTH, UNet
 
 SMALL_START = 0.1
-"""What the last layer of a network on normalised maps starts with, as a share of torch's default: raw parameters are
-then below about 0.1, and σ starts near its initial value."""
+"""The factor on torch's initial weights in the last layer of a network on normalised maps. Raw parameters then start
+below about 0.1, and σ starts near its initial value."""
 
 
 class ResNetGenerator(nn.Module):
     """The paper's generator for images: pooled features of a ResNet, then for each output FC → ReLU → FC to C·H·W.
 
-    Its batch normalisation is the paper's: while training, the noise of a sample depends a little on its batch mates.
+    As in the paper, it uses batch normalisation. In training, a sample's noise depends slightly on the whole batch.
 
     Args:
         shape: the shape of one image, (C, H, W).
         outputs: 1 (scale), or 2 (scale, mean).
         depth: 18 or 50.
         width: channels of the first stage.
-        hidden: width of the heads.
+        hidden: width of the heads' hidden layers.
 
     >>> generator = ResNetGenerator((3, 8, 8), outputs=2, depth=18, width=4, hidden=6)
     >>> generator(torch.zeros(5, 3, 8, 8)).shape
@@ -77,7 +77,7 @@ class ResNet50Generator(ResNetGenerator):
 
 
 class UNetGenerator(nn.Module):
-    """A U-Net whose output maps are the raw parameters; the noise of a sample depends on that sample alone.
+    """A U-Net whose output maps are the raw parameters. The noise of a sample depends on that sample alone.
 
     >>> UNetGenerator((3, 9, 7), outputs=2, width=4)(torch.zeros(5, 3, 9, 7)).shape
     torch.Size([5, 2, 3, 9, 7])
@@ -99,11 +99,11 @@ class UNetGenerator(nn.Module):
 
 
 class SharedMapGenerator(nn.Module):
-    """A light decoder on the encoder's own feature maps of x, which makes the noise of images nearly free.
+    """A light decoder on the encoder's feature maps of x. The noise of images then costs almost nothing.
 
-    The encoder runs without gradient and in evaluation mode, so that σ(x) depends on x alone and the statistics of its
-    batch normalisation are not touched. It is referred to, not owned: it appears neither in ``parameters()`` nor in
-    ``state_dict()`` of the generator.
+    The encoder runs without gradient and in evaluation mode, so that σ(x) depends on x alone and batch normalisation
+    keeps its statistics. The generator refers to the encoder but does not own it, so ``parameters()`` and
+    ``state_dict()`` leave the encoder out.
 
     Args:
         shape: the shape of one image, (C, H, W).
@@ -121,11 +121,11 @@ class SharedMapGenerator(nn.Module):
         map_channels = getattr(encoder, "map_channels", None)
         if not isinstance(map_channels, int) or not hasattr(encoder, "maps"):
             raise UserError(
-                f"generator 'shared' reads the feature maps of an encoder of images, and {type(encoder).__name__} has "
+                f"generator 'shared' reads the feature maps of an image encoder, but {type(encoder).__name__} has "
                 f"map_channels {map_channels!r}: give it a method maps(x) and the integer attribute map_channels."
             )
         self._encoder = (encoder,)  # a tuple hides it from nn.Module's registration
-        # As narrow as the encoder, to stay cheap beside it: 64, 32 and 16 channels for a ResNet18 of full width.
+        # The width follows the encoder's, to stay cheap: 64, 32 and 16 channels for a ResNet18 of full width.
         first = min(64, max(4, map_channels // 4))
         second, third = max(min(16, first), first // 2), max(min(16, first), first // 4)
         self.reduce = nn.Conv2d(map_channels, first, 1)

@@ -1,4 +1,4 @@
-"""PiNoise: the π-noise generator as one module for anyone's training loop."""
+"""PiNoise: π-noise as one module for any training loop."""
 
 from __future__ import annotations
 
@@ -20,56 +20,62 @@ from pinoise.noise.distributions import (
     expected_rms,
     unit_rms,
 )
-from pinoise.noise.generators import GlobalGenerator, SharedGenerator, make_generator
+from pinoise.noise.generators import PAPERS_GENERATOR, GlobalGenerator, SharedGenerator, make_generator
 from pinoise.noise.prior import PRIOR_WEIGHT, inverse_norm, mean_log_ratio_squared, prior_scale
 from pinoise.noise.scale_maps import SCALE_MAPS
 from pinoise.noise.support import NEIGHBOURS, Support
 
-# Less than this share of a standard deviation is no noise: σ is held there and stops learning, which keeps its
-# gradients clear of denormal numbers; arithmetic with those is many times slower.
+DISTRIBUTION: Distribution = "gaussian"
+MEAN: Mean = "zero"
+SCALE_MAP: ScaleMap = "softplus"
+
+# The smallest σ, in standard deviations; less has no effect as noise. σ stays there and stops learning, which keeps its
+# gradients away from denormal numbers. Arithmetic with denormal numbers is many times slower.
 SMALLEST_SCALE = 1e-6
 
 REFRESH_EVERY = 50
-"""Draws in training between looks at whether the learned σ, the metric in which neighbours are found, has moved."""
+"""Draws in training between two checks whether the learned σ, the metric of the neighbour search, has moved."""
 
 GLOBAL_RATE = 10
-"""How many times the encoder's learning rate a ``global`` generator takes: its numbers have as far to go as the output
-of a network, with one step of their own at a time."""
+"""The learning rate of a ``global`` generator, as a multiple of the encoder's. Its numbers must move as far as the
+output of a network, but a network's output sums the steps of many weights."""
 
 _TYPICAL_ROWS = 256
 
 
 class Noise(NamedTuple):
-    """Draws of ε, and the σ behind them in standard deviations of each feature."""
+    """A draw of ε for a batch, and its σ in standard deviations of each feature."""
 
     epsilon: Tensor  # (m, *shape)
-    scale: Tensor  # (m, *shape), or (1, *shape) where it is the same for every sample
+    scale: Tensor  # (m, *shape), or (1, *shape) if it is the same for every sample
 
 
 class PiNoise(nn.Module):
     """Learned noise ε ~ p_ψ(ε|x), added to x (Algorithm 1 of the paper).
 
-    Noise is measured in units of ``feature_scale``, the standard deviation of each feature in the training data; a
+    Noise is measured in units of ``feature_scale``, the standard deviation of each feature in the training data. A
     feature whose scale is 0 is dead and gets no noise. With a ``support`` the noise moves a sample along the data: ε is
-    then the way to one of its neighbours plus the noise of the distribution, and the learned σ decides who they are.
+    the step to one of the sample's neighbours plus a draw from the distribution. Neighbours are the nearest rows by
+    distance in units of the learned σ.
 
     Args:
         shape: the shape of one sample, or the number of features.
         distribution: ``"gaussian"``, ε = μ + σ ⊙ n, or ``"uniform"``, ε = μ + (2u − 1) ⊙ w.
         mean: ``"zero"`` fixes μ = 0, ``"learned"`` makes it an output of the generator.
         generator: ``"mlp"``, ``"shared"``, ``"global"``, ``"constant"``, for images (C, H, W) also ``"resnet18"``,
-            ``"resnet50"`` and ``"unet"``; or your own: a module from (m, *shape) to (m, outputs, *shape) with outputs =
-            1 (scale), or 2 (scale, mean) when the mean is learned, or what makes one from the shape and the outputs.
-        positive: the map onto σ ≥ 0, ``"softplus"``, ``"abs"``, or ``"fixed-entropy"``, which keeps Σ_j log σ_j.
-        initial_scale: σ (or w) where the generator's output is 0, in units of ``feature_scale``; a number, or a tensor
-            of shape ``shape``. None is how much neighbours in the support differ, or 1 without a support.
-        feature_scale: a tensor of shape ``shape``; ones if None.
-        normalize: if given, every ε is rescaled so that its root mean square over live features, in units of
-            ``feature_scale``, is this number.
-        hidden: width of a generator's fully connected layers; the generator's own if None.
-        width: channels of a generator for images; the generator's own if None.
+            ``"resnet50"`` and ``"unet"``. Your own is a module from (m, *shape) to (m, outputs, *shape), or a class or
+            function that makes one from the shape and the outputs. There is 1 output (scale), or 2 (scale, mean) if
+            the mean is learned.
+        positive: the map to σ ≥ 0: ``"softplus"``, ``"abs"``, or ``"fixed-entropy"``, which keeps Σ_j log σ_j constant.
+        initial_scale: σ (or w) for a generator output of 0, in units of ``feature_scale``; a number, or a tensor of
+            shape ``shape``. None is the spread of neighbours in the support, or 1 without a support.
+        feature_scale: the standard deviation of each feature, a tensor of shape ``shape``; ones if None.
+        normalize: the root mean square to which every ε is rescaled, over live features and in units of
+            ``feature_scale``; None does not rescale.
+        hidden: width of a generator's fully connected layers; the generator's default if None.
+        width: channels of a generator for images; the generator's default if None.
         encoder: the encoder whose features the ``shared`` generator reads.
-        support: the rows that noise moves samples to, in the units of x.
+        support: the training rows to which noise moves samples, in the units of x.
         weight: λ of ``regularizer``.
 
     >>> noise = PiNoise(4, hidden=8)
@@ -85,10 +91,10 @@ class PiNoise(nn.Module):
         self,
         shape: int | Sequence[int],
         *,
-        distribution: Distribution = "gaussian",
-        mean: Mean = "zero",
-        generator: Any = "mlp",
-        positive: ScaleMap = "softplus",
+        distribution: Distribution = DISTRIBUTION,
+        mean: Mean = MEAN,
+        generator: Any = PAPERS_GENERATOR,
+        positive: ScaleMap = SCALE_MAP,
         initial_scale: float | Tensor | None = None,
         feature_scale: Tensor | None = None,
         normalize: float | None = None,
@@ -127,27 +133,27 @@ class PiNoise(nn.Module):
         self.generator = make_generator(generator, self.shape, self.outputs, encoder=encoder, options=given)
 
     def _prior_of(self, support: Support) -> Tensor:
-        """Return r, how much neighbours differ, as the scale of this distribution."""
+        """Return r, the spread of neighbours, as a scale of this distribution."""
         # w of uniform noise on (−w, w) is √3 times its standard deviation.
         factor = 1 / math.sqrt(BASE_VARIANCES[self.distribution])
         return prior_scale(support.spread(), self.feature_scale) * factor
 
     @classmethod
     def along(cls, data: Tensor, *, neighbours: int = NEIGHBOURS, weight: float = PRIOR_WEIGHT) -> PiNoise:
-        """Return noise that moves samples along the data, the default of the library, for a loop of one's own.
+        """Return the library's default noise, which moves samples along the data, for your own training loop.
 
-        A sample goes to one of its nearest neighbours, plus noise of fixed entropy with one learned σ per feature. The
-        neighbours follow σ while the module is in train mode; compiled noise needs a call of ``follow`` now and then.
-        Three lines of a loop need it::
+        A sample moves to one of its nearest neighbours and gets noise of fixed entropy with one learned σ per feature.
+        In train mode the neighbours follow σ. Compiled noise needs a call of ``follow`` from time to time. A loop uses
+        it in three lines::
 
             optimizer = torch.optim.Adam([{"params": encoder.parameters()}, *noise.param_groups(1e-3)], lr=1e-3)
             first, second = noise.views(x, rows)
             loss = nt_xent(encoder(first), encoder(second)).mean() + noise.regularizer(x)
 
         Args:
-            data: training rows in any units, shape (n, *shape). Up to 2,048 of them are kept to move to, a random
-                choice of more; they are part of the state.
-            neighbours: how many a sample has.
+            data: training rows in any units, shape (n, *shape). At most 2,048 of them, chosen at random, are kept as
+                neighbours. They are part of the state.
+            neighbours: the number of neighbours of a sample.
             weight: λ of ``regularizer``.
 
         >>> data = torch.randn(50, 4)
@@ -173,7 +179,7 @@ class PiNoise(nn.Module):
         )
 
     def param_groups(self, lr: float) -> list[dict[str, Any]]:
-        """Return ψ for an optimiser, with the learning rate that suits the generator.
+        """Return ψ as parameter groups for an optimiser, with the learning rate that suits the generator.
 
         Args:
             lr: the encoder's learning rate.
@@ -186,12 +192,12 @@ class PiNoise(nn.Module):
         return [{"params": learning, "lr": rate}] if learning else []
 
     def views(self, x: Tensor, rows: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """Return two noisy views of samples, x + ε and x + ε'; arguments as in ``sample``."""
+        """Return two noisy views of samples, x + ε and x + ε'. Arguments are as in ``sample``."""
         first, second = x + self.sample(x, draws=2, rows=rows)
         return first, second
 
     def regularizer(self, x: Tensor) -> Tensor:
-        """λ · mean (log σ − log r)² with r the initial scale: what keeps every feature noisy. Add it to the loss."""
+        """λ · mean (log σ − log r)² with r the initial scale. Add it to the loss: it keeps noise in every feature."""
         return self.weight * mean_log_ratio_squared(self._parameters_of_noise(x)[0], self.initial_scale)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -209,11 +215,11 @@ class PiNoise(nn.Module):
 
         Args:
             x: samples (m, *shape).
-            draws: how many.
-            features: the encoder's of x, for a ``shared`` generator, where the caller has them already.
-            rows: the samples' numbers among the training rows that the support was made of, where they are known: the
-                neighbours of a training row are then looked up, not searched for. Numbers of other samples are refused;
-                training looks at them at its first draw and every 50 draws.
+            draws: the number of independent draws; None for a single one.
+            features: the encoder's features of x for a ``shared`` generator, if the caller has them already.
+            rows: the samples' row numbers in the training data of the support, if they are known. The neighbours of a
+                training row are then looked up, not searched. Wrong numbers are refused; in training they are checked
+                at the first draw and then every 50 draws.
         """
         noises = self.draw(x, 1 if draws is None else draws, features=features, rows=rows)
         epsilon = torch.stack([noise.epsilon for noise in noises])
@@ -222,9 +228,9 @@ class PiNoise(nn.Module):
     def draw(
         self, x: Tensor, times: int, *, features: Tensor | None = None, rows: Tensor | None = None
     ) -> tuple[Noise, ...]:
-        """Draw independent ε from one pass through the generator, each with its σ; arguments as in ``sample``."""
+        """Draw independent ε, each with its σ, from one pass through the generator. Arguments are as in ``sample``."""
         scale, mean = self._parameters_of_noise(x, features)
-        # To look at a counter would break a compiled graph; compiled noise keeps the neighbours that it has.
+        # Reading the counter would break a compiled graph, so compiled noise keeps its neighbours.
         if self.support is not None and not torch.compiler.is_compiling():
             self._follow(self.support, x, rows)
         draws = BASE_DRAWS[self.distribution](x.expand(times, *x.shape))
@@ -245,21 +251,21 @@ class PiNoise(nn.Module):
     def relative_scale(self, x: Tensor) -> Tensor:
         """σ(x) in units of each feature's training standard deviation, 0 for dead features.
 
-        Normalised noise has the σ that it gets by being normalised, up to the chance in one draw's own size.
+        With ``normalize`` it is σ after rescaling, computed from the expected size of a draw.
         """
         return self._normalised(x)[0].expand_as(x)
 
     def mean(self, x: Tensor) -> Tensor:
-        """μ(x) in the units of x, shape (m, *shape); for normalised noise as in ``relative_scale``."""
+        """μ(x) in the units of x, shape (m, *shape). With ``normalize`` it is rescaled as in ``relative_scale``."""
         mean = self._normalised(x)[1]
         return (self.feature_scale * mean).expand_as(x) if isinstance(mean, Tensor) else torch.zeros_like(x)
 
     def penalty(self, noise: Tensor) -> Tensor:
-        """1 / mean‖ε‖₂, the paper's guard against vanishing noise; the caller weights it with λ."""
+        """1 / mean‖ε‖₂, the paper's guard against vanishing noise. The caller multiplies it by λ."""
         return inverse_norm(noise)
 
     def _follow(self, support: Support, x: Tensor, rows: Tensor | None) -> None:
-        """Check the row numbers and let the neighbours follow σ, in training every ``REFRESH_EVERY`` draws."""
+        """Check the row numbers and update the neighbours to σ, in training every ``REFRESH_EVERY`` draws."""
         due = support.drawn % REFRESH_EVERY == 0
         if rows is not None and (due or not self.training):
             support.check_rows(x, rows)
@@ -269,19 +275,19 @@ class PiNoise(nn.Module):
             support.count_draw()
 
     def follow(self) -> None:
-        """Let the neighbours follow the learned σ now; noise that is compiled does not do so by itself."""
+        """Update the neighbours to the learned σ now. Compiled noise does not do this by itself."""
         if self.support is not None:
-            # In full precision, also where the step that this belongs to rounds.
+            # In full precision, also inside a training step with autocast.
             with torch.autocast(self.support.bank.device.type, enabled=False):
                 self.support.refresh(self.typical_scale())
 
     @torch.no_grad()
     def typical_scale(self) -> Tensor:
-        """σ in the units of x, as the geometric mean over rows of the support, shape (*shape)."""
+        """The geometric mean of σ over rows of the support, in the units of x, shape (*shape)."""
         if self.support is None:
-            raise UserError("this noise has no support: its typical scale depends on samples, ask scale(x).")
+            raise UserError("this noise has no support to average its scale over: call scale(x) with samples instead.")
         bank = self.support.bank
-        size = min(_TYPICAL_ROWS, len(bank))  # from all over a bank that may be sorted
+        size = min(_TYPICAL_ROWS, len(bank))  # evenly spaced, because the bank may be sorted
         with evaluating(self.generator):
             scale, _ = self._parameters_of_noise(bank[torch.arange(size, device=bank.device) * len(bank) // size])
         return self.feature_scale * scale.clamp_min(SMALLEST_SCALE).log().mean(dim=0).exp()
@@ -292,7 +298,7 @@ class PiNoise(nn.Module):
         return isinstance(self.generator, SharedGenerator)
 
     def _parameters_of_noise(self, x: Tensor, features: Tensor | None = None) -> tuple[Tensor, Tensor | float]:
-        """The relative σ and μ of every sample, or of all together: one pass through the generator."""
+        """The relative σ and μ, per sample or one for all samples, from one pass through the generator."""
         if x.shape[1:] != self.shape:
             raise UserError(f"samples have shape {tuple(x.shape[1:])}: this noise was made for {self.shape}.")
         live = (self.feature_scale > 0).to(x.dtype)
@@ -308,7 +314,7 @@ class PiNoise(nn.Module):
         return live * scale, live * raw[:, 1] if self.outputs == 2 else 0.0
 
     def _normalised(self, x: Tensor) -> tuple[Tensor, Tensor | float]:
-        """The relative σ and μ of every sample, or of all together, as ``normalize`` leaves them."""
+        """The relative σ and μ, per sample or one for all samples, after ``normalize``."""
         scale, mean = self._parameters_of_noise(x)
         if self.normalize is None:
             return scale, mean

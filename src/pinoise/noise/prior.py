@@ -13,17 +13,17 @@ PRIOR_WEIGHT = 0.3
 """λ: how strongly the learned σ is held near r."""
 
 SMALLEST_PRIOR = 0.1
-"""The least median of the prior, in standard deviations."""
+"""The smallest median of the prior, in standard deviations."""
 
 
 def neighbour_spread(x: Tensor, neighbours: Tensor) -> Tensor:
-    """r with r_j² = ½ · mean over rows i and their neighbours k of (x_kj − x_ij)²: how much neighbours disagree.
+    """r with r_j² = ½ · mean over rows i and their neighbours k of (x_kj − x_ij)²: the spread of neighbours.
 
-    For two draws from one place the square of their difference is twice the variance, hence the half.
+    The expected squared difference of two draws from one distribution is twice the variance, hence the factor ½.
 
     Args:
         x: rows (n, d).
-        neighbours: the positions of each row's neighbours among them, shape (n, k).
+        neighbours: the positions of each row's neighbours in x, shape (n, k).
 
     >>> neighbour_spread(torch.tensor([[0.0, 1.0], [2.0, 1.0]]), torch.tensor([[1], [0]]))
     tensor([1.4142, 0.0000])
@@ -33,14 +33,14 @@ def neighbour_spread(x: Tensor, neighbours: Tensor) -> Tensor:
 
 
 def prior_scale(spread: Tensor, feature_scale: Tensor) -> Tensor:
-    """Return r in standard deviations of each feature, as noise of fixed entropy can take it on.
+    """Return r in standard deviations of each feature, in a range that noise of fixed entropy can reach.
 
-    It is held within e^±2 of its median over live features: a feature in which no two neighbours differ, as duplicates
-    make it, would have log r = −∞. Where neighbours hardly differ at all, it is raised to a median of 0.1: views that
-    are equal teach nothing. A dead feature, whose scale is 0, gets 1 and no noise.
+    r is kept within a factor e^±2 of its median over live features. Otherwise a feature in which all neighbours are
+    equal, for example because of duplicates, would have log r = −∞. If neighbours hardly differ at all, r is raised to
+    a median of 0.1, because equal views teach nothing. A dead feature, whose scale is 0, gets r = 1 and no noise.
 
     Args:
-        spread: how much neighbours differ, shape (*shape).
+        spread: the spread of neighbours, shape (*shape).
         feature_scale: the standard deviation of each feature, shape (*shape).
 
     >>> prior_scale(torch.tensor([0.0, 1.0, 2.0, 9.0, 0.0]), torch.tensor([1.0, 1.0, 1.0, 1.0, 0.0]))
@@ -58,7 +58,7 @@ def mean_log_ratio_squared(scale: Tensor, prior: Tensor, drew: Tensor | None = N
     """Mean over samples and features of (log σ − log r)², to second order a KL divergence from noise of scale r.
 
     Args:
-        scale: σ, shape (m, *shape), or (1, *shape) for all samples together; 0 for dead features, which do not count.
+        scale: σ, shape (m, *shape), or (1, *shape) for all samples. Dead features have σ = 0 and do not count.
         prior: r, shape (*shape).
         drew: which samples drew the noise, shape (m,); all of them if None.
 
@@ -74,7 +74,7 @@ def mean_log_ratio_squared(scale: Tensor, prior: Tensor, drew: Tensor | None = N
 
 
 def inverse_norm(noise: Tensor, drew: Tensor | None = None) -> Tensor:
-    """1 / mean‖ε‖₂ over the samples, or over those that drew the noise (the paper's penalty on vision data).
+    """1 / mean‖ε‖₂ over the samples that received noise (the paper's penalty on vision data).
 
     Args:
         noise: ε, of shape (m, *shape).
@@ -86,7 +86,7 @@ def inverse_norm(noise: Tensor, drew: Tensor | None = None) -> Tensor:
     norms: Tensor = torch.linalg.vector_norm(noise.flatten(1), dim=1)  # (m,)
     if drew is None:
         return norms.mean().reciprocal()
-    # A batch in which nobody drew the noise has nothing to penalise.
+    # If no sample received noise, there is nothing to penalise.
     count = drew.sum()
     total = torch.where(drew, norms, 0).sum()
     return torch.where(count > 0, count / torch.where(count > 0, total, 1), 0)

@@ -1,4 +1,4 @@
-"""Maps from a generator's raw output to σ ≥ 0; where the output is 0, σ has the initial value that was asked for."""
+"""Maps from a generator's raw output to σ ≥ 0. An output of 0 gives the initial σ."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from torch import Tensor
 from torch.nn import functional as F
 
 FARTHEST = 2.0
-"""How far, in log units, ``fixed_entropy`` lets a feature's σ be from the mean of all, before they are centred."""
+"""c of ``fixed_entropy``: the largest distance of a feature's log σ from the mean over features, before centring."""
 
-_STEEPNESS = 3.0  # of log σ where the raw output is 0, so that one learning rate serves d numbers and networks alike
+_STEEPNESS = 3.0  # slope of log σ at an output of 0, so that one learning rate suits single numbers and networks
 
 
 def softplus(raw: Tensor, initial: Tensor, live: Tensor) -> Tensor:
@@ -33,11 +33,11 @@ def absolute(raw: Tensor, initial: Tensor, live: Tensor) -> Tensor:
 
 
 def fixed_entropy(raw: Tensor, initial: Tensor, live: Tensor) -> Tensor:
-    """log σ_j = c·tanh(3 g_j / c) − mean_j(·) + mean_j log r_j: noise of a given entropy, which only moves about.
+    """log σ_j = c·tanh(3 g_j / c) − mean_j(·) + mean_j log r_j: noise of fixed entropy.
 
-    The entropy of Gaussian noise is Σ_j log σ_j up to a constant, so it is that of σ = r whatever the generator says:
-    the noise can neither vanish nor explode, and no two features differ by more than a factor e^2c. A feature whose r
-    is farther than e^c from the geometric mean starts at the limit.
+    The entropy of Gaussian noise is Σ_j log σ_j up to a constant. For every output of the generator it equals the
+    entropy at σ = r: noise only moves between features and can neither vanish nor explode. No two features differ by
+    more than a factor e^2c. A feature whose r is farther than a factor e^c from the geometric mean starts at the limit.
 
     Args:
         raw: the generator's output, shape (m, *shape).

@@ -1,4 +1,4 @@
-"""The rows of a bank that are nearest to others, by exhaustive search in blocks that memory has room for."""
+"""Nearest rows of a bank, by exhaustive search in blocks that fit in memory."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ import torch
 from torch import Tensor
 
 BLOCK_ENTRIES = 1 << 23
-"""Numbers that are held at once: distances, or rows to search for."""
+"""The most numbers held at once: distances, or rows to search for."""
 
-_EQUAL = 1e-6  # of the squared norms that a squared distance is the difference of
+_EQUAL = 1e-6  # two rows are equal if their squared distance is below this share of their squared norms
 
 
 class Nearest(NamedTuple):
     """The rows of a bank that are nearest to each query, in no particular order."""
 
     positions: Tensor  # (m, k)
-    distances: Tensor  # (m, k): squared, less what was discounted
+    distances: Tensor  # (m, k): squared, minus the discount
     crowding: Tensor  # (m,): the mean squared distance to the k nearest before any discount
 
 
@@ -36,11 +36,11 @@ def nearest(
     Args:
         queries: shape (m, d).
         bank: shape (n, d).
-        k: how many.
-        skip: a position for each query that does not count, such as its own, −1 for none; shape (m,).
-        skip_equal: whether rows equal to a query, up to rounding, do not count either.
-        discount: what to take off the squared distances to each row of the bank; shape (n,).
-        squares: the squared norms of the bank's rows, where they are known already; shape (n,).
+        k: the number of rows to find.
+        skip: for each query one position to leave out, such as its own, or −1 for none; shape (m,).
+        skip_equal: whether to leave out rows that equal the query up to rounding.
+        discount: the amount subtracted from the squared distances to each row of the bank; shape (n,).
+        squares: the squared norms of the bank's rows, if they are known already; shape (n,).
 
     >>> bank = torch.tensor([[0.0], [1.0], [7.0]])
     >>> nearest(torch.tensor([[0.0], [5.0]]), bank, k=1, skip=torch.tensor([0, -1])).positions
@@ -53,7 +53,7 @@ def nearest(
     step = max(1, BLOCK_ENTRIES // len(bank))
     for start in range(0, len(queries), step):
         block = queries[start : start + step]
-        with torch.autocast(block.device.type, enabled=False):  # half precision overflows, and tells few apart
+        with torch.autocast(block.device.type, enabled=False):  # half precision overflows and is too coarse
             scores = torch.addmm(squares, block, bank.T, alpha=-2)  # ‖b‖² − 2ab: ‖a‖² does not change the order
         if skip is not None:
             own = skip[start : start + step, None]
@@ -62,7 +62,7 @@ def nearest(
         if skip_equal:
             scores.masked_fill_(scores + own_square <= _EQUAL * (own_square + squares), torch.inf)
         found = scores.topk(k, dim=1, largest=False, sorted=False)
-        finite = found.values.isfinite()  # with fewer rows than k that count, some are not
+        finite = found.values.isfinite()  # some are infinite if fewer than k rows remain
         crowding.append(torch.where(finite, found.values + own_square, 0).sum(dim=1) / finite.sum(dim=1).clamp_min(1))
         if discount is not None:
             found = scores.sub_(discount).topk(k, dim=1, largest=False, sorted=False)

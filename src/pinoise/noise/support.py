@@ -1,4 +1,4 @@
-"""The data that noise moves along: rows of the training set, and who neighbours whom."""
+"""The data along which noise moves samples: training rows and their neighbours."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ from pinoise.noise.prior import neighbour_spread
 from pinoise.noise.search import BLOCK_ENTRIES, Nearest, nearest
 
 NEIGHBOURS = 10
-"""How many a sample has, where nothing else is asked for."""
+"""The default number of neighbours of a sample."""
 
 NeighbourCount = Annotated[int, Interval(ge=1, le=1000)]
 
 SUPPORT_ROWS = 2048
-"""Rows among which neighbours are searched: their number bounds what the search adds to a step, however many rows."""
+"""The most rows among which neighbours are searched. It bounds the cost of the search for training data of any size."""
 
 TABLE_ROWS = 16_384
-"""Up to this many rows, finding everyone's neighbours whenever σ has moved costs less than a search in every step."""
+"""The most training rows for which the neighbours of all rows are kept in a table. Up to this size, making the table
+again whenever σ has moved costs less than a search in every step."""
 
-# Enough rows to stand for the marginals of every feature, at no more than 64 MB.
+# Enough rows to represent the marginals of every feature, in at most 64 MB.
 _BANK_ENTRIES = 1 << 24
 
 STALE_AFTER = 0.02
-"""Neighbours are looked up again once log σ has moved by this much, on average over features."""
+"""Neighbours are searched again once log σ has moved by this much, on average over features."""
 
-_TABLE_BLOCK = 1024  # rows that are fetched at once, fewer if they are wide
-_ROUNDING = 1e-4  # of squared distances in single precision, which come from a difference of larger numbers
+_TABLE_BLOCK = 1024  # the most rows fetched at once; fewer if they are wide
+_ROUNDING = 1e-4  # relative error of squared distances in single precision; they are differences of larger numbers
 
 
 class TrainingRows(Protocol):
@@ -47,7 +48,7 @@ class TrainingRows(Protocol):
 
 
 def draw_bank(rows: TrainingRows, *, most: int | None = None) -> tuple[Tensor, Tensor]:
-    """Return random training rows, always the same for the same data, and their row numbers, as memory allows.
+    """Return random training rows that fit in memory, and their row numbers. The same data gives the same rows.
 
     >>> bank, numbers = draw_bank(torch.arange(6.0)[:, None], most=2)
     >>> bank.flatten().long().equal(numbers), len(numbers)
@@ -61,41 +62,43 @@ def draw_bank(rows: TrainingRows, *, most: int | None = None) -> tuple[Tensor, T
 
 
 class Neighbours(NamedTuple):
-    """The rows that samples can be moved to."""
+    """The neighbours of samples."""
 
-    positions: Tensor  # (m, k), in the bank
-    eligible: Tensor  # (m, k): which of them
+    positions: Tensor  # (m, k): positions in the bank
+    eligible: Tensor  # (m, k): whether the sample may move there
 
 
 class _Bank(NamedTuple):
-    """What follows from a metric."""
+    """The bank in units of a metric."""
 
-    middle: Tensor  # (*shape): their mean
-    rows: Tensor  # (b, d), around their mean, in units of the metric
+    middle: Tensor  # (*shape): the mean of the rows
+    rows: Tensor  # (b, d): the rows around their mean, in units of the metric
     squares: Tensor  # (b,): their squared norms
-    crowding: Tensor  # (b,): every row's mean squared distance to its nearest
+    crowding: Tensor  # (b,): every row's mean squared distance to its k nearest
     found: Nearest  # every row's neighbours
-    reach: Tensor  # (b,): the discounted squared distance to the last of them
+    reach: Tensor  # (b,): the discounted squared distance to the farthest neighbour
 
 
 class Support(nn.Module):
-    """Rows that a sample can be moved to: one of its k nearest neighbours, by distance in units of σ.
+    """The training rows to which a sample can move: its k nearest neighbours, by distance in units of σ.
 
-    In many dimensions some rows, those near the middle or empty ones in sparse data, are near to nearly everything. So
-    the squared distance to a row is taken relative to that row's own mean squared distance to its k nearest, and a
-    sample moves only to neighbours that have it among their own; one without such a neighbour stays where it is.
+    In many dimensions some rows are hubs: they are near almost every other row. Examples are rows near the mean, and
+    empty rows in sparse data. Two rules keep hubs out. First, a row's own mean squared distance to its k nearest is
+    subtracted from the squared distance to it. Second, a sample moves only to neighbours that have the sample among
+    their own neighbours. A sample without mutual neighbours stays where it is.
 
-    Neighbours are those in a bank of training rows. If it holds them all, or ``fetch`` gets the others, they are found
-    once for every row and looked up by row number; otherwise each batch is searched for. Both follow ``refresh``, which
-    takes a new σ as the metric.
+    Neighbours are searched in a bank of training rows. If the bank holds all training rows, or ``fetch`` returns the
+    others, the neighbours of all rows are found once and looked up by row number. Otherwise they are searched for each
+    batch. ``refresh`` sets a new σ as the metric.
 
     Args:
         bank: training rows, shape (b, *shape).
-        numbers: their row numbers in the training data, ascending, shape (b,), so that no row is its own neighbour.
-        rows: the number of training rows in all.
-        k: how many neighbours a sample has; one less than the bank has rows if that is fewer.
-        mutual: False for the k nearest as they are, without any of the above care.
-        fetch: returns training rows by their numbers; not part of the state, and dropped when this is copied.
+        numbers: their row numbers in the training data, ascending, shape (b,); they keep a row from being its own
+            neighbour.
+        rows: the total number of training rows.
+        k: the number of neighbours of a sample, at most b − 1.
+        mutual: whether to apply both rules against hubs; False takes the plain k nearest.
+        fetch: returns training rows by their numbers. It is not part of the state, and copies drop it.
 
     >>> support = Support(torch.tensor([[0.0], [1.0], [7.0], [7.5]]), numbers=torch.arange(4), rows=4, k=1)
     >>> support.draw(torch.tensor([[0.0], [7.5]]), rows=torch.tensor([0, 3]))
@@ -106,8 +109,8 @@ class Support(nn.Module):
     bank: Tensor
     numbers: Tensor
     total: Tensor
-    draws: Tensor  # in training; a checkpoint holds it, so that a resumed run refreshes at the same steps
-    metric: Tensor  # σ at the last refresh; a checkpoint holds it, so that a resumed run has the same neighbours
+    draws: Tensor  # the number of draws in training; saved, so that a resumed run refreshes at the same steps
+    metric: Tensor  # σ at the last refresh; saved, so that a resumed run has the same neighbours
     _known_bank: _Bank | None
     _known_table: Neighbours | None
 
@@ -123,7 +126,7 @@ class Support(nn.Module):
     ) -> None:
         super().__init__()
         if len(bank) < 2:
-            raise UserError(f"noise that moves along the data needs at least 2 rows of it: the bank has {len(bank)}.")
+            raise UserError(f"noise along the data needs at least 2 training rows: the bank has {len(bank)}.")
         if k < 1:
             raise UserError(f"k is {k}: a sample must have at least 1 neighbour.")
         self.k = min(k, len(bank) - 1)
@@ -132,15 +135,15 @@ class Support(nn.Module):
         self.fetch = fetch
         self.register_buffer("bank", bank.detach().clone())
         self.register_buffer("numbers", numbers)
-        self.register_buffer("total", torch.tensor(rows))  # for those who load the state
+        self.register_buffer("total", torch.tensor(rows))  # saved for whoever loads the state
         self.register_buffer("draws", torch.zeros((), dtype=torch.int64))
         self.register_buffer("metric", torch.ones_like(bank[0]))
-        self._draws: int | None = 0  # equals the buffer, which may lie on a device that one would have to wait for
+        self._draws: int | None = 0  # equals the buffer; reading the buffer may wait for its device
         self._forget()
 
     @classmethod
     def of(cls, rows: TrainingRows, *, k: int = NEIGHBOURS, mutual: bool = True) -> Support:
-        """Return the support of training rows: all of them, or a sample of many.
+        """Return the support of training rows: all of them, or a random sample if there are many.
 
         >>> len(Support.of(torch.randn(3000, 2)).bank)
         2048
@@ -151,23 +154,23 @@ class Support(nn.Module):
 
     @property
     def drawn(self) -> int:
-        """How many draws there were in training."""
+        """The number of draws in training so far."""
         if self._draws is None:
             self._draws = int(self.draws)
         return self._draws
 
     def count_draw(self) -> int:
-        """Count one more draw in training, and return how many there were before."""
+        """Count one more draw in training, and return the number before it."""
         before = self.drawn
         self._draws = before + 1
         self.draws.fill_(before + 1)
         return before
 
     def check_rows(self, x: Tensor, rows: Tensor) -> None:
-        """Refuse row numbers of other samples than these, as far as the bank knows the rows."""
+        """Refuse wrong row numbers. Samples are compared only with rows that are in the bank."""
         if not isinstance(rows, Tensor) or rows.is_floating_point() or rows.shape != (len(x),):
             found = f"{rows.dtype} of shape {tuple(rows.shape)}" if isinstance(rows, Tensor) else type(rows).__name__
-            raise UserError(f"rows is {found}: give a tensor with a whole number for each of {len(x)} samples.")
+            raise UserError(f"rows is {found}: give a tensor of integers, one for each of {len(x)} samples.")
         if not len(rows):
             return
         if int(rows.min()) < 0 or int(rows.max()) >= self.rows:
@@ -175,19 +178,19 @@ class Support(nn.Module):
         places = self._positions(rows)
         known = places >= 0
         given, own = x[known].to(self.bank.dtype), self.bank[places[known]]
-        close = 1e-4 if x.dtype in (torch.float32, torch.float64) else 1e-2  # of the size of the numbers
+        close = 1e-4 if x.dtype in (torch.float32, torch.float64) else 1e-2  # relative to the size of the numbers
         wrong = ((given - own).abs() > close * (own.abs() + self.bank.std(dim=0))).flatten(1).any(dim=1)
         if bool(wrong.any()):
             number = int(rows[known][wrong][0])
             raise UserError(
-                f"rows names training row {number} for a sample that is not it: give the numbers that the samples "
-                "have in the training data, or leave rows out."
+                f"rows gives number {number} to a sample that differs from training row {number}: give the samples' "
+                "row numbers in the training data, or leave rows out."
             )
 
     def _out_of_range(self, rows: Tensor) -> UserError:
         return UserError(
             f"rows has numbers from {int(rows.min())} to {int(rows.max())}: "
-            f"the training data has the rows 0 to {self.rows - 1}."
+            f"the training data has rows 0 to {self.rows - 1}."
         )
 
     def draw(self, x: Tensor, *, rows: Tensor | None = None, times: int = 1) -> Tensor:
@@ -196,7 +199,7 @@ class Support(nn.Module):
         Args:
             x: samples (m, *shape).
             rows: their row numbers, if they are training rows, shape (m,).
-            times: how many independent draws.
+            times: the number of independent draws.
         """
         positions, eligible = self.neighbours(x, rows)
         lots = torch.rand(times, *positions.shape, device=x.device).masked_fill(~eligible, -1)
@@ -206,23 +209,23 @@ class Support(nn.Module):
         return torch.where(moves, there, x)
 
     def neighbours(self, x: Tensor, rows: Tensor | None = None) -> Neighbours:
-        """Return who the neighbours of every sample are; arguments as in ``draw``."""
+        """Return the neighbours of every sample. Arguments are as in ``draw``."""
         if rows is None or (self.fetch is None and len(self.bank) < self.rows):
             return self._searched(x, rows)
         if self._known_table is None:
             self._known_table = self._table()
         try:
             return Neighbours(*(part[rows] for part in self._known_table))
-        except IndexError:  # which a CPU raises at no cost
+        except IndexError:  # a CPU raises it at no extra cost
             raise self._out_of_range(rows) from None
 
     def spread(self) -> Tensor:
-        """Return r of ``neighbour_spread`` with the neighbours of the present metric, shape (*shape)."""
+        """Return r of ``neighbour_spread`` for neighbours in the current metric, shape (*shape)."""
         return neighbour_spread(self.bank.flatten(1), self._measured_bank().found.positions).reshape(self.metric.shape)
 
     @torch.no_grad()
     def refresh(self, scale: Tensor) -> None:
-        """Take σ (*shape) as the metric if it has moved; a dead feature, with σ = 0, does not count in distances."""
+        """Set σ (*shape) as the metric if it has moved. A dead feature has σ = 0 and does not count in distances."""
         live = scale > 0
         moved = torch.where(live, (scale / self.metric).log().abs(), 0).sum() / live.sum()
         if float(moved) > STALE_AFTER:
@@ -230,7 +233,7 @@ class Support(nn.Module):
             self._forget()
 
     def _measured(self, x: Tensor, middle: Tensor) -> Tensor:
-        # Around the middle of the bank, as distances by ‖b‖² − 2ab lose their digits far from the origin.
+        # Around the mean of the bank, because distances by ‖b‖² − 2ab lose digits far from the origin.
         return ((x.detach() - middle) / self.metric).flatten(1)
 
     def _measured_bank(self) -> _Bank:
@@ -247,7 +250,7 @@ class Support(nn.Module):
         return self._known_bank
 
     def _searched(self, x: Tensor, rows: Tensor | None) -> Neighbours:
-        """Find the neighbours of samples, of which training rows have numbers."""
+        """Search the neighbours of samples. ``rows`` are their row numbers if they are training rows."""
         bank = self._measured_bank()
         found = nearest(
             self._measured(x, bank.middle),
@@ -261,7 +264,7 @@ class Support(nn.Module):
         return self._judged(found)
 
     def _table(self) -> Neighbours:
-        """The neighbours of every training row."""
+        """Return the neighbours of every training row."""
         if self.fetch is None or len(self.bank) == self.rows:
             return self._judged(self._measured_bank().found)
         parts = []
@@ -272,32 +275,32 @@ class Support(nn.Module):
         return Neighbours(*(torch.cat(part) for part in zip(*parts, strict=True)))
 
     def _judged(self, found: Nearest) -> Neighbours:
-        """Keep the neighbours for whom a sample is near enough to be among theirs."""
+        """Mark the neighbours that have the sample among their own neighbours."""
         counts = found.distances.isfinite()
         if not self.mutual:
             return Neighbours(found.positions, counts)
         bank = self._measured_bank()
-        distances = found.distances + bank.crowding[found.positions] - found.crowding[:, None]  # as they see it
+        distances = found.distances + bank.crowding[found.positions] - found.crowding[:, None]  # seen from there
         reach = bank.reach[found.positions]
         return Neighbours(found.positions, counts & (distances <= reach + _ROUNDING * reach.abs().clamp_min(1)))
 
     def _positions(self, rows: Tensor) -> Tensor:
-        """Where these training rows are in the bank, −1 if they are not."""
+        """Return the positions of training rows in the bank, −1 for rows outside it."""
         place = torch.searchsorted(self.numbers, rows).clamp_max(len(self.numbers) - 1)
         return torch.where(self.numbers[place] == rows, place, -1)
 
     def _forget(self) -> None:
-        """Drop what follows from the metric; it is computed again when it is needed."""
+        """Drop what depends on the metric. It is computed again when needed."""
         self._known_bank = None
         self._known_table = None
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
-        self._forget()  # it may be on another device afterwards
+        self._forget()  # the module may move to another device
         return super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
 
     def _load_from_state_dict(self, *args: Any) -> None:
         super()._load_from_state_dict(*args)
-        self._draws = None  # as the buffer says
+        self._draws = None  # read from the buffer again when needed
         self._forget()
 
     def __getstate__(self) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""From settings and the shape of the data to modules. How these are trained does not belong here."""
+"""Build modules from settings and the shape of the data. Training does not belong here."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pinoise.views import FunctionView, Pairing, PiNoiseView, Site, View, local_
 
 
 def build_standardizer(settings: Settings, x: Samples) -> Standardizer:
-    """Learn the units of samples, which must be images where some part of the configuration is for them."""
+    """Learn the units of samples. If a part of the configuration is for images, the samples must be images."""
     scaling = scaling_of(settings)
     if scaling == "channels":
         try:
@@ -54,10 +54,10 @@ def build_model(
 
     Args:
         settings: the whole configuration.
-        standardizer: of the samples.
-        rows: the training samples, for views that look at others.
-        pretrained: whether the encoder starts from the file of weights that the settings may name.
-        progress: whether long work, such as finding the background of images, shows a bar.
+        standardizer: the units of the samples.
+        rows: the training samples, for views that need other samples.
+        pretrained: whether the encoder starts from the file of weights in the settings, if there is one.
+        progress: whether long work, such as finding the background of images, shows a progress bar.
     """
     unit = feature_scale(standardizer)
     if not bool(unit.any()):
@@ -75,7 +75,7 @@ def build_model(
 def seeded_model(
     settings: Settings, standardizer: Standardizer, rows: Rows, *, pretrained: bool = True, progress: bool = False
 ) -> ContrastiveModel:
-    """Build the model whose initial weights the seed of the settings, and a file of weights they name, decide."""
+    """Build the model with initial weights from the seed and, if there is one, the file of weights in the settings."""
     torch.manual_seed(seed_of(settings.training.seed, BUILDING))
     return build_model(settings, standardizer, rows, pretrained=pretrained, progress=progress)
 
@@ -83,7 +83,7 @@ def seeded_model(
 def make_site(
     settings: Settings, standardizer: Standardizer, rows: Rows, encoder: nn.Module, *, progress: bool = False
 ) -> Site:
-    """Return what the parts of a model can ask about their place."""
+    """Return what the parts of a model are built from: the data, the encoder and sizes."""
     images: dict[str, Any] = {}
     if standardizer.layout != AS_IS:
         first = (slice(None), 0, 0)  # all pixels of a channel have the same units
@@ -108,7 +108,7 @@ def make_site(
 
 
 class TrainingImages:
-    """Training images as bytes with their channels last, recovered from standardised rows where they are asked for."""
+    """Training images as bytes, channels last, recovered from standardised rows on request."""
 
     dtype = np.dtype(np.uint8)
     ndim = 4
@@ -133,7 +133,7 @@ class TrainingImages:
 
 
 def build_encoder(settings: Settings, shape: tuple[int, ...], *, pretrained: bool = False) -> nn.Module:
-    """Return f_θ with fresh weights, or if ``pretrained`` with those of the file that the settings may name."""
+    """Return f_θ with new weights. ``pretrained`` loads the file of weights in the settings, if there is one."""
     choice = settings.encoder
     if isinstance(choice.part, nn.Module):
         encoder: Any = copy.deepcopy(choice.part)  # a user's object stays as it was given
@@ -153,7 +153,7 @@ def build_encoder(settings: Settings, shape: tuple[int, ...], *, pretrained: boo
 
 
 def _try_encoder(choice: Choice, encoder: nn.Module, shape: tuple[int, ...]) -> None:
-    """Refuse an encoder of a user's own that does not take the samples or does not return what it states."""
+    """Refuse a user's encoder that does not take the samples or does not return ``out_features`` features."""
     place = next(encoder.parameters(), torch.empty(0)).device
     try:
         with torch.no_grad(), evaluating(encoder):
@@ -165,24 +165,24 @@ def _try_encoder(choice: Choice, encoder: nn.Module, shape: tuple[int, ...]) -> 
     if not isinstance(features, Tensor) or features.shape != expected:
         found = f"shape {tuple(features.shape)}" if isinstance(features, Tensor) else type(features).__name__
         raise UserError(
-            f"encoder {choice.name!r} returned {found} for 2 samples: by its out_features it must return {expected}."
+            f"encoder {choice.name!r} returned {found} for 2 samples: with its out_features it must return {expected}."
         )
 
 
 def channels_together(network: nn.Module) -> nn.Module:
-    """Lay out the weights of convolutions so that the channels of a pixel lie side by side in all that they compute.
+    """Store the weights of convolutions in the channels-last layout, so that their outputs have it too.
 
-    Convolutions are then mostly faster, on a CPU, too (``benchmarks/image_cost.py`` has both).
+    Convolutions are then usually faster, also on a CPU (``benchmarks/image_cost.py`` measures both layouts).
     """
     for weight in network.parameters():
         if weight.ndim == 4:
-            # A copy, as a kernel of one pixel lies so already but has not the strides that its gradient will have.
+            # A copy: a 1×1 kernel already counts as channels-last, but lacks the strides that its gradient will have.
             weight.data = torch.empty_like(weight.data, memory_format=torch.channels_last).copy_(weight.data)
     return network
 
 
 def build_embedding(encoder: nn.Module, settings: Settings) -> Embedding:
-    """Return what users get for a sample, from an encoder."""
+    """Return the embedding that the settings ask for, on an encoder."""
     return Embedding(encoder, name=embedding_of(settings))
 
 
@@ -194,14 +194,14 @@ def build_noise(
     support: Support | None = None,
     initial_scale: float | Tensor | None = None,
 ) -> PiNoise:
-    """Return p_ψ(ε|x), untrained; an objective that learns no noise keeps it at its initial scale.
+    """Return untrained p_ψ(ε|x). If the objective learns no noise, the scale stays at its initial value.
 
     Args:
         settings: the sections ``noise`` and ``objective``.
         unit: the standard deviation of every standardised feature, 0 for dead ones, shape (*shape).
-        encoder: for a generator that shares its features.
-        support: the rows that noise moves samples to.
-        initial_scale: σ at the start, where it is known; else that of the settings.
+        encoder: the encoder, for a generator that reads its features.
+        support: the training rows to which noise moves samples.
+        initial_scale: the initial σ; None takes the value in the settings.
     """
     noise, (generator, positive) = settings.noise, noise_defaults(settings)
     shape, outputs = tuple(unit.shape), 2 if noise.mean == "learned" else 1
@@ -223,7 +223,7 @@ def build_noise(
 def restore_noise(
     settings: Settings, standardizer: Standardizer, encoder: nn.Module, tensors: Mapping[str, Tensor]
 ) -> PiNoise:
-    """Return trained noise from its stored tensors; those that do not fit are a RuntimeError, as torch has it."""
+    """Return trained noise from its stored tensors. Tensors that do not fit raise torch's RuntimeError."""
     support = None
     if (bank := tensors.get("support.bank")) is not None:
         total = int(tensors.get("support.total", len(bank)))
@@ -235,7 +235,7 @@ def restore_noise(
 
 
 def build_pairing(settings: Settings, site: Site) -> Pairing:
-    """Return the pairing of the views that the settings name."""
+    """Return the pairing of the views in the settings."""
     noise = _noise_view(settings, site)
     augmentations = [view for item in settings.views.augmentations for view in build_views(item, site)]
     name = settings.views.pairing
@@ -258,7 +258,7 @@ def _noise_view(settings: Settings, site: Site) -> View | None:
     views = build_views(settings.views.noise, site)
     if len(views) > 1:
         raise UserError(
-            f"views.noise is {settings.views.noise.name!r}, which is {len(views)} views: name it under "
+            f"views.noise is {settings.views.noise.name!r}, which makes {len(views)} views: put it under "
             "views.augmentations."
         )
     return views[0]
@@ -274,7 +274,7 @@ def _auto_pairing(settings: Settings, noise: View | None, *, has_augmentations: 
 
 
 def build_views(item: Choice, site: Site) -> tuple[View, ...]:
-    """Return the view, or the several views, that a choice stands for."""
+    """Return the view or the views of a choice."""
     part = item.part
     if isinstance(part, nn.Module):
         part = copy.deepcopy(part)
@@ -306,28 +306,28 @@ def _build_objective(item: Choice, site: Site) -> Objective:
 
 
 def _built(kind: Kind, item: Choice, base: Any, arguments: int, site: Site) -> Any:
-    """Build a part of a class for its site; the ``build`` of the base class gives the constructor so many arguments."""
+    """Build a part from its class. The base class's ``build`` gives the constructor this number of arguments."""
     if item.part.build.__func__ is base.build.__func__:
         check_call(kind, item.name, item.part, arguments, item.options)
     return _made(kind, item, item.part.build, site)
 
 
 def _made(kind: Kind, item: Choice, make: Callable[..., Any], *place: object) -> Any:
-    """Make a part; a part of a user's own that cannot be called like that is said to be so."""
+    """Make a part. Refuse a user's part that cannot be called with these arguments."""
     check_call(kind, item.name, make, len(place), item.options)
     return make(*place, **item.options)
 
 
 def _function(kind: Kind, item: Choice, arguments: int) -> Callable[..., Any]:
-    """Return a function of a user's with its options, for so many arguments."""
+    """Return a user's function with its options bound. Refuse one that does not take this number of arguments."""
     check_call(kind, item.name, item.part, arguments, item.options)
     return partial(item.part, **item.options)
 
 
 def _check_size(settings: Settings, shape: tuple[int, ...]) -> None:
-    """Refuse, before any memory is taken, networks whose weights, gradients and moments cannot fit in it."""
+    """Refuse networks whose weights, gradients and moments do not fit in memory, before any memory is taken."""
     networks = []
-    with torch.device("meta"):  # sizes alone
+    with torch.device("meta"):  # counts sizes without taking memory
         if not settings.encoder.own and not settings.encoder.trait("for_images"):
             networks.append(build_encoder(settings, shape))
         generator, _ = noise_defaults(settings)

@@ -21,24 +21,25 @@ PREVIOUS = "previous.ckpt"
 
 @dataclass
 class Progress:
-    """Where training stands, apart from the weights."""
+    """The state of training apart from the weights."""
 
     step: int = 0
     seconds: float = 0.0
-    loss_sum: Tensor = field(default_factory=lambda: torch.zeros(2))  # of loss and contrast, this epoch
+    loss_sum: Tensor = field(default_factory=lambda: torch.zeros(2))  # sums of loss and contrast over this epoch
     history: list[Record] = field(default_factory=list)
 
 
 def save_checkpoint(fabric: Fabric, folder: Path, state: dict[str, Any]) -> None:
-    """Write ``last.ckpt``, keeping the one before it as ``previous.ckpt``."""
+    """Write ``last.ckpt`` and keep the one before it as ``previous.ckpt``."""
     partial = folder / "partial.ckpt"
     try:
         fabric.save(partial, state)
-    except (OSError, RuntimeError) as error:  # torch's writer raises the latter when a disk is full
+    except (OSError, RuntimeError) as error:  # torch's writer raises RuntimeError on a full disk
         partial.unlink(missing_ok=True)
         reason = getattr(error, "strerror", None) or "the file could not be written"
         raise UserError(
-            f"{folder} cannot take a checkpoint ({reason}): make room and go on by --resume; earlier ones are kept."
+            f"a checkpoint cannot be written to {folder} ({reason}): free some space and continue with --resume; "
+            "earlier checkpoints are kept."
         ) from error
     if fabric.is_global_zero:
         last = folder / LAST
@@ -49,7 +50,7 @@ def save_checkpoint(fabric: Fabric, folder: Path, state: dict[str, Any]) -> None
 
 
 def find_checkpoint(folder: Path) -> tuple[Path | None, str | None]:
-    """Return the newest sound checkpoint, if any, and a sentence about a damaged one that was passed over."""
+    """Return the newest intact checkpoint, if any, and a sentence about a damaged one that was skipped."""
     damaged = None
     for path in (folder / LAST, folder / PREVIOUS):
         if not path.exists():
@@ -57,14 +58,14 @@ def find_checkpoint(folder: Path) -> tuple[Path | None, str | None]:
         fault = damage(path)
         if fault is None:
             return path, damaged
-        damaged = f"checkpoint {path.name} is damaged ({fault}) and was passed over."
+        damaged = f"checkpoint {path.name} is damaged ({fault}) and was skipped."
     if damaged is not None:
-        raise UserError(f"{folder} holds no sound checkpoint: {damaged} Start the run again in a new folder.")
+        raise UserError(f"{folder} has no intact checkpoint: {damaged} Start the run again in a new folder.")
     return None, None
 
 
 def damage(path: Path) -> str | None:
-    """Say what is wrong with a checkpoint file, None if every record in it matches its checksum."""
+    """Return what is wrong with a checkpoint file, or None if every record matches its checksum."""
     try:
         with zipfile.ZipFile(path) as archive:
             bad = archive.testzip()
@@ -74,7 +75,7 @@ def damage(path: Path) -> str | None:
 
 
 def save_state(fabric: Fabric, folder: Path, model: Any, optimizer: Any, progress: Progress) -> None:
-    """Write a checkpoint from which training goes on exactly; every process must call it."""
+    """Write a checkpoint from which training resumes exactly. Every process must call it."""
     save_checkpoint(
         fabric,
         folder,
@@ -92,12 +93,12 @@ def save_state(fabric: Fabric, folder: Path, model: Any, optimizer: Any, progres
 
 
 def load_state(fabric: Fabric, path: Path, model: Any, optimizer: Any) -> Progress:
-    """Restore weights, optimiser and random numbers in place, and return where training stood."""
+    """Restore weights, optimiser and random numbers in place, and return the rest of the state."""
     try:
         rest = fabric.load(path, {"model": model, "optimizer": optimizer}, weights_only=True)
-    except (RuntimeError, ValueError) as error:  # as torch refuses weights and the state of an optimiser
+    except (RuntimeError, ValueError) as error:  # torch's errors for weights and for an optimiser's state
         why = str(error).replace("\n\t", " ").strip().rstrip(".")
-        raise UserError(f"{path} does not fit the model, a part of which has changed since: {why}.") from None
+        raise UserError(f"{path} does not fit the model; a part of the model has changed: {why}.") from None
     if len(rest["random"]) != fabric.world_size:
         raise UserError(
             f"{path} was written by {len(rest['random'])} processes and this run has {fabric.world_size}: "
@@ -115,7 +116,7 @@ def load_state(fabric: Fabric, path: Path, model: Any, optimizer: Any) -> Progre
 
 
 def _per_process(fabric: Fabric, tensor: Tensor) -> Tensor:
-    """Return one row per process, where all_gather would add no dimension for a single one."""
+    """Return one row per process. all_gather alone adds no dimension for a single process."""
     gathered: Any = fabric.all_gather(tensor)
     rows: Tensor = gathered.reshape(fabric.world_size, -1).cpu()
     return rows
@@ -132,7 +133,7 @@ def _random_state(fabric: Fabric) -> Tensor:
 
 def _set_random_state(fabric: Fabric, state: Tensor) -> None:
     size = len(torch.get_rng_state())
-    torch.set_rng_state(state[:size].clone())  # a view into other processes' states would crash it
+    torch.set_rng_state(state[:size].clone())  # torch crashes on a view into a larger tensor
     if fabric.device.type == "cuda":
         torch.cuda.set_rng_state(state[size:].clone(), fabric.device)
     if fabric.device.type == "mps":

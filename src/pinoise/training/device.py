@@ -1,4 +1,4 @@
-"""The machine that trains: device, precision, processes and random numbers, and what it is."""
+"""The machine that trains: its device, precision, processes, random numbers and description."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from pinoise.errors import UserError, unknown_choice
 from pinoise.training.config import TrainingSettings
 
-# The purposes of random numbers, see seed_of.
+# Purposes of random numbers, for seed_of.
 BUILDING, TRAINING = 0, 1
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
@@ -30,7 +30,7 @@ T = TypeVar("T")
 
 
 class Processes(NamedTuple):
-    """How many processes train together."""
+    """The number of processes that train together."""
 
     per_node: int
     nodes: int
@@ -42,7 +42,7 @@ class Processes(NamedTuple):
 
 
 def check_device(device: str) -> str:
-    """Return the device's name, or say why it cannot be used.
+    """Return the kind of device. Refuse one that this machine does not have.
 
     >>> check_device("cpu")
     'cpu'
@@ -52,16 +52,16 @@ def check_device(device: str) -> str:
         raise unknown_choice("device", device, DEVICES)
     absent = {"cuda": not torch.cuda.is_available(), "mps": not torch.backends.mps.is_available()}
     if absent.get(kind, False):
-        raise UserError(f"device {device!r} was asked for and this machine has none: use 'cpu' or 'auto'.")
+        raise UserError(f"device {device!r} is not available on this machine: use 'cpu' or 'auto'.")
     return kind
 
 
 @contextmanager
 def flushed_denormals() -> Iterator[None]:
-    """Let the CPU treat numbers below 1e-38 as 0 for a while.
+    """Make the CPU treat numbers below 1e-38 as 0 inside the block.
 
-    Moments of the optimiser decay into such numbers where gradients have vanished, as in a collapsed generator, and
-    slow a step down. It holds for the calling thread and for worker threads that start later, so enter it early.
+    If gradients vanish, as in a collapsed generator, the optimiser's moments decay to numbers of this size and slow the
+    steps down. The setting holds for the calling thread and for worker threads that start later, so enter it early.
 
     >>> with flushed_denormals():
     ...     bool(torch.tensor(1e-39) * 0.5 == 0)
@@ -80,8 +80,8 @@ def make_fabric(settings: TrainingSettings, *, together: bool = False) -> Fabric
 
     Args:
         settings: device, precision and number of processes.
-        together: train in several processes, those that ``torchrun`` started or else those that the settings ask for;
-            it must then be launched. Otherwise this process trains alone.
+        together: whether to train in several processes: the ones that ``torchrun`` started, or else the number in the
+            settings. The Fabric must then be launched. False trains in this process alone.
     """
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     accelerator = check_device(settings.device)
@@ -94,8 +94,8 @@ def make_fabric(settings: TrainingSettings, *, together: bool = False) -> Fabric
     _check_processes(accelerator, processes)
     return Fabric(
         accelerator=accelerator,
-        # Buckets of gradients that are never rearranged are summed in the same order after a resume. Buffers are kept
-        # equal on all processes (average_statistics), and some hold thousands of rows.
+        # find_unused_parameters keeps gradient buckets in one order, so a resumed run sums them in the same order.
+        # Buffers are not broadcast: average_statistics keeps them equal, and some hold thousands of rows.
         strategy=DDPStrategy(find_unused_parameters=True, broadcast_buffers=False) if processes.several else "auto",
         devices=processes.per_node,
         num_nodes=processes.nodes,
@@ -104,7 +104,7 @@ def make_fabric(settings: TrainingSettings, *, together: bool = False) -> Fabric
 
 
 def find_processes(settings: TrainingSettings) -> Processes:
-    """Return the processes that ``torchrun`` started, or else those that the settings ask for.
+    """Return the number of processes that ``torchrun`` started, or else the number in the settings.
 
     >>> find_processes(TrainingSettings(devices=2))
     Processes(per_node=2, nodes=1)
@@ -119,22 +119,22 @@ def _check_processes(accelerator: str, processes: Processes) -> None:
     if not processes.several:
         return
     if accelerator in ("auto", "mps") and torch.backends.mps.is_available():
-        raise UserError("device 'mps' serves one process only and several were asked for: use 'cpu'.")
+        raise UserError("device 'mps' supports one process only, but several were asked for: use 'cpu'.")
     gpus = torch.cuda.device_count()
     if processes.per_node > gpus and (accelerator == "cuda" or (accelerator == "auto" and gpus)):
         raise UserError(
-            f"{processes.per_node} processes were asked for and this machine has {gpus} GPU(s): "
+            f"{processes.per_node} processes were asked for, but this machine has {gpus} GPU(s): "
             "start fewer, or use device 'cpu'."
         )
 
 
 def is_first_process() -> bool:
-    """Whether this process is the one, of all that train together, that talks to the user."""
+    """Whether this is the first of the processes that train together. Only the first one talks to the user."""
     return int(getattr(rank_zero.rank_zero_only, "rank", 0)) == 0
 
 
 def on_first(fabric: Fabric, work: Callable[[], T]) -> T:
-    """Do something in the first process alone, and give its result, or its complaint, to all.
+    """Do some work in the first process alone, and give its result or its error to all processes.
 
     >>> on_first(Fabric(accelerator="cpu", devices=1), lambda: 3)
     3
@@ -153,7 +153,7 @@ def on_first(fabric: Fabric, work: Callable[[], T]) -> T:
 
 @torch.no_grad()
 def average_statistics(fabric: Fabric, model: nn.Module) -> None:
-    """Give all processes the mean of their statistics of batch normalisation; every process must call it."""
+    """Average the statistics of batch normalisation over all processes. Every process must call it."""
     if fabric.world_size == 1:
         return
     statistics = [
@@ -172,7 +172,7 @@ def average_statistics(fabric: Fabric, model: nn.Module) -> None:
 
 @contextmanager
 def kept_randomness(device: torch.device) -> Iterator[None]:
-    """Let random numbers be drawn, and leave those that follow as they would have been."""
+    """Restore the state of torch's random numbers after the block."""
     with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
         before = torch.mps.get_rng_state() if device.type == "mps" else None
         try:
@@ -183,7 +183,7 @@ def kept_randomness(device: torch.device) -> Iterator[None]:
 
 
 def any_process(fabric: Fabric, flag: bool) -> bool:
-    """Return, on every process, whether the flag is true on at least one; all must call it at the same step.
+    """Return whether the flag is true on at least one process. All must call it at the same step.
 
     >>> any_process(Fabric(accelerator="cpu", devices=1), True)
     True
@@ -194,7 +194,7 @@ def any_process(fabric: Fabric, flag: bool) -> bool:
 
 
 def mean_over_processes(fabric: Fabric, values: Tensor) -> list[float]:
-    """Return the means of some numbers, the same on every process; all must call it at the same step.
+    """Return the means of numbers over all processes. All must call it at the same step.
 
     >>> mean_over_processes(Fabric(accelerator="cpu", devices=1), torch.tensor([2.5, 1.0]))
     [2.5, 1.0]
@@ -242,7 +242,7 @@ def _cpu_name() -> str:
 
 
 def memory_gb() -> float | None:
-    """Return the machine's memory, None where it does not say."""
+    """Return the machine's memory in GB, or None if it is unknown."""
     try:
         return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1)
     except (ValueError, OSError, AttributeError):

@@ -1,4 +1,4 @@
-"""Fit a model in memory, as the estimator and comparisons do, and the parts that a run folder shares with them."""
+"""Fit a model in memory, for the estimator and for comparisons, and judge its health, also for run folders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pinoise.training.progress import Record, Reporter
 
 
 class Fitted(NamedTuple):
-    """A trained model, on the CPU, and how its training went."""
+    """A trained model on the CPU, its history and its health flags."""
 
     model: ContrastiveModel
     history: list[Record]
@@ -25,20 +25,20 @@ class Fitted(NamedTuple):
 
 
 def fit(settings: Settings, standardizer: Standardizer, rows: Rows, *, reporter: Reporter) -> Fitted:
-    """Build and train a model; the caller's random numbers are left as they were."""
+    """Build and train a model. The caller's random state is not changed."""
     fabric = make_fabric(settings.training)
     with kept_randomness(fabric.device):
         model = seeded_model(settings, standardizer, rows)
         history = train(model, rows, settings.training, fabric=fabric, reporter=reporter)
     model.to("cpu").eval()
     if model.noise is not None and model.noise.support is not None:
-        model.noise.support.fetch = None  # the training data need not live as long as what was learned from it
+        model.noise.support.fetch = None  # the fitted model must not keep the training data in memory
     return Fitted(model, history, run_health(model, rows, settings, history))
 
 
 def run_health(
     model: ContrastiveModel, rows: Rows, settings: Settings, history: list[Record], *, processes: int = 1
 ) -> list[HealthFlag]:
-    """Return what is wrong with a model that so many processes trained, judged by its last epoch."""
+    """Return the health flags of a trained model, from its last epoch. ``processes`` is the number that trained it."""
     batch_size = min(settings.training.batch_size, len(rows) // processes)
     return model_health(model, rows, contrast=history[-1].metrics["contrast"], batch_size=batch_size)

@@ -1,4 +1,4 @@
-"""A finished run, read back from its folder: embed new samples and look at the noise."""
+"""Read a finished run from its folder, to embed new samples and look at the noise."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from pinoise.training.units import read_standardizer
 
 @dataclass(frozen=True)
 class Run:
-    """What a run folder holds once training has ended."""
+    """The content of a run folder after training."""
 
     path: Path
     settings: Settings
@@ -43,19 +43,19 @@ class Run:
     fingerprint: str  # of the run's own data
 
     def was_trained_on(self, source: str) -> bool:
-        """Whether this names the data that the run was trained on."""
+        """Whether ``source`` is the data that the run was trained on."""
         own = self.settings.data.source
         if is_name(source) or is_name(own):
             return source == own
         return Path(source).expanduser().resolve() == Path(own)  # a run stores the full path
 
     def own_data(self, *, progress: bool = False) -> Dataset:
-        """Return the run's own data as it was trained on, with the test rows that it has not seen."""
+        """Return the run's own data: the rows that it was trained on, and the test rows that it has not seen."""
         data, _ = open_for_training(self.settings.data.source, self.settings.data, progress=progress)
         if fingerprint_parts(data) != self.fingerprint:
             raise UserError(
-                f"{self.settings.data.source} has changed since {self.path} began, so the rows that it was trained on "
-                "are not known: restore it, or start a new run for it."
+                f"{self.settings.data.source} has changed since {self.path} began, so its training rows are not known: "
+                "restore the data, or start a new run."
             )
         return data
 
@@ -66,9 +66,9 @@ class Run:
 
         Args:
             source: a file, a folder or a name.
-            label: the label's column, for a run whose training file had none.
-            labelled: whether labels are wanted at all.
-            progress: whether downloads and the decoding of images show a bar.
+            label: the column of the labels, for a run whose training file had none.
+            labelled: whether to read labels at all.
+            progress: whether downloads and the decoding of images show a progress bar.
         """
         return self.preparation.read(
             source,
@@ -80,7 +80,7 @@ class Run:
         )
 
     def rows(self, x: Samples, *, where: str, origin: Origin | None = None) -> Rows:
-        """Return samples standardised as in training, or say that they do not fit; ``origin`` as for ``make_rows``."""
+        """Return samples standardised as in training. Refuse other shapes. ``origin`` is as in ``make_rows``."""
         if not self.standardizer.fits(tuple(x.shape[1:])):
             raise UserError(
                 f"{where} has samples of shape {tuple(x.shape[1:])}: the run {self.path} was trained on "
@@ -90,12 +90,12 @@ class Run:
 
     @property
     def _sample_shape(self) -> tuple[int, ...]:
-        """The shape of one sample as it lies in the file."""
+        """The shape of one sample in the file."""
         return undo_image_layout(np.empty((1, *self.standardizer.shape)), self.standardizer.layout).shape[1:]
 
 
 def load_run(path: str | Path) -> Run:
-    """Read a finished run."""
+    """Read a finished run from its folder."""
     path = Path(path)
     if not path.is_dir():
         raise UserError(f"{path} is not a folder: give the folder of a finished run.")
@@ -119,7 +119,7 @@ def load_run(path: str | Path) -> Run:
 
 
 def load_model(run: Run, rows: Rows) -> ContrastiveModel:
-    """Return the whole model of a run as it ended, from its last checkpoint.
+    """Return the whole model at the end of a run, from its last checkpoint.
 
     Args:
         run: a finished run.
@@ -127,7 +127,7 @@ def load_model(run: Run, rows: Rows) -> ContrastiveModel:
     """
     path, _ = find_checkpoint(run.path / "checkpoints")
     if path is None:
-        raise UserError(f"{run.path / 'checkpoints'} is empty: what a run's views tell needs its last checkpoint.")
+        raise UserError(f"{run.path / 'checkpoints'} is empty: measuring a run's views needs its last checkpoint.")
     model = build_model(run.settings, run.standardizer, rows)
     with _fitting(path):
         model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True)["model"])
@@ -155,7 +155,7 @@ def _load_into(module: torch.nn.Module, path: Path) -> None:
 
 @contextmanager
 def _fitting(path: Path) -> Iterator[None]:
-    """Say in a sentence that stored tensors do not fit."""
+    """Turn the error for stored tensors that do not fit into one sentence."""
     try:
         yield
     except (RuntimeError, UserError):

@@ -29,7 +29,7 @@ class RunLog:
         self._board: SummaryWriter | None = None
 
     def start(self, *, total_steps: int, done_steps: int) -> None:
-        """Keep what was logged up to ``done_steps`` and nothing later."""
+        """Keep the entries up to ``done_steps`` and drop later ones."""
         from torch.utils.tensorboard.writer import SummaryWriter
 
         kept = [record for record in read_metrics(self._csv) if record.step <= done_steps]
@@ -38,7 +38,7 @@ class RunLog:
         self._reporter.start(total_steps=total_steps, done_steps=done_steps)
 
     def step(self, step: int) -> None:
-        """Pass it on."""
+        """Pass the step on."""
         self._reporter.step(step)
 
     def epoch(self, record: Record) -> None:
@@ -58,7 +58,7 @@ class RunLog:
 
 
 def read_metrics(path: Path) -> list[Record]:
-    """Read metrics.csv; a line that was cut by a kill is left out."""
+    """Read metrics.csv. A line that a kill cut short is left out."""
     if not path.exists():
         return []
     records = []

@@ -31,8 +31,8 @@ from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Record, Reporter
 from pinoise.views import Batch
 
-_CHECK_EVERY = 50  # steps between looks at the loss, each of which waits for the device
-_AGREE_EVERY = 10  # steps between the moments at which several processes may agree to stop
+_CHECK_EVERY = 50  # steps between checks of the loss; each check waits for the device
+_AGREE_EVERY = 10  # steps after which several processes can agree to stop
 
 
 class Interrupted(Exception):  # noqa: N818
@@ -44,7 +44,7 @@ class Interrupted(Exception):  # noqa: N818
 
 
 class DivergedError(UserError):
-    """The loss is no longer a number."""
+    """The loss became nan or infinite."""
 
 
 @flushed_denormals()
@@ -59,20 +59,20 @@ def train(
     resume_from: Path | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> list[Record]:
-    """Minimise the objective over θ and ψ; the model is trained in place and the history returned.
+    """Minimise the objective over θ and ψ. Train the model in place and return the history.
 
-    A run that is stopped anywhere and resumed from a checkpoint ends in the same weights to the bit.
+    A run that is stopped at any step and resumed from a checkpoint ends with exactly the same weights.
 
     Args:
-        model: what is trained.
+        model: the model to train.
         rows: standardised samples.
-        settings: how long and how.
+        settings: epochs, batch size, learning rates, seed and intervals.
         fabric: device, precision and processes.
-        reporter: hears how it goes.
-        checkpoints: the folder to save the state in, every ``settings.checkpoint_every`` steps and at the end.
-        resume_from: a checkpoint to go on from.
-        should_stop: asked after every step; when true the state is saved and ``Interrupted`` raised. Several processes
-            stop together, within ten steps of the first that wants to.
+        reporter: called at the start, after every step and after every epoch.
+        checkpoints: the folder for checkpoints, written every ``settings.checkpoint_every`` steps and at the end.
+        resume_from: a checkpoint to resume from.
+        should_stop: called after every step. If it returns True, the state is saved and ``Interrupted`` raised. Several
+            processes stop together, within ten steps of the first request.
     """
     per_epoch, batch_size = plan_epoch(len(rows), settings.batch_size, fabric.world_size)
     last_step = per_epoch * settings.epochs
@@ -129,7 +129,7 @@ def train(
 
 
 def plan_epoch(n_rows: int, batch_size: int, world_size: int = 1) -> tuple[int, int]:
-    """Return the steps of an epoch and the batch of a process; rows left over wait for the next shuffle.
+    """Return the steps in an epoch and the batch size of a process. Rows left over wait for the next shuffle.
 
     >>> plan_epoch(1000, 256)
     (3, 256)
@@ -146,7 +146,7 @@ def plan_epoch(n_rows: int, batch_size: int, world_size: int = 1) -> tuple[int, 
 
 
 def shuffled_rows(n_rows: int, *, seed: int, epoch: int) -> Tensor:
-    """Return the order of an epoch, a function of seed and epoch alone, so that a resumed run finds it again.
+    """Return the row order of an epoch. It depends on seed and epoch alone, so a resumed run has the same order.
 
     >>> shuffled_rows(5, seed=0, epoch=3).sort().values
     tensor([0, 1, 2, 3, 4])
@@ -155,7 +155,7 @@ def shuffled_rows(n_rows: int, *, seed: int, epoch: int) -> Tensor:
 
 
 def make_optimizer(model: ContrastiveModel, settings: TrainingSettings, device: torch.device) -> torch.optim.Adam:
-    """Return fused Adam over θ and, with a learning rate of its own, ψ; frozen weights are left out."""
+    """Return fused Adam over θ and ψ, with a separate learning rate for ψ. Frozen weights are left out."""
     groups = [] if model.noise is None else model.noise.param_groups(settings.learning_rate)
     if settings.noise_learning_rate is not None:
         groups = [{**group, "lr": settings.noise_learning_rate} for group in groups]
@@ -167,7 +167,7 @@ def make_optimizer(model: ContrastiveModel, settings: TrainingSettings, device: 
 
 @torch.no_grad()
 def broken_weights(model: torch.nn.Module) -> list[str]:
-    """Return the names of the weights that hold anything but finite numbers.
+    """Return the names of the weights that contain nan or infinite numbers.
 
     >>> layer = torch.nn.Linear(2, 1)
     >>> _ = layer.bias.data.fill_(math.nan)
@@ -183,7 +183,7 @@ def _diverged(model: ContrastiveModel, step: int, settings: TrainingSettings) ->
     broken = broken_weights(model)
     noise_broke = broken and all(name.startswith("pairing.") for name in broken)
     return DivergedError(
-        f"the loss is no longer a finite number by step {step}"
-        f"{'; the noise generator broke first' if noise_broke else ''}: "
+        f"the loss became nan or infinite by step {step}"
+        f"{'; the noise generator failed first' if noise_broke else ''}: "
         f"lower the learning rate (now {settings.learning_rate:g}) or raise the temperature."
     )

@@ -1,4 +1,4 @@
-"""What is measured while a model is trained: the noise, the embedding and the information in the noise."""
+"""Measurements during training: the noise, the embedding and the information in the noise."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pinoise.training.model import ContrastiveModel
 from pinoise.views import Batch
 
 NOISE_METRICS = ("sigma_mean", "sigma_median", "participation", "cleanest")
-"""Of learned noise, after every epoch; nan without it."""
+"""Metrics of learned noise, measured after every epoch; nan without learned noise."""
 
 COSTLY_METRICS = (
     "effective_rank",
@@ -35,18 +35,18 @@ COSTLY_METRICS = (
     "plug_in",
     "plug_in_error",
 )
-"""After about ten epochs of a run, the last among them; nan after the others."""
+"""Metrics measured about ten times in a run, always after the last epoch; nan after the other epochs."""
 
 METRICS = ("contrast", *NOISE_METRICS, *COSTLY_METRICS)
-"""Names of all that a record holds beside the loss; ``contrast`` is the mean of ℓ, without what an objective adds."""
+"""All metrics of a record besides the loss. ``contrast`` is the mean of ℓ, without the terms of the objective."""
 
 _PROBE_ROWS = 256
-_PROBE_IMAGES = 64  # for what takes many passes through an image network
+_PROBE_IMAGES = 64  # for measurements that take many passes through an image network
 _COSTLY_TIMES = 10
 
 
 def probe_batch(rows: Rows) -> Batch:
-    """Return the samples on which a model is measured, always the same, from all over a file that may be sorted."""
+    """Return the samples on which a model is measured: always the same, and evenly spaced, as files may be sorted."""
     size = min(_PROBE_ROWS, len(rows))
     chosen = torch.arange(size) * len(rows) // size
     return Batch(rows[chosen], chosen)
@@ -63,13 +63,13 @@ def is_costly_epoch(epoch: int, epochs: int) -> bool:
 
 @torch.no_grad()
 def measure(model: ContrastiveModel, probe: Batch, *, costly: bool, draws: int) -> dict[str, float]:
-    """Return metrics by name; training's random numbers are left as they were.
+    """Return metrics by name. The random state of training is not changed.
 
     Args:
-        model: in any state of training.
+        model: the model, at any point of training.
         probe: the samples to measure on.
         costly: whether ``COSTLY_METRICS`` are measured too.
-        draws: of noise, for its information; none of it is measured with 0.
+        draws: the number of draws of noise for its information; 0 does not measure it.
     """
     found = dict.fromkeys(METRICS, math.nan)
     noise = model.noise
@@ -82,7 +82,7 @@ def measure(model: ContrastiveModel, probe: Batch, *, costly: bool, draws: int) 
     found.update(effective_rank=embedding.effective_rank, spread=embedding.spread)
     if not draws or len(probe.x) < 2:
         return found
-    with suppress(UserError):  # of losses that are not finite: the next step, or the model's health, has more to say
+    with suppress(UserError):  # losses that are not finite; the loop or the health check reports them
         few = Batch(probe.x[:_PROBE_IMAGES], probe.rows[:_PROBE_IMAGES]) if probe.x.ndim == 4 else probe
         information = information_in_views(model, few, draws=draws)
         found.update(
@@ -98,7 +98,7 @@ def measure(model: ContrastiveModel, probe: Batch, *, costly: bool, draws: int) 
 
 @torch.no_grad()
 def information_in_views(model: ContrastiveModel, batch: Batch, *, draws: int) -> InformationEstimate:
-    """Measure what the model's views, learned or predefined, tell about its task; the caller's random state is kept."""
+    """Measure the information in the model's views, learned or predefined. The caller's random state is not changed."""
     with kept_randomness(batch.x.device), evaluating(model):
         torch.manual_seed(0)
         losses = torch.stack([model.look(batch).losses for _ in range(draws)], dim=1)  # (m, K)
@@ -107,13 +107,13 @@ def information_in_views(model: ContrastiveModel, batch: Batch, *, draws: int) -
 
 @torch.no_grad()
 def model_health(model: ContrastiveModel, rows: Rows, *, contrast: float, batch_size: int) -> list[HealthFlag]:
-    """Return what is wrong with a trained model; noise that is not learned has nothing to answer for.
+    """Return the health flags of a trained model. Only learned noise is judged.
 
     Args:
-        model: after training.
+        model: the trained model.
         rows: the training rows.
         contrast: the mean of ℓ over the last epoch.
-        batch_size: of training, which decides the loss of mere guessing.
+        batch_size: the batch size of training, which decides the loss of guessing.
     """
     probe = probe_batch(rows)
     x = probe.x.to(next(model.parameters()).device)

@@ -1,4 +1,4 @@
-"""The one module that is trained: views, a method and an objective, composed."""
+"""The module that is trained: views, a method and an objective."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Step(NamedTuple):
 
 
 class ContrastiveModel(nn.Module):
-    """PiNDA and its relatives as a composition: a pairing makes views, a method losses, an objective the goal.
+    """PiNDA and related models: a pairing makes views, a method makes losses, an objective makes the loss to minimise.
 
     >>> import torch
     >>> from pinoise.methods import SimCLR
@@ -66,14 +66,14 @@ class ContrastiveModel(nn.Module):
             psi: the factor on the gradient that reaches the noise.
         """
         shares = theta and self.pairing.keeps_original and self.noise is not None and self.noise.shares_features
-        if shares and not has_batch_norm(self.method.encoder):  # whose features depend on the mode and on the batch
-            # x is itself a view, so the features that its noise is made of need no pass of their own.
+        if shares and not has_batch_norm(self.method.encoder):  # its features depend on mode and batch
+            # x is itself a view, so the noise generator can use the features of that pass.
             batch = batch._replace(features=self.method.encoder(batch.x))
         views = [view.with_gradient(psi) for view in self.pairing(batch)]
         return Look(self._losses(views, theta=theta), *stack_noise(views))
 
     def clean_losses(self, batch: Batch) -> Tensor:
-        """Return ℓ(x) of every sample (m,) where each view is the sample itself."""
+        """Return ℓ(x) of every sample (m,), with the sample itself as each view."""
         return self._losses([batch] if self.pairing.name == "identity" else [batch, batch], theta=True)
 
     def _losses(self, views: Sequence[Batch], *, theta: bool) -> Tensor:
@@ -93,16 +93,16 @@ class ContrastiveModel(nn.Module):
 
     @property
     def noise(self) -> PiNoise | None:
-        """The learned noise, None where the views are predefined."""
+        """The learned noise, or None if all views are predefined."""
         return None if self.pairing.noise is None else self.pairing.noise.learned
 
     def after_step(self, step: int, steps: int) -> None:
-        """Let the method update what follows the optimiser; ``step`` counts from 0, ``steps`` are those of the run."""
+        """Let the method update its state after the optimiser's step. ``step`` counts from 0 to ``steps`` − 1."""
         self.method.after_step(step, steps)
 
 
 def stack_noise(views: Sequence[Batch]) -> tuple[Noise | None, Tensor | None]:
-    """Join the noise of several views along the batch, with who drew it."""
+    """Concatenate the noise of several views along the batch, and mark the samples that drew it."""
     noisy = [(view, view.noise) for view in views if view.noise is not None]
     if not noisy:
         return None, None

@@ -1,6 +1,7 @@
-"""What θ and ψ optimise: modules from what a look at a batch shows to the scalar that is minimised.
+"""What θ and ψ optimise: modules from a look at a batch to the scalar to minimise.
 
-An objective states how the gradient of a look reaches ψ and how often it looks at a batch; the model does the looking.
+A look draws views of a batch and computes their losses. An objective states how the gradient of a look reaches ψ and
+how many looks it needs. The model takes the looks.
 """
 
 from __future__ import annotations
@@ -16,11 +17,13 @@ from pinoise.choices import NonNegative, PairingName, ScaleMap
 from pinoise.errors import UserError
 from pinoise.information import mutual_information
 from pinoise.noise import NEIGHBOURS, PRIOR_WEIGHT, Noise, inverse_norm, mean_log_ratio_squared
+from pinoise.noise.generators import PAPERS_GENERATOR
+from pinoise.noise.module import SCALE_MAP
 from pinoise.views import Site
 
 
 class Look(NamedTuple):
-    """What one look at a batch shows: its losses under fresh views, and the noise in those views."""
+    """One look at a batch: its losses under newly drawn views, and the noise in these views."""
 
     losses: Tensor  # (m,): ℓ of every sample
     noise: Noise | None = None  # of all views together, along the batch; None without learned noise
@@ -34,18 +37,18 @@ class Objective(nn.Module):
     """The factor on the gradient that reaches ψ in the look from which θ learns."""
 
     learns_noise: ClassVar[bool] = True
-    generator: ClassVar[str] = "mlp"
+    generator: ClassVar[str] = PAPERS_GENERATOR
     image_generator: ClassVar[str] = "resnet18"
-    positive: ClassVar[ScaleMap] = "softplus"
+    positive: ClassVar[ScaleMap] = SCALE_MAP
     pairing: ClassVar[PairingName] = "identity-noise"
-    """What the noise is like where the configuration leaves it open."""
+    """The defaults of the noise, for settings that the configuration leaves open."""
 
     further_looks: int = 0
-    """How often it looks again, with views from which ψ alone learns."""
+    """The number of further looks, from which ψ alone learns."""
 
     @classmethod
     def build(cls, site: Site, **options: Any) -> Objective:
-        """Return the objective; ``site.noise`` is the noise that it shapes, None where the views are predefined.
+        """Return the objective. ``site.noise`` is the noise that it trains, or None if all views are predefined.
 
         An objective with an option ``neighbours`` has noise that moves samples along the data.
         """
@@ -57,11 +60,12 @@ class Objective(nn.Module):
 
 
 class Supported(Objective):
-    """Data-supported π-noise: min over θ and ψ of mean ℓ(x, ε) + λ · mean (log σ − log r)², along the data.
+    """Data-supported π-noise: min over θ and ψ of mean ℓ(x, ε) + λ · mean (log σ − log r)², with noise along the data.
 
-    It is the paper's cooperative direction, made safe from collapse. ψ cannot make the views easier by making less
-    noise, as ``fixed-entropy`` noise only moves between features. r, how much neighbours differ in each feature, keeps
-    any feature from becoming a clean channel from which the encoder could tell samples apart.
+    θ and ψ cooperate as in the paper, but the noise cannot collapse. ψ cannot make the views easier by making less
+    noise, because ``fixed-entropy`` noise only moves between features. r, the spread of neighbours in each feature,
+    keeps noise in every feature. A feature without noise would let the encoder tell samples apart by that feature
+    alone.
 
     Args:
         prior: r, in standard deviations of each feature, shape (*shape).
@@ -87,13 +91,13 @@ class Supported(Objective):
     def build(
         cls, site: Site, *, neighbours: Annotated[int, Interval(ge=0, le=1000)] = NEIGHBOURS, **options: Any
     ) -> Objective:
-        """Return the objective for noise that is along the data, or around x with 0 neighbours."""
+        """Return the objective for noise along the data, or for noise around x with 0 neighbours."""
         if site.noise is None:
-            return Fixed()  # predefined views alone: there is nothing for the objective to shape
+            return Fixed()  # predefined views alone: there is no noise to train
         return cls(site.noise.initial_scale.clone(), **options)
 
     def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
-        """Return the mean loss with its distance from the prior."""
+        """Return the mean loss plus the weighted distance from the prior."""
         loss = look.losses.mean()
         if self.weight and look.noise is not None:
             loss = loss + self.weight * mean_log_ratio_squared(look.noise.scale, self.prior, look.drew)
@@ -103,7 +107,7 @@ class Supported(Objective):
 class Paper(Objective):
     """The paper's objective: min over θ and ψ of mean ℓ(x, ε) + λ / mean‖ε‖₂ (Eq. 17, and the penalty for images).
 
-    With λ = 0, as the paper has it on vectors, σ tends to 0: less noise makes the two views easier to match.
+    With λ = 0, the paper's choice for vectors, σ tends to 0: less noise makes the two views easier to match.
 
     Args:
         penalty: λ.
@@ -143,24 +147,24 @@ class Fixed(Objective):
 class Adversarial(Objective):
     """Noise against the encoder, as in Viewmaker (Tamkin et al., 2021): min over θ, max over ψ of mean ℓ(x, ε).
 
-    The noise must be bounded elsewhere, by its map or a budget.
+    This objective does not bound the noise. Its scale map or a budget must.
     """
 
     psi = -1.0
     positive = "fixed-entropy"
 
     def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
-        """Return the mean loss, whose gradient the look has reversed for ψ."""
+        """Return the mean loss. The look reverses its gradient for ψ."""
         return look.losses.mean()
 
 
 class Information(Objective):
-    """Noise that says the most about the task: min over θ of mean ℓ(x, ε), max over ψ of the exact information.
+    """Noise with the most information on the task: min over θ of mean ℓ(x, ε), max over ψ of the exact information.
 
-    The information needs the losses of each sample under several draws, so a step costs that many looks more.
+    The information needs the losses of each sample under several draws, so each step takes ``draws`` further looks.
 
     Args:
-        draws: how many.
+        draws: the number of draws.
     """
 
     psi = 0.0
@@ -174,7 +178,7 @@ class Information(Objective):
     def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
         """Return the mean loss minus the mean information."""
         under_draws = torch.stack([again.losses for again in further], dim=1)  # (m, K)
-        information = mutual_information(under_draws, points=64)  # enough for a gradient, at half the price
+        information = mutual_information(under_draws, points=64)  # enough for a gradient, at half the cost
         return look.losses.mean() - information.mean()
 
 
@@ -190,5 +194,5 @@ class FunctionObjective(Objective):
         self.function = function
 
     def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
-        """Return what the function makes of the look."""
+        """Return the function's value for the look."""
         return self.function(look)

@@ -1,4 +1,4 @@
-"""How training goes: the record of an epoch, who hears of it, and reporters that need no terminal."""
+"""The progress of training: the record of an epoch, the reporter protocol, and reporters that need no terminal."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from typing import NamedTuple, Protocol, TextIO
 
 
 class Record(NamedTuple):
-    """One line of the history: how things stand after an epoch."""
+    """One line of the history: the state after an epoch."""
 
     epoch: int
     step: int
     loss: float  # mean over the epoch
-    metrics: dict[str, float]  # by the names of ``METRICS``; nan where one does not apply or was not measured
-    seconds: float  # since training began, over all sittings
+    metrics: dict[str, float]  # by the names of ``METRICS``; nan if one does not apply or was not measured
+    seconds: float  # of training so far, including the time before a resume
 
 
 class Reporter(Protocol):
-    """Hears how training goes."""
+    """An object that training calls as it proceeds."""
 
     def start(self, *, total_steps: int, done_steps: int) -> None:
-        """Training begins, or goes on after ``done_steps``."""
+        """Training begins, or resumes after ``done_steps``."""
 
     def step(self, step: int) -> None:
         """A step is done."""
@@ -31,20 +31,20 @@ class Reporter(Protocol):
 
 
 class Quiet:
-    """Says nothing."""
+    """A reporter that prints nothing."""
 
     def start(self, *, total_steps: int, done_steps: int) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
     def step(self, step: int) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
     def epoch(self, record: Record) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
 
 class Lines:
-    """Prints a line per epoch, but no more than one in ``every`` seconds, and always the last.
+    """Prints a line per epoch, at most one in ``every`` seconds, and always the last.
 
     >>> import sys
     >>> lines = Lines(sys.stdout)
@@ -60,15 +60,15 @@ class Lines:
         self._last = -float("inf")
 
     def start(self, *, total_steps: int, done_steps: int) -> None:
-        """Say where a resumed run goes on."""
+        """Print the step after which a run resumes."""
         self._total = total_steps
         if done_steps >= total_steps:
-            print(f"all {total_steps} steps were done before", file=self._stream, flush=True)
+            print(f"all {total_steps} steps are already done", file=self._stream, flush=True)
         elif done_steps:
-            print(f"going on after step {done_steps} of {total_steps}", file=self._stream, flush=True)
+            print(f"resuming after step {done_steps} of {total_steps}", file=self._stream, flush=True)
 
     def step(self, step: int) -> None:
-        """Say nothing."""
+        """Print nothing."""
 
     def epoch(self, record: Record) -> None:
         """Print the line."""
@@ -80,7 +80,7 @@ class Lines:
 
 
 def describe(record: Record, total_steps: int) -> str:
-    """One line on how training stands."""
+    """Return one line about the state of training."""
     size = record.metrics.get("sigma_mean", math.nan)
     sigma = "" if math.isnan(size) else f" · σ {size:.3f}"
     steps = f"step {record.step}/{total_steps}"

@@ -1,4 +1,4 @@
-"""A run folder: a configuration and data in, weights and curves out, resumable at any moment."""
+"""A run folder: it takes a configuration and data, keeps weights and curves, and can resume at any time."""
 
 from __future__ import annotations
 
@@ -31,40 +31,40 @@ from pinoise.training.progress import Quiet, Record, Reporter
 from pinoise.training.units import read_standardizer, write_standardizer
 
 RUN_FORMAT = 2
-"""Raised whenever older run folders can no longer be read."""
+"""The format of run folders. It increases when older folders can no longer be read."""
 
 
 @dataclass(frozen=True)
 class TrainingResult:
-    """What a run ended with."""
+    """The result of a run."""
 
     history: list[Record]
     flags: list[HealthFlag]
 
 
 def check_folder(path: Path) -> None:
-    """Refuse a path that cannot become a run folder, at once and without making anything."""
+    """Refuse a path that cannot become a run folder. Nothing is created."""
     if path.exists() and not path.is_dir():
         raise UserError(f"{path} is a file: choose another folder with --out.")
     check_writable(path, what="a run")
     if (path / "config.yaml").exists():
-        raise UserError(f"{path} is already used: choose another --out, or go on with it by --resume {path}.")
+        raise UserError(f"{path} already holds a run: choose another --out, or continue it with --resume {path}.")
     if path.exists() and any(path.iterdir()):
-        raise UserError(f"{path} is already used and holds no run: choose another folder with --out.")
+        raise UserError(f"{path} is not empty and not a run folder: choose another folder with --out.")
 
 
 def create_folder(path: Path, settings: Settings) -> None:
-    """Make a new run folder and write its configuration; a folder that holds anything is refused."""
+    """Create a run folder and write its configuration. A folder that is not empty is refused."""
     check_folder(path)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"{path} cannot be made ({error.strerror}): choose another folder with --out.") from None
+        raise UserError(f"{path} cannot be created ({error.strerror}): choose another folder with --out.") from None
     write_config(path, settings)
 
 
 def write_config(path: Path, settings: Settings) -> None:
-    """Write ``config.yaml``, in which a data file has its full path, so that it is found from any folder."""
+    """Write ``config.yaml`` with full paths, so that files are found from any folder."""
     values = _with_full_paths(settings.model_dump())
     if not is_name(settings.data.source):
         values["data"]["source"] = str(Path(settings.data.source).expanduser().resolve())
@@ -72,7 +72,7 @@ def write_config(path: Path, settings: Settings) -> None:
 
 
 def _with_full_paths(value: Any) -> Any:
-    """Write the paths in nested settings out in full, and tuples as lists."""
+    """Return nested settings with full paths as strings, and tuples as lists."""
     if isinstance(value, Path):
         return str(value.expanduser().resolve())
     if isinstance(value, dict):
@@ -95,7 +95,7 @@ def read_config(path: Path) -> Settings:
 
 
 def _maker(path: Path) -> str:
-    """Return the version that made a run folder, as its environment.json says."""
+    """Return the version that made a run folder, from its environment.json."""
     try:
         return f"pinoise {read_json(path / 'environment.json')['packages']['pinoise']}"
     except (UserError, OSError, KeyError, TypeError):
@@ -111,18 +111,18 @@ def run_training(
     note: Callable[[str], None] = lambda _: None,
     progress: bool = False,
 ) -> TrainingResult:
-    """Train in a run folder from wherever it stands: from the start, or from its newest sound checkpoint.
+    """Train in a run folder, from the start or from its newest intact checkpoint.
 
-    The folder is made, or its configuration brought up to date, once the data is read and the model built, so that a
-    mistake in either leaves nothing behind.
+    The folder is created, or its configuration updated, only after the data is read and the model is built. A mistake
+    in either leaves nothing behind.
 
     Args:
-        path: the run folder, new or not.
-        settings: the run's; those of a run that goes on may differ from its configuration in the number of epochs.
-        reporter: hears how training goes.
-        should_stop: asked after every step.
-        note: hears, before training, what was done to the data and about a damaged checkpoint.
-        progress: whether long work before training shows a bar.
+        path: the run folder, new or existing.
+        settings: the settings of the run. In a run that resumes, only the number of epochs may differ from before.
+        reporter: called as training proceeds.
+        should_stop: called after every step; True stops the run.
+        note: called before training with sentences about the data and about a damaged checkpoint.
+        progress: whether long work before training shows a progress bar.
     """
     data, preparation = open_for_training(settings.data.source, settings.data, progress=progress)
     fabric = make_fabric(settings.training, together=True)
@@ -132,7 +132,7 @@ def run_training(
     standardizer = _standardizer_of(path, settings, data.train.x)
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
     record = _describe_data(settings, data, preparation)
-    del data  # rows in memory are a copy, so this one need not stay beside it
+    del data  # rows in memory are a copy, so the original can be freed
     begun = (path / "checkpoints").is_dir() and any((path / "checkpoints").iterdir())
     model = seeded_model(settings, standardizer, rows, pretrained=not begun, progress=progress)
 
@@ -160,13 +160,12 @@ def run_training(
             log.close()
     if fabric.is_global_zero:
         _write_weights(path, model)
-    return TrainingResult(
-        history=history, flags=run_health(model, rows, settings, history, processes=fabric.world_size)
-    )
+    flags = run_health(model, rows, settings, history, processes=fabric.world_size)
+    return TrainingResult(history, flags)
 
 
 def _standardizer_of(path: Path, settings: Settings, x: Samples) -> Standardizer:
-    """Return what a run that goes on began with; a pass over all samples, which may have to be decoded, learns it."""
+    """Return the stored units of a run that resumes, or learn the units in a pass over all samples."""
     try:
         standardizer = read_standardizer(path / "standardizer.safetensors")
         if standardizer.fits(tuple(x.shape[1:])):
@@ -177,7 +176,7 @@ def _standardizer_of(path: Path, settings: Settings, x: Samples) -> Standardizer
 
 
 def _describe_data(settings: Settings, data: Dataset, preparation: Preparation) -> dict[str, Any]:
-    """Return what a run folder says about its data: which rows were trained on, and how to read others like them."""
+    """Return the record of the data: the rows that were trained on, and how to read later data in the same way."""
     return {
         "source": settings.data.source,
         "rows": len(data.train),
@@ -191,7 +190,7 @@ def _describe_data(settings: Settings, data: Dataset, preparation: Preparation) 
 
 
 def _settle_folder(path: Path, settings: Settings, record: dict[str, Any], standardizer: Standardizer) -> None:
-    """Write down what the run does and learns from, or check that a run that goes on still finds the same."""
+    """Write the configuration and the record of the data. For a run that resumes, check that the data is the same."""
     if not (path / "config.yaml").exists():
         create_folder(path, settings)
     (path / "checkpoints").mkdir(exist_ok=True)
@@ -213,7 +212,7 @@ def _changed(path: Path, settings: Settings, before: Any, now: dict[str, Any]) -
         return f"{path / 'data.json'} is damaged: start a new run."
     sizes = [f"{record['rows']} rows of {' × '.join(map(str, record['shape']))}" for record in (before, now)]
     how = "its values differ" if sizes[0] == sizes[1] else f"then {sizes[0]}, now {sizes[1]}"
-    return f"{settings.data.source} has changed since {path} began ({how}): restore it, or start a new run for it."
+    return f"{settings.data.source} has changed since {path} began ({how}): restore the data, or start a new run."
 
 
 def _write_weights(path: Path, model: ContrastiveModel) -> None:

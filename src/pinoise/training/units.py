@@ -1,4 +1,4 @@
-"""The units of samples as tensors in a file."""
+"""A standardiser, which holds the units of samples, as tensors in a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def read_standardizer(path: Path) -> Standardizer:
 
 
 def standardizer_tensors(standardizer: Standardizer) -> dict[str, Tensor]:
-    """Return a standardiser as tensors to be saved."""
+    """Return a standardiser as tensors to save."""
     return {
         "mean": torch.from_numpy(standardizer.mean),
         "scale": torch.from_numpy(standardizer.scale),
@@ -41,7 +41,7 @@ def standardizer_tensors(standardizer: Standardizer) -> dict[str, Tensor]:
 
 
 def standardizer_from(tensors: Mapping[str, Tensor]) -> Standardizer:
-    """Return the standardiser of saved tensors."""
+    """Return the standardiser from saved tensors."""
     return Standardizer(
         mean=np.asarray(tensors["mean"], dtype=np.float64),
         scale=np.asarray(tensors["scale"], dtype=np.float64),

@@ -1,4 +1,4 @@
-"""Noise on the background of images only, a rival of learned noise in the paper, and the reader of users' masks."""
+"""Noise on the background of images only, a baseline in the paper, and the reader of users' masks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class BackgroundNoise(View):
         feature_scale: s, shape (C, H, W).
         masks: True where a pixel is background, for every training row, shape (n, H, W).
         rows: n, the number of training rows.
-        sigma: in units of ``feature_scale``.
+        sigma: σ, in units of ``feature_scale``.
 
     >>> masks = torch.tensor([[[True, False]]])
     >>> view = BackgroundNoise(torch.ones(1, 1, 2), masks, rows=1)
@@ -65,17 +65,17 @@ class BackgroundNoise(View):
         model: SamName = DEFAULT_SAM,
         **options: Any,
     ) -> BackgroundNoise:
-        """Return the view with the masks of a user's file, or with those that a Segment-Anything model finds.
+        """Return the view with masks from a user's file, or with masks that a Segment-Anything model finds.
 
         Args:
-            site: where it is built.
-            masks: a file with one mask for each image of the source, whichever of them are trained on.
+            site: the data and the encoder.
+            masks: a file with one mask for each image of the source, also for images that are not trained on.
             weights: a file with the weights of a Segment-Anything model.
-            model: which one.
-            options: those of the constructor.
+            model: the name of that model.
+            options: options of the constructor.
         """
         if site.images is None:
-            raise UserError(f"the view 'background' is for images: samples of shape {site.shape} are none.")
+            raise UserError(f"the view 'background' is for images: these samples have shape {site.shape}.")
         if (masks is None) == (weights is None):
             both = "neither masks nor weights" if masks is None else "masks and weights"
             raise UserError(
@@ -106,14 +106,14 @@ class BackgroundNoise(View):
 def _segmented(
     images: ImageBytes, weights: Path, *, model: SamName, device: str, progress: bool
 ) -> npt.NDArray[np.bool_]:
-    """Return masks that a model finds; of several processes, one computes them and the others wait for it."""
+    """Return the masks that a model finds. With several processes, one computes them and the others wait."""
     from tqdm import tqdm
 
     folder = cache_folder() / "masks"
     folder.mkdir(parents=True, exist_ok=True)
     where = "cuda" if device in ("auto", "cuda") and torch.cuda.is_available() else "cpu"
     with (
-        locked(folder / "segment", waiting="another process finds the background of images; waiting for it"),
+        locked(folder / "segment", waiting="another process is finding the background of images; waiting for it"),
         tqdm(total=len(images), desc="finding the background", disable=not progress, leave=False) as bar,
     ):
 
@@ -143,7 +143,7 @@ def check_masks(
                 f"{name}: {shape[0]} masks for {rows} training rows: give one for each, in the order of the rows."
             )
         raise UserError(
-            f"{name}: {shape[0]} masks for {rows} images, of which {trained} are trained on: give one for each of the "
+            f"{name}: {shape[0]} masks for {rows} images ({trained} of them trained on): give one for each of the "
             f"{rows}, in the order of the images."
         )
 
@@ -154,8 +154,8 @@ def read_masks(
     """Read masks (n, h, w) that a user supplies, True (or 1, or 255) where a pixel is background.
 
     Args:
-        path: a .npy file, or a .npz file of one array or with one called ``masks``; bool or uint8.
-        rows: n, the number of images that the user has.
+        path: a .npy file, or a .npz file with one array or with an array named ``masks``; bool or uint8.
+        rows: n, the number of images in the source.
         size: (h, w) of the images.
         chosen: the numbers of the images whose masks are returned; None for all.
     """
@@ -185,7 +185,7 @@ def _read_array(path: Path) -> npt.NDArray[Any]:
             name = "masks" if "masks" in names else names[0] if len(names) == 1 else None
             if name is None:
                 raise UserError(
-                    f"{path}: of {len(names)} arrays none is called 'masks': name the one with the masks so."
+                    f"{path}: none of its {len(names)} arrays is named 'masks': give the array of masks this name."
                 )
             array: npt.NDArray[Any] = content[name]
             return array
@@ -196,5 +196,5 @@ def _read_array(path: Path) -> npt.NDArray[Any]:
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile) as error:
         reason = (str(error).strip() or type(error).__name__).splitlines()[0].removesuffix(".")
         raise UserError(
-            f"{path} cannot be read as an array of numbers ({reason}): write it again by numpy.save."
+            f"{path} cannot be read as an array of numbers ({reason}): write it again with numpy.save."
         ) from None

@@ -20,14 +20,14 @@ class Batch(NamedTuple):
     rows: Tensor  # (m,)
     noise: Noise | None = None  # ε and its σ, so that an objective can judge them
     drew: Tensor | None = None  # (m,): which samples received ε; all of them if None
-    features: Tensor | None = None  # (m, dim): f_θ of these very samples, where it is known already
+    features: Tensor | None = None  # (m, dim): f_θ of these samples, if it is known already
 
     def moved(self, x: Tensor) -> Batch:
-        """Return other samples in the same rows; what was known of the old ones does not hold for them."""
+        """Return the batch with other samples in the same rows, and without the features of the old ones."""
         return self._replace(x=x, features=None)
 
     def with_gradient(self, factor: float) -> Batch:
-        """Return the same batch, whose gradient is multiplied by a factor on its way back to what made it."""
+        """Return the same batch, with its gradient multiplied by a factor in the backward pass."""
         if factor == 1:
             return self
         noise = None if self.noise is None else Noise(*(scale_gradient(part, factor) for part in self.noise))
@@ -41,11 +41,11 @@ class View(nn.Module):
     """Whether samples must be images, (C, H, W)."""
 
     adversarial: ClassVar[bool] = False
-    """Whether it learns against the encoder, and so needs an objective that lets it."""
+    """Whether the view learns against the encoder and therefore needs an adversarial objective."""
 
     @classmethod
     def build(cls, site: Site, *_: Any, **options: Any) -> View | tuple[View, ...]:
-        """Return the view for the data at hand, or several; one that needs something of the data overrides this.
+        """Return the view, or several views, for the data. A view that depends on the data overrides this.
 
         Keyword-only arguments of ``build`` and of the constructor are the options that a configuration may set.
         """
@@ -57,16 +57,16 @@ class View(nn.Module):
 
     @property
     def learned(self) -> PiNoise | None:
-        """The noise in this view that learns, if any."""
+        """The learned noise in this view, if any."""
         return None
 
     @property
     def by_row(self) -> bool:
-        """Whether it goes by the rows of the data, such as to another row, and so cannot follow another view."""
+        """Whether the view depends on a sample's row number, such as a move to another row. It cannot follow a view."""
         return False
 
     def draw(self, batch: Batch, times: int) -> tuple[Batch, ...]:
-        """Return several independent views; a view with costly parameters computes them once."""
+        """Return several independent views. A view with costly parameters computes them once."""
         return tuple(self(batch) for _ in range(times))
 
 
@@ -96,7 +96,7 @@ class FunctionView(View):
         self.function = function
 
     def forward(self, batch: Batch) -> Batch:
-        """Return what the function makes of the samples."""
+        """Return the function's output for the samples."""
         moved = self.function(batch.x)
         if not isinstance(moved, Tensor) or moved.shape != batch.x.shape:
             found = tuple(moved.shape) if isinstance(moved, Tensor) else type(moved).__name__
@@ -116,7 +116,7 @@ class _ScaleGradient(torch.autograd.Function):
 
 
 def scale_gradient(x: Tensor, factor: float) -> Tensor:
-    """Return x, with a gradient that is multiplied by ``factor``: none at all for 0, reversed for −1.
+    """Return x with its gradient multiplied by ``factor``: 0 stops the gradient, −1 reverses it.
 
     >>> x = torch.ones(1, requires_grad=True)
     >>> torch.autograd.grad(3 * scale_gradient(x, -1.0).sum(), x)

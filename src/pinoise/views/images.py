@@ -1,7 +1,7 @@
 """Predefined augmentations of images: SimCLR's and BYOL's pipelines and DINO's local crops, on the batch's device.
 
-Every sample draws its own parameters from torch's global generator; only the order of the colour changes is shared by
-several samples. Operations are kornia's, except where ``pixels`` is faster with the same result.
+Every sample draws its own parameters from torch's global generator. Several samples share only the order of the colour
+changes. Operations are kornia's, unless ``pixels`` is faster with the same result.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from pinoise.views.site import Site
 
 _BLUR = (0.1, 2.0)  # σ in pixels
 _SHARP = 1e-2  # with this σ the kernel is exactly 1 in its middle and 0 elsewhere
-_SMALL = 32  # pixels a side up to which images are not blurred, as in SimCLR
-_PART = 1 << 18  # values that a CPU recolours at a time: a whole batch falls out of its cache between two steps
+_SMALL = 32  # images with sides up to this number of pixels are not blurred, as in SimCLR
+_PART = 1 << 18  # values that a CPU recolours at a time, because a whole batch does not fit in its cache
 
 STRENGTH = 1.0
-"""The factor of the amounts of colour jitter; 1 is the published one."""
+"""The factor on the amounts of colour jitter; 1 is the published value."""
 
-# Beside local crops, a crop keeps at least this share of an image, more than any of these has.
+# The share of an image that a global crop keeps if there are local crops. It is larger than any local crop's share.
 _GLOBAL_AREA = (0.4, 1.0)
 
 
@@ -47,7 +47,7 @@ class ImagePreset(NamedTuple):
 
     @property
     def coloured(self) -> bool:
-        """Whether anything but the geometry changes, which needs pixels between 0 and 1."""
+        """Whether more than the geometry changes. This needs pixels between 0 and 1."""
         return max(self.jitter, self.grayscale, self.blur, self.solarise) > 0
 
 
@@ -66,7 +66,7 @@ class ImagePipeline(View):
     ===========  =====================================================================================================
     ``simclr``   crop, flip, colour jitter, grayscale, blur (Chen et al., 2020; they use strength 0.5 for CIFAR-10)
     ``byol``     the same with weaker jitter, and solarisation (Grill et al., 2020, who give the two views unequal
-                 chances of blur and solarisation; here both views have those of one pipeline)
+                 chances of blur and solarisation; here both views have equal chances)
     ``crop``     crop and flip alone, for any number of channels in any units
     ===========  =====================================================================================================
 
@@ -74,12 +74,12 @@ class ImagePipeline(View):
     not blurred, as in SimCLR.
 
     Args:
-        preset: one of these names, or ranges and probabilities of your own.
+        preset: one of these names, or an ``ImagePreset``.
         shape: (C, H, W) of one image.
         mean: per channel; a pixel between 0 and 1 is x · scale + mean.
-        scale: per channel; 0 for a channel that is constant, which stays 0.
-        strength: factor of the amounts of colour jitter.
-        size: (height, width) of the result, by default that of the image.
+        scale: per channel; 0 for a constant channel, which stays 0.
+        strength: the factor on the amounts of colour jitter.
+        size: (height, width) of the result, by default the size of the image.
 
     >>> pipeline = ImagePipeline("crop", (5, 8, 8), mean=[0.5] * 5, scale=[0.2] * 5)
     >>> pipeline(Batch(torch.zeros(2, 5, 8, 8), torch.arange(2))).x.shape
@@ -124,12 +124,12 @@ class ImagePipeline(View):
             raise UserError(f"the scale of a channel must not be negative, got {self.scale.flatten().tolist()}.")
 
     def forward(self, batch: Batch) -> Batch:
-        """Return one augmented image for each."""
+        """Return one augmented version of every image."""
         x = batch.x
         if tuple(x.shape[1:]) != self.shape:
             raise UserError(f"the pipeline is for images of shape {self.shape}, got a batch of {tuple(x.shape)}.")
         boxes = draw_boxes(len(x), self.shape[1:], area=self.preset.area, device=x.device)
-        # Interpolation is linear, so it may come first, in any units, and leave fewer pixels to the other changes.
+        # Interpolation is linear, so it can come first, in any units. The other changes then have fewer pixels.
         x = crop(x, boxes, _gate(x, self.preset.flip), size=self.size)
         if self.preset.coloured:
             part = max(16, _PART // x.shape[1:].numel()) if x.device.type == "cpu" else len(x)
@@ -184,25 +184,25 @@ class ImagePipeline(View):
 
 
 class SimCLRPipeline(ImagePipeline):
-    """SimCLR's augmentations by name."""
+    """The view ``simclr``: SimCLR's augmentations."""
 
     @classmethod
     def build(cls, site: Site, *, strength: NonNegative = 0.5) -> ImagePipeline:
-        """Return the pipeline; ``strength`` is that of the colours."""
+        """Return the pipeline. ``strength`` is the factor on the amounts of colour jitter."""
         return _pipeline("simclr", site, strength)
 
 
 class BYOLPipeline(ImagePipeline):
-    """BYOL's augmentations by name."""
+    """The view ``byol``: BYOL's augmentations."""
 
     @classmethod
     def build(cls, site: Site, *, strength: NonNegative = STRENGTH) -> ImagePipeline:
-        """Return the pipeline; ``strength`` is that of the colours."""
+        """Return the pipeline. ``strength`` is the factor on the amounts of colour jitter."""
         return _pipeline("byol", site, strength)
 
 
 class CropPipeline(ImagePipeline):
-    """Random crops and flips by name."""
+    """The view ``crop``: random crops and flips."""
 
     @classmethod
     def build(cls, site: Site) -> ImagePipeline:
@@ -222,13 +222,13 @@ class LocalCrops(ImagePipeline):
     """DINO's local views (Caron et al., 2021): small crops of a small part of the image, with the preset's colours.
 
     Args:
-        preset: as in ``ImagePipeline``, but for the area.
+        preset: as in ``ImagePipeline``; its area is not used.
         shape: (C, H, W) of one image.
         mean: as in ``ImagePipeline``.
         scale: as in ``ImagePipeline``.
         strength: as in ``ImagePipeline``.
         area: the share of the image that a crop keeps.
-        multiple: a number that divides height and width of the crops, such as a ViT's patch.
+        multiple: a number that divides the height and width of the crops, such as a ViT's patch.
 
     >>> crops = LocalCrops("crop", (1, 28, 28), mean=[0.5], scale=[0.2], multiple=4)
     >>> [draw.x.shape for draw in crops.draw(Batch(torch.zeros(2, 1, 28, 28), torch.arange(2)), 2)]
@@ -252,11 +252,11 @@ class LocalCrops(ImagePipeline):
 
 
 def local_crops(site: Site, beside: Sequence[View]) -> LocalCrops:
-    """Return local crops of a size that the encoder's patches divide, coloured as the first pipeline beside them.
+    """Return local crops whose size is a multiple of the encoder's patch, with the colours of a pipeline in ``beside``.
 
     Args:
-        site: where they are built.
-        beside: the views that make the two global ones.
+        site: the data and the encoder.
+        beside: the views that make the two global views; the first one that changes colours decides.
     """
     mean, scale = site.pixel_units("views.local_crops")
     coloured = [view for view in beside if isinstance(view, ImagePipeline) and view.preset.coloured]
@@ -271,7 +271,7 @@ def local_crops(site: Site, beside: Sequence[View]) -> LocalCrops:
 
 
 def find_preset(preset: str | ImagePreset) -> ImagePreset:
-    """Return the preset of a name; a preset is returned as it is."""
+    """Return the preset with this name. A preset is returned as it is."""
     if isinstance(preset, ImagePreset):
         return preset
     if preset not in IMAGE_PRESETS:
@@ -286,7 +286,7 @@ def local_size(side: int, multiple: int) -> int:
     (16, 48, 12, 8)
     """
     if not 1 <= multiple <= side:
-        raise UserError(f"a local crop of {side} pixels cannot be a multiple of {multiple}: give smaller patches.")
+        raise UserError(f"local crops of {side} pixels cannot be cut into patches of {multiple}: use smaller patches.")
     return max(1, side // 2 // multiple) * multiple
 
 
@@ -309,4 +309,4 @@ def _need_kornia() -> None:
     try:
         import kornia  # noqa: F401
     except ImportError:
-        raise UserError("the colours of images need the extra 'vision': pip install 'pinoise[vision]'") from None
+        raise UserError("changes of colour need the extra 'vision': pip install 'pinoise[vision]'.") from None

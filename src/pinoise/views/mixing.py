@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import torch
 from torch import Tensor
 
 from pinoise.choices import NonNegative, Share
-from pinoise.views.base import Batch, View, per_sample
+from pinoise.views.base import Batch, FunctionView, View, per_sample
 from pinoise.views.site import Site
 
 RATIO = 0.1
-"""How far each transform of MODALS goes."""
+"""The strength of each transform of MODALS."""
 
 
 def shuffled(x: Tensor) -> Tensor:
-    """Return another sample of the batch for every sample: a random rotation of a random order, so never itself.
+    """Return another sample of the batch for every sample: the next one in a random cyclic order, never itself.
 
     >>> x = torch.arange(8.0)
     >>> bool((shuffled(x) != x).all())
@@ -42,59 +44,31 @@ class Mixup(View):
         return batch.moved(torch.lerp(shuffled(batch.x), batch.x, per_sample(ratio, batch.x)))
 
 
-class Interpolation(View):
-    """MODALS (Cheung and Yeung, 2021): x + ratio (x' − x), towards another sample.
+def interpolate(x: Tensor, ratio: float) -> Tensor:
+    """x + ratio (x' − x), towards another sample.
 
-    MODALS interpolates towards a hard sample of the same class; without labels any sample of the batch stands for it.
+    MODALS moves towards a hard sample of the same class. Without labels, any sample of the batch takes its place.
     """
-
-    def __init__(self, *, ratio: NonNegative = RATIO) -> None:
-        super().__init__()
-        self.ratio = ratio
-
-    def forward(self, batch: Batch) -> Batch:
-        """Return the interpolated batch."""
-        return batch.moved(torch.lerp(batch.x, shuffled(batch.x), self.ratio))
+    return torch.lerp(x, shuffled(x), ratio)
 
 
-class Extrapolation(View):
-    """MODALS: x + ratio (x − x̄), away from the mean of the batch.
+def extrapolate(x: Tensor, ratio: float) -> Tensor:
+    """x + ratio (x − x̄), away from the mean of the batch.
 
-    >>> Extrapolation(ratio=0.5)(Batch(torch.tensor([[0.0], [2.0]]), torch.arange(2))).x.flatten()
+    >>> extrapolate(torch.tensor([[0.0], [2.0]]), ratio=0.5).flatten()
     tensor([-0.5000,  2.5000])
     """
-
-    def __init__(self, *, ratio: NonNegative = RATIO) -> None:
-        super().__init__()
-        self.ratio = ratio
-
-    def forward(self, batch: Batch) -> Batch:
-        """Return the extrapolated batch."""
-        return batch.moved(batch.x + self.ratio * (batch.x - batch.x.mean(0)))
+    return x + ratio * (x - x.mean(0))
 
 
-class BatchGaussian(View):
-    """MODALS: x + ratio s ⊙ n with s the standard deviation of each feature in the batch."""
-
-    def __init__(self, *, ratio: NonNegative = RATIO) -> None:
-        super().__init__()
-        self.ratio = ratio
-
-    def forward(self, batch: Batch) -> Batch:
-        """Return the noisy batch."""
-        return batch.moved(batch.x + self.ratio * batch.x.std(0, correction=0) * torch.randn_like(batch.x))
+def add_batch_noise(x: Tensor, ratio: float) -> Tensor:
+    """x + ratio s ⊙ n with n ~ N(0, I) and s the standard deviation of each feature in the batch."""
+    return x + ratio * x.std(0, correction=0) * torch.randn_like(x)
 
 
-class Difference(View):
-    """MODALS: x + ratio (x' − x''), the difference of two other samples, each drawn on its own."""
-
-    def __init__(self, *, ratio: NonNegative = RATIO) -> None:
-        super().__init__()
-        self.ratio = ratio
-
-    def forward(self, batch: Batch) -> Batch:
-        """Return the shifted batch."""
-        return batch.moved(batch.x + self.ratio * (shuffled(batch.x) - shuffled(batch.x)))
+def add_difference(x: Tensor, ratio: float) -> Tensor:
+    """x + ratio (x' − x''), the difference of two other samples, drawn independently."""
+    return x + ratio * (shuffled(x) - shuffled(x))
 
 
 class Modals(View):
@@ -110,10 +84,11 @@ class Modals(View):
         gaussian: NonNegative = RATIO,
         difference: NonNegative = RATIO,
     ) -> tuple[View, ...]:
-        """Return the four views, each with how far it goes."""
-        return (
-            Interpolation(ratio=interpolation),
-            Extrapolation(ratio=extrapolation),
-            BatchGaussian(ratio=gaussian),
-            Difference(ratio=difference),
-        )
+        """Return the four views, each with its strength."""
+        ratios = {
+            interpolate: interpolation,
+            extrapolate: extrapolation,
+            add_batch_noise: gaussian,
+            add_difference: difference,
+        }
+        return tuple(FunctionView(partial(function, ratio=ratio)) for function, ratio in ratios.items())

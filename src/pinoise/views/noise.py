@@ -1,4 +1,4 @@
-"""Views that add noise which is not learned with the encoder: Gaussian, or against it on a budget."""
+"""Views that add Gaussian noise, or noise within a budget that learns against the encoder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pinoise.views.base import Batch, View, per_sample
 from pinoise.views.site import Site
 
 SIGMA = 1.0
-"""The standard deviation of predefined noise, in those of each feature."""
+"""The standard deviation of predefined noise, in standard deviations of each feature."""
 
 
 class GaussianNoise(View):
@@ -42,12 +42,12 @@ class GaussianNoise(View):
 
 
 def within_budget(perturbation: Tensor, feature_scale: Tensor, *, budget: float) -> Tensor:
-    """Rescale a perturbation (m, *shape) so that the mean of its sizes over live features is the budget.
+    """Rescale a perturbation (m, *shape) so that its mean absolute value over live features is the budget.
 
     Args:
         perturbation: in standard deviations.
         feature_scale: the standard deviation of each feature, 0 for dead ones, shape (*shape).
-        budget: the mean absolute value wanted, in standard deviations.
+        budget: the mean absolute value, in standard deviations.
 
     >>> within_budget(torch.tensor([[1.0, 5.0, -3.0]]), torch.tensor([1.0, 0.0, 10.0]), budget=0.5)
     tensor([[ 0.2500,  0.0000, -7.5000]])
@@ -58,12 +58,14 @@ def within_budget(perturbation: Tensor, feature_scale: Tensor, *, budget: float)
 
 
 class Viewmaker(View):
-    """Viewmaker (Tamkin et al., 2021): x + δ(x, u), u uniform noise and ‖δ‖₁ on a budget, against the encoder.
+    """Viewmaker (Tamkin et al., 2021): x + δ(x, u) with u uniform noise and ‖δ‖₁ within a budget.
+
+    δ learns against the encoder.
 
     Args:
         feature_scale: the standard deviation of each feature, 0 for dead ones, shape (*shape).
         budget: mean |δ| over live features, in standard deviations.
-        hidden: width of the network.
+        hidden: width of the network's hidden layers.
 
     >>> view = Viewmaker(torch.ones(3), budget=0.5, hidden=4)
     >>> moved = view(Batch(torch.zeros(2, 3), torch.arange(2))).x
@@ -85,7 +87,7 @@ class Viewmaker(View):
 
     @classmethod
     def build(cls, site: Site, *, hidden: Size | None = None, **options: Any) -> Viewmaker:
-        """Return the view in the units of the data, as wide as the encoder's hidden layers unless a width is given."""
+        """Return the view in the units of the data. By default it is as wide as the encoder's hidden layers."""
         width = getattr(site.encoder, "hidden", HIDDEN) if hidden is None else hidden
         return cls(site.unit, hidden=width, **options)
 

@@ -51,7 +51,7 @@ def choose(views: Sequence[Batch], choice: Tensor) -> Batch:
     Gradient flows only into the view that a sample drew, so ψ learns only from the samples that drew the noise.
 
     Args:
-        views: the same batch through each augmentation, of which at most one adds learned noise.
+        views: the same batch after each augmentation; at most one augmentation adds learned noise.
         choice: the number of the augmentation drawn, shape (m,).
 
     >>> a, b = (Batch(torch.full((2, 1), v), torch.arange(2)) for v in (1.0, 2.0))
@@ -86,8 +86,8 @@ class Pairing(nn.Module):
         name: one of the above.
         noise: ν, usually a ``PiNoiseView``; None for predefined augmentations alone.
         augmentations: 𝒜.
-        local: what makes further views, such as small crops, of which a method compares each with the two others.
-        local_views: how many of these.
+        local: makes further views, such as small crops. A method compares each of them with the two others.
+        local_views: the number of further views.
 
     >>> pairing = Pairing("identity-noise", noise=PiNoiseView(PiNoise(3, hidden=4)))
     >>> first, second = pairing(Batch(torch.zeros(2, 3), torch.arange(2)))
@@ -119,16 +119,16 @@ class Pairing(nn.Module):
             raise UserError("pairing 'compose' adds noise on top of augmentations: give at least one of them.")
         if name == "compose" and noise is not None and noise.by_row:
             raise UserError(
-                "pairing 'compose' puts the noise on augmented samples, and this noise goes by the rows of the data, "
-                "which would undo the augmentation: choose 'sampled', or for noise along the data 0 neighbours."
+                "pairing 'compose' adds noise to augmented samples, but this noise depends on the row of a sample and "
+                "would undo the augmentation: choose 'sampled', or 0 neighbours for noise along the data."
             )
         if name == "sampled" and noise is None and not augmentations:
             raise UserError("pairing 'sampled' has nothing to draw from: give a noise or augmentations.")
         if name == "identity" and (noise is not None or augmentations):
             raise UserError("pairing 'identity' is the sample alone: leave out the noise and the augmentations.")
         if (local is None) != (local_views == 0) or local_views < 0:
-            given = "nothing makes them" if local is None else "something makes them"
-            raise UserError(f"{local_views} local views were asked for and {given}: give both or neither.")
+            given = "None" if local is None else type(local).__name__
+            raise UserError(f"local_views is {local_views} and local is {given}: give both or neither.")
         for view in (noise, *augmentations, local):
             if view is not None and not isinstance(view, View):
                 raise UserError(
@@ -149,7 +149,7 @@ class Pairing(nn.Module):
     def forward(self, batch: Batch) -> tuple[Batch, ...]:
         """Return the views: two of them, or one for ``identity``, and the local ones while training."""
         views = self._pair(batch)
-        if self.local is None or not self.training:  # what is measured compares the two views as they are
+        if self.local is None or not self.training:  # measurements compare the two views alone
             return views
         return *views, *self.local.draw(batch, self.local_views)
 
@@ -162,7 +162,7 @@ class Pairing(nn.Module):
         if self.name == "sampled":
             augmentations = list(self.augmentations) or [Identity()]
             return self._drawn_per_sample([*augmentations, *([] if self.noise is None else [self.noise])], batch)
-        assert self.noise is not None  # the constructor saw to it
+        assert self.noise is not None  # the constructor checks it
         if self.name == "noise-noise":
             return _draw(self.noise, batch, 2)
         return batch, *_draw(self.noise, batch)
@@ -176,7 +176,7 @@ class Pairing(nn.Module):
 
 
 def _draw(view: View, batch: Batch, times: int = 1) -> tuple[Batch, ...]:
-    """Return so many views of a batch, or say that what a view returned is none."""
+    """Return this number of views of a batch. Refuse a view that does not return a batch of the same shape."""
     drawn = view.draw(batch, times)
     for made in drawn:
         if not isinstance(made, Batch):

@@ -1,4 +1,4 @@
-"""What a part can ask about the place that it is built for: the data, the encoder and sizes."""
+"""What the parts of a model are built from: the data, the encoder and sizes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from pinoise.noise import PiNoise, TrainingRows
 
 
 class ImageBytes(Protocol):
-    """Training images as bytes with their channels last, made where they are asked for."""
+    """Training images as bytes, channels last, made on request."""
 
     shape: tuple[int, ...]  # (n, H, W, C)
-    source_rows: npt.NDArray[np.int64] | None  # which images of their source they are; None for all of them
-    source_total: int  # how many the source has
+    source_rows: npt.NDArray[np.int64] | None  # their numbers in the source; None for all images of the source
+    source_total: int  # the number of images in the source
 
     def __len__(self) -> int:
         """The number of images."""
@@ -33,21 +33,21 @@ class ImageBytes(Protocol):
 
 @dataclass(frozen=True)
 class Site:
-    """The place of a method, a view or an objective; each takes from it what it needs."""
+    """What a method, a view or an objective is built from. Each takes what it needs."""
 
     unit: Tensor  # (*shape): the standard deviation of every standardised feature, the unit of noise; 0 for dead ones
     rows: TrainingRows  # the training samples, standardised
     encoder: nn.Module  # f_θ
     head_hidden: int
     head_features: int
-    batch_size: int  # rows in a step of a process
+    batch_size: int  # rows per step and process
     local_crops: int = 0
     device: str = "cpu"
     noise: PiNoise | None = None  # the learned noise, for an objective
     pixel_mean: Tensor | None = None  # (C,): for images, a pixel between 0 and 1 is x · pixel_scale + pixel_mean
     pixel_scale: Tensor | None = None  # (C,)
     images: Callable[[], ImageBytes] | None = None  # the training images as bytes
-    progress: bool = False  # whether long work shows a bar
+    progress: bool = False  # whether long work shows a progress bar
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -66,11 +66,11 @@ class Site:
         return features
 
     def projection_head(self) -> ProjectionHead:
-        """Return a fresh head of the paper's kind."""
+        """Return a new projection head as in the paper."""
         return ProjectionHead(self.features, hidden=self.head_hidden, out_features=self.head_features)
 
     def pixel_units(self, owner: str) -> tuple[Tensor, Tensor]:
-        """Return mean and scale of every channel, or say that there are no pixels."""
+        """Return the mean and scale of every channel. Refuse samples that are not images."""
         if self.pixel_mean is None or self.pixel_scale is None:
-            raise UserError(f"{owner} is for images: samples of shape {self.shape} are none.")
+            raise UserError(f"{owner} is for images: these samples have shape {self.shape}.")
         return self.pixel_mean, self.pixel_scale

@@ -23,7 +23,7 @@ def swap_entries(x: Tensor, other: Tensor, mask: Tensor) -> Tensor:
 
 
 def draw_marginals(bank: Tensor, like: Tensor) -> Tensor:
-    """Draw every entry on its own from the empirical marginal of its feature, given as the rows of a bank.
+    """Draw every entry independently from the empirical marginal of its feature. The rows of a bank are the marginals.
 
     >>> bank = torch.tensor([[1.0, 10.0], [2.0, 20.0]])
     >>> draw = draw_marginals(bank, torch.zeros(50, 2))
@@ -36,7 +36,7 @@ def draw_marginals(bank: Tensor, like: Tensor) -> Tensor:
 
 
 def draw_columns(x: Tensor) -> Tensor:
-    """Shuffle every feature on its own among the samples of the batch.
+    """Shuffle every feature independently among the samples of the batch.
 
     >>> draw_columns(torch.arange(6.0).reshape(3, 2)).sort(0).values
     tensor([[0., 1.],
@@ -52,7 +52,7 @@ class ScarfSwap(View):
     """SCARF (Bahri et al., 2022): an entry is replaced with probability ``rate`` by a draw from its empirical marginal.
 
     Args:
-        bank: training rows (n, *shape) that stand for the marginals.
+        bank: training rows (n, *shape) that represent the marginals.
         rate: the probability of a replacement.
     """
 
@@ -75,7 +75,7 @@ class ScarfSwap(View):
 
 
 class VimeSwap(View):
-    """VIME (Yoon et al., 2020): an entry is replaced with probability ``rate`` from its column, shuffled."""
+    """VIME (Yoon et al., 2020): an entry is replaced with probability ``rate`` by an entry of its shuffled column."""
 
     def __init__(self, *, rate: Share = 0.3) -> None:
         super().__init__()
@@ -88,7 +88,7 @@ class VimeSwap(View):
 
 
 class Neighbour(View):
-    """Another sample of the data in the place of x, as in NNCLR (Dwibedi et al., 2021), but near in the input space.
+    """Replaces x by a neighbour, as in NNCLR (Dwibedi et al., 2021), but by distance in the input space.
 
     >>> import torch
     >>> support = Support(torch.tensor([[0.0], [1.0], [7.0]]), numbers=torch.arange(3), rows=3, k=1)
@@ -102,12 +102,12 @@ class Neighbour(View):
 
     @classmethod
     def build(cls, site: Site, *, k: NeighbourCount = NEIGHBOURS) -> Neighbour:
-        """Return the view among the training rows, with the k nearest as they are."""
+        """Return the view with the plain k nearest training rows."""
         return cls(Support.of(site.rows, k=k, mutual=False))
 
     @property
     def by_row(self) -> bool:
-        """The neighbours are those of the row."""
+        """The neighbours depend on the row."""
         return True
 
     def forward(self, batch: Batch) -> Batch:

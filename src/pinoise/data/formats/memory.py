@@ -15,6 +15,9 @@ from pinoise.data.formats.arrow import label_array
 from pinoise.data.formats.raw import Array, RawArrays, RawPart, RawTable
 from pinoise.errors import UserError
 
+NAME = "array"
+"""What messages call samples in memory."""
+
 
 @dataclass(frozen=True)
 class InMemory:
@@ -22,7 +25,7 @@ class InMemory:
 
     X: Any
     y: object = None
-    name: str = "array"
+    name: str = NAME
 
     def table(self) -> RawTable:
         """Return a data frame and its labels in Arrow's layout."""

@@ -1,6 +1,6 @@
-"""The configuration of a run, read once at the edge into typed objects. What is built from it does not belong here.
+"""The configuration of a run, read once into typed objects. Building from it does not belong here.
 
-A part (encoder, method, objective, generator, view) is not declared again: its signature is its section.
+A part (encoder, method, objective, generator, view) is declared once: its signature defines its section.
 """
 
 from pinoise.training.config.choice import Choice, read_choice

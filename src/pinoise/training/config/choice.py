@@ -1,4 +1,4 @@
-"""A part that a user chose: a name, an import path or an object, with options that its own signature declares."""
+"""A part that a user chose: a name, an import path or an object, with the options of its signature."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pinoise.training.config.section import Section, sentence_of, unknown_name
 
 @dataclass(frozen=True)
 class Choice:
-    """A part by its name, what the name stands for, and the options for making it, defaults included.
+    """A chosen part: its name, the object behind the name, and its options, defaults included.
 
     >>> from pinoise.choices import METHOD
     >>> read_choice({"name": "clae", "weight": 2}, METHOD, "method").options
@@ -27,16 +27,16 @@ class Choice:
     """
 
     name: str
-    part: Any  # a class, a function or an object; None where no part is made
+    part: Any  # a class, a function or an object; None if no part is built
     options: Mapping[str, Any] = field(default_factory=dict)
     own: bool = False  # whether it is the user's, not the package's
 
     def trait(self, name: str, default: Any = False) -> Any:
-        """Return what the part says about itself, such as ``for_images``."""
+        """Return an attribute of the part, such as ``for_images``."""
         return getattr(self.part, name, default)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the name and the options, as a configuration has them."""
+        """Return the name and the options as a section of a configuration."""
         return {"name": self.name, **self.options}
 
 
@@ -45,9 +45,9 @@ def read_choice(value: Any, kind: Kind, path: str, *, names: Mapping[str, str] |
 
     Args:
         value: a name, an import path, an object, or a mapping with one of them as ``name`` and options.
-        kind: what kind of part it is.
-        path: where it is in the configuration.
-        names: what the user calls a setting, where that differs from its path.
+        kind: the kind of part.
+        path: the path of the choice in the configuration.
+        names: the user's names of settings, by path, if they differ from the paths.
     """
     if isinstance(value, Choice):
         return value
@@ -71,13 +71,13 @@ def read_choice(value: Any, kind: Kind, path: str, *, names: Mapping[str, str] |
         options = model.model_validate(given)
     except ValidationError as error:
         raise UserError(sentence_of(error, model, prefix=f"{path}.", names=names)) from None
-    left_open = part is None  # what is ``auto`` has no defaults yet
+    left_open = part is None  # ``auto`` has no defaults yet
     values = {key: value for key, value in options if not left_open or key in options.model_fields_set}
     return Choice(name, part, {**values, **(options.model_extra or {})}, own)
 
 
 def _options_model(part: Any) -> type[BaseModel]:
-    """Return the section of a part's options; an object that is made already has none."""
+    """Return the section of a part's options. An object has none."""
     made_from = inspect.isclass(part) or inspect.isroutine(part)
     return _model_of(part) if made_from else _model(part, {})
 
@@ -87,7 +87,7 @@ def _model_of(part: Any) -> type[BaseModel]:
     """Return the section of the options of a class or function, made from its signature."""
     hints: dict[str, Any] = {}
     for function in (part.__init__, getattr(part, "build", None)) if inspect.isclass(part) else (part,):
-        with suppress(NameError, TypeError):  # annotations of a user's that cannot be resolved are not checked
+        with suppress(NameError, TypeError):  # a user's annotations that cannot be resolved are not checked
             hints |= get_type_hints(function, include_extras=True) if function is not None else {}
     fields = {
         name: (hints.get(name, Any), ... if parameter.default is parameter.empty else parameter.default)
@@ -97,7 +97,7 @@ def _model_of(part: Any) -> type[BaseModel]:
 
 
 def _auto_model(kind: Kind | None) -> type[BaseModel]:
-    """Return the section of a choice that is left open: it takes the options of whatever it may become."""
+    """Return the section of an open choice. It takes the options of every part that it may become."""
     fields: dict[str, Any] = {}
     for name, path in (kind.names if kind is not None else {}).items():
         fields |= _options_model(find(kind, name)).model_fields if path and kind is not None else {}
@@ -116,14 +116,14 @@ class Chosen:
     kind: Kind
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Say how pydantic reads and writes such a field."""
+        """Return the schema with which pydantic reads and writes the field."""
         write = core_schema.plain_serializer_function_ser_schema(Choice.as_dict)
         return core_schema.no_info_plain_validator_function(self._read, serialization=write)
 
     def _read(self, value: Any) -> Choice:
         try:
             return read_choice(value, self.kind, "")
-        except UserError:  # which is said again by whoever knows the path
+        except UserError:  # ``_explain`` raises it again with the path
             raise PydanticCustomError("choice", "not a choice", {"explain": partial(self._explain, value)}) from None
 
     def _explain(self, value: Any, path: str, names: Mapping[str, str] | None) -> str:

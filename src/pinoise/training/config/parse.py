@@ -16,7 +16,7 @@ from pinoise.training.config.settings import Settings
 
 
 def parse_settings(values: Mapping[str, Any], *, names: Mapping[str, str] | None = None) -> Settings:
-    """Validate a nested mapping; ``names`` says what the caller's user calls a setting, where that differs.
+    """Validate a nested mapping. ``names`` are the user's names of settings, by path, for error messages.
 
     >>> parse_settings({"training": {"epochs": 3}}).training.epochs
     3
@@ -45,7 +45,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 
 def merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
-    """Return nested values with changes laid over them, section by section; a new name replaces a section.
+    """Return nested values with changes merged into them, section by section. A new name replaces a section.
 
     >>> merge({"method": {"name": "clae", "weight": 2}, "training": {"epochs": 5}}, {"training": {"seed": 1}})
     {'method': {'name': 'clae', 'weight': 2}, 'training': {'epochs': 5, 'seed': 1}}
@@ -78,7 +78,7 @@ def parse_assignment(text: str) -> tuple[str, Any]:
 
 
 def override(values: Mapping[str, Any], changes: Iterable[tuple[str, Any]]) -> dict[str, Any]:
-    """Return nested values with some changed, each by its path; later changes win.
+    """Return nested values with changes at given paths. Later changes win.
 
     >>> override({"method": "clae"}, [("method.weight", 2), ("training.epochs", 5)])
     {'method': {'name': 'clae', 'weight': 2}, 'training': {'epochs': 5}}
@@ -100,7 +100,7 @@ def _assign(values: dict[str, Any], keys: list[str], value: Any) -> None:
 
 
 def _plain(value: Any) -> Any:
-    """Turn numpy's numbers, which grids of parameters are made of, into Python's."""
+    """Turn numpy's numbers, which parameter grids often hold, into Python's."""
     if isinstance(value, Mapping):
         return {key: _plain(inner) for key, inner in value.items()}
     return value.item() if isinstance(value, np.generic) else value

@@ -1,4 +1,4 @@
-"""What the sections of a configuration have in common, and the sentence for a mistake in one."""
+"""The base class of configuration sections, and the error sentence for a mistake in one."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ class Section(BaseModel):
 def sentence_of(
     error: ValidationError, section: type, *, prefix: str = "", names: Mapping[str, str] | None = None
 ) -> str:
-    """Say the first thing that is wrong, in the user's terms.
+    """Return one sentence about the first mistake, in the user's terms.
 
     Args:
         error: what pydantic found.
         section: the section that was read.
-        prefix: where that section is in the configuration, with a dot at the end.
-        names: what the user calls a setting, where that differs from its path.
+        prefix: the path of that section in the configuration, with a dot at the end.
+        names: the user's names of settings, by path, if they differ from the paths.
     """
     first = error.errors()[0]
     if not first["loc"]:  # sections that contradict each other
@@ -48,8 +48,8 @@ def sentence_of(
         case "literal_error":
             return unknown_name(name, found, _allowed(error.errors(), path, section))
         case "model_type" | "dataclass_type":
-            return f"setting {name!r} is {found!r}: it is a section, with the settings {', '.join(keys_of(holder))}."
-        case "value_error":  # of a section that checks itself, whose sentence begins with the key
+            return f"setting {name!r} is {found!r}: it must be a section with settings {', '.join(keys_of(holder))}."
+        case "value_error":  # from a section's own check; its sentence begins with the key
             return f"{name}.{first['ctx']['error']}"
         case _:
             message = first["msg"][0].lower() + first["msg"][1:]
@@ -57,7 +57,7 @@ def sentence_of(
 
 
 def unknown_name(path: str, found: object, allowed: Iterable[str]) -> str:
-    """Return the sentence for a value that is not among the allowed ones, with the nearest that is.
+    """Return the sentence for a value that is not allowed. It suggests the nearest allowed value.
 
     >>> unknown_name("noise.mean", "zeros", ["zero", "learned"])
     "setting 'noise.mean' is 'zeros': did you mean 'zero'? Allowed: zero, learned."
@@ -78,7 +78,7 @@ def _unknown_setting(name: str, prefix: str, path: list[str], allowed: list[str]
 
 
 def _allowed(errors: list[ErrorDetails], path: list[str], section: type) -> list[str]:
-    """Return the names that a field takes; a field with several kinds of values has an error for each."""
+    """Return the names that a field takes. A field with several types has an error for each type."""
     listings = [error["ctx"]["expected"] for error in errors if _locate(error["loc"], section)[0] == path]
     return [word for text in listings for word in text.replace("'", "").replace(" or ", ", ").split(", ")]
 
@@ -88,7 +88,7 @@ def _locate(location: tuple[int | str, ...], section: type) -> tuple[list[str], 
     path: list[str] = []
     for part in location:
         if path and (part in ("int", "str") or str(part).startswith(("literal[", "tuple["))):
-            continue  # which of the types that a field may have was tried
+            continue  # pydantic adds the type that it tried
         path.append(str(part))
         field = getattr(section, "model_fields", {}).get(str(part))
         if field is not None:

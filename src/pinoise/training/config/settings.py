@@ -1,4 +1,4 @@
-"""The configuration of a run: its sections, and what follows where they leave something open."""
+"""The sections of a configuration, and the choices that follow from them if they are left open."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from pinoise.choices import (
     options_of,
 )
 from pinoise.data.options import ReadOptions
-from pinoise.data.standardizer import Scaling
+from pinoise.data.standardizer import SCALING, Scaling
 from pinoise.errors import UserError
 from pinoise.networks import heads
-from pinoise.noise.module import SMALLEST_SCALE
+from pinoise.noise.module import DISTRIBUTION, MEAN, SMALLEST_SCALE
 from pinoise.training.config.choice import Choice, Chosen, read_choice
 from pinoise.training.config.section import Section
 from pinoise.training.objectives import Objective
@@ -40,10 +40,10 @@ def _default(kind: Kind) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class DataSettings(ReadOptions):
-    """Where the samples come from and how they are read."""
+    """The source of the samples, and how they are read and scaled."""
 
     source: str = "digits"
-    scaling: Scaling = "auto"
+    scaling: Scaling = SCALING
 
 
 class HeadSettings(Section):
@@ -54,11 +54,11 @@ class HeadSettings(Section):
 
 
 class NoiseSettings(Section):
-    """p_ψ(ε|x); what is ``auto`` or None follows from the objective."""
+    """p_ψ(ε|x). The objective decides ``auto``. ``initial_scale`` None is the spread of neighbours, else 1."""
 
     generator: Annotated[Choice, Chosen(GENERATOR)] = _default(GENERATOR)
-    distribution: Distribution = "gaussian"
-    mean: Mean = "zero"
+    distribution: Distribution = DISTRIBUTION
+    mean: Mean = MEAN
     positive: Literal[ScaleMap, "auto"] = "auto"
     initial_scale: Annotated[float, Field(ge=SMALLEST_SCALE)] | None = None
     normalize: Positive | None = None
@@ -67,33 +67,34 @@ class NoiseSettings(Section):
 class ViewSettings(Section):
     """Which views are compared.
 
-    Pairing ``auto`` is ``sampled`` with augmentations, the objective's own with noise alone, ``identity`` with neither.
+    Pairing ``auto`` is ``sampled`` with augmentations, the objective's pairing with noise alone, and ``identity`` with
+    neither.
     """
 
     pairing: Literal[PairingName, "auto"] = "auto"
     noise: Annotated[Choice, Chosen(NOISE_VIEW)] = _default(NOISE_VIEW)
     augmentations: tuple[Annotated[Choice, Chosen(VIEW)], ...] = ()
-    local_crops: Annotated[int, Field(ge=0, le=32)] = 0  # smaller images beside the two views, for DINO
+    local_crops: Annotated[int, Field(ge=0, le=32)] = 0  # the number of small crops besides the two views, for DINO
 
 
 class TrainingSettings(Section):
-    """How long and on what to train."""
+    """The length of training, its optimiser, and the device."""
 
     epochs: Annotated[int, Field(ge=1)] = 100
     batch_size: Annotated[int, Field(ge=2)] = 256
     learning_rate: Positive = 1e-3
-    noise_learning_rate: Positive | None = None  # ψ's own; if None, the one that ``PiNoise.param_groups`` has for θ's
-    information_draws: Annotated[int, Field(ge=0, le=1000)] = 8  # of noise, to measure its information; 0 for never
+    noise_learning_rate: Positive | None = None  # of ψ; None follows θ's by ``PiNoise.param_groups``
+    information_draws: Annotated[int, Field(ge=0, le=1000)] = 8  # of noise, to measure its information; 0 measures none
     seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
     device: str = "auto"
     devices: Annotated[int, Field(ge=1)] = 1
     nodes: Annotated[int, Field(ge=1)] = 1
     precision: Literal["32-true", "16-mixed", "bf16-mixed"] = "32-true"
-    checkpoint_every: Annotated[int, Field(ge=1)] = 500  # steps
+    checkpoint_every: Annotated[int, Field(ge=1)] = 500  # steps between checkpoints
 
 
 class Settings(Section):
-    """The whole configuration of a run: what ``config.yaml`` holds and ``--set section.key=value`` reaches.
+    """The whole configuration of a run, as in ``config.yaml``. ``--set section.key=value`` changes one setting.
 
     >>> Settings.model_validate({"method": "clae"}).method.options["weight"]
     1.0
@@ -102,7 +103,7 @@ class Settings(Section):
     data: DataSettings = DataSettings()
     encoder: Annotated[Choice, Chosen(ENCODER)] = _default(ENCODER)
     head: HeadSettings = HeadSettings()
-    embedding: Literal[EmbeddingName, "auto"] = "auto"  # joined for vectors, learned for images
+    embedding: Literal[EmbeddingName, "auto"] = "auto"  # auto: joined for vectors, learned for images
     method: Annotated[Choice, Chosen(METHOD)] = _default(METHOD)
     noise: NoiseSettings = NoiseSettings()
     objective: Annotated[Choice, Chosen(OBJECTIVE)] = _default(OBJECTIVE)
@@ -111,11 +112,10 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        """Refuse sections that contradict each other, rather than let one of them win in silence."""
+        """Refuse sections that contradict each other. Otherwise one of them would win silently."""
         if not self.objective.trait("learns_noise", True) and self.noise.mean == "learned":
             raise ValueError(
-                f"the mean of the noise is to be learned and objective {self.objective.name!r} learns none: "
-                "change either"
+                f"noise.mean is 'learned' but objective {self.objective.name!r} learns no noise: change one of them"
             )
         for view in (self.views.noise, *self.views.augmentations):
             if view.trait("adversarial") and not self.objective.trait("psi", 1.0) < 0:
@@ -126,11 +126,11 @@ class Settings(Section):
             raise ValueError(f"views.local_crops belongs to method 'dino', not {self.method.name!r}: leave it out")
         if self.views.local_crops and not (self.encoder.own or self.encoder.trait("for_images")):
             raise ValueError(
-                f"views.local_crops are smaller images, which encoder {self.encoder.name!r} does not take: "
-                "choose another"
+                f"views.local_crops makes smaller images, but encoder {self.encoder.name!r} does not take them: "
+                "choose another encoder"
             )
         if self.training.information_draws == 1:
-            raise ValueError("training.information_draws is 1: information needs 2 draws or more, 0 measures none")
+            raise ValueError("training.information_draws is 1: give at least 2, or 0 to measure no information")
         return self
 
     @property
@@ -140,19 +140,19 @@ class Settings(Section):
 
     @property
     def neighbours(self) -> int:
-        """How many neighbours noise moves a sample along, 0 for noise that does not move along the data."""
+        """The number of neighbours of a sample for noise along the data; 0 for noise around x."""
         return int(self.objective.options.get("neighbours", 0))
 
 
 class NoiseDefaults(NamedTuple):
-    """What an objective asks of the noise where the configuration leaves it open."""
+    """The generator and the map of the noise, after the objective has decided ``auto``."""
 
     generator: Choice
     positive: ScaleMap
 
 
 def noise_defaults(settings: Settings) -> NoiseDefaults:
-    """Return generator and map of the noise, as configured or as the objective has them.
+    """Return the generator and the map of the noise, as configured or as the objective decides.
 
     >>> generator, positive = noise_defaults(Settings())
     >>> generator.name, positive
@@ -171,7 +171,7 @@ def noise_defaults(settings: Settings) -> NoiseDefaults:
 
 
 def takes_images(settings: Settings) -> bool:
-    """Whether some part of the configuration is made for images, so that samples must be (C, H, W).
+    """Whether a part of the configuration is for images, so that samples must be (C, H, W).
 
     >>> takes_images(Settings()), takes_images(Settings.model_validate({"encoder": "resnet18"}))
     (False, True)
@@ -180,7 +180,7 @@ def takes_images(settings: Settings) -> bool:
 
 
 def image_part(settings: Settings) -> str | None:
-    """Name a part of the configuration that is made for images, None if all of it takes vectors too.
+    """Return a part of the configuration that is for images, or None if all parts also take vectors.
 
     >>> image_part(Settings.model_validate({"noise": {"generator": "unet"}}))
     "noise.generator 'unet'"
@@ -193,7 +193,7 @@ def image_part(settings: Settings) -> str | None:
 
 
 def scaling_of(settings: Settings) -> Scaling:
-    """How samples are standardised: as configured, and images by channel where that is left open."""
+    """Return how samples are standardised: as configured, or by channel for images."""
     scaling = settings.data.scaling
     if not takes_images(settings) or scaling == "channels":
         return scaling
@@ -203,7 +203,7 @@ def scaling_of(settings: Settings) -> Scaling:
 
 
 def embedding_of(settings: Settings) -> EmbeddingName:
-    """What users get for a sample: as configured, or joined with the sample unless that is an image.
+    """Return the kind of embedding: as configured, or ``joined`` for vectors and ``learned`` for images.
 
     >>> embedding_of(Settings()), embedding_of(Settings.model_validate({"encoder": "vit"}))
     ('joined', 'learned')

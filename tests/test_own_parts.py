@@ -1,0 +1,749 @@
+"""Parts of a user's own go in wherever a name does: by the command, a configuration, the estimator and Python."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import pickle
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from safetensors.torch import load_file
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from torch import nn
+
+from pinoise import PiNDA, UserError, load_run
+from pinoise.cli import main
+from pinoise.data.rows import make_rows
+from pinoise.training.build import build_model, build_standardizer
+from pinoise.training.config import parse_settings
+from pinoise.views import Batch
+
+pytestmark = pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # toys learn little
+
+MINE = '''
+import torch
+from torch import nn
+
+from pinoise.methods import Method
+from pinoise.training.objectives import Objective
+from pinoise.views import View
+
+seen = []  # what the parts were called with
+
+
+class Net(nn.Module):
+    def __init__(self, shape, *, width: int = 4):
+        super().__init__()
+        self.out_features = width
+        self.layer = nn.Linear(shape[0], width)
+
+    def forward(self, x):
+        return torch.tanh(self.layer(x))
+
+
+class Pull(Method):
+    """Views are pulled together after a gain that is learned."""
+
+    def __init__(self, encoder, head, *, strength: float = 1.0):
+        super().__init__(encoder)
+        self.head = head
+        self.gain = nn.Parameter(torch.full((), 2.0))
+        self.strength = strength
+
+    def forward(self, views):
+        first, second = (self.head(features) for features in self.encode(views))
+        return self.strength * (self.gain * first - second).square().mean(dim=1)
+
+
+def pull(first, second, *, strength: float = 1.0):
+    seen.append(("pull", strength))
+    return strength * (first - second).square().mean(dim=1)
+
+
+class Tilt(View):
+    """A learned direction, in the units of the features, which the site tells."""
+
+    def __init__(self, unit, *, strength: float = 0.1):
+        super().__init__()
+        self.register_buffer("unit", unit)
+        self.way = nn.Parameter(torch.ones_like(unit))
+        self.strength = strength
+
+    @classmethod
+    def build(cls, site, *, strength: float = 0.1):
+        return cls(site.unit, strength=strength)
+
+    def forward(self, batch):
+        return batch.moved(batch.x + self.strength * self.way * self.unit)
+
+
+def tilt(x, *, strength: float = 0.1):
+    seen.append(("tilt", strength))
+    return x + strength * torch.randn_like(x)
+
+
+class Jitter:
+    """A view as other libraries have them: an object that is called."""
+
+    def __init__(self, strength: float = 0.1):
+        self.strength = strength
+
+    def __call__(self, x):
+        return tilt(x, strength=self.strength)
+
+
+class Goal(Objective):
+    """Positive loss, with a price on noise that is learned."""
+
+    pairing = "noise-noise"
+
+    def __init__(self, *, price: float = 1.0):
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(()))
+        self.price = price
+
+    def forward(self, look, further=()):
+        seen.append(("Goal", self.price))
+        return look.losses.mean() + (self.bias - self.price).square()
+
+
+def goal(look, *, price: float = 1.0):
+    seen.append(("goal", price))
+    return price * look.losses.mean()
+
+
+class Wave(nn.Module):
+    """σ from a sine of the sample."""
+
+    def __init__(self, shape, outputs, *, pace: float = 1.0):
+        super().__init__()
+        self.pace = pace
+        self.height = nn.Parameter(torch.zeros(outputs, *shape))
+
+    def forward(self, x):
+        return self.height * torch.sin(self.pace * x)[:, None]
+
+
+def wave(shape, outputs, *, pace: float = 3.0):
+    return Wave(shape, outputs, pace=pace)
+'''
+
+WRONG = """
+import torch
+from torch import nn
+
+from mine import Goal, Net, Pull, Wave
+from pinoise.views import View
+
+number = 3
+
+
+class Silent(Net):
+    def __init__(self, shape):
+        super().__init__(shape)
+        del self.out_features
+
+
+class Wide(Net):
+    def forward(self, x):
+        return super().forward(x).repeat(1, 2)
+
+
+class Deep(Net):
+    def __init__(self, shape, depth):
+        super().__init__(shape)
+
+
+class Hungry(Net):
+    def __init__(self, shape, *, depth: int):
+        super().__init__(shape)
+
+
+def list_of(shape):
+    return [shape]
+
+
+class Mean(Pull):
+    def forward(self, views):
+        return super().forward(views).mean()
+
+
+class Queue(Pull):
+    def __init__(self, encoder, head, queue):
+        super().__init__(encoder, head)
+
+
+def mean(first, second):
+    return (first - second).square().mean()
+
+
+def alone(first):
+    return first.sum(dim=1)
+
+
+def half(x):
+    return x[:, ::2]
+
+
+def both(x, y):
+    return x + y
+
+
+class Half(View):
+    def forward(self, batch):
+        return batch.moved(batch.x[:, ::2])
+
+
+class Bare(View):
+    def forward(self, batch):
+        return batch.x
+
+
+class Rated(View):
+    def __init__(self, rate):
+        super().__init__()
+
+
+def each(look):
+    return look.losses
+
+
+def number_of(look):
+    return 1.0
+
+
+class Priced(Goal):
+    def __init__(self, price):
+        super().__init__(price=price)
+
+
+class Narrow(Wave):
+    def forward(self, x):
+        return super().forward(x)[..., :1]
+
+
+class Paced(Wave):
+    def __init__(self, shape, outputs, pace):
+        super().__init__(shape, outputs, pace=pace)
+
+
+def three(shape, outputs):
+    return 3
+"""
+
+BASE: dict[str, Any] = {"n_components": 4, "epochs": 2, "batch_size": 32, "device": "cpu", "random_state": 0}
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(64, 2)) @ RNG.normal(size=(2, 6)) + 0.3 * RNG.normal(size=(64, 6))
+
+
+def own_parts(mine: ModuleType | None = None, **options: float) -> dict[str, Any]:
+    """The user's five classes, or their import paths."""
+
+    def part(name: str, **given: float) -> Any:
+        found = f"mine:{name}" if mine is None else getattr(mine, name)
+        return {"name": found, **given} if given else found
+
+    strength = {"strength": options["strength"]} if "strength" in options else {}
+    return {
+        "encoder": part("Net"),
+        "method": part("Pull", **strength),
+        "objective": part("Goal"),
+        "generator": part("Wave"),
+        "augmentations": [part("Tilt")],
+    }
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType]:
+    """The user's file in the current folder, and another with mistakes."""
+    (tmp_path / "mine.py").write_text(MINE)
+    (tmp_path / "wrong.py").write_text(WRONG)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    yield importlib.import_module("mine")
+    for name in ("mine", "wrong"):
+        sys.modules.pop(name, None)
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+@pytest.fixture
+def pinoise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    """Run the command in this process."""
+
+    def run(*arguments: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["pinoise", *map(str, arguments)])
+        capsys.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        printed = capsys.readouterr()
+        return Result(code, printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture
+def table(mine: ModuleType) -> str:
+    """A file of samples in the current folder, with two classes."""
+    rows = [",".join(f"{value:.6f}" for value in row) + f",{'a' if row[0] > 0 else 'b'}" for row in X]
+    Path("table.csv").write_text("\n".join(["p,q,r,s,t,u,class", *rows]) + "\n")
+    return "table.csv"
+
+
+FLAGS = [
+    *("--label", "class", "--batch-size", "16", "--device", "cpu"),
+    *("--encoder", "mine:Net", "--method", "mine:Pull", "--augment", "mine:Tilt", "--augment", "mine:tilt"),
+    *("--objective", "mine:Goal", "--generator", "mine:Wave"),
+    *("--set", "encoder.width=3", "--set", "method.strength=2", "--set", "noise.generator.pace=0.5"),
+]
+
+
+def checkpoint(run: str) -> Mapping[str, torch.Tensor]:
+    state: dict[str, torch.Tensor] = torch.load(Path(run) / "checkpoints" / "last.ckpt", weights_only=True)["model"]
+    return state
+
+
+# By the command
+
+
+def test_the_command_trains_scores_embeds_reports_and_goes_on_with_parts_of_a_users_own(
+    pinoise: Callable[..., Result], table: str, mine: ModuleType
+) -> None:
+    for arguments in (
+        ["train", "--data", table, "--out", "run", "--epochs", 1, *FLAGS],
+        ["evaluate", "run"],
+        ["evaluate", "run", "--information"],
+        ["embed", "run", "--data", table, "--out", "z.npy"],
+        ["report", "run"],
+        ["train", "--resume", "run", "--epochs", 2],
+    ):
+        result = pinoise(*arguments)
+        assert result.code == 0, (arguments, result.err)
+        assert "Traceback" not in result.err
+    assert np.load("z.npy").shape == (64, 6 + 3)
+    assert "mine:Pull" in (Path("run") / "report.html").read_text()
+
+    config = yaml.safe_load((Path("run") / "config.yaml").read_text())
+    assert config["encoder"] == {"name": "mine:Net", "width": 3}
+    assert config["method"] == {"name": "mine:Pull", "strength": 2.0}
+    assert config["objective"] == {"name": "mine:Goal", "price": 1.0}
+    assert config["noise"]["generator"] == {"name": "mine:Wave", "pace": 0.5}
+    names = [view["name"] for view in config["views"]["augmentations"]]
+    assert names == ["mine:Tilt", "mine:tilt"]
+
+    assert load_file("run/encoder.safetensors")["layer.weight"].shape == (3, 6)
+    assert load_file("run/noise.safetensors")["generator.height"].abs().max() > 0  # where it began
+    state = checkpoint("run")
+    assert state["method.gain"] != 2
+    assert state["objective.bias"] != 0
+    assert (state["pairing.augmentations.0.way"] != 1).any()
+    assert ("tilt", 0.1) in mine.seen
+
+    assert pinoise("train", "--data", table, "--out", "straight", "--epochs", 2, *FLAGS).code == 0
+    straight = checkpoint("straight")
+    assert all(torch.equal(tensor, straight[name]) for name, tensor in state.items())  # resumed to the bit
+
+    run = load_run("run")
+    assert type(run.embedding.encoder) is mine.Net
+    assert run.noise is not None
+    assert run.noise.generator.pace == 0.5
+
+
+def test_a_process_of_the_command_finds_a_file_in_the_current_folder_and_only_there(table: str) -> None:
+    # -P keeps Python itself from looking there
+    command = [sys.executable, "-P", "-m", "pinoise"]
+    train = ["train", "--data", table, "--out", "run", "--epochs", "1", *FLAGS]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run([*command, *train], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    Path("elsewhere").mkdir()
+    done = subprocess.run(
+        [*command, "evaluate", "../run"], cwd="elsewhere", env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith(
+        "pinoise: encoder 'mine:Net' cannot be found (No module named 'mine'): write package."
+    )
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_view_of_a_users_own_can_be_the_noise(pinoise: Callable[..., Result], table: str, mine: ModuleType) -> None:
+    options = ["--set", "views.noise=mine:tilt", "--set", "views.noise.strength=0.7", "--batch-size", 16]
+    assert pinoise("train", "--data", table, "--label", "class", "--out", "run", "--epochs", 1, *options).code == 0
+    assert set(mine.seen) == {("tilt", 0.7)}
+    assert not Path("run/noise.safetensors").exists()
+    assert pinoise("evaluate", "run").code == 0
+
+
+def test_a_configuration_names_parts_with_options_and_flags_lie_over_it(
+    pinoise: Callable[..., Result], table: str, mine: ModuleType
+) -> None:
+    Path("own.yaml").write_text(
+        """
+        data: {source: table.csv, label: class}
+        encoder: {name: mine:Net, width: 5}
+        method: {name: "mine:pull", strength: 3}
+        objective: {name: mine:goal, price: 2}
+        noise: {generator: {name: mine:wave, pace: 2}}
+        views:
+          augmentations:
+            - mine:Tilt
+            - {name: mine:tilt, strength: 0.5}
+            - {name: torch.nn:Dropout, p: 0.2}
+        training: {epochs: 1, batch_size: 16, device: cpu}
+        """
+    )
+    assert pinoise("train", "--config", "own.yaml", "--out", "run", "--set", "objective.price=4").code == 0
+    assert set(mine.seen) == {("pull", 3.0), ("goal", 4.0), ("tilt", 0.5)}
+    run = load_run("run")
+    assert run.embedding.encoder.out_features == 5
+    assert run.noise is not None
+    assert run.noise.generator.pace == 2
+    assert run.settings.views.augmentations[2].options["p"] == 0.2
+
+
+@pytest.mark.parametrize("file", ["own encoder", "own view"])
+def test_a_part_that_has_changed_since_is_one_sentence(pinoise: Callable[..., Result], table: str, file: str) -> None:
+    assert pinoise("train", "--data", table, "--out", "run", "--epochs", 1, *FLAGS).code == 0
+    old, new = {
+        "own encoder": ("self.layer = nn.Linear", "self.more = nn.Linear(2, 2); self.layer = nn.Linear"),
+        "own view": ("torch.ones_like(unit)", "torch.ones(9)"),
+    }[file]
+    Path("mine.py").write_text(MINE.replace(old, new))
+    sys.modules.pop("mine")
+    importlib.invalidate_caches()
+    result = pinoise("train", "--resume", "run", "--epochs", 2)
+    lines = [line for line in result.err.splitlines() if not line.startswith("note: ")]
+    assert (result.code, len(lines)) == (2, 1), result.err
+    assert "last.ckpt does not fit the model" in lines[0]
+    if file == "own encoder":
+        assert "encoder.safetensors does not fit the configuration beside it" in pinoise("evaluate", "run").err
+
+
+# By the estimator
+
+
+FORMS: dict[str, Callable[[ModuleType], dict[str, Any]]] = {
+    "import paths": lambda mine: own_parts(),
+    "classes": own_parts,
+    "functions": lambda mine: {
+        "encoder": lambda shape: mine.Net(shape),
+        "method": mine.pull,
+        "objective": mine.goal,
+        "generator": mine.wave,
+        "augmentations": [mine.tilt, torch.tanh],
+    },
+    "objects": lambda mine: {
+        "encoder": mine.Net((6,)),
+        "method": mine.pull,
+        "objective": mine.Goal(),
+        "generator": mine.Wave((6,), 1),
+        "augmentations": [mine.Tilt(torch.ones(6)), nn.Dropout(0.2), mine.Jitter(), mine.Jitter],
+    },
+    "dicts": lambda mine: {
+        "encoder": {"name": mine.Net, "width": 4},
+        "method": {"name": mine.Pull, "strength": 1.0},
+        "objective": {"name": "mine:Goal", "price": 1.0},
+        "generator": {"name": mine.Wave, "pace": 1.0},
+        "augmentations": [{"name": mine.Tilt, "strength": 0.1}],
+    },
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_estimator_takes_parts_in_every_form_and_repeats_itself(mine: ModuleType, form: str) -> None:
+    parts = FORMS[form](mine)
+    model = PiNDA(**parts, **BASE).fit(X)
+    assert type(model.encoder_) is mine.Net
+    assert type(model.noise_.generator) is mine.Wave
+    assert model.noise_.generator.height.abs().max() > 0  # ψ has learned
+    assert model.transform(X).shape == (64, 6 + 4)
+    assert mine.seen  # functions, or the objective
+
+    before = model.transform(X)
+    again = clone(model)
+    assert not hasattr(again, "encoder_")
+    assert np.array_equal(again.fit(X).transform(X), before)
+    assert np.array_equal(model.fit(X).transform(X), before)  # a second fit of the same object begins afresh
+
+
+def test_the_same_part_by_path_class_or_dict_is_the_same_model(mine: ModuleType) -> None:
+    fits = [PiNDA(**FORMS[form](mine), **BASE).fit(X).transform(X) for form in ("import paths", "classes", "dicts")]
+    assert np.array_equal(fits[0], fits[1])
+    assert np.array_equal(fits[0], fits[2])
+
+
+def test_objects_of_a_user_stay_as_they_were_and_training_starts_from_their_weights(mine: ModuleType) -> None:
+    parts = FORMS["objects"](mine)
+    modules = [parts["encoder"], parts["objective"], parts["generator"], parts["augmentations"][0]]
+    before = [{name: tensor.clone() for name, tensor in module.state_dict().items()} for module in modules]
+    modes = [module.training for module in modules]
+    model = PiNDA(**parts, **{**BASE, "learning_rate": 1e-6}).fit(X)
+    for module, state in zip(modules, before, strict=True):
+        assert all(torch.equal(tensor, state[name]) for name, tensor in module.state_dict().items())
+        assert all(weight.grad is None for weight in module.parameters())
+    assert [module.training for module in modules] == modes
+    assert model.encoder_ is not parts["encoder"]
+    learned, given = model.encoder_.layer.weight, parts["encoder"].layer.weight
+    assert not torch.equal(learned, given)
+    assert torch.allclose(learned, given, atol=1e-4)  # small steps from there
+    assert PiNDA(**parts, **BASE).fit(X).encoder_ is not model.encoder_
+
+
+def test_options_reach_the_part_and_change_what_is_learned(mine: ModuleType) -> None:
+    fits = {strength: PiNDA(**own_parts(mine, strength=strength), **BASE).fit(X) for strength in (1.0, 10.0)}
+    assert fits[10.0].history_["contrast"][0] > 3 * fits[1.0].history_["contrast"][0]
+    mine.seen.clear()
+    PiNDA(objective={"name": mine.Goal, "price": 7}, **BASE).fit(X)
+    assert set(mine.seen) == {("Goal", 7.0)}
+
+
+def test_options_of_the_estimator_reach_parts_that_have_them(mine: ModuleType) -> None:
+    class Sized(mine.Net):  # type: ignore[misc, name-defined]
+        def __init__(self, shape: tuple[int, ...], *, out_features: int = 2, hidden: int = 5) -> None:
+            super().__init__(shape, width=out_features)
+            self.hidden = hidden
+
+    def softened(first: torch.Tensor, second: torch.Tensor, *, temperature: float = 1.0) -> torch.Tensor:
+        return mine.pull(first, second, strength=1 / temperature)  # type: ignore[no-any-return]
+
+    model = PiNDA(encoder=Sized, method=softened, temperature=0.25, **{**BASE, "hidden": 7}).fit(X)
+    assert (model.encoder_.out_features, model.encoder_.hidden) == (4, 7)
+    assert set(mine.seen) == {("pull", 4.0)}
+    with pytest.raises(UserError, match=r"^temperature is 0\.5: method pull has no such option; leave it out\.$"):
+        PiNDA(method=mine.pull, temperature=0.5, **BASE).fit(X)
+
+
+@pytest.mark.parametrize("form", ["import paths", "classes", "objects", "dicts"])
+def test_pickle_keeps_a_fitted_and_an_unfitted_estimator(mine: ModuleType, form: str) -> None:
+    model = PiNDA(**FORMS[form](mine), **BASE)
+    unfitted = pickle.loads(pickle.dumps(model)).fit(X)
+    fitted = pickle.loads(pickle.dumps(model.fit(X)))
+    assert np.array_equal(fitted.transform(X), model.transform(X))
+    assert np.array_equal(unfitted.transform(X), model.transform(X))
+
+
+def test_a_grid_searches_over_parts_and_their_options_in_a_pipeline(mine: ModuleType) -> None:
+    y = (X[:, 0] > 0).astype(int)
+    pipeline = make_pipeline(PiNDA(**{**own_parts(mine), **BASE, "epochs": 1, "batch_size": 16}), LogisticRegression())
+    grid = {
+        "pinda__method": [{"name": mine.Pull, "strength": strength} for strength in np.array([0.5, 2.0])],
+        "pinda__encoder": ["mlp", mine.Net, "mine:Net"],
+    }
+    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(X, y)
+    assert len(search.cv_results_["params"]) == 6
+    assert search.predict(X).shape == (64,)
+    by_encoder = search.cv_results_["mean_test_score"].reshape(3, 2)
+    assert np.array_equal(by_encoder[1], by_encoder[2])  # a class and its path
+
+
+@pytest.mark.parametrize("form", ["import paths", "classes", "dicts"])
+def test_a_file_holds_classes_and_functions_by_their_import_paths(mine: ModuleType, form: str) -> None:
+    model = PiNDA(**FORMS[form](mine), **BASE).fit(X)
+    model.save("model.safetensors")
+    loaded = PiNDA.load("model.safetensors")
+    names = [loaded.encoder, loaded.method, loaded.objective, loaded.generator, loaded.augmentations[0]]
+    names = [part["name"] if isinstance(part, dict) else part for part in names]
+    assert names == ["mine:Net", "mine:Pull", "mine:Goal", "mine:Wave", "mine:Tilt"]
+    assert type(loaded.encoder_) is mine.Net
+    assert np.array_equal(loaded.transform(X), model.transform(X))
+    assert np.array_equal(loaded.noise_scale(X), model.noise_scale(X))
+    assert np.array_equal(loaded.fit(X).transform(X), model.transform(X))  # it knows all its options
+
+
+def test_a_file_needs_the_module_and_the_parts_that_it_was_saved_with(
+    mine: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    PiNDA(**own_parts(mine), **BASE).fit(X).save("model.safetensors")
+    monkeypatch.setattr(mine, "Net", lambda shape, *, width=4: nn.Linear(shape[0], width))
+    with pytest.raises(UserError, match=r"^model\.safetensors does not fit its parameters"):
+        PiNDA.load("model.safetensors")
+    Path("mine.py").unlink()
+    sys.modules.pop("mine")
+    monkeypatch.setattr(sys, "path_importer_cache", {})
+    with pytest.raises(UserError, match=r"^encoder 'mine:Net' cannot be found \(No module named 'mine'\): write"):
+        PiNDA.load("model.safetensors")
+
+
+def test_what_no_other_process_could_import_is_not_saved(mine: ModuleType) -> None:
+    class Local(mine.Net):  # type: ignore[misc, name-defined]
+        """A class inside a function."""
+
+    for parameter, part, name in [
+        ("encoder", Local, "Local"),
+        ("encoder", mine.Net((6,)), "Net"),
+        ("method", {"name": lambda first, second: mine.pull(first, second)}, "<lambda>"),
+        ("objective", mine.Goal(), "Goal"),
+        ("generator", mine.Wave((6,), 1), "Wave"),
+        ("augmentations", [mine.tilt, nn.Dropout()], "Dropout"),
+    ]:
+        model = PiNDA(**{**BASE, parameter: part, "epochs": 1}).fit(X)
+        with pytest.raises(
+            UserError, match=rf"^{parameter} holds '{name}', which cannot be imported by a name.*pickle the estimator"
+        ):
+            model.save("model.safetensors")
+        assert not Path("model.safetensors").exists()
+
+
+# In Python
+
+
+def test_settings_and_build_model_take_objects_and_build_what_was_asked_for(mine: ModuleType) -> None:
+    settings = parse_settings(
+        {
+            "encoder": {"name": mine.Net, "width": 3},
+            "method": {"name": mine.Pull, "strength": 5},
+            "objective": mine.Goal(price=2.0),
+            "noise": {"generator": {"name": mine.Wave, "pace": 4}},
+            "views": {"augmentations": [{"name": mine.Tilt, "strength": 0.3}, nn.Dropout(0.9)]},
+        }
+    )
+    standardizer = build_standardizer(settings, X)
+    rows = make_rows(X, standardizer)
+    model: Any = build_model(settings, standardizer, rows)
+    assert (model.method.encoder.out_features, model.method.strength) == (3, 5.0)
+    assert model.objective.price == 2
+    assert model.objective is not settings.objective.part
+    assert model.noise.generator.pace == 4
+    tilted, dropped = model.pairing.augmentations
+    assert tilted.strength == pytest.approx(0.3)
+    assert torch.equal(tilted.unit, model.noise.feature_scale)  # what the site told it
+    batch = Batch(rows[torch.arange(8)], torch.arange(8))
+    assert torch.allclose(tilted(batch).x, batch.x + 0.3 * tilted.unit)
+    assert (dropped(batch).x == 0).any()
+    step = model(batch)
+    assert torch.isclose(step.loss, step.losses.mean() + 4)  # (0 − price)² beside the mean
+    step.loss.backward()
+    learning = [
+        *(model.method.encoder.layer.weight, model.method.gain, model.objective.bias),
+        *(tilted.way, model.noise.generator.height),
+    ]
+    assert all(weight.grad.abs().max() > 0 for weight in learning)
+
+
+def test_a_lazy_encoder_learns_its_sizes_from_the_samples() -> None:
+    class Lazy(nn.Sequential):
+        out_features = 4
+
+        def __init__(self, shape: tuple[int, ...]) -> None:
+            super().__init__(nn.LazyLinear(8), nn.ReLU(), nn.LazyLinear(4))
+
+    model = PiNDA(encoder=Lazy, **BASE).fit(X)
+    assert model.encoder_[0].weight.shape == (8, 6)
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize(
+    ("flags", "sentence"),
+    [
+        (["--encoder", "wrong:Silent"], "encoder 'wrong:Silent' does not state its output size: set its integer attr"),
+        (["--encoder", "wrong:Wide"], "encoder 'wrong:Wide' returned shape (2, 8) for 2 samples: "),
+        (["--encoder", "wrong:Deep"], "encoder 'wrong:Deep' cannot be called (missing a required argument: 'depth'):"),
+        (["--encoder", "wrong:Hungry"], "setting 'encoder.depth' is missing: encoder needs it."),
+        (["--encoder", "wrong:list_of"], "encoder 'wrong:list_of' made list: it must be a torch module."),
+        (["--encoder", "wrong:number"], "encoder 'wrong:number' is of type int: give a torch module, or a class or"),
+        (["--encoder", "wrong:Nowhere"], "encoder 'wrong:Nowhere' cannot be found (module 'wrong' has no attribute"),
+        (["--encoder", "nowhere:Net"], "encoder 'nowhere:Net' cannot be found (No module named 'nowhere'): write"),
+        (["--encoder", "broken:Net"], "encoder 'broken:Net' cannot be found (invalid syntax (broken.py, line 1)):"),
+        (["--encoder", "mine.Net"], "setting 'encoder' is 'mine.Net'. Allowed: mlp, resnet18, resnet50, vit, or pack"),
+        (["--encoder", "mine:Net", "--set", "encoder.widht=3"], "unknown setting 'encoder.widht': did you mean 'enc"),
+        (["--encoder", "mine:Net", "--set", "encoder.width=wide"], "setting 'encoder.width' is 'wide': input should"),
+        (
+            ["--method", "wrong:Mean"],
+            "method Mean returned shape () for 16 samples: it must return one loss per sample",
+        ),
+        (["--method", "wrong:Queue"], "method 'wrong:Queue' cannot be called (missing a required argument: 'queue'):"),
+        (["--method", "wrong:mean"], "the loss function returned shape () for 16 samples: it must return one loss per"),
+        (["--method", "wrong:alone"], "method 'wrong:alone' cannot be called (too many positional arguments): give a"),
+        (["--method", "mine:Net"], "method 'mine:Net' is not a Method class: give a class derived from Method, or a f"),
+        (
+            ["--method", "mine:Pull", "--temperature", "1"],
+            "unknown setting 'method.temperature': allowed there are str",
+        ),
+        (["--augment", "wrong:half"], "the view returned (16, 3): it must return a tensor of shape (16, 6)."),
+        (["--augment", "wrong:both"], "view 'wrong:both' cannot be called (missing a required argument: 'y'): give a"),
+        (["--augment", "wrong:Half"], "the view Half returned samples of shape (16, 3): they must keep the shape (16,"),
+        (["--augment", "wrong:Bare"], "the view Bare returned Tensor: it must return a Batch, such as batch.moved(x)."),
+        (["--augment", "wrong:Rated"], "view 'wrong:Rated' cannot be called (missing a required argument: 'rate'): gi"),
+        (["--set", "views.noise=wrong:Half"], "the view Half returned samples of shape (16, 3): they must keep the"),
+        (
+            ["--objective", "wrong:each"],
+            "the objective returned shape (16,): it must return a scalar, such as look.los",
+        ),
+        (["--objective", "wrong:number_of"], "the objective returned float: it must return a scalar, such as look.los"),
+        (["--objective", "wrong:both"], "objective 'wrong:both' cannot be called (missing a required argument: 'y'):"),
+        (["--objective", "wrong:Priced"], "objective 'wrong:Priced' cannot be called (missing a required argument:"),
+        (["--objective", "mine:Net"], "objective 'mine:Net' is not an Objective: give a class derived from Objective"),
+        (["--generator", "wrong:Narrow"], "the generator returned shape (16, 1, 1) for 16 samples: it must return"),
+        (["--generator", "wrong:Paced"], "generator 'wrong:Paced' cannot be called (missing a required argument: 'pa"),
+        (["--generator", "mine:Net"], "generator 'mine:Net' cannot be called (too many positional arguments): give a"),
+        (["--generator", "wrong:three"], "generator 'wrong:three' made int: it must make a torch module."),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else "",
+)
+def test_a_part_that_does_not_keep_its_contract_is_one_sentence(
+    pinoise: Callable[..., Result], table: str, flags: list[str], sentence: str
+) -> None:
+    Path("broken.py").write_text("def = 3\n")
+    options = ["--label", "class", "--batch-size", 16, "--epochs", 1, "--device", "cpu"]
+    # Without neighbours, so that the generator sees batches alone.
+    objective = [] if "--objective" in flags else ["--set", "objective.neighbours=0"]
+    result = pinoise("train", "--data", table, "--out", "run", *options, *objective, *flags)
+    lines = [line for line in result.err.splitlines() if not line.startswith("note: ")]
+    assert (result.code, len(lines)) == (2, 1), result.err
+    assert lines[0].removeprefix("pinoise: ").startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "sentence"),
+    [
+        (lambda mine: {"encoder": nn.Sequential(nn.Linear(6, 4))}, r"encoder 'Sequential' does not state its output"),
+        (
+            lambda mine: {"encoder": nn.Linear(9, 4)},
+            r"encoder 'Linear' does not take samples of shape \(6,\): mat1 and",
+        ),
+        (lambda mine: {"encoder": 3}, r"setting 'encoder' is 3: give a name, an import path, or a torch module"),
+        (
+            lambda mine: {"encoder": {"name": mine.Net, "widht": 2}},
+            r"unknown setting 'widht': did you mean 'encoder\.w",
+        ),
+        (lambda mine: {"encoder": {"name": mine.Net((6,)), "width": 2}}, r"unknown setting 'width': encoder has no se"),
+        (
+            lambda mine: {"method": mine.Pull(nn.Linear(6, 4), nn.Identity())},
+            r"method 'Pull' is not a Method class: giv",
+        ),
+        (
+            lambda mine: {"generator": mine.Wave((6,), 1), "mean": "learned"},
+            r"the generator returned shape \(\d+, 1, 6\)",
+        ),
+        (lambda mine: {"augmentations": mine.tilt}, r"augmentations is <function tilt.*: give a list of them, as in"),
+    ],
+)
+def test_an_object_that_does_not_keep_its_contract_is_one_sentence(
+    mine: ModuleType,
+    parameters: Callable[[ModuleType], dict[str, Any]],
+    sentence: str,
+) -> None:
+    with pytest.raises(UserError, match=rf"^{sentence}"):
+        PiNDA(**BASE, **parameters(mine)).fit(X)

@@ -1,0 +1,137 @@
+"""The house stays in order: every default stands once, the way to an equation is short, functions are readable."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import traceback
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+import pinoise
+from pinoise import PiNDA
+from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE, VIEW, find, options_of
+from pinoise.methods import simclr
+from pinoise.noise.distributions import BASE_DRAWS
+from pinoise.training.config import DataSettings, HeadSettings, NoiseSettings, TrainingSettings, ViewSettings
+
+ROOT = Path(pinoise.__file__).parent
+
+DIFFERENT = {
+    ("batch_size", "256"): "that of training, and that of the paper's softmax regression",
+    ("learning_rate", "0.001"): "that of training, and that of the paper's softmax regression",
+    ("device", "'cpu'"): "what a function without a configuration computes on",
+    ("strength", "0.5"): "SimCLR's colours for small images, and CLAE's adversarial step",
+    ("momentum", "0.99"): "MoCo's key network, and DINO's teacher",
+}
+"""Options that share a name and a value and have nothing else to do with each other."""
+
+
+def option_names() -> set[str]:
+    """Everything that a user can set, through any door."""
+    names = set(inspect.signature(PiNDA).parameters) | {field.name for field in fields(DataSettings)}
+    for section in (HeadSettings, NoiseSettings, ViewSettings, TrainingSettings):
+        names |= set(section.model_fields)
+    for kind in (ENCODER, METHOD, GENERATOR, OBJECTIVE, VIEW):
+        for part in filter(None, (find(kind, name) for name in kind.names)):
+            names |= set(options_of(part))
+    return names
+
+
+def declared(tree: ast.Module) -> Iterator[tuple[str, ast.expr]]:
+    """Yield every parameter and every field of a class with its default."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            positional = [*node.args.posonlyargs, *node.args.args]
+            with_default = positional[len(positional) - len(node.args.defaults) :]
+            yield from ((argument.arg, value) for argument, value in zip(with_default, node.args.defaults, strict=True))
+            for argument, value in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True):
+                if value is not None:
+                    yield argument.arg, value
+        elif isinstance(node, ast.ClassDef):
+            for line in node.body:
+                if isinstance(line, ast.AnnAssign) and isinstance(line.target, ast.Name) and line.value is not None:
+                    yield line.target.id, line.value
+
+
+def is_literal(value: ast.expr) -> bool:
+    """Whether a default is written out; nothing, no and 0 are no choices."""
+    inner = value.operand if isinstance(value, ast.UnaryOp) else value
+    return isinstance(inner, ast.Constant) and not isinstance(inner.value, bool) and inner.value not in (None, 0)
+
+
+def test_the_default_of_every_option_stands_once() -> None:
+    places = defaultdict(list)
+    names = option_names()
+    assert len(names) > 60
+    for path in ROOT.rglob("*.py"):
+        for name, value in declared(ast.parse(path.read_text(encoding="utf-8"))):
+            if name in names and is_literal(value):
+                places[name, ast.unparse(value)].append(f"{path.relative_to(ROOT)}:{value.lineno}")
+    assert places["temperature", "0.5"] == []  # a constant has it
+    copies = {option: found for option, found in places.items() if len(found) > 1 and option not in DIFFERENT}
+    assert copies == {}
+    assert [option for option in DIFFERENT if len(places[option]) < 2] == []
+
+
+def test_no_function_is_longer_than_sixty_lines_but_the_loop() -> None:
+    lengths = {
+        f"{path.relative_to(ROOT)}:{node.name}": (node.end_lineno or 0) - node.lineno + 1
+        for path in ROOT.rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.FunctionDef)
+    }
+    assert {name for name, length in lengths.items() if length > 60} == {"training/loop.py:train"}
+
+
+@pytest.fixture
+def stacks(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
+    """The files of the package on the call stack when the loss is computed, and when ε is drawn, from the verb on."""
+    found: dict[str, list[str]] = {}
+
+    def watched(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            if name not in found:
+                paths = [Path(frame.filename) for frame in traceback.extract_stack()[:-1]]
+                inside = [str(path.relative_to(ROOT)) for path in paths if path.is_relative_to(ROOT)]
+                found[name] = list(dict.fromkeys(inside[inside.index("cli/train.py") :]))
+            return function(*arguments, **options)
+
+        return call
+
+    monkeypatch.setattr(simclr, "nt_xent", watched("loss", simclr.nt_xent))
+    monkeypatch.setitem(BASE_DRAWS, "gaussian", watched("draw", torch.randn_like))
+    return found
+
+
+def test_the_way_from_the_command_to_the_equations_is_short(
+    stacks: dict[str, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    small = [("encoder.hidden", 8), ("training.information_draws", 0), ("training.device", "cpu")]
+    sets = [word for path, value in small for word in ("--set", f"{path}={value}")]
+    run = ["pinoise", "train", "--data", "wine", "--epochs", "1", "--out", str(tmp_path / "run"), *sets]
+    monkeypatch.setattr("sys.argv", run)
+    from pinoise.cli import main
+
+    main()
+    assert stacks["loss"] == [
+        "cli/train.py",
+        "training/run.py",
+        "training/loop.py",
+        "training/model.py",
+        "methods/simclr.py",
+    ]
+    assert stacks["draw"] == [
+        "cli/train.py",
+        "training/run.py",
+        "training/loop.py",
+        "training/model.py",
+        "views/pairing.py",
+        "noise/module.py",
+    ]
