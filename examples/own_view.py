@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
 from sklearn.neighbors import KNeighborsClassifier
@@ -24,7 +26,11 @@ def main() -> None:
     time = np.arange(64) - rng.integers(16, 48, size=(900, 1))  # a pulse may come at any time
     pulses = np.where(y[:, None] == 0, np.exp(-((time / 4) ** 2)), np.exp(-np.abs(time) / 4) * np.cos(time))
     X = pulses + 0.5 * rng.normal(size=pulses.shape)
-    choices = {"noise alone": [], "shifts of up to 8": [shift], "shifts of up to 4": [{"name": shift, "most": 4}]}
+    choices: dict[str, list[Any]] = {
+        "noise alone": [],
+        "shifts of up to 8": [shift],
+        "shifts of up to 4": [{"name": shift, "most": 4}],
+    }
     for name, augmentations in choices.items():
         model = PiNDA(
             32,

@@ -412,7 +412,7 @@ def test_a_learning_rate_that_breaks_everything_is_said_so(digits: tuple[np.ndar
         ({"augmentations": ("scraf",)}, "did you mean 'scarf'"),
         ({"objective": "fixed", "penalty": 1.0}, "penalty is 1.0: objective 'fixed' has no such option"),
         ({"penalty": 1.0}, "penalty is 1.0: objective 'supported' has no such option"),
-        ({"objective": "fixed", "mean": "learned"}, "objective 'fixed' learns none"),
+        ({"objective": "fixed", "mean": "learned"}, "objective 'fixed' learns no noise"),
         ({"embedding": "joint"}, "setting 'embedding' is 'joint': did you mean 'joined'"),
         ({"scaling": "row"}, "setting 'scaling' is 'row': did you mean 'rows'"),
         ({"neighbours": -1}, "setting 'neighbours' is -1"),

@@ -472,7 +472,7 @@ FORMS: dict[str, Callable[[ModuleType], dict[str, Any]]] = {
 @pytest.mark.parametrize("form", FORMS)
 def test_the_estimator_takes_parts_in_every_form_and_repeats_itself(mine: ModuleType, form: str) -> None:
     parts = FORMS[form](mine)
-    model = PiNDA(**parts, **BASE).fit(X)
+    model: Any = PiNDA(**parts, **BASE).fit(X)
     assert type(model.encoder_) is mine.Net
     assert type(model.noise_.generator) is mine.Wave
     assert model.noise_.generator.height.abs().max() > 0  # ψ has learned
@@ -497,7 +497,7 @@ def test_objects_of_a_user_stay_as_they_were_and_training_starts_from_their_weig
     modules = [parts["encoder"], parts["objective"], parts["generator"], parts["augmentations"][0]]
     before = [{name: tensor.clone() for name, tensor in module.state_dict().items()} for module in modules]
     modes = [module.training for module in modules]
-    model = PiNDA(**parts, **{**BASE, "learning_rate": 1e-6}).fit(X)
+    model: Any = PiNDA(**parts, **{**BASE, "learning_rate": 1e-6}).fit(X)
     for module, state in zip(modules, before, strict=True):
         assert all(torch.equal(tensor, state[name]) for name, tensor in module.state_dict().items())
         assert all(weight.grad is None for weight in module.parameters())
@@ -526,7 +526,7 @@ def test_options_of_the_estimator_reach_parts_that_have_them(mine: ModuleType) -
     def softened(first: torch.Tensor, second: torch.Tensor, *, temperature: float = 1.0) -> torch.Tensor:
         return mine.pull(first, second, strength=1 / temperature)  # type: ignore[no-any-return]
 
-    model = PiNDA(encoder=Sized, method=softened, temperature=0.25, **{**BASE, "hidden": 7}).fit(X)
+    model: Any = PiNDA(encoder=Sized, method=softened, temperature=0.25, **{**BASE, "hidden": 7}).fit(X)
     assert (model.encoder_.out_features, model.encoder_.hidden) == (4, 7)
     assert set(mine.seen) == {("pull", 4.0)}
     with pytest.raises(UserError, match=r"^temperature is 0\.5: method pull has no such option; leave it out\.$"):
@@ -640,6 +640,22 @@ def test_settings_and_build_model_take_objects_and_build_what_was_asked_for(mine
     assert all(weight.grad.abs().max() > 0 for weight in learning)
 
 
+def test_a_generator_that_asks_for_the_encoder_gets_it(mine: ModuleType) -> None:
+    given: list[nn.Module | None] = []
+
+    def required(shape: tuple[int, ...], outputs: int, encoder: nn.Module) -> nn.Module:
+        given.append(encoder)
+        return mine.wave(shape, outputs)  # type: ignore[no-any-return]
+
+    def optional(shape: tuple[int, ...], outputs: int, encoder: nn.Module | None = None) -> nn.Module:
+        given.append(encoder)
+        return mine.wave(shape, outputs)  # type: ignore[no-any-return]
+
+    for generator in (required, optional):
+        PiNDA(encoder=mine.Net, generator=generator, **BASE).fit(X)
+    assert [type(encoder) for encoder in given] == [mine.Net, mine.Net]
+
+
 def test_a_lazy_encoder_learns_its_sizes_from_the_samples() -> None:
     class Lazy(nn.Sequential):
         out_features = 4
@@ -647,7 +663,7 @@ def test_a_lazy_encoder_learns_its_sizes_from_the_samples() -> None:
         def __init__(self, shape: tuple[int, ...]) -> None:
             super().__init__(nn.LazyLinear(8), nn.ReLU(), nn.LazyLinear(4))
 
-    model = PiNDA(encoder=Lazy, **BASE).fit(X)
+    model: Any = PiNDA(encoder=Lazy, **BASE).fit(X)
     assert model.encoder_[0].weight.shape == (8, 6)
 
 

@@ -198,6 +198,8 @@ def test_settings_come_from_a_file_under_the_flags(pinoise: Command, folder: Pat
     assert (used["training"]["epochs"], used["training"]["seed"]) == (2, 3)
     assert used["objective"]["name"] == "fixed"
     assert used["data"]["rows"] == 100
+    assert pinoise("train", "--config", "r/config.yaml", "--out", "again", *tiny).code == 0
+    assert yaml.safe_load(Path("again/config.yaml").read_text()) == used
 
 
 def test_a_batch_larger_than_the_data_is_a_note(pinoise: Command, people: Path, tiny: list[str]) -> None:

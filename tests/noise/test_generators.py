@@ -225,7 +225,7 @@ def test_what_asks_for_an_encoder_is_given_it_and_nothing_else_is() -> None:
 
 @pytest.mark.parametrize("name", ["global", "constant", "shared", "unet", Doubled])
 def test_an_option_that_a_generator_does_not_have_is_an_error(name: object) -> None:
-    with pytest.raises(TypeError, match="hidden"):
+    with pytest.raises(UserError, match=r"cannot be called \(got an unexpected keyword argument 'hidden'\)"):
         make_generator(name, (1, 4, 4), 1, encoder=Flat(16, 4), options={"hidden": 6})
 
 

@@ -339,9 +339,9 @@ WRONG_ROWS: dict[str, tuple[Tensor, str]] = {
     "of the batch": (torch.arange(4) + 10, r"rows gives number 10 to a sample that differs from training row 10"),
     "too large": (
         torch.tensor([0, 1, 2, ROWS]),
-        rf"rows has numbers from 0 to {ROWS}: .* has the rows 0 to {ROWS - 1}\.",
+        rf"rows has numbers from 0 to {ROWS}: .* has rows 0 to {ROWS - 1}\.",
     ),
-    "negative": (torch.tensor([0, 1, 2, -1]), r"rows has numbers from -1 to 2: the training data has the rows 0 to"),
+    "negative": (torch.tensor([0, 1, 2, -1]), r"rows has numbers from -1 to 2: the training data has rows 0 to"),
     "too few": (torch.arange(3), r"of shape \(3,\): give a tensor of integers, one for each of 4 samples"),
     "a column": (
         torch.arange(4)[:, None],
@@ -391,7 +391,7 @@ def test_right_row_numbers_pass_and_so_do_none(complete: bool, dtype: torch.dtyp
 
 def test_a_row_number_outside_of_range_is_refused_in_eval_mode_too() -> None:
     noise = make_noise(make_support(make_bank()), generator="global").eval()
-    with pytest.raises(UserError, match=rf"rows has numbers from 0 to {ROWS}: the training data has the rows 0 to"):
+    with pytest.raises(UserError, match=rf"rows has numbers from 0 to {ROWS}: the training data has rows 0 to"):
         noise.sample(make_bank()[:2], rows=torch.tensor([0, ROWS]))
 
 

@@ -510,14 +510,14 @@ def test_rows_of_other_samples_are_refused_with_the_first_of_them(make: Maker, d
         support.check_rows(data[[5, 6, 7, 8]].to(dtype), rows)
     moved = data[:3].clone()
     moved[1, 2] += 0.1  # a single entry tells
-    with pytest.raises(UserError, match=rf"names training row {int(support.numbers[1])} for a sample"):
+    with pytest.raises(UserError, match=rf"gives number {int(support.numbers[1])} to a sample"):
         support.check_rows(moved.to(dtype), support.numbers[:3])
 
 
 def test_rows_that_are_not_in_the_bank_are_taken_on_trust() -> None:
     support = partial(make_bank())
     support.check_rows(torch.zeros(3, 4), torch.tensor([1, 2, 119]))
-    with pytest.raises(UserError, match=r"rows has numbers from 1 to 120: the training data has the rows 0 to 119\."):
+    with pytest.raises(UserError, match=r"rows has numbers from 1 to 120: the training data has rows 0 to 119\."):
         support.check_rows(torch.zeros(3, 4), torch.tensor([1, 2, 120]))
 
 
@@ -529,5 +529,5 @@ def test_rows_of_another_shape_than_one_number_per_sample_are_refused(rows: Tens
 
 
 def test_a_row_number_that_the_table_does_not_have_is_refused() -> None:
-    with pytest.raises(UserError, match=rf"rows has numbers from 2 to {ROWS}: the training data has the rows 0 to 39"):
+    with pytest.raises(UserError, match=rf"rows has numbers from 2 to {ROWS}: the training data has rows 0 to 39"):
         complete(make_bank()).draw(make_bank()[:2], rows=torch.tensor([2, ROWS]))

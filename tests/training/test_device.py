@@ -77,5 +77,5 @@ def test_an_unknown_or_absent_device_is_named(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(UserError, match="unknown device 'gpu'"):
         check_device("gpu")
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(UserError, match="this machine has none: use 'cpu' or 'auto'"):
+    with pytest.raises(UserError, match="is not available on this machine: use 'cpu' or 'auto'"):
         check_device("cuda")

@@ -82,7 +82,7 @@ def test_a_section_without_a_name_keeps_the_default_name() -> None:
         (["method=not.there:Mine"], "method 'not.there:Mine' cannot be found"),
         (["method=pinoise.methods:Mine"], "method 'pinoise.methods:Mine' cannot be found"),
         (["method=3"], "setting 'method' is 3: give a name, an import path, or a class derived from Method"),
-        (["objective=fixed", "noise.mean=learned"], "objective 'fixed' learns none: change either."),
+        (["objective=fixed", "noise.mean=learned"], "objective 'fixed' learns no noise: change one of them."),
         (["training.information_draws=1"], "training.information_draws is 1: give at least 2, or 0"),
         (["training.epochs=many"], "setting 'training.epochs' is 'many'"),
         (["training.epochs"], "write section.key=value"),

@@ -21,7 +21,7 @@ from pinoise.training.load import load_model, load_run
 from pinoise.training.loop import Interrupted
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Quiet
-from pinoise.training.run import run_training
+from pinoise.training.run import create_folder, read_config, run_training
 from pinoise.views import BackgroundNoise
 
 DIGITS: dict[str, Any] = {
@@ -159,3 +159,24 @@ def test_data_that_changed_leaves_the_standardiser_as_it_was(tmp_path: Path) -> 
         with pytest.raises(UserError, match="has changed since"):
             run_training(tmp_path / "run", settings, reporter=Quiet())
         assert weights(tmp_path / "run") == before
+
+
+@pytest.mark.parametrize(
+    ("environment", "maker"),
+    [('{"packages": {"pinoise": "0.1.0"}}', "pinoise 0.1.0"), ("{", "another version"), (None, "another version")],
+)
+def test_a_folder_of_another_format_is_refused_by_the_name_of_its_maker(
+    tmp_path: Path, environment: str | None, maker: str
+) -> None:
+    (tmp_path / "config.yaml").write_text("data: {source: digits}\nnoise: {hidden: 1024}\n")
+    if environment is not None:
+        (tmp_path / "environment.json").write_text(environment)
+    with pytest.raises(UserError, match=rf"was made by {maker}.* of format 1; this version reads format 2"):
+        load_run(tmp_path)
+
+
+def test_a_run_folder_states_its_format(tmp_path: Path) -> None:
+    settings = parse_settings(DIGITS)
+    create_folder(tmp_path / "run", settings)
+    assert (tmp_path / "run" / "config.yaml").read_text().startswith("format: 2\n")
+    assert read_config(tmp_path / "run") == settings

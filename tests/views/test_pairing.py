@@ -341,7 +341,7 @@ def test_compose_refuses_noise_that_would_undo_the_augmentation(kind: str) -> No
     along = PiNoise.along(data)
     assert along.support is not None
     noise: View = PiNoiseView(along) if kind == "along" else Neighbour(along.support)
-    with pytest.raises(UserError, match=r"'compose' puts the noise on augmented samples.*choose 'sampled'"):
+    with pytest.raises(UserError, match=r"'compose' adds noise to augmented samples.*choose 'sampled'"):
         Pairing("compose", noise=noise, augmentations=[Shift(100.0)])
     Pairing("sampled", noise=noise, augmentations=[Shift(100.0)])
 

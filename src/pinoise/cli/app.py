@@ -94,7 +94,7 @@ def _usage_sentence(error: Any) -> str:
 
 
 def _fail(sentence: str) -> NoReturn:
-    # It is empty where the help was printed instead; of several processes, one speaks.
+    # The sentence is empty if the help was printed instead. Of several processes, one speaks.
     if sentence and int(os.environ.get("LOCAL_RANK", "0")) == 0:
         print(f"pinoise: {sentence}", file=sys.stderr)
     sys.exit(2)

@@ -20,7 +20,7 @@ from pinoise.cli.options import (
     changes_from,
 )
 from pinoise.errors import UserError
-from pinoise.experiments.recipes import ALWAYS, RECIPES, SUITES
+from pinoise.experiments.recipes import ALWAYS, EPOCHS, RECIPES, SEEDS, SUITES
 
 if TYPE_CHECKING:
     from pinoise.experiments.compare import Comparison
@@ -53,13 +53,13 @@ def compare(
     methods: MethodsOption = None,
     seeds: Annotated[
         list[int] | None,
-        typer.Option("--seeds", help="One number is how many seeds, several are the seeds; 3 if not given."),
+        typer.Option("--seeds", help=f"One number is how many seeds, several are the seeds; {SEEDS} if not given."),
     ] = None,
     embedding: Annotated[
         str | None, typer.Option("--embedding", help=f"{listed(EMBEDDINGS)}; joined if not given, learned for images.")
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option("--epochs", help="How often every fit sees every row; 20 if not given.")
+        int | None, typer.Option("--epochs", help=f"How often every fit sees every row; {EPOCHS} if not given.")
     ] = None,
     steps: Annotated[
         int | None, typer.Option("--steps", help="About how many steps every fit takes, instead of --epochs.")
@@ -119,7 +119,7 @@ def chosen_seeds(values: list[int] | None) -> list[int]:
     >>> chosen_seeds([3]), chosen_seeds([7, 9])
     ([0, 1, 2], [7, 9])
     """
-    values = values or [3]
+    values = values or [SEEDS]
     if len(values) > 1:
         if min(values) < 0:
             raise UserError(f"--seeds has {min(values)}: a seed is a whole number from 0.")

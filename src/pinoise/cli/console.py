@@ -26,17 +26,17 @@ def print_json(value: object) -> None:
 
 
 def on_terminal() -> bool:
-    """Whether somebody watches, so that a moving bar is of use."""
+    """Whether somebody watches the terminal, so that a moving bar is useful."""
     return sys.stderr.isatty()
 
 
 def say(sentence: str) -> None:
-    """Print a sentence for people, aside from the output proper."""
+    """Print a sentence for people to standard error."""
     print(sentence, file=sys.stderr, flush=True)
 
 
 def note(sentence: str) -> None:
-    """Print a sentence that a user should know and need not act on."""
+    """Print a sentence that a user should know but need not act on."""
     say(f"note: {sentence}")
 
 

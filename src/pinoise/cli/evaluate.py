@@ -20,7 +20,7 @@ def evaluate(
     data: Annotated[str | None, typer.Option("--data", help="Other data than the run's own: a name or a file.")] = None,
     label: LabelOption = None,
     rows: Annotated[
-        int | None, typer.Option(help="Score with at most so many training and test rows, drawn at random.")
+        int | None, typer.Option(help="Score with at most this many training and test rows, drawn at random.")
     ] = None,
     information: Annotated[
         bool, typer.Option("--information", help="Also measure what the views tell about the task, on training rows.")

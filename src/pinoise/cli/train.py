@@ -120,7 +120,9 @@ def _new_settings(out: Path, config: Path | None, changes: list[Change]) -> Sett
     from pinoise.training.device import check_device
     from pinoise.training.run import check_folder
 
-    settings = parse_settings(override({} if config is None else read_yaml(config), changes))
+    values = {} if config is None else read_yaml(config)
+    values.pop("format", None)  # the configuration of another run can be used as it is
+    settings = parse_settings(override(values, changes))
     check_device(settings.training.device)
     check_folder(out)
     return settings

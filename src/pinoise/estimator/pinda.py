@@ -139,7 +139,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         of the epochs, nan elsewhere, the embedding (``effective_rank``, ``spread``) and the information in the noise
         (``task_entropy``, ``conditional_entropy``, ``information``, ``plug_in``, with errors).
     flags_ : list of str
-        The names of what went wrong, each of which was a ``HealthWarning``.
+        The names of what went wrong; each was also a ``HealthWarning``.
     mean_, scale_ : ndarray of shape (n_features_in_,), or (channels, height, width) of images
         Of every feature in training; the scale of a constant feature is 0.
     n_features_in_ : int

@@ -25,9 +25,9 @@ def default_cache_folder() -> Path:
 
 
 def cell_key(parts: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of all that a cell depends on, whatever the order it is told in.
+    """Return the SHA-256 of everything that a cell depends on, in any order.
 
-    What JSON does not have, such as NaN or a key that is no text, is a TypeError.
+    A value that JSON cannot hold, such as NaN or a key that is not text, is a TypeError.
 
     >>> cell_key({"seed": 0, "data": "wine"}) == cell_key({"data": "wine", "seed": 0})
     True
@@ -39,9 +39,9 @@ def cell_key(parts: Mapping[str, Any]) -> str:
 
 
 def by_content(value: Any) -> Any:
-    """Return nested settings in the types of JSON, with the SHA-256 of a file where they name one by its path.
+    """Return nested settings in the types of JSON; the path of a file becomes the SHA-256 of the file.
 
-    A path at which there is no file stays a path.
+    A path without a file stays a path.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "masks.npy")
@@ -58,18 +58,18 @@ def by_content(value: Any) -> Any:
     try:
         state = value.expanduser().stat()
         return f"sha256:{_file_checksum(value.expanduser().resolve(), state.st_size, state.st_mtime_ns)}"
-    except OSError:  # whoever needs the file says so
+    except OSError:  # the code that needs the file reports it
         return str(value)
 
 
 @lru_cache
 def _file_checksum(path: Path, size: int, time: int) -> str:
-    """The SHA-256 of a file; its size and time of change are there so that an unchanged file is read once."""
+    """Return the SHA-256 of a file. Its size and time are arguments, so that an unchanged file is read once."""
     return sha256_of(path)
 
 
 class CellCache:
-    """Finished cells in a folder, which is made and tried at once so that a fault in it costs no fit.
+    """Finished cells in a folder. The folder is made and tried at once, so that a fault in it costs no fit.
 
     >>> parts = {"data": "wine", "method": "scarf", "seed": 0}
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -89,7 +89,7 @@ class CellCache:
             raise self._unwritable(error) from error
 
     def get(self, key: str) -> dict[str, Any] | None:
-        """Return the value of a cell, None if there is none or if its file is damaged or not one of ours."""
+        """Return the value of a cell; None if it is missing, damaged, or not one of ours."""
         try:
             cell = json.loads(self._path(key).read_text(encoding="utf-8"))
             value = cell["value"]
@@ -99,7 +99,7 @@ class CellCache:
         return value if sound else None
 
     def put(self, key: str, value: Mapping[str, Any], *, parts: Mapping[str, Any]) -> None:
-        """Keep the value of a cell; ``parts``, which its key was made from, stand beside it for whoever reads the file.
+        """Keep the value of a cell, and beside it the ``parts`` that its key was made from.
 
         Of two processes that finish the same cell, the later one's value stays.
         """
@@ -124,7 +124,7 @@ class CellCache:
 
 
 def _plain(value: object) -> object:
-    """Return a value in the types of JSON, from which a reader gets an equal one (tuples as lists)."""
+    """Return a value in the types of JSON; tuples become lists."""
     if isinstance(value, Mapping):
         for key in value:
             if not isinstance(key, str):
@@ -133,7 +133,7 @@ def _plain(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
-        raise TypeError(f"{value} is no number in JSON.")
+        raise TypeError(f"{value} is not a number in JSON.")
     if value is None or isinstance(value, str | bool | int | float):
         return value
     raise TypeError(f"{value!r} is a {type(value).__name__}, which JSON does not have.")

@@ -1,4 +1,4 @@
-"""Methods side by side on data of one's own: the whole of a comparison in one call."""
+"""A whole comparison in one call: methods side by side on your data."""
 
 from __future__ import annotations
 
@@ -15,19 +15,13 @@ from pinoise.experiments.cache import CellCache
 from pinoise.experiments.fitting import fit_all
 from pinoise.experiments.plans import Plans, plan
 from pinoise.experiments.ranking import ranking_as_dict
-from pinoise.experiments.recipes import DEFAULT_METHODS, Suite, choose_methods, find_suite
+from pinoise.experiments.recipes import DEFAULT_METHODS, EPOCHS, SEEDS, Suite, choose_methods, find_suite
 from pinoise.experiments.results import Cell, Line, summarise, verdict
 from pinoise.experiments.sources import open_compared
 from pinoise.experiments.suites import present_sources, sample_rows, shrink_images
 from pinoise.training.config import embedding_of, merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
 from pinoise.training.progress import Quiet, Reporter
-
-SEEDS = 3
-"""How many seeds every fit is repeated with."""
-
-EPOCHS = 20
-"""How often every fit sees every row, unless steps are given."""
 
 
 @dataclass
@@ -168,7 +162,7 @@ def _opened(
     progress: bool,
     note: Callable[[str], None],
 ) -> Iterable[Dataset]:
-    """Return data sets with their notes said: all at once, so that a mistake costs no fit, or a suite's in turn."""
+    """Open the data sets and say their notes: all at once, so that a mistake costs no fit, or a suite's in turn."""
     options = parse_settings(settings).data
 
     def opened(*some: str | Path | Dataset) -> Iterator[Dataset]:
@@ -187,7 +181,7 @@ def _opened(
 
 
 def _smaller(data: Dataset, suite: Suite, note: Callable[[str], None]) -> Dataset:
-    """Return a set of a suite as small as the suite has it."""
+    """Reduce a set to the size of its suite."""
     small = shrink_images(sample_rows(data, train=suite.rows, test=suite.rows), most=suite.pixels)
     for sentence in small.notes:
         note(f"{small.name}: {sentence}")

@@ -72,7 +72,7 @@ def fit_all(
 
 
 def _what_counts(method: str, settings: Settings) -> dict[str, Any]:
-    """Return the settings that a cell depends on: files by their content, and not where decoded images are kept."""
+    """Return the settings that a cell depends on, with files by their content; the image cache does not count."""
     values = settings.model_dump(exclude={"data": {"source", "label"}, "embedding": True})
     values["data"]["cache"] = None
     counting: dict[str, Any] = by_content({"data": values["data"]} if method == "raw" else values)
@@ -80,7 +80,7 @@ def _what_counts(method: str, settings: Settings) -> dict[str, Any]:
 
 
 def _runs_foreign_code(method: str, settings: Settings) -> bool:
-    """Whether a cell depends on a part of the user's, of which no checksum tells that it is still the same."""
+    """Whether a cell depends on a user's own part, whose code has no checksum."""
     parts = (settings.encoder, settings.method, settings.objective, settings.noise.generator, settings.views.noise)
     return method != "raw" and any(part.own for part in (*parts, *settings.views.augmentations))
 

@@ -1,4 +1,4 @@
-"""Is an augmentation π-noise for a task? The information that a run's views have about its task, and that of others."""
+"""Is an augmentation π-noise for a task? What the views of a run, and others, tell about its task."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from pinoise.training.model import ContrastiveModel
 from pinoise.views import Batch, Pairing
 
 PREDEFINED = ("identity", "gaussian", "scarf", "vime", "dacl", "neighbours")
-"""The views that a run's own are set beside."""
+"""The views that a run's own are compared with."""
 
 IMAGE_VIEWS = ("crop", "simclr")
-"""Those that images have besides."""
+"""Further views for images."""
 
 DRAWS = 16
 """How often every view is drawn."""
@@ -45,7 +45,7 @@ def information_of_run(run: Run, *, draws: int = DRAWS, progress: bool = False) 
     chosen = torch.arange(size) * len(rows) // size
     batch = Batch(rows[chosen], chosen)
     found = {"the run's own": information_in_views(model, batch, draws=draws)}
-    # As the run's own views are paired, so that figures can be set beside each other.
+    # Paired like the run's own views, so that the figures can be compared.
     pairing: PairingName = "noise-noise" if model.pairing.name == "noise-noise" else "identity-noise"
     site = make_site(run.settings, run.standardizer, rows, model.method.encoder)
     for name in (*PREDEFINED, *(IMAGE_VIEWS if images else ())):

@@ -1,4 +1,4 @@
-"""What a comparison is going to fit: the settings of every method and seed, all checked before any work."""
+"""The plan of a comparison: the settings of every method and seed, checked before any work."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _paths(values: Mapping[str, Any], before: str = "") -> Iterator[str]:
 
 
 def with_steps(settings: Settings, steps: int, *, rows: int) -> Settings:
-    """Return settings with as many whole epochs as come to at least so many steps."""
+    """Return settings with enough whole epochs for this number of steps."""
     per_epoch = max(1, rows // settings.training.batch_size)
     training = settings.training.model_copy(update={"epochs": math.ceil(steps / per_epoch)})
     return settings.model_copy(update={"training": training})

@@ -19,10 +19,10 @@ class Recipe(NamedTuple):
 
 
 class Suite(NamedTuple):
-    """Labelled sets of the catalogue, in the order of their table, and what makes a comparison on them end."""
+    """Labelled sets of the catalogue, in the order of their table, with the limits of a comparison on them."""
 
     sources: Sequence[str]
-    methods: Sequence[str]  # those that are compared unless the user names others
+    methods: Sequence[str]  # compared unless the user names others
     settings: Mapping[str, Any]  # unless the user says otherwise
     steps: int
     rows: int  # the most training rows, and the most test rows
@@ -36,9 +36,15 @@ RECIPES: dict[str, Recipe] = {name: Recipe(**values) for name, values in _DATA["
 SUITES: dict[str, Suite] = {name: Suite(**values) for name, values in _DATA["suites"].items()}
 DEFAULT_METHODS: tuple[str, ...] = tuple(_DATA["default"])
 
+SEEDS = 3
+"""How many seeds every fit is repeated with."""
+
+EPOCHS = 20
+"""How often every fit sees every row, unless steps are given."""
+
 ALWAYS = ("raw", "untrained")
 OURS = "pinda"
-"""The method that rivals are held against."""
+"""The method that its rivals are compared with."""
 
 
 def find_suite(name: str) -> Suite:

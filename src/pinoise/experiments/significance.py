@@ -14,7 +14,7 @@ ScoreTable = Mapping[str, Mapping[str, float]]
 """Data set to method to score; higher is better."""
 
 DECIMALS = 10
-"""Beyond these, scores count as equal: the same accuracies added up in another order differ in their last bits."""
+"""Beyond these, scores count as equal: sums in another order differ in their last bits."""
 
 
 def differences(scores: ScoreTable, method: str, rival: str) -> dict[str, float]:
@@ -133,7 +133,7 @@ def _paired(first: npt.ArrayLike, second: npt.ArrayLike) -> npt.NDArray[np.float
     """Return the differences of two sets of scores that belong together one by one."""
     one, other = (np.asarray(values, dtype=np.float64) for values in (first, second))
     if one.shape != other.shape:
-        raise UserError(f"the scores have shapes {one.shape} and {other.shape}: pairs need as many of each.")
+        raise UserError(f"the scores have shapes {one.shape} and {other.shape}: pairs need the same number of each.")
     if one.size == 0:
         raise UserError("there are no scores: a comparison needs at least one pair.")
     if not (np.isfinite(one).all() and np.isfinite(other).all()):

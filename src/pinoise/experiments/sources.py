@@ -51,7 +51,7 @@ def open_scored(run: Run, source: str | None = None, *, label: str | None = None
     Args:
         run: a finished run.
         source: a name or a file; the run's own if None.
-        label: the label's column, where it is not the one that the run was told in training.
+        label: the label's column, if it differs from the one in training.
         progress: whether downloads show a bar.
     """
     own = source is None or run.was_trained_on(source)

@@ -25,7 +25,7 @@ def present_sources(suite: Suite) -> tuple[tuple[str, ...], tuple[str, ...]]:
 
 
 def sample_rows(data: Dataset, *, train: int, test: int, seed: int = 0) -> Dataset:
-    """Return a data set with at most so many training and test rows, drawn at random and kept in their order.
+    """Return a data set with fewer training and test rows, drawn at random and kept in their order.
 
     Labels are not looked at. The rows depend on the seed and on the sizes only, and a larger draw holds the smaller
     ones. A set that is small enough is returned as it is.
@@ -46,7 +46,7 @@ def sample_rows(data: Dataset, *, train: int, test: int, seed: int = 0) -> Datas
 
 
 def shrink_images(data: Dataset, *, most: int) -> Dataset:
-    """Return a data set whose images have at most so many pixels a side, each the mean of a block; others as they are.
+    """Return a data set with smaller images, of at most ``most`` pixels a side; each pixel is the mean of a block.
 
     >>> data = Dataset("toy", train=Part(np.arange(16.0).reshape(1, 4, 4, 1)))
     >>> shrink_images(data, most=2).train.x[0, :, :, 0]

@@ -151,11 +151,11 @@ def make_generator(
         return part
     if part is None:
         raise UserError(f"generator {generator!r} leaves the choice to an objective: name one here.")
-    name = generator if isinstance(generator, str) else name_of(generator)
     if not callable(part):
-        raise UserError(f"generator {name!r} is of type {type(part).__name__}: give {GENERATOR.own}.")
+        raise UserError(f"generator {generator!r} is of type {type(part).__name__}: give {GENERATOR.own}.")
     site = {"encoder": encoder} if "encoder" in inspect.signature(part).parameters else {}
-    given = {**site, **(options or {})}
+    given = {**(options or {}), **site}
+    name = generator if isinstance(generator, str) else name_of(generator)
     check_call(GENERATOR, name, part, 2, given)
     made = part(shape, outputs, **given)
     if not isinstance(made, nn.Module):
