@@ -14,9 +14,8 @@ from pinoise import PiNDA
 
 def shift(x: Tensor, *, most: int = 8) -> Tensor:
     """Turn every signal (m, length) by a number of steps of its own; what leaves at one end enters at the other."""
-    length = x.shape[1]
     steps = torch.randint(-most, most + 1, (len(x), 1), device=x.device)
-    return x.gather(1, (torch.arange(length, device=x.device) + steps) % length)
+    return x.gather(1, (torch.arange(x.shape[1], device=x.device) + steps) % x.shape[1])
 
 
 def main() -> None:
@@ -33,11 +32,11 @@ def main() -> None:
     }
     for name, augmentations in choices.items():
         model = PiNDA(
-            32,
+            n_components=32,
             hidden=256,
             embedding="learned",
             augmentations=augmentations,
-            objective={"name": "supported", "neighbours": 0},  # the shift moves samples, noise need not
+            neighbours=0,  # the shift moves samples, noise need not
             epochs=15,
             random_state=0,
         ).fit(X[:600])

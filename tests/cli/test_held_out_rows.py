@@ -37,7 +37,7 @@ def scored(monkeypatch: pytest.MonkeyPatch) -> list[Dataset]:
         found.append(data)
         return score_run(run, data, seed=seed)
 
-    monkeypatch.setattr("pinoise.experiments.score_run", remember)
+    monkeypatch.setattr("pinoise.experiments.scoring.score_run", remember)
     return found
 
 

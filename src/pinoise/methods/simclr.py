@@ -95,7 +95,7 @@ class PairLoss(Method):
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return the loss of every sample, shape (m,)."""
-        z = self.head(torch.cat(self.encode(two_views(views, method="of a loss function"))))  # (2m, dim)
+        z = self.head(torch.cat(self.encode(two_views(views, method="pair loss"))))  # (2m, dim)
         losses = self.loss(*z.chunk(2))
         if losses.shape != (len(views[0].x),):
             raise UserError(

@@ -49,8 +49,9 @@ def sentence_of(
             return unknown_name(name, found, _allowed(error.errors(), path, section))
         case "model_type" | "dataclass_type":
             return f"setting {name!r} is {found!r}: it must be a section with settings {', '.join(keys_of(holder))}."
-        case "value_error":  # from a section's own check; its sentence begins with the key
-            return f"{name}.{first['ctx']['error']}"
+        case "value_error":  # from a section that checks itself; its sentence begins with the key
+            key, _, rest = str(first["ctx"]["error"]).partition(" ")
+            return f"setting {f'{name}.{key}'!r} {rest}"
         case _:
             message = first["msg"][0].lower() + first["msg"][1:]
             return f"setting {name!r} is {found!r}: {message}."
