@@ -123,3 +123,9 @@ def test_a_bad_configuration_file_is_named(tmp_path: Path, content: str, sentenc
         read_yaml(path)
     with pytest.raises(UserError, match=r"gone.yaml cannot be read"):
         read_yaml(tmp_path / "gone.yaml")
+
+
+def test_options_are_laid_over_a_part_that_is_an_object() -> None:
+    merged = merge({"method": CLAE}, {"method": {"weight": 2}})
+    assert merged == {"method": {"name": CLAE, "weight": 2}}
+    assert parse_settings(merged).method.options["weight"] == 2

@@ -180,3 +180,10 @@ def test_a_run_folder_states_its_format(tmp_path: Path) -> None:
     create_folder(tmp_path / "run", settings)
     assert (tmp_path / "run" / "config.yaml").read_text().startswith("format: 2\n")
     assert read_config(tmp_path / "run") == settings
+
+
+def test_a_part_without_an_import_path_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:
+    settings = parse_settings(merge(DIGITS, {"views": {"augmentations": [lambda x: 2 * x]}}))
+    with pytest.raises(UserError, match=r"views\.augmentations\.0 is '<lambda>', which has no import path"):
+        run_training(tmp_path / "run", settings, reporter=Quiet())
+    assert not (tmp_path / "run").exists()

@@ -81,8 +81,7 @@ def _what_counts(method: str, settings: Settings) -> dict[str, Any]:
 
 def _runs_foreign_code(method: str, settings: Settings) -> bool:
     """Whether a cell depends on a user's own part, whose code has no checksum."""
-    parts = (settings.encoder, settings.method, settings.objective, settings.noise.generator, settings.views.noise)
-    return method != "raw" and any(part.own for part in (*parts, *settings.views.augmentations))
+    return method != "raw" and any(part.own for part in settings.parts.values())
 
 
 def _checksum(data: Dataset) -> str:

@@ -56,6 +56,12 @@ def check_folder(path: Path) -> None:
 def create_folder(path: Path, settings: Settings) -> None:
     """Create a run folder and write its configuration. A folder that is not empty is refused."""
     check_folder(path)
+    for where, part in settings.parts.items():
+        if part.own and ":" not in part.name:
+            raise UserError(
+                f"{where} is {part.name!r}, which has no import path, so a run folder cannot name it: "
+                "give a class or function of a module."
+            )
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -55,8 +55,8 @@ def merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
     merged = dict(values)
     for key, change in changes.items():
         before = merged.get(key)
-        if isinstance(before, str) and isinstance(change, Mapping):
-            before = {"name": before}
+        if before is not None and not isinstance(before, Mapping) and isinstance(change, Mapping):
+            before = {"name": before}  # a name, or an object that is a part
         mergeable = isinstance(before, Mapping) and isinstance(change, Mapping) and "name" not in change
         merged[key] = merge(before, change) if mergeable and before is not None else change
     return merged

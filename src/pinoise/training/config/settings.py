@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field, SkipValidation, model_validator
 
 from pinoise.choices import (
     ENCODER,
@@ -24,7 +24,7 @@ from pinoise.choices import (
     Size,
     options_of,
 )
-from pinoise.data.options import ReadOptions
+from pinoise.data.options import ImageSize, ReadOptions
 from pinoise.data.standardizer import SCALING, Scaling
 from pinoise.errors import UserError
 from pinoise.networks import heads
@@ -44,6 +44,7 @@ class DataSettings(ReadOptions):
 
     source: str = "digits"
     scaling: Scaling = SCALING
+    size: Annotated[ImageSize | None, SkipValidation] = ReadOptions.size  # its own check says more than pydantic's
 
 
 class HeadSettings(Section):
@@ -132,6 +133,13 @@ class Settings(Section):
         if self.training.information_draws == 1:
             raise ValueError("training.information_draws is 1: give at least 2, or 0 to measure no information")
         return self
+
+    @property
+    def parts(self) -> dict[str, Choice]:
+        """Every part that was chosen, by its path."""
+        found = {"encoder": self.encoder, "method": self.method, "objective": self.objective}
+        found |= {"noise.generator": self.noise.generator, "views.noise": self.views.noise}
+        return found | {f"views.augmentations.{i}": view for i, view in enumerate(self.views.augmentations)}
 
     @property
     def is_learned(self) -> bool:
