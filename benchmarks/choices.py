@@ -15,7 +15,7 @@ from pinoise.data import Dataset, load
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
-from pinoise.experiments.suites import sample_rows
+from pinoise.experiments.sources import sample_rows
 from pinoise.networks import Embedding
 from pinoise.networks.embedding import LEARNED_SHARE
 from pinoise.noise import PiNoise, Support

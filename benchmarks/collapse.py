@@ -18,7 +18,7 @@ from pinoise.data import load
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
-from pinoise.experiments.suites import sample_rows
+from pinoise.experiments.sources import sample_rows
 from pinoise.training.build import seeded_model
 from pinoise.training.config import parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals, make_fabric

@@ -16,8 +16,8 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.training.config import parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
-from pinoise.training.fit import fit
 from pinoise.training.progress import Quiet
+from pinoise.training.run import fit
 
 ROUNDS = 4
 EPOCHS = 20

@@ -18,8 +18,8 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.training.config import parse_settings
 from pinoise.training.device import describe_environment
-from pinoise.training.fit import fit
 from pinoise.training.progress import Quiet
+from pinoise.training.run import fit
 
 SEEDS = (0, 1, 2)
 SHARED: dict[str, Any] = {"encoder": {"hidden": 512}, "training": {"epochs": 100, "information_draws": 0}}

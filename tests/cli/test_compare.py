@@ -15,7 +15,7 @@ from pinoise.cli.options import spread
 from pinoise.experiments import scoring
 from pinoise.experiments.recipes import SUITES
 from pinoise.training.config import Settings
-from pinoise.training.fit import fit
+from pinoise.training.run import fit
 
 Command = Callable[..., Any]
 

@@ -28,7 +28,7 @@ from pinoise.experiments.recipes import RECIPES
 from pinoise.experiments.results import SCORES, Cell
 from pinoise.networks import ResNet
 from pinoise.training.config import Settings, parse_settings
-from pinoise.training.fit import fit
+from pinoise.training.run import fit
 
 SMALL: dict[str, Any] = {
     "encoder": {"hidden": 16, "out_features": 8},

@@ -12,8 +12,7 @@ from pinoise.data.catalogue import entry
 from pinoise.data.dataset import Dataset, Part, Samples
 from pinoise.errors import UserError
 from pinoise.experiments.recipes import SUITES, find_suite
-from pinoise.experiments.sources import check_scorable
-from pinoise.experiments.suites import present_sources, sample_rows
+from pinoise.experiments.sources import check_scorable, present_sources, sample_rows
 
 BUNDLED = ("digits", "wine", "breast_cancer")
 

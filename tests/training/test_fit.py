@@ -13,9 +13,9 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.training.config import merge, parse_settings
-from pinoise.training.fit import Fitted, fit
 from pinoise.training.metrics import METRICS
 from pinoise.training.progress import Quiet
+from pinoise.training.run import Fitted, fit
 
 DATA = {
     "digits": load_digits().data[:500],

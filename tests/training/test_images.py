@@ -23,11 +23,11 @@ from pinoise.noise import (
 )
 from pinoise.training.build import build_model, build_standardizer
 from pinoise.training.config import Settings, merge, parse_settings
-from pinoise.training.fit import run_health
 from pinoise.training.loop import train
 from pinoise.training.metrics import model_health
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Quiet, Record
+from pinoise.training.run import run_health
 from pinoise.views import Batch
 
 N_IMAGES = 16

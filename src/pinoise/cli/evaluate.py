@@ -37,8 +37,7 @@ def evaluate(
     from pinoise.experiments.information import DRAWS, information_of_run
     from pinoise.experiments.results import distance
     from pinoise.experiments.scoring import score_run
-    from pinoise.experiments.sources import open_scored
-    from pinoise.experiments.suites import sample_rows
+    from pinoise.experiments.sources import open_scored, sample_rows
     from pinoise.files import write_json
     from pinoise.training.load import load_run
 

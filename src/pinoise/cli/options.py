@@ -22,8 +22,7 @@ BatchOption = Annotated[int | None, typer.Option("--batch-size", help="Rows in a
 DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda or mps.")]
 
 
-Change = tuple[str, Any]
-"""A setting's path and its new value."""
+Change = tuple[str, Any]  # a setting's path and its new value
 
 
 def changes_from(flags: dict[str, Any], assignments: list[str] | None) -> list[Change]:

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 OWN = ", or package.module:name of your own"
 
+# The setting that each flag stands for.
 FLAGS = {
     "data": "data.source",
     "label": "data.label",
@@ -62,7 +63,6 @@ FLAGS = {
     "seed": "training.seed",
     "device": "training.device",
 }
-"""The setting that each flag stands for."""
 
 
 def train(

@@ -13,13 +13,13 @@ from pinoise.data.layout import image_layout
 from pinoise.errors import UserError
 from pinoise.training.config import Settings, image_part, parse_settings
 
+# What a parameter is called whose setting has another name.
 _NAMES = {
     "encoder.out_features": "n_components",
     "encoder": "encoder",
     "noise.generator": "generator",
     "views.augmentations": "augmentations",
 }
-"""What a parameter is called whose setting has another name."""
 
 
 def settings_from(parameters: Mapping[str, Any], *, seed: int) -> Settings:

@@ -35,9 +35,9 @@ from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
 from pinoise.training.build import build_embedding, build_encoder, build_standardizer, restore_noise
 from pinoise.training.config import Settings
-from pinoise.training.fit import fit
 from pinoise.training.metrics import METRICS
 from pinoise.training.progress import Lines, Quiet
+from pinoise.training.run import fit
 from pinoise.training.units import standardizer_from, standardizer_tensors
 
 _SETTINGS = Settings()  # which the defaults are those of

@@ -15,8 +15,7 @@ from pinoise.choices import import_path
 from pinoise.errors import UserError
 from pinoise.networks import read_tensors, write_tensors
 
-FORMAT = 3
-"""Raised whenever older files can no longer be read."""
+FORMAT = 3  # raised whenever older files can no longer be read
 
 
 def write_model(path: Path, header: Mapping[str, Any], **parts: Mapping[str, Tensor]) -> None:

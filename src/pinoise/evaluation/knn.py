@@ -12,8 +12,7 @@ from sklearn.neighbors import NearestNeighbors
 from pinoise.errors import UserError
 from pinoise.evaluation.embedding import check_embeddings, check_labelled
 
-NEIGHBOURS = 5
-"""k in the paper's protocol."""
+NEIGHBOURS = 5  # k in the paper's protocol
 
 _SPARE = 8  # candidates beyond k, so that rounding and a few equal distances do not force a second search
 _RANKED_VALUES = 1 << 20  # values of candidates that are ranked at a time, 8 MB in float64

@@ -16,8 +16,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from pinoise.errors import UserError
 from pinoise.evaluation.embedding import check_labelled
 
-LABELS_PER_CLASS = 10
-"""Labels of each class that the few-label probe reveals."""
+LABELS_PER_CLASS = 10  # labels of each class that the few-label probe reveals
 
 
 def fit_logistic(train: np.ndarray, y: np.ndarray, *, C: float = 1.0, max_iter: int = 2000) -> Any:

@@ -17,8 +17,7 @@ from pinoise.experiments.plans import Plans, plan
 from pinoise.experiments.ranking import ranking_as_dict
 from pinoise.experiments.recipes import DEFAULT_METHODS, EPOCHS, SEEDS, Suite, choose_methods, find_suite
 from pinoise.experiments.results import Cell, Line, summarise, verdict
-from pinoise.experiments.sources import open_compared
-from pinoise.experiments.suites import present_sources, sample_rows, shrink_images
+from pinoise.experiments.sources import open_compared, present_sources, sample_rows, shrink_images
 from pinoise.training.config import embedding_of, merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
 from pinoise.training.progress import Quiet, Reporter

@@ -22,8 +22,7 @@ from pinoise.experiments.sources import check_scorable
 from pinoise.training.config import Settings, scaling_of
 from pinoise.training.progress import Quiet, Reporter
 
-CELL_FORMAT = 1
-"""Raised whenever a change of the code makes cached cells wrong."""
+CELL_FORMAT = 1  # raised whenever a change of the code makes cached cells wrong
 
 
 def fit_all(

@@ -14,14 +14,11 @@ from pinoise.training.metrics import information_in_views
 from pinoise.training.model import ContrastiveModel
 from pinoise.views import Batch, Pairing
 
+# The views that a run's own are compared with, and further ones for images.
 PREDEFINED = ("identity", "gaussian", "scarf", "vime", "dacl", "neighbours")
-"""The views that a run's own are compared with."""
-
 IMAGE_VIEWS = ("crop", "simclr")
-"""Further views for images."""
 
-DRAWS = 16
-"""How often every view is drawn."""
+DRAWS = 16  # how often every view is drawn
 
 _ROWS = 512
 _IMAGES = 64

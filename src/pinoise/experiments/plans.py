@@ -12,8 +12,7 @@ from pinoise.experiments.recipes import RECIPES
 from pinoise.training.config import Settings, merge, parse_settings, takes_images
 from pinoise.training.device import check_device
 
-Plans = Mapping[tuple[str, int], Settings]
-"""The settings of every method and seed."""
+Plans = Mapping[tuple[str, int], Settings]  # the settings of every method and seed
 
 
 def plan(methods: Sequence[str], seeds: Sequence[int], *, settings: Mapping[str, Any]) -> Plans:

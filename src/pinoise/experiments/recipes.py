@@ -36,15 +36,12 @@ RECIPES: dict[str, Recipe] = {name: Recipe(**values) for name, values in _DATA["
 SUITES: dict[str, Suite] = {name: Suite(**values) for name, values in _DATA["suites"].items()}
 DEFAULT_METHODS: tuple[str, ...] = tuple(_DATA["default"])
 
-SEEDS = 3
-"""How many seeds every fit is repeated with."""
+SEEDS = 3  # how many seeds every fit is repeated with
 
-EPOCHS = 20
-"""How often every fit sees every row, unless steps are given."""
+EPOCHS = 20  # how often every fit sees every row, unless steps are given
 
 ALWAYS = ("raw", "untrained")
-OURS = "pinda"
-"""The method that its rivals are compared with."""
+OURS = "pinda"  # the method that its rivals are compared with
 
 
 def find_suite(name: str) -> Suite:

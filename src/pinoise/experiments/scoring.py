@@ -20,9 +20,9 @@ from pinoise.networks import Embedding, settle_statistics
 from pinoise.training.build import build_embedding, build_encoder
 from pinoise.training.config import Settings
 from pinoise.training.device import BUILDING, seed_of
-from pinoise.training.fit import fit
 from pinoise.training.load import Run
 from pinoise.training.progress import Quiet, Reporter
+from pinoise.training.run import fit
 
 _STATISTICS_ROWS, _STATISTICS_BATCH = 2048, 256  # for the batch normalisation of encoders that are not trained
 

@@ -10,11 +10,9 @@ import numpy.typing as npt
 
 from pinoise.errors import UserError
 
-ScoreTable = Mapping[str, Mapping[str, float]]
-"""Data set to method to score; higher is better."""
+ScoreTable = Mapping[str, Mapping[str, float]]  # data set to method to score; higher is better
 
-DECIMALS = 10
-"""Beyond these, scores count as equal: sums in another order differ in their last bits."""
+DECIMALS = 10  # beyond these, scores count as equal: sums in another order differ in their last bits
 
 
 def differences(scores: ScoreTable, method: str, rival: str) -> dict[str, float]:

@@ -13,8 +13,7 @@ from torch import Tensor
 
 from pinoise.errors import UserError
 
-POINTS = 128
-"""The default size of the quadrature's grid."""
+POINTS = 128  # the default size of the quadrature's grid
 
 _STANDARD_ENTROPY = math.log(2 * math.pi * math.e) / 2  # of N(0, 1), in nats
 _FEWEST_POINTS = 16

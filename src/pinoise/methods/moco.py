@@ -39,8 +39,7 @@ from pinoise.methods.base import (
 from pinoise.methods.momentum import Momentum
 from pinoise.views import Batch, Site
 
-TEMPERATURE = 0.2
-"""τ of methods with a memory."""
+TEMPERATURE = 0.2  # τ of methods with a memory
 
 
 def info_nce(

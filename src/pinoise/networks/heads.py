@@ -7,14 +7,11 @@ from torch.nn import functional as F
 
 from pinoise.errors import UserError
 
-HIDDEN = 256
-"""The width of a head's hidden layers."""
+HIDDEN = 256  # the width of a head's hidden layers
 
-PROJECTION = 128
-"""The width of a projection."""
+PROJECTION = 128  # the width of a projection
 
-PROTOTYPES = 1024
-"""The number of prototypes that DINO's student and teacher score."""
+PROTOTYPES = 1024  # the number of prototypes that DINO's student and teacher score
 
 
 class ProjectionHead(nn.Sequential):

@@ -9,8 +9,7 @@ from torch import Tensor, nn
 from pinoise.choices import Size
 from pinoise.errors import UserError
 
-HIDDEN = 1024
-"""The width of fully connected layers in the paper."""
+HIDDEN = 1024  # the width of fully connected layers in the paper
 
 
 class MLPEncoder(nn.Module):

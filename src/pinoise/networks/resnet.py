@@ -19,8 +19,7 @@ STEM: Stem = "auto"
 
 BLOCKS: dict[int, tuple[int, int, int, int]] = {18: (2, 2, 2, 2), 50: (3, 4, 6, 3)}
 
-WIDTH = 64
-"""Channels of the first stage in the published networks."""
+WIDTH = 64  # channels of the first stage in the published networks
 
 LARGEST_CIFAR_STEM = 64
 """The largest side, in pixels, of images that keep their size in the stem. Larger ones are reduced fourfold there."""

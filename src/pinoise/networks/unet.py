@@ -9,8 +9,7 @@ from torch.nn import functional as F
 from pinoise.errors import UserError
 from pinoise.networks.blocks import check_images, check_width
 
-UNET_WIDTH = 32
-"""Channels at full resolution."""
+UNET_WIDTH = 32  # channels at full resolution
 
 
 def _groups(channels: int) -> int:

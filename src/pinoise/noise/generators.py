@@ -20,8 +20,7 @@ from pinoise.networks.blocks import without_trace
 from pinoise.networks.mlp import HIDDEN
 from pinoise.noise.image_generators import SharedMapGenerator
 
-PAPERS_GENERATOR = "mlp"
-"""The paper's generator for vectors."""
+PAPERS_GENERATOR = "mlp"  # the paper's generator for vectors
 
 
 class MLPGenerator(nn.Module):

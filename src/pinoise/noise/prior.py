@@ -9,11 +9,9 @@ from torch import Tensor
 
 from pinoise.noise.scale_maps import FARTHEST
 
-PRIOR_WEIGHT = 0.3
-"""λ: how strongly the learned σ is held near r."""
+PRIOR_WEIGHT = 0.3  # λ: how strongly the learned σ is held near r
 
-SMALLEST_PRIOR = 0.1
-"""The smallest median of the prior, in standard deviations."""
+SMALLEST_PRIOR = 0.1  # the smallest median of the prior, in standard deviations
 
 
 def neighbour_spread(x: Tensor, neighbours: Tensor) -> Tensor:

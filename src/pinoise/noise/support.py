@@ -13,8 +13,7 @@ from pinoise.errors import UserError
 from pinoise.noise.prior import neighbour_spread
 from pinoise.noise.search import BLOCK_ENTRIES, Nearest, nearest
 
-NEIGHBOURS = 10
-"""The default number of neighbours of a sample."""
+NEIGHBOURS = 10  # the default number of neighbours of a sample
 
 NeighbourCount = Annotated[int, Interval(ge=1, le=1000)]
 
@@ -28,8 +27,7 @@ again whenever σ has moved costs less than a search in every step."""
 # Enough rows to represent the marginals of every feature, in at most 64 MB.
 _BANK_ENTRIES = 1 << 24
 
-STALE_AFTER = 0.02
-"""Neighbours are searched again once log σ has moved by this much, on average over features."""
+STALE_AFTER = 0.02  # neighbours are searched again once log σ has moved by this much, on average over features
 
 _TABLE_BLOCK = 1024  # the most rows fetched at once; fewer if they are wide
 _ROUNDING = 1e-4  # relative error of squared distances in single precision; they are differences of larger numbers

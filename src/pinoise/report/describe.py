@@ -11,9 +11,9 @@ from pinoise.errors import UserError
 from pinoise.evaluation.logistic import LABELS_PER_CLASS
 from pinoise.files import read_json
 from pinoise.information import HealthFlag
-from pinoise.training.fit import run_health
 from pinoise.training.load import Run, load_model
 from pinoise.training.progress import Record
+from pinoise.training.run import run_health
 
 _SCORES = {
     "knn": "kNN",

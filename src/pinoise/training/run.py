@@ -1,11 +1,11 @@
-"""A run folder: it takes a configuration and data, keeps weights and curves, and can resume at any time."""
+"""Train from settings: in memory, or in a run folder that can be resumed at any moment."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -13,7 +13,7 @@ from pinoise.data.catalogue import is_name
 from pinoise.data.dataset import Dataset, Samples, fingerprint_parts
 from pinoise.data.preparation import Preparation
 from pinoise.data.readers import open_for_training
-from pinoise.data.rows import make_rows
+from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.files import check_writable, read_json, write_json, write_text
@@ -22,13 +22,13 @@ from pinoise.networks import write_tensors
 from pinoise.training.build import build_standardizer, seeded_model
 from pinoise.training.checkpoint import find_checkpoint
 from pinoise.training.config import Settings, parse_settings, read_yaml
-from pinoise.training.device import describe_environment, make_fabric, on_first
-from pinoise.training.fit import run_health
+from pinoise.training.device import describe_environment, kept_randomness, make_fabric, on_first
 from pinoise.training.logs import RunLog
 from pinoise.training.loop import train
+from pinoise.training.metrics import model_health
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Quiet, Record, Reporter
-from pinoise.training.units import read_standardizer, write_standardizer
+from pinoise.training.units import read_standardizer, standardizer_tensors
 
 RUN_FORMAT = 2
 """The format of run folders. It increases when older folders can no longer be read."""
@@ -40,6 +40,34 @@ class TrainingResult:
 
     history: list[Record]
     flags: list[HealthFlag]
+
+
+class Fitted(NamedTuple):
+    """A trained model on the CPU, its history and its health flags."""
+
+    model: ContrastiveModel
+    history: list[Record]
+    flags: list[HealthFlag]
+
+
+def fit(settings: Settings, standardizer: Standardizer, rows: Rows, *, reporter: Reporter) -> Fitted:
+    """Build and train a model. The caller's random state is not changed."""
+    fabric = make_fabric(settings.training)
+    with kept_randomness(fabric.device):
+        model = seeded_model(settings, standardizer, rows)
+        history = train(model, rows, settings.training, fabric=fabric, reporter=reporter)
+    model.to("cpu").eval()
+    if model.noise is not None and model.noise.support is not None:
+        model.noise.support.fetch = None  # the fitted model must not keep the training data in memory
+    return Fitted(model, history, run_health(model, rows, settings, history))
+
+
+def run_health(
+    model: ContrastiveModel, rows: Rows, settings: Settings, history: list[Record], *, processes: int = 1
+) -> list[HealthFlag]:
+    """Return the health flags of a trained model, from its last epoch. ``processes`` is the number that trained it."""
+    batch_size = min(settings.training.batch_size, len(rows) // processes)
+    return model_health(model, rows, contrast=history[-1].metrics["contrast"], batch_size=batch_size)
 
 
 def check_folder(path: Path) -> None:
@@ -208,7 +236,7 @@ def _settle_folder(path: Path, settings: Settings, record: dict[str, Any], stand
     else:
         write_json(file, record)
         write_json(path / "environment.json", describe_environment())
-    write_standardizer(path / "standardizer.safetensors", standardizer)
+    write_tensors(path / "standardizer.safetensors", standardizer_tensors(standardizer))
     if read_config(path).training.epochs != settings.training.epochs:
         write_config(path, settings)
 

@@ -12,16 +12,11 @@ from torch import Tensor
 from pinoise.data.layout import LAYOUTS
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.networks import read_tensors, write_tensors
-
-
-def write_standardizer(path: Path, standardizer: Standardizer) -> None:
-    """Write a standardiser as safetensors."""
-    write_tensors(path, standardizer_tensors(standardizer))
+from pinoise.networks import read_tensors
 
 
 def read_standardizer(path: Path) -> Standardizer:
-    """Read what ``write_standardizer`` wrote."""
+    """Read the standardiser of a run folder."""
     try:
         return standardizer_from(read_tensors(path))
     except KeyError as missing:

@@ -24,8 +24,7 @@ _SHARP = 1e-2  # with this σ the kernel is exactly 1 in its middle and 0 elsewh
 _SMALL = 32  # images with sides up to this number of pixels are not blurred, as in SimCLR
 _PART = 1 << 18  # values that a CPU recolours at a time, because a whole batch does not fit in its cache
 
-STRENGTH = 1.0
-"""The factor on the amounts of colour jitter; 1 is the published value."""
+STRENGTH = 1.0  # the factor on the amounts of colour jitter; 1 is the published value
 
 # The share of an image that a global crop keeps if there are local crops. It is larger than any local crop's share.
 _GLOBAL_AREA = (0.4, 1.0)

@@ -11,8 +11,7 @@ from pinoise.choices import NonNegative, Share
 from pinoise.views.base import Batch, FunctionView, View, per_sample
 from pinoise.views.site import Site
 
-RATIO = 0.1
-"""The strength of each transform of MODALS."""
+RATIO = 0.1  # the strength of each transform of MODALS
 
 
 def shuffled(x: Tensor) -> Tensor:

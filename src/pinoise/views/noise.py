@@ -12,8 +12,7 @@ from pinoise.networks.mlp import HIDDEN
 from pinoise.views.base import Batch, View, per_sample
 from pinoise.views.site import Site
 
-SIGMA = 1.0
-"""The standard deviation of predefined noise, in standard deviations of each feature."""
+SIGMA = 1.0  # the standard deviation of predefined noise, in standard deviations of each feature
 
 
 class GaussianNoise(View):

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 TellDone = Callable[[int, int], None]
 """A function that is called with the number of images that are done, and of all images."""
 
-BATCH = 4
-"""Images that SAM segments at a time."""
+BATCH = 4  # images that SAM segments at a time
 
 SamName = Literal["vit_b", "vit_l", "vit_h", "mobile_sam"]
 DEFAULT_SAM: SamName = "vit_b"

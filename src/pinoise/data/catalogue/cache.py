@@ -29,8 +29,7 @@ from pinoise.files import replacing, write_text
 
 logger = logging.getLogger(__name__)
 
-VERSION = 1
-"""To be raised whenever a reader gives other values for the same files, or this file writes another layout."""
+VERSION = 1  # to be raised whenever a reader gives other values for the same files, or this file writes another layout
 
 _UNPACKED_LIMIT = 8 * GIB
 _TEXTS = ("feature_names", "class_names", "notes")  # of a data set, beside its arrays

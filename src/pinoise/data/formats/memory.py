@@ -15,8 +15,7 @@ from pinoise.data.formats.arrow import label_array
 from pinoise.data.formats.raw import Array, RawArrays, RawPart, RawTable
 from pinoise.errors import UserError
 
-NAME = "array"
-"""What messages call samples in memory."""
+NAME = "array"  # what messages call samples in memory
 
 
 @dataclass(frozen=True)

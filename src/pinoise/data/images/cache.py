@@ -26,8 +26,7 @@ from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError
 from pinoise.files import locked, replacing, write_text
 
-VERSION = 3
-"""To be raised whenever images are decoded to other pixels, or this file writes another layout."""
+VERSION = 3  # to be raised whenever images are decoded to other pixels, or this file writes another layout
 
 _CHUNK = 1 << 24  # bytes decoded before they are written
 

@@ -17,8 +17,7 @@ from pinoise.data.images.decoding import Inspection, in_threads, inspect_image
 from pinoise.data.images.folders import ImageFolder
 from pinoise.files import cache_folder, locked, write_text
 
-VERSION = 1
-"""To be raised whenever an inspection finds something else in the same file."""
+VERSION = 1  # to be raised whenever an inspection finds something else in the same file
 
 WORTH = 500  # files; fewer are inspected in a moment
 
