@@ -20,10 +20,10 @@ Array = npt.NDArray[Any]
 BYTES = (0.0, 255.0)
 """Black and white of pictures that are stored as bytes."""
 
-Kind = Literal["scale", "signed"]
+MapKind = Literal["scale", "signed"]
 """Maps of σ or w, which are not negative, or of μ or ε, which have both signs."""
 
-_COLOURS: dict[Kind, str] = {"scale": "viridis", "signed": "RdBu_r"}
+_COLOURS: dict[MapKind, str] = {"scale": "viridis", "signed": "RdBu_r"}
 _CELL = 1.1  # inches
 _GAP = 0.06
 _LETTER = 0.085
@@ -37,7 +37,7 @@ class MapRow(NamedTuple):
 
     title: str
     maps: Array  # (n, h, w[, c])
-    kind: Kind
+    kind: MapKind
 
 
 class _Row(NamedTuple):
@@ -138,7 +138,7 @@ def to_shown(images: Array, brightness: tuple[float, float] = BYTES) -> Array:
     return whole
 
 
-def colour_scale(kind: Kind, maps: Sequence[Array]) -> Normalize:
+def colour_scale(kind: MapKind, maps: Sequence[Array]) -> Normalize:
     """Return the one colour scale of maps: from 0, or as far below 0 as above it, to a size that few pixels exceed.
 
     >>> scale, signed = (colour_scale(kind, [np.array([[[-2.0, 2.0]]])]) for kind in ("scale", "signed"))
