@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from annotated_types import Ge, Gt, Interval
@@ -112,8 +112,8 @@ VIEW = Kind(
     },
     own="a View, or a function from a batch of samples to a batch of the same shape",
 )
+# The choices for ``views.noise``: learned noise (``pi``), no noise (``none``), or any view.
 NOISE_VIEW = VIEW._replace(noun="noise", default="pi", names={"pi": "", "none": "", **VIEW.names})
-"""The choices for ``views.noise``: learned noise (``pi``), no noise (``none``), or any view."""
 
 
 def find(kind: Kind, name: str) -> Any:
@@ -137,10 +137,10 @@ memorybank, byol, simsiam, dino.
         found = importlib.import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError, SyntaxError) as error:
+    except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as error:
         raise UserError(
             f"{kind.noun} {name!r} cannot be found ({error}): write package.module:name, where the name is {kind.own}."
-        ) from None
+        ) from error
     return found
 
 
@@ -153,7 +153,7 @@ def options_of(part: Any) -> dict[str, inspect.Parameter]:
     >>> sorted(options_of(find(METHOD, "dino")))
     ['centre_momentum', 'momentum', 'prototypes', 'teacher_temperature', 'temperature']
     """
-    build = getattr(part, "build", None) if inspect.isclass(part) else None
+    build = builder_of(part)
     try:
         parameters = dict(inspect.signature(build or part).parameters)
     except ValueError:  # some functions written in C have no signature
@@ -166,6 +166,12 @@ def options_of(part: Any) -> dict[str, inspect.Parameter]:
         if parameter.kind is parameter.KEYWORD_ONLY
         or (parameter.kind is parameter.POSITIONAL_OR_KEYWORD and parameter.default is not parameter.empty)
     }
+
+
+def builder_of(part: Any) -> Any:
+    """Return the class method ``build`` of a class, or None."""
+    build = getattr(part, "build", None) if inspect.isclass(part) else None
+    return build if inspect.ismethod(build) else None
 
 
 def check_call(kind: Kind, name: str, part: Any, arguments: int, options: Mapping[str, Any]) -> None:
@@ -212,11 +218,11 @@ def import_path(part: Any) -> str | None:
         return None
 
 
-def listed(names: Mapping[str, str] | tuple[str, ...]) -> str:
-    """Return names as one phrase for help texts.
+def listed(names: Iterable[str], *, last: str = "or") -> str:
+    """Return names for a line of help or a sentence.
 
     >>> listed(PAIRINGS)
     'identity-noise, noise-noise, sampled, compose or identity'
     """
-    *first, last = names
-    return f"{', '.join(first)} or {last}" if first else last
+    *first, end = names
+    return f"{', '.join(first)} {last} {end}" if first else end

@@ -13,6 +13,16 @@ class UserError(ValueError):
     """
 
 
+def shown(value: object) -> str:
+    """Return what a value is, for a message: the shape of a tensor or an array, the type of anything else.
+
+    >>> shown(3.0)
+    'float'
+    """
+    shape = getattr(value, "shape", None)
+    return type(value).__name__ if shape is None else f"shape {tuple(shape)}"
+
+
 def unknown_choice(kind: str, got: object, allowed: Iterable[str]) -> UserError:
     """Return the error for an unknown name. It suggests the nearest valid name.
 

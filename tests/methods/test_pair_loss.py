@@ -78,22 +78,3 @@ def test_encoder_head_and_noise_in_either_view_learn(
 def test_another_number_of_views_is_refused(count: int, encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
     with pytest.raises(UserError, match=rf"compares two views and was given {count}: choose another pairing"):
         PairLoss(encoder, head, distance)(batches(*[pair[0]] * count))
-
-
-@pytest.mark.parametrize(
-    ("reduce", "shape"),
-    [
-        (lambda losses: losses.mean(), r"\(\)"),
-        (lambda losses: losses[:, None], r"\(6, 1\)"),
-        (lambda losses: losses[:5], r"\(5,\)"),
-        (lambda losses: losses.repeat(2), r"\(12,\)"),
-    ],
-    ids=["a mean", "a column", "too few", "one per view"],
-)
-def test_a_loss_that_is_not_one_per_sample_is_refused(
-    reduce: object, shape: str, encoder: nn.Module, head: nn.Module, pair: Pair
-) -> None:
-    assert callable(reduce)
-    method = PairLoss(encoder, head, lambda first, second: reduce(distance(first, second)))
-    with pytest.raises(UserError, match=rf"the loss function returned shape {shape} for 6 samples: .* one loss per"):
-        method(batches(*pair))

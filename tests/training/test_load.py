@@ -25,7 +25,7 @@ from pinoise.training.load import Run, load_model, load_run
 from pinoise.training.logs import read_metrics
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Quiet
-from pinoise.training.run import TrainingResult, read_config, run_training
+from pinoise.training.run import Fitted, read_config, run_training
 from pinoise.views import Batch
 
 SMALL: dict[str, Any] = {
@@ -48,7 +48,7 @@ class Trained:
             return models[-1]
 
         monkeypatch.setattr(run_module, "seeded_model", remember)
-        self.outcome: TrainingResult = run_training(folder, parse_settings(merge(SMALL, changes)), reporter=Quiet())
+        self.outcome: Fitted = run_training(folder, parse_settings(merge(SMALL, changes)), reporter=Quiet())
         (self.model,) = models
         self.folder = folder
         self.run: Run = load_run(folder)

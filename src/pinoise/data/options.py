@@ -96,9 +96,10 @@ Allowed: median, mean, zero, error.
 
     def refuse_table_options(self, where: str) -> None:
         """Raise an error for an option that only a table with named columns can follow."""
-        for name in self._chosen("categorical", "drop"):
-            columns = list(getattr(self, name))
-            raise UserError(f"{where} has no named columns, so {name}={columns} cannot apply: leave it out.")
+        for name in self._chosen("categorical", "drop", "missing", "max_categories"):
+            value = getattr(self, name)
+            shown = list(value) if isinstance(value, tuple) else value
+            raise UserError(f"{where} has no named columns, so {name}={shown} cannot apply: leave it out.")
 
     def _chosen(self, *names: str) -> list[str]:
         """Return which of these options differ from their default."""

@@ -62,7 +62,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     Parameters
     ----------
     n_components : int
-        Width of the learned part of the embedding; networks for images and your own have theirs.
+        Width of the learned part of the embedding, for an encoder with an option ``out_features``.
     embedding : {"auto", "joined", "learned"}
         What ``transform`` returns: the learned part beside the standardised sample, which loses nothing of it, or the
         learned part alone. ``"auto"`` is ``"joined"`` but for images.
@@ -90,9 +90,10 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         Whether the noise has a mean of its own.
     generator : str, dict or object
         What is behind the noise: "global", one number per feature; "mlp", the paper's network; "shared", a light head
-        on the encoder's own features; or for images "resnet18", "resnet50" or "unet". ``"auto"`` is ``"shared"`` for
-        images, and else ``"global"`` for objective "supported" and ``"mlp"`` for others. Your own is a torch module
-        from (m, *shape) to (m, outputs, *shape), or what makes one from the shape and the outputs.
+        on the encoder's own features; or for images "resnet18", "resnet50" or "unet". ``"auto"`` is
+        ``"global"`` for objective "supported" and ``"mlp"`` for others; for images ``"shared"`` and ``"resnet18"``.
+        Your own is a torch module from (m, *shape) to (m, outputs, *shape), or what makes one from the shape and the
+        outputs.
     pairing : {"auto", "identity-noise", "noise-noise", "sampled", "compose"}
         How two views of a sample are made.
     augmentations : sequence of str, dict or object

@@ -105,13 +105,15 @@ def compare(
     chosen = None if suite is None else find_suite(suite)
     present, shared, steps = _share(sources, chosen, settings or {}, steps, note)
     names = choose_methods(list(methods or (DEFAULT_METHODS if chosen is None else chosen.methods)))
+    if isinstance(seeds, int) and seeds < 1:
+        raise UserError(f"seeds is {seeds}: give a number of at least 1, or a list of seeds.")
     plans = plan(names, range(seeds) if isinstance(seeds, int) else seeds, settings=shared)
     shown = _embedding(embedding, chosen, plans)
     datasets = _opened(present, shared, label=label, suite=chosen, progress=progress, note=note)
     # A suite reports both embeddings, one at a time, so each fit is scored under both.
     wanted = tuple(name for name in EMBEDDINGS if name == shown or name in (chosen.embeddings if chosen else ()))
     kept = None if cache is None else CellCache(cache)
-    total = len(dict.fromkeys(map(str, present))) * len(plans)
+    total = (len(datasets) if isinstance(datasets, list) else len(present)) * len(plans)
     found = Comparison(total, shown, suite, steps, shared)
     try:
         with flushed_denormals():

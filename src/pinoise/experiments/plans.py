@@ -29,7 +29,7 @@ def plan(methods: Sequence[str], seeds: Sequence[int], *, settings: Mapping[str,
     for method in methods:
         made_of = set(_paths(RECIPES[method].settings or {}))
         for path in sorted(given):
-            if path in made_of or path.removesuffix(".name") in made_of:
+            if path in made_of:
                 raise UserError(f"{path} is what makes method {method!r}: leave it out, or leave out the method.")
     plans = {
         (method, seed): parse_settings(
@@ -55,11 +55,12 @@ def _in_units_of_images(settings: Settings) -> Settings:
 
 
 def _paths(values: Mapping[str, Any], before: str = "") -> Iterator[str]:
+    """Yield the paths of nested settings; a part is at one path, as a plain name and with options."""
     for key, value in values.items():
         if isinstance(value, Mapping):
             yield from _paths(value, f"{before}{key}.")
         else:
-            yield before + key
+            yield before.rstrip(".") if key == "name" else before + key
 
 
 def with_steps(settings: Settings, steps: int, *, rows: int) -> Settings:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pinoise.choices import listed
 from pinoise.experiments.recipes import RECIPES
 
 SCORES = ("knn", "sr", "lr", "few")
@@ -98,7 +99,7 @@ def verdict(lines: Sequence[Line]) -> str:
             f"and it ends {_from(raw, shrunk[0])}"
         )
     elif shrunk:
-        ends = _listed([f"{RECIPES[line.method].title} ({_from(raw, line)})" for line in shrunk])
+        ends = listed([f"{RECIPES[line.method].title} ({_from(raw, line)})" for line in shrunk], last="and")
         sentence += f"; the learned noise collapsed to almost nothing in {ends}"
     return sentence + "."
 
@@ -117,7 +118,3 @@ def distance(accuracy: float, other: float) -> str:
 
 def _from(raw: Line, line: Line) -> str:
     return f"{distance(line.means['few'] / 100, raw.means['few'] / 100)} raw features"
-
-
-def _listed(items: Sequence[str]) -> str:
-    return " and ".join([", ".join(items[:-1]), items[-1]])

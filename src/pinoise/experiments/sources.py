@@ -45,7 +45,13 @@ def open_compared(
     for source in named:
         asked = replace(options, label=None if is_name(source) and has_file else label)
         opened.append(open_for_training(source, asked, progress=progress)[0])
-    return [check_scorable(data) for data in opened]
+    names: list[str] = []
+    for number, data in enumerate(map(check_scorable, opened)):
+        again = names.count(data.name)
+        names.append(data.name)
+        if again:  # results are told apart by name
+            opened[number] = replace(data, name=f"{data.name} ({again + 1})")
+    return opened
 
 
 def open_scored(run: Run, source: str | None = None, *, label: str | None = None, progress: bool = False) -> Dataset:

@@ -21,8 +21,8 @@ BLOCKS: dict[int, tuple[int, int, int, int]] = {18: (2, 2, 2, 2), 50: (3, 4, 6, 
 
 WIDTH = 64  # channels of the first stage in the published networks
 
+# The largest side, in pixels, of images that keep their size in the stem. Larger ones are reduced fourfold there.
 LARGEST_CIFAR_STEM = 64
-"""The largest side, in pixels, of images that keep their size in the stem. Larger ones are reduced fourfold there."""
 
 
 class Shortcut(nn.Conv2d):

@@ -36,8 +36,8 @@ REPARAMETERISATIONS: dict[str, Callable[[Tensor | float, Tensor, Tensor], Tensor
 
 BASE_DRAWS: dict[str, Callable[[Tensor], Tensor]] = {"gaussian": torch.randn_like, "uniform": torch.rand_like}
 
+# The variance of ε for s = 1.
 BASE_VARIANCES: dict[str, float] = {"gaussian": 1.0, "uniform": 1 / 3}
-"""The variance of ε for s = 1."""
 
 
 def unit_rms(noise: Tensor, live: Tensor) -> Tensor:

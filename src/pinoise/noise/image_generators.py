@@ -16,9 +16,9 @@ from pinoise.networks.mlp import HIDDEN
 from pinoise.networks.resnet import WIDTH, Depth, ResNet
 from pinoise.networks.unet import UNET_WIDTH, UNet
 
+# The factor on torch's initial weights in the last layer of a network on normalised maps. Raw parameters then start
+# below about 0.1, and σ starts near its initial value.
 SMALL_START = 0.1
-"""The factor on torch's initial weights in the last layer of a network on normalised maps. Raw parameters then start
-below about 0.1, and σ starts near its initial value."""
 
 
 class ResNetGenerator(nn.Module):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
@@ -33,12 +33,12 @@ SCALE_MAP: ScaleMap = "softplus"
 # gradients away from denormal numbers. Arithmetic with denormal numbers is many times slower.
 SMALLEST_SCALE = 1e-6
 
+# Draws in training between two checks whether the learned σ, the metric of the neighbour search, has moved.
 REFRESH_EVERY = 50
-"""Draws in training between two checks whether the learned σ, the metric of the neighbour search, has moved."""
 
+# The learning rate of a ``global`` generator, as a multiple of the encoder's. Its numbers must move as far as the
+# output of a network, but a network's output sums the steps of many weights.
 GLOBAL_RATE = 10
-"""The learning rate of a ``global`` generator, as a multiple of the encoder's. Its numbers must move as far as the
-output of a network, but a network's output sums the steps of many weights."""
 
 _TYPICAL_ROWS = 256
 
@@ -110,8 +110,8 @@ class PiNoise(nn.Module):
             raise unknown_choice("distribution", distribution, REPARAMETERISATIONS)
         if positive not in SCALE_MAPS:
             raise unknown_choice("positive map", positive, SCALE_MAPS)
-        if mean not in ("zero", "learned"):
-            raise unknown_choice("mean", mean, ("zero", "learned"))
+        if mean not in get_args(Mean):
+            raise unknown_choice("mean", mean, get_args(Mean))
         if normalize is not None and not (normalize > 0 and math.isfinite(normalize)):
             raise UserError(f"normalize is {normalize}: it must be a positive number, or None.")
         if hidden is not None and hidden < 1:
@@ -176,7 +176,7 @@ class PiNoise(nn.Module):
             feature_scale=deviation,
             support=support,
             weight=weight,
-        )
+        ).to(data.device)
 
     def param_groups(self, lr: float) -> list[dict[str, Any]]:
         """Return ψ as parameter groups for an optimiser, with the learning rate that suits the generator.

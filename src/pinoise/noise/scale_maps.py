@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+# c of ``fixed_entropy``: the largest distance of a feature's log σ from the mean over features, before centring.
 FARTHEST = 2.0
-"""c of ``fixed_entropy``: the largest distance of a feature's log σ from the mean over features, before centring."""
 
 _STEEPNESS = 3.0  # slope of log σ at an output of 0, so that one learning rate suits single numbers and networks
 

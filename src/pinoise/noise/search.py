@@ -7,8 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+# The most numbers held at once: distances, or rows to search for.
 BLOCK_ENTRIES = 1 << 23
-"""The most numbers held at once: distances, or rows to search for."""
 
 _EQUAL = 1e-6  # two rows are equal if their squared distance is below this share of their squared norms
 

@@ -17,12 +17,12 @@ NEIGHBOURS = 10  # the default number of neighbours of a sample
 
 NeighbourCount = Annotated[int, Interval(ge=1, le=1000)]
 
+# The most rows among which neighbours are searched. It bounds the cost of the search for training data of any size.
 SUPPORT_ROWS = 2048
-"""The most rows among which neighbours are searched. It bounds the cost of the search for training data of any size."""
 
+# The most training rows for which the neighbours of all rows are kept in a table. Up to this size, making the table
+# again whenever σ has moved costs less than a search in every step.
 TABLE_ROWS = 16_384
-"""The most training rows for which the neighbours of all rows are kept in a table. Up to this size, making the table
-again whenever σ has moved costs less than a search in every step."""
 
 # Enough rows to represent the marginals of every feature, in at most 64 MB.
 _BANK_ENTRIES = 1 << 24

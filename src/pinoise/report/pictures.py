@@ -17,11 +17,11 @@ from pinoise.errors import UserError
 
 Array = npt.NDArray[Any]
 
+# Black and white of pictures that are stored as bytes.
 BYTES = (0.0, 255.0)
-"""Black and white of pictures that are stored as bytes."""
 
+# Maps of σ or w, which are not negative, or of μ or ε, which have both signs.
 MapKind = Literal["scale", "signed"]
-"""Maps of σ or w, which are not negative, or of μ or ε, which have both signs."""
 
 _COLOURS: dict[MapKind, str] = {"scale": "viridis", "signed": "RdBu_r"}
 _CELL = 1.1  # inches

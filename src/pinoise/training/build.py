@@ -19,7 +19,7 @@ from pinoise.data.dataset import Samples
 from pinoise.data.layout import AS_IS, image_layout
 from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
-from pinoise.errors import UserError
+from pinoise.errors import UserError, shown
 from pinoise.methods import Method, PairLoss
 from pinoise.networks import Embedding, evaluating
 from pinoise.noise import PiNoise, Support, make_generator
@@ -158,14 +158,14 @@ def _try_encoder(choice: Choice, encoder: nn.Module, shape: tuple[int, ...]) -> 
     try:
         with torch.no_grad(), evaluating(encoder):
             features = encoder(torch.zeros(2, *shape, device=place))
-    except RuntimeError as error:
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
         why = str(error).partition("\n")[0]
         raise UserError(f"encoder {choice.name!r} does not take samples of shape {shape}: {why}.") from error
     expected = (2, encoder.out_features)
     if not isinstance(features, Tensor) or features.shape != expected:
-        found = f"shape {tuple(features.shape)}" if isinstance(features, Tensor) else type(features).__name__
         raise UserError(
-            f"encoder {choice.name!r} returned {found} for 2 samples: with its out_features it must return {expected}."
+            f"encoder {choice.name!r} returned {shown(features)} for 2 samples: with its out_features it must return "
+            f"{expected}."
         )
 
 
@@ -207,6 +207,12 @@ def build_noise(
     shape, outputs = tuple(unit.shape), 2 if noise.mean == "learned" else 1
     part = copy.deepcopy(generator.part) if isinstance(generator.part, nn.Module) else generator.part
     made = make_generator(part, shape, outputs, encoder=encoder, options=generator.options)
+    shared = {id(parameter) for parameter in encoder.parameters()}
+    if any(id(parameter) in shared for parameter in made.parameters()):
+        raise UserError(
+            f"generator {generator.name!r} registers the encoder, whose weights would then count as noise: "
+            "keep it in a tuple, as in self._encoder = (encoder,)."
+        )
     return PiNoise(
         shape,
         distribution=noise.distribution,
@@ -282,7 +288,12 @@ def build_views(item: Choice, site: Site) -> tuple[View, ...]:
     if inspect.isclass(part) and issubclass(part, View):
         built = _built(VIEW, item, View, 0, site)
         return built if isinstance(built, tuple) else (built,)
-    return (FunctionView(_made(VIEW, item, part) if inspect.isclass(part) else _function(VIEW, item, 1)),)
+    function = _made(VIEW, item, part) if inspect.isclass(part) else _function(VIEW, item, 1)
+    if not callable(function):
+        raise UserError(
+            f"view {item.name!r} makes {type(function).__name__}, which is not a function: give {VIEW.own}."
+        )
+    return (FunctionView(function),)
 
 
 def _build_method(item: Choice, site: Site) -> Method:

@@ -22,9 +22,10 @@ from pinoise.training.device import kept_randomness
 from pinoise.training.model import ContrastiveModel
 from pinoise.views import Batch
 
+# Metrics of learned noise, measured after every epoch; nan without learned noise.
 NOISE_METRICS = ("sigma_mean", "sigma_median", "participation", "cleanest")
-"""Metrics of learned noise, measured after every epoch; nan without learned noise."""
 
+# Metrics measured about ten times in a run, always after the last epoch; nan after the other epochs.
 COSTLY_METRICS = (
     "effective_rank",
     "spread",
@@ -35,10 +36,9 @@ COSTLY_METRICS = (
     "plug_in",
     "plug_in_error",
 )
-"""Metrics measured about ten times in a run, always after the last epoch; nan after the other epochs."""
 
+# All metrics of a record besides the loss. ``contrast`` is the mean of ℓ, without the terms of the objective.
 METRICS = ("contrast", *NOISE_METRICS, *COSTLY_METRICS)
-"""All metrics of a record besides the loss. ``contrast`` is the mean of ℓ, without the terms of the objective."""
 
 _PROBE_ROWS = 256
 _PROBE_IMAGES = 64  # for measurements that take many passes through an image network

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from pinoise.errors import UserError
+from pinoise.errors import UserError, shown
 from pinoise.methods import Method
 from pinoise.networks import has_batch_norm
 from pinoise.noise import Noise, PiNoise
@@ -53,8 +53,7 @@ class ContrastiveModel(nn.Module):
         further = [self.look(batch, theta=False) for _ in range(self.objective.further_looks)]
         loss = self.objective(look, further)
         if not isinstance(loss, Tensor) or loss.ndim:
-            found = f"shape {tuple(loss.shape)}" if isinstance(loss, Tensor) else type(loss).__name__
-            raise UserError(f"the objective returned {found}: it must return a scalar, such as look.losses.mean().")
+            raise UserError(f"the objective returned {shown(loss)}: it must be a scalar, such as look.losses.mean().")
         return Step(loss, look.losses.detach())
 
     def look(self, batch: Batch, *, theta: bool = True, psi: float = 1.0) -> Look:
@@ -84,10 +83,9 @@ class ContrastiveModel(nn.Module):
             losses = functional_call(self.method, frozen, (views,))
         size = len(views[0].x)
         if not isinstance(losses, Tensor) or losses.shape != (size,):
-            found = f"shape {tuple(losses.shape)}" if isinstance(losses, Tensor) else type(losses).__name__
+            name = type(self.method).__name__
             raise UserError(
-                f"method {type(self.method).__name__} returned {found} for {size} samples: it must return one loss per "
-                "sample."
+                f"method {name} returned {shown(losses)} for {size} samples: it must be one loss per sample."
             )
         return losses
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,16 +29,8 @@ from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Quiet, Record, Reporter
 from pinoise.training.units import read_standardizer, standardizer_tensors
 
+# The format of run folders. It increases when older folders can no longer be read.
 RUN_FORMAT = 2
-"""The format of run folders. It increases when older folders can no longer be read."""
-
-
-@dataclass(frozen=True)
-class TrainingResult:
-    """The result of a run."""
-
-    history: list[Record]
-    flags: list[HealthFlag]
 
 
 class Fitted(NamedTuple):
@@ -90,19 +81,23 @@ def create_folder(path: Path, settings: Settings) -> None:
                 f"{where} is {part.name!r}, which has no import path, so a run folder cannot name it: "
                 "give a class or function of a module."
             )
+    text = config_text(settings)
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{path} cannot be created ({error.strerror}): choose another folder with --out.") from None
-    write_config(path, settings)
+    write_text(path / "config.yaml", text)
 
 
-def write_config(path: Path, settings: Settings) -> None:
-    """Write ``config.yaml`` with full paths, so that files are found from any folder."""
+def config_text(settings: Settings) -> str:
+    """Return ``config.yaml`` with full paths, so that files are found from any folder."""
     values = _with_full_paths(settings.model_dump())
     if not is_name(settings.data.source):
         values["data"]["source"] = str(Path(settings.data.source).expanduser().resolve())
-    write_text(path / "config.yaml", yaml.safe_dump({"format": RUN_FORMAT, **values}, sort_keys=False))
+    try:
+        return yaml.safe_dump({"format": RUN_FORMAT, **values}, sort_keys=False)
+    except yaml.YAMLError as error:
+        raise UserError(f"the settings hold an object that a file cannot ({error}): give a name or a number.") from None
 
 
 def _with_full_paths(value: Any) -> Any:
@@ -144,7 +139,7 @@ def run_training(
     should_stop: Callable[[], bool] = lambda: False,
     note: Callable[[str], None] = lambda _: None,
     progress: bool = False,
-) -> TrainingResult:
+) -> Fitted:
     """Train in a run folder, from the start or from its newest intact checkpoint.
 
     The folder is created, or its configuration updated, only after the data is read and the model is built. A mistake
@@ -195,7 +190,7 @@ def run_training(
     if fabric.is_global_zero:
         _write_weights(path, model)
     flags = run_health(model, rows, settings, history, processes=fabric.world_size)
-    return TrainingResult(history, flags)
+    return Fitted(model, history, flags)
 
 
 def _standardizer_of(path: Path, settings: Settings, x: Samples) -> Standardizer:
@@ -238,7 +233,7 @@ def _settle_folder(path: Path, settings: Settings, record: dict[str, Any], stand
         write_json(path / "environment.json", describe_environment())
     write_tensors(path / "standardizer.safetensors", standardizer_tensors(standardizer))
     if read_config(path).training.epochs != settings.training.epochs:
-        write_config(path, settings)
+        write_text(path / "config.yaml", config_text(settings))
 
 
 def _changed(path: Path, settings: Settings, before: Any, now: dict[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from pinoise.errors import UserError
+from pinoise.errors import UserError, shown
 from pinoise.noise import Noise, PiNoise
 from pinoise.views.site import Site
 
@@ -99,8 +99,7 @@ class FunctionView(View):
         """Return the function's output for the samples."""
         moved = self.function(batch.x)
         if not isinstance(moved, Tensor) or moved.shape != batch.x.shape:
-            found = tuple(moved.shape) if isinstance(moved, Tensor) else type(moved).__name__
-            raise UserError(f"the view returned {found}: it must return a tensor of shape {tuple(batch.x.shape)}.")
+            raise UserError(f"the view returned {shown(moved)}: it must return a tensor of {shown(batch.x)}.")
         return batch.moved(moved)
 
 

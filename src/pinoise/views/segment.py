@@ -24,8 +24,8 @@ from pinoise.networks import read_weights
 if TYPE_CHECKING:
     from kornia.models.sam.model import Sam
 
+# A function that is called with the number of images that are done, and of all images.
 TellDone = Callable[[int, int], None]
-"""A function that is called with the number of images that are done, and of all images."""
 
 BATCH = 4  # images that SAM segments at a time
 
@@ -59,8 +59,8 @@ _SIZES: dict[str, SamSize] = {
 }
 _MOBILE = "mobile_sam"  # its encoder is not a plain ViT
 
+# The published models; ``mobile_sam`` (Zhang et al., 2023) is by far the quickest on a CPU.
 SAM_MODELS: tuple[str, ...] = (*_SIZES, _MOBILE)
-"""The published models; ``mobile_sam`` (Zhang et al., 2023) is by far the quickest on a CPU."""
 
 
 def find_sam(model: str | SamSize) -> str | SamSize:

@@ -140,6 +140,7 @@ class CataloguePreparation(ArrayPreparation):
     def learn(cls, source: Source, options: ReadOptions, *, progress: bool = False) -> tuple[Dataset, Preparation]:
         """Load a data set of the catalogue."""
         options.refuse_image_options(source.where)
+        options.refuse_table_options(source.where)
         data = source.dataset(label=options.label, progress=progress)
         return data, cls(ArrayEncoding(shape=data.shape, sparse=bool(sp.issparse(data.train.x))))
 

@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 from pydantic import BaseModel, GetCoreSchemaHandler, ValidationError, create_model
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from pinoise.choices import Kind, find, name_of, options_of
+from pinoise.choices import Kind, builder_of, find, name_of, options_of
 from pinoise.errors import UserError
 from pinoise.training.config.section import Section, sentence_of, unknown_name
 
@@ -30,14 +30,19 @@ class Choice:
     part: Any  # a class, a function or an object; None if no part is built
     options: Mapping[str, Any] = field(default_factory=dict)
     own: bool = False  # whether it is the user's, not the package's
+    given: frozenset[str] = frozenset()  # the options that the user set
 
     def trait(self, name: str, default: Any = False) -> Any:
         """Return an attribute of the part, such as ``for_images``."""
         return getattr(self.part, name, default)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return the name and the options as a section of a configuration."""
-        return {"name": self.name, **self.options}
+        """Return the name and the options as a section of a configuration.
+
+        The defaults of a user's part are left out: its signature has them, and they may be objects.
+        """
+        shown = {name: value for name, value in self.options.items() if not self.own or name in self.given}
+        return {"name": self.name, **shown}
 
 
 def read_choice(value: Any, kind: Kind, path: str, *, names: Mapping[str, str] | None = None) -> Choice:
@@ -67,13 +72,15 @@ def read_choice(value: Any, kind: Kind, path: str, *, names: Mapping[str, str] |
         if not callable(part):
             raise UserError(f"setting {path!r} is {chosen!r}: give a name, an import path, or {kind.own}.")
     model = _auto_model(kind if name == "auto" else None) if part is None else _options_model(part)
+    if "name" in model.model_fields:
+        raise UserError(f"{kind.noun} {name!r} has an option called 'name', which a configuration needs: rename it.")
     try:
         options = model.model_validate(given)
     except ValidationError as error:
         raise UserError(sentence_of(error, model, prefix=f"{path}.", names=names)) from None
     left_open = part is None  # ``auto`` has no defaults yet
     values = {key: value for key, value in options if not left_open or key in options.model_fields_set}
-    return Choice(name, part, {**values, **(options.model_extra or {})}, own)
+    return Choice(name, part, {**values, **(options.model_extra or {})}, own, frozenset(options.model_fields_set))
 
 
 def _options_model(part: Any) -> type[BaseModel]:
@@ -86,7 +93,7 @@ def _options_model(part: Any) -> type[BaseModel]:
 def _model_of(part: Any) -> type[BaseModel]:
     """Return the section of the options of a class or function, made from its signature."""
     hints: dict[str, Any] = {}
-    for function in (part.__init__, getattr(part, "build", None)) if inspect.isclass(part) else (part,):
+    for function in (part.__init__, builder_of(part)) if inspect.isclass(part) else (part,):
         with suppress(NameError, TypeError):  # a user's annotations that cannot be resolved are not checked
             hints |= get_type_hints(function, include_extras=True) if function is not None else {}
     fields = {

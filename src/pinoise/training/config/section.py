@@ -80,7 +80,8 @@ def _unknown_setting(name: str, prefix: str, path: list[str], allowed: list[str]
 
 def _allowed(errors: list[ErrorDetails], path: list[str], section: type) -> list[str]:
     """Return the names that a field takes. A field with several types has an error for each type."""
-    listings = [error["ctx"]["expected"] for error in errors if _locate(error["loc"], section)[0] == path]
+    literal = [error for error in errors if error["type"] == "literal_error"]
+    listings = [error["ctx"]["expected"] for error in literal if _locate(error["loc"], section)[0] == path]
     return [word for text in listings for word in text.replace("'", "").replace(" or ", ", ").split(", ")]
 
 
@@ -88,7 +89,7 @@ def _locate(location: tuple[int | str, ...], section: type) -> tuple[list[str], 
     """Return the path as the user writes it and the section it ends in."""
     path: list[str] = []
     for part in location:
-        if path and (part in ("int", "str") or str(part).startswith(("literal[", "tuple["))):
+        if path and (part in ("int", "float", "str", "bool") or str(part).startswith(("literal[", "tuple["))):
             continue  # pydantic adds the type that it tried
         path.append(str(part))
         field = getattr(section, "model_fields", {}).get(str(part))

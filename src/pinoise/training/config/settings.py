@@ -144,12 +144,12 @@ class Settings(Section):
     @property
     def is_learned(self) -> bool:
         """Whether the noise is p_ψ(ε|x)."""
-        return self.views.noise.name == NOISE_VIEW.default
+        return self.views.noise.part is None and self.views.noise.name == NOISE_VIEW.default
 
     @property
     def neighbours(self) -> int:
         """The number of neighbours of a sample for noise along the data; 0 for noise around x."""
-        return int(self.objective.options.get("neighbours", 0))
+        return int(self.objective.options.get("neighbours") or 0)
 
 
 class NoiseDefaults(NamedTuple):
