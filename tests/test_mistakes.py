@@ -119,7 +119,7 @@ def test_a_path_of_a_file_is_not_an_import_path() -> None:
 def test_what_a_users_part_does_wrong_is_one_sentence() -> None:
     model = build(method=lambda first, second: 3.0)
     samples = make_rows(X, Standardizer.fit(X))
-    with pytest.raises(UserError, match=r"returned float for 8 samples: it must be .* loss per sample"):
+    with pytest.raises(UserError, match=r"returned float for 8 samples: it must return one loss per sample"):
         model(Batch(samples[torch.arange(8)], torch.arange(8)))
     with pytest.raises(UserError, match=r"view '.*dict' makes dict, which is not a function"):
         build(views={"augmentations": [dict]})

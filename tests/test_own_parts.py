@@ -345,7 +345,7 @@ def test_the_command_trains_scores_embeds_reports_and_goes_on_with_parts_of_a_us
     config = yaml.safe_load((Path("run") / "config.yaml").read_text())
     assert config["encoder"] == {"name": "mine:Net", "width": 3}
     assert config["method"] == {"name": "mine:Pull", "strength": 2.0}
-    assert config["objective"] == {"name": "mine:Goal", "price": 1.0}
+    assert config["objective"] == {"name": "mine:Goal"}  # the signature has its default
     assert config["noise"]["generator"] == {"name": "mine:Wave", "pace": 0.5}
     names = [view["name"] for view in config["views"]["augmentations"]]
     assert names == ["mine:Tilt", "mine:tilt"]
@@ -687,17 +687,17 @@ def test_a_lazy_encoder_learns_its_sizes_from_the_samples() -> None:
         (["--encoder", "mine:Net", "--set", "encoder.width=wide"], "setting 'encoder.width' is 'wide': input should"),
         (
             ["--method", "wrong:Mean"],
-            "method Mean returned shape () for 16 samples: it must return one loss per sample",
+            "the method returned shape () for 16 samples: it must return one loss per sample",
         ),
         (["--method", "wrong:Queue"], "method 'wrong:Queue' cannot be called (missing a required argument: 'queue'):"),
-        (["--method", "wrong:mean"], "the loss function returned shape () for 16 samples: it must return one loss per"),
+        (["--method", "wrong:mean"], "the method returned shape () for 16 samples: it must return one loss per"),
         (["--method", "wrong:alone"], "method 'wrong:alone' cannot be called (too many positional arguments): give a"),
         (["--method", "mine:Net"], "method 'mine:Net' is not a Method class: give a class derived from Method, or a f"),
         (
             ["--method", "mine:Pull", "--temperature", "1"],
             "unknown setting 'method.temperature': allowed there are str",
         ),
-        (["--augment", "wrong:half"], "the view returned (16, 3): it must return a tensor of shape (16, 6)."),
+        (["--augment", "wrong:half"], "the view returned shape (16, 3): it must return a tensor of shape (16, 6)."),
         (["--augment", "wrong:both"], "view 'wrong:both' cannot be called (missing a required argument: 'y'): give a"),
         (["--augment", "wrong:Half"], "the view Half returned samples of shape (16, 3): they must keep the shape (16,"),
         (["--augment", "wrong:Bare"], "the view Bare returned Tensor: it must return a Batch, such as batch.moved(x)."),
@@ -705,9 +705,9 @@ def test_a_lazy_encoder_learns_its_sizes_from_the_samples() -> None:
         (["--set", "views.noise=wrong:Half"], "the view Half returned samples of shape (16, 3): they must keep the"),
         (
             ["--objective", "wrong:each"],
-            "the objective returned shape (16,): it must return a scalar, such as look.los",
+            "the objective returned shape (16,): it must return a scalar like look.los",
         ),
-        (["--objective", "wrong:number_of"], "the objective returned float: it must return a scalar, such as look.los"),
+        (["--objective", "wrong:number_of"], "the objective returned float: it must return a scalar like look.los"),
         (["--objective", "wrong:both"], "objective 'wrong:both' cannot be called (missing a required argument: 'y'):"),
         (["--objective", "wrong:Priced"], "objective 'wrong:Priced' cannot be called (missing a required argument:"),
         (["--objective", "mine:Net"], "objective 'mine:Net' is not an Objective: give a class derived from Objective"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class UserError(ValueError):
@@ -13,14 +14,14 @@ class UserError(ValueError):
     """
 
 
-def shown(value: object) -> str:
-    """Return what a value is, for a message: the shape of a tensor or an array, the type of anything else.
+def shown(value: Any) -> str:
+    """Return what a value is, for a message: the shape of a tensor, the type of anything else.
 
     >>> shown(3.0)
     'float'
     """
-    shape = getattr(value, "shape", None)
-    return type(value).__name__ if shape is None else f"shape {tuple(shape)}"
+    is_tensor = hasattr(value, "requires_grad") and hasattr(value, "shape")
+    return f"shape {tuple(value.shape)}" if is_tensor else type(value).__name__
 
 
 def unknown_choice(kind: str, got: object, allowed: Iterable[str]) -> UserError:

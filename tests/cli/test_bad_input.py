@@ -205,7 +205,7 @@ def test_a_used_run_folder_is_refused_and_kept(pinoise: Command, digits_run: Pat
         (["--rows", "1"], "setting 'data.rows' is 1"),
         (["--set", "training.seed=4"], "a comparison sets training.seed itself"),
         (["--methods", "fixed", "simcl", "--set", "method=clae"], "method is what makes method 'simcl'"),
-        (["--set", "method.name=clae", "--methods", "simcl"], "method.name is what makes method 'simcl'"),
+        (["--set", "method.name=clae", "--methods", "simcl"], "method is what makes method 'simcl'"),
         (["--methods", "pinda", "--set", "objective=paper"], "objective is what makes method 'pinda'"),
         (["--epochs", "3", "--steps", "5"], "--epochs is 3 and --steps is 5: give one of them."),
         (["--steps", "0"], "--steps is 0: it must be at least 1."),

@@ -105,9 +105,7 @@ def compare(
     chosen = None if suite is None else find_suite(suite)
     present, shared, steps = _share(sources, chosen, settings or {}, steps, note)
     names = choose_methods(list(methods or (DEFAULT_METHODS if chosen is None else chosen.methods)))
-    if isinstance(seeds, int) and seeds < 1:
-        raise UserError(f"seeds is {seeds}: give a number of at least 1, or a list of seeds.")
-    plans = plan(names, range(seeds) if isinstance(seeds, int) else seeds, settings=shared)
+    plans = plan(names, _listed_seeds(seeds), settings=shared)
     shown = _embedding(embedding, chosen, plans)
     datasets = _opened(present, shared, label=label, suite=chosen, progress=progress, note=note)
     # A suite reports both embeddings, one at a time, so each fit is scored under both.
@@ -124,6 +122,12 @@ def compare(
         if not keep_partial:
             raise
     return found
+
+
+def _listed_seeds(seeds: int | Sequence[int]) -> Sequence[int]:
+    if isinstance(seeds, int) and seeds < 1:
+        raise UserError(f"seeds is {seeds}: give a number of at least 1, or a list of seeds.")
+    return range(seeds) if isinstance(seeds, int) else seeds
 
 
 def _share(

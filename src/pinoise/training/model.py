@@ -53,7 +53,7 @@ class ContrastiveModel(nn.Module):
         further = [self.look(batch, theta=False) for _ in range(self.objective.further_looks)]
         loss = self.objective(look, further)
         if not isinstance(loss, Tensor) or loss.ndim:
-            raise UserError(f"the objective returned {shown(loss)}: it must be a scalar, such as look.losses.mean().")
+            raise UserError(f"the objective returned {shown(loss)}: it must return a scalar like look.losses.mean().")
         return Step(loss, look.losses.detach())
 
     def look(self, batch: Batch, *, theta: bool = True, psi: float = 1.0) -> Look:
@@ -83,9 +83,8 @@ class ContrastiveModel(nn.Module):
             losses = functional_call(self.method, frozen, (views,))
         size = len(views[0].x)
         if not isinstance(losses, Tensor) or losses.shape != (size,):
-            name = type(self.method).__name__
             raise UserError(
-                f"method {name} returned {shown(losses)} for {size} samples: it must be one loss per sample."
+                f"the method returned {shown(losses)} for {size} samples: it must return one loss per sample."
             )
         return losses
 

@@ -30,7 +30,7 @@ class Choice:
     part: Any  # a class, a function or an object; None if no part is built
     options: Mapping[str, Any] = field(default_factory=dict)
     own: bool = False  # whether it is the user's, not the package's
-    given: frozenset[str] = frozenset()  # the options that the user set
+    given: frozenset[str] = field(default=frozenset(), compare=False)  # the options that the user set
 
     def trait(self, name: str, default: Any = False) -> Any:
         """Return an attribute of the part, such as ``for_images``."""
