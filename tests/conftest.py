@@ -1,13 +1,17 @@
-"""Shared set-up: one thread per test worker, the real data where the machine has it, and a tiny SAM."""
+"""Shared set-up: one thread per test worker, the real data, a tiny SAM, and the command run in this process."""
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 import torch
 
+from pinoise.cli import main
 from pinoise.views import SamSize
 from pinoise.views.segment import build_sam
 
@@ -54,3 +58,37 @@ def sam_weights(tiny_sam: SamSize, tmp_path: Path) -> Path:
     # Positions start at zero and prompts hardly matter, so that both are drawn wider.
     torch.save({name: tensor + 0.3 * torch.randn_like(tensor) for name, tensor in tensors.items()}, path)
     return path
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+    @property
+    def sentence(self) -> str:
+        """What a mistake was answered with, checked to be one line and no traceback."""
+        assert self.code == 2, (self.code, self.out, self.err)
+        lines = [line for line in self.err.splitlines() if not line.startswith("note: ")]
+        assert len(lines) == 1, self.err
+        assert lines[0].startswith("pinoise: "), self.err
+        assert self.out == ""
+        return lines[0].removeprefix("pinoise: ")
+
+
+@pytest.fixture
+def pinoise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    """Run the command with these arguments."""
+
+    def run(*arguments: object) -> Result:
+        monkeypatch.setattr(sys, "argv", ["pinoise", *map(str, arguments)])
+        capsys.readouterr()
+        code = 0
+        try:
+            main()
+        except SystemExit as stop:
+            code = int(stop.code or 0)
+        printed = capsys.readouterr()
+        return Result(code, printed.out, printed.err)
+
+    return run

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pytest
@@ -24,7 +24,6 @@ from sklearn.pipeline import make_pipeline
 from torch import nn
 
 from pinoise import PiNDA, UserError, load_run
-from pinoise.cli import main
 from pinoise.data.rows import make_rows
 from pinoise.training.build import build_model, build_standardizer
 from pinoise.training.config import parse_settings
@@ -277,30 +276,6 @@ def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
         sys.modules.pop(name, None)
 
 
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-
-@pytest.fixture
-def pinoise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
-    """Run the command in this process."""
-
-    def run(*arguments: object) -> Result:
-        monkeypatch.setattr(sys, "argv", ["pinoise", *map(str, arguments)])
-        capsys.readouterr()
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        printed = capsys.readouterr()
-        return Result(code, printed.out, printed.err)
-
-    return run
-
-
 @pytest.fixture
 def table(mine: ModuleType) -> str:
     """A file of samples in the current folder, with two classes."""
@@ -326,7 +301,7 @@ def checkpoint(run: str) -> Mapping[str, torch.Tensor]:
 
 
 def test_the_command_trains_scores_embeds_reports_and_goes_on_with_parts_of_a_users_own(
-    pinoise: Callable[..., Result], table: str, mine: ModuleType
+    pinoise: Callable[..., Any], table: str, mine: ModuleType
 ) -> None:
     for arguments in (
         ["train", "--data", table, "--out", "run", "--epochs", 1, *FLAGS],
@@ -386,7 +361,7 @@ def test_a_process_of_the_command_finds_a_file_in_the_current_folder_and_only_th
     assert done.stderr.count("\n") == 1
 
 
-def test_a_view_of_a_users_own_can_be_the_noise(pinoise: Callable[..., Result], table: str, mine: ModuleType) -> None:
+def test_a_view_of_a_users_own_can_be_the_noise(pinoise: Callable[..., Any], table: str, mine: ModuleType) -> None:
     options = ["--set", "views.noise=mine:tilt", "--set", "views.noise.strength=0.7", "--batch-size", 16]
     assert pinoise("train", "--data", table, "--label", "class", "--out", "run", "--epochs", 1, *options).code == 0
     assert set(mine.seen) == {("tilt", 0.7)}
@@ -395,7 +370,7 @@ def test_a_view_of_a_users_own_can_be_the_noise(pinoise: Callable[..., Result], 
 
 
 def test_a_configuration_names_parts_with_options_and_flags_lie_over_it(
-    pinoise: Callable[..., Result], table: str, mine: ModuleType
+    pinoise: Callable[..., Any], table: str, mine: ModuleType
 ) -> None:
     Path("own.yaml").write_text(
         """
@@ -422,7 +397,7 @@ def test_a_configuration_names_parts_with_options_and_flags_lie_over_it(
 
 
 @pytest.mark.parametrize("file", ["own encoder", "own view"])
-def test_a_part_that_has_changed_since_is_one_sentence(pinoise: Callable[..., Result], table: str, file: str) -> None:
+def test_a_part_that_has_changed_since_is_one_sentence(pinoise: Callable[..., Any], table: str, file: str) -> None:
     assert pinoise("train", "--data", table, "--out", "run", "--epochs", 1, *FLAGS).code == 0
     old, new = {
         "own encoder": ("self.layer = nn.Linear", "self.more = nn.Linear(2, 2); self.layer = nn.Linear"),
@@ -719,7 +694,7 @@ def test_a_lazy_encoder_learns_its_sizes_from_the_samples() -> None:
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
 def test_a_part_that_does_not_keep_its_contract_is_one_sentence(
-    pinoise: Callable[..., Result], table: str, flags: list[str], sentence: str
+    pinoise: Callable[..., Any], table: str, flags: list[str], sentence: str
 ) -> None:
     Path("broken.py").write_text("def = 3\n")
     options = ["--label", "class", "--batch-size", 16, "--epochs", 1, "--device", "cpu"]

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
@@ -82,8 +81,3 @@ def test_the_loop_of_the_readme_trains_what_the_estimator_trains() -> None:
     assert float(noise.generator.raw.detach().abs().max()) > 0.01
     x = data[:20]
     torch.testing.assert_close(noise.relative_scale(x), estimator.noise_.relative_scale(x), rtol=1e-3, atol=1e-5)
-
-
-@pytest.mark.parametrize("line", ["*noise.param_groups(1e-3)", " + noise.regularizer(x)"])
-def test_each_line_of_the_loop_counts(line: str) -> None:
-    assert line in readme_loop()

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 import pytest
@@ -21,49 +19,12 @@ TINY = [
 """Settings with which a run takes a moment."""
 
 
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def sentence(self) -> str:
-        """What a mistake was answered with, checked to be one line and no traceback."""
-        assert self.code == 2, (self.code, self.out, self.err)
-        lines = [line for line in self.err.splitlines() if not line.startswith("note: ")]
-        assert len(lines) == 1, self.err
-        assert lines[0].startswith("pinoise: "), self.err
-        assert self.out == ""
-        return lines[0].removeprefix("pinoise: ")
-
-
-Command = Callable[..., Result]
-
-
 @pytest.fixture(autouse=True)
 def cells(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where comparisons keep finished cells in this test, rather than in the user's home."""
     cache = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("PINOISE_CACHE", str(cache))
     return cache / "cells"
-
-
-@pytest.fixture
-def pinoise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
-    """Run the command with these arguments."""
-
-    def run(*arguments: object) -> Result:
-        monkeypatch.setattr(sys, "argv", ["pinoise", *map(str, arguments)])
-        capsys.readouterr()
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
-        printed = capsys.readouterr()
-        return Result(code, printed.out, printed.err)
-
-    return run
 
 
 @pytest.fixture

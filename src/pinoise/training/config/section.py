@@ -70,7 +70,7 @@ def unknown_name(path: str, found: object, allowed: Iterable[str]) -> str:
 
 
 def _unknown_setting(name: str, prefix: str, path: list[str], allowed: list[str]) -> str:
-    near = difflib.get_close_matches(path[-1], allowed, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(path[-1], allowed, n=1, cutoff=0.6)
     if near:
         return f"unknown setting {name!r}: did you mean {prefix + '.'.join([*path[:-1], near[0]])!r}?"
     if not allowed:
