@@ -34,7 +34,7 @@ from pinoise.evaluation import embed
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
 from pinoise.training.build import build_embedding, build_encoder, build_standardizer, restore_noise
-from pinoise.training.config import Settings
+from pinoise.training.config import Settings, distrusted
 from pinoise.training.metrics import METRICS
 from pinoise.training.progress import Lines, Quiet
 from pinoise.training.run import fit
@@ -303,11 +303,11 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         )
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read an estimator that ``save`` wrote."""
+    def load(cls, path: str | Path, *, trust: bool = False) -> Self:
+        """Read an estimator that ``save`` wrote; ``trust`` imports the parts that the file names by an import path."""
         header, parts = read_model(Path(path))
         self = cls(**header["params"])
-        settings = settings_from(vars(self), seed=0)
+        settings = settings_from(vars(self), seed=0, distrust=distrusted(Path(path), trust=trust))
         standardizer = standardizer_from(parts["standardizer"])
         encoder = build_encoder(settings, standardizer.shape)
         try:

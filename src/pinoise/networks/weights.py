@@ -11,16 +11,19 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from pinoise.errors import UserError
-from pinoise.files import replacing
+from pinoise.files import written
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
     """Write tensors to a safetensors file atomically."""
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    with replacing(path) as temporary:
+    with written(path) as temporary:
         temporary.touch()
         mode = temporary.stat().st_mode
-        safetensors.torch.save_file(plain, temporary, metadata=metadata)
+        try:
+            safetensors.torch.save_file(plain, temporary, metadata=metadata)
+        except SafetensorError as error:  # its only sign of a full disk
+            raise OSError(str(error)) from error
         temporary.chmod(mode)  # safetensors leaves a file that only its owner may read
 
 

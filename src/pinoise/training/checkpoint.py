@@ -33,6 +33,8 @@ def save_checkpoint(fabric: Fabric, folder: Path, state: dict[str, Any]) -> None
     """Write ``last.ckpt`` and keep the one before it as ``previous.ckpt``."""
     partial = folder / "partial.ckpt"
     try:
+        if fabric.is_global_zero:
+            partial.unlink(missing_ok=True)  # a link of this name would be written through
         fabric.save(partial, state)
     except (OSError, RuntimeError) as error:  # torch's writer raises RuntimeError on a full disk
         partial.unlink(missing_ok=True)

@@ -94,12 +94,18 @@ class Run:
         return undo_image_layout(np.empty((1, *self.standardizer.shape)), self.standardizer.layout).shape[1:]
 
 
-def load_run(path: str | Path) -> Run:
-    """Read a finished run from its folder."""
+def load_run(path: str | Path, *, trust: bool = False) -> Run:
+    """Read a finished run from its folder.
+
+    Args:
+        path: the folder.
+        trust: whether to import the parts that its ``config.yaml`` names by an import path, and so run their code, and
+            to keep decoded images in the folder that it names.
+    """
     path = Path(path)
     if not path.is_dir():
         raise UserError(f"{path} is not a folder: give the folder of a finished run.")
-    settings = read_config(path)
+    settings = read_config(path, trust=trust)
     standardizer = read_standardizer(path / "standardizer.safetensors")
     encoder = build_encoder(settings, standardizer.shape)
     _load_into(encoder, path / "encoder.safetensors")

@@ -20,7 +20,7 @@ from pinoise.information import HealthFlag
 from pinoise.networks import write_tensors
 from pinoise.training.build import build_standardizer, seeded_model
 from pinoise.training.checkpoint import find_checkpoint
-from pinoise.training.config import Settings, parse_settings, read_yaml
+from pinoise.training.config import Settings, distrusted, parse_settings, read_yaml
 from pinoise.training.device import describe_environment, kept_randomness, make_fabric, on_first
 from pinoise.training.logs import RunLog
 from pinoise.training.loop import train
@@ -109,8 +109,8 @@ def _with_full_paths(value: Any) -> Any:
     return [_with_full_paths(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def read_config(path: Path) -> Settings:
-    """Read ``config.yaml`` of a run folder."""
+def read_config(path: Path, *, trust: bool = False) -> Settings:
+    """Read ``config.yaml`` of a run folder. Import paths in it are followed only with ``trust``."""
     config = path / "config.yaml"
     if not config.is_file():
         raise UserError(f"{path} is not a run folder: it has no config.yaml.")
@@ -120,7 +120,7 @@ def read_config(path: Path) -> Settings:
             f"{path} was made by {_maker(path)}, which wrote run folders of format {found}; this version reads format "
             f"{RUN_FORMAT}: use the version that made it, or train again."
         )
-    return parse_settings(values)
+    return parse_settings(values, distrust=distrusted(config, trust=trust))
 
 
 def _maker(path: Path) -> str:
@@ -232,8 +232,24 @@ def _settle_folder(path: Path, settings: Settings, record: dict[str, Any], stand
         write_json(file, record)
         write_json(path / "environment.json", describe_environment())
     write_tensors(path / "standardizer.safetensors", standardizer_tensors(standardizer))
-    if read_config(path).training.epochs != settings.training.epochs:
+    if _epochs(path) != settings.training.epochs:
         write_text(path / "config.yaml", config_text(settings))
+
+
+def _epochs(path: Path) -> object:
+    """Return the number of epochs in ``config.yaml``. Nothing else in it is read: the settings are already known."""
+    training = read_yaml(path / "config.yaml").get("training")
+    return training.get("epochs") if isinstance(training, dict) else None
+
+
+def check_links(path: Path) -> None:
+    """Refuse a folder inside a run that is a link to elsewhere: resuming the run would write there."""
+    for folder in (path / "checkpoints", path / "tensorboard"):
+        if folder.is_symlink() and not folder.resolve().is_relative_to(path.resolve()):
+            raise UserError(
+                f"{folder} is a link to {folder.resolve()}, where resuming the run would write: if you trust it, pass "
+                "--trust."
+            )
 
 
 def _changed(path: Path, settings: Settings, before: Any, now: dict[str, Any]) -> str:
