@@ -150,7 +150,7 @@ class Distrust(NamedTuple):
 def find(kind: Kind, name: str, *, distrust: Distrust | None = None, setting: str | None = None) -> Any:
     """Return the class or function behind a name or an import path, or None if the name stands for no part.
 
-    This is the one place that imports what a user or a file names.
+    No other function imports what a user or a file names.
 
     Args:
         kind: the kind of part.
@@ -175,15 +175,22 @@ memorybank, byol, simsiam, dino.
         if distrust is not None:
             distrust.check(setting or kind.noun, path, what="runs code")
         sys.path += [folder for folder in OWN_MODULES if folder not in sys.path]
-    module, _, attribute = path.partition(":")
     try:
-        found = importlib.import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as error:
+        return _imported(path)
+    except _ABSENT as error:
         raise UserError(
             f"{kind.noun} {name!r} cannot be found ({error}): write package.module:name, where the name is {kind.own}."
         ) from error
+
+
+_ABSENT = (ImportError, AttributeError, ValueError, TypeError, SyntaxError)
+
+
+def _imported(path: str) -> Any:
+    module, _, attribute = path.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in attribute.split("."):
+        found = getattr(found, part)
     return found
 
 
@@ -256,8 +263,8 @@ def import_path(part: Any) -> str | None:
         return None
     path = f"{module}:{name}"
     try:
-        return path if find(Kind("part", None, {}, own="an object"), path) is part else None
-    except UserError:
+        return path if _imported(path) is part else None
+    except _ABSENT:
         return None
 
 
