@@ -72,6 +72,8 @@ another place; a file that was there before is kept.
     try:
         with replacing(path) as temporary:
             yield temporary
+    except WriteError:  # about another file, written in the same block
+        raise
     except OSError as error:
         reason = error.strerror or str(error)
         raise WriteError(
@@ -103,12 +105,6 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file atomically."""
     with written(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file atomically."""
-    with written(path) as temporary:
-        temporary.write_bytes(content)
 
 
 def to_json(value: object) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -22,9 +24,19 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str,
         mode = temporary.stat().st_mode
         try:
             safetensors.torch.save_file(plain, temporary, metadata=metadata)
-        except SafetensorError as error:  # its only sign of a full disk
-            raise OSError(str(error)) from error
+        except SafetensorError as error:  # a full disk is told only in its text
+            raise _system_error(error) from error
         temporary.chmod(mode)  # safetensors leaves a file that only its owner may read
+
+
+def _system_error(error: SafetensorError) -> OSError:
+    """Return the error of the system that safetensors tells of.
+
+    >>> _system_error(SafetensorError("I/O error: No space left on device (os error 28)")).strerror
+    'No space left on device'
+    """
+    found = re.search(r"os error (\d+)", str(error))
+    return OSError(str(error)) if found is None else OSError(int(found[1]), os.strerror(int(found[1])))
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from pinoise.data.source import source_files
 from pinoise.errors import UserError
-from pinoise.files import REPORT_FILES, check_output, check_writable, is_run, read_json, write_bytes, write_text
+from pinoise.files import REPORT_FILES, check_output, check_writable, is_run, read_json, written
 from pinoise.information import HealthFlag
 from pinoise.report import interactive
 from pinoise.report.collect import collect
@@ -76,9 +77,10 @@ def write_report(
     )
     folder.mkdir(parents=True, exist_ok=True)
     pictures = {picture.name: picture.png for section in sections for picture in section.pictures}
-    for name, png in pictures.items():
-        write_bytes(folder / f"{name}.png", png)
-    write_text(folder / "report.html", page)
+    files = {"report.html": page.encode(), **{f"{name}.png": png for name, png in pictures.items()}}
+    with ExitStack() as all_or_none:
+        for name, content in files.items():
+            all_or_none.enter_context(written(folder / name)).write_bytes(content)
     return Report(
         page=folder / "report.html",
         pictures={name: folder / f"{name}.png" for name in pictures},
