@@ -215,6 +215,11 @@ def check_writable(folder: Path, *, what: str, instead: str = "choose another pl
         raise UserError(f"{what} cannot be written to {folder}: {above} is not writable; {instead}.")
 
 
+def real(path: Path) -> Path:
+    """Return the full path without links. Links that lead in a circle stay; ``Path.resolve`` would raise an error."""
+    return Path(os.path.realpath(path))
+
+
 def is_run(folder: Path) -> bool:
     """Whether a folder holds a run."""
     return (folder / "config.yaml").exists() and any((folder / name).exists() for name in ("data.json", *RUN_FOLDERS))
@@ -226,7 +231,7 @@ def belongs_to_run(path: Path) -> bool:
     >>> belongs_to_run(Path("metrics.csv"))  # no run here
     False
     """
-    for place in (path.parent.resolve() / path.name, path.resolve()):
+    for place in (real(path.parent) / path.name, real(path)):
         if place.name.lower() in RUN_FILES and is_run(place.parent):
             return True
         if any(above.name in RUN_FOLDERS and is_run(above.parent) for above in place.parents):
@@ -259,4 +264,4 @@ def _is_in(path: Path, source: Path) -> bool:
     """Whether an existing file is the source, under any name, or lies in it."""
     if not path.exists() or not source.exists():
         return False
-    return path.samefile(source) or (source.is_dir() and path.resolve().is_relative_to(source.resolve()))
+    return path.samefile(source) or (source.is_dir() and real(path).is_relative_to(real(source)))

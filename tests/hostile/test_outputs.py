@@ -144,6 +144,9 @@ def test_an_existing_file_is_replaced_only_if_forced(pinoise: Command, here: Pat
     out.unlink()
     out.symlink_to("nowhere")
     assert "already exists" in refused(pinoise, here, *embed)  # a link that leads nowhere is something too
+    out.unlink()
+    out.symlink_to(out.name)
+    assert "already exists" in refused(pinoise, here, *embed)  # and so is one that leads to itself
 
 
 def test_embed_does_not_write_over_a_file_of_the_catalogue(

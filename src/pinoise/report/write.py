@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pinoise.data.source import source_files
 from pinoise.errors import UserError
-from pinoise.files import REPORT_FILES, check_output, check_writable, is_run, read_json, written
+from pinoise.files import REPORT_FILES, check_output, check_writable, is_run, read_json, real, written
 from pinoise.information import HealthFlag
 from pinoise.report import interactive
 from pinoise.report.collect import collect
@@ -105,7 +105,7 @@ def check_report_folder(
     folder = runs[0] if folder is None else folder
     check_writable(folder, what="a report", instead="name another folder with --out")
     for source in filter(Path.is_dir, sources):  # pictures among images would become samples
-        if folder.resolve().is_relative_to(source.resolve()):
+        if real(folder).is_relative_to(real(source)):
             raise UserError(f"{folder} is in the folder of the data, {source}: name another folder with --out.")
     if not (folder.is_dir() and runs[0].is_dir() and folder.samefile(runs[0])):
         if is_run(folder):

@@ -15,7 +15,7 @@ from pinoise.data.readers import open_for_training
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.files import check_writable, read_json, write_json, write_text
+from pinoise.files import RUN_FOLDERS, check_writable, read_json, real, write_json, write_text
 from pinoise.information import HealthFlag
 from pinoise.networks import write_tensors
 from pinoise.training.build import build_standardizer, seeded_model
@@ -244,10 +244,10 @@ def _epochs(path: Path) -> object:
 
 def check_links(path: Path) -> None:
     """Refuse a folder inside a run that is a link to elsewhere: resuming the run would write there."""
-    for folder in (path / "checkpoints", path / "tensorboard"):
-        if folder.is_symlink() and not folder.resolve().is_relative_to(path.resolve()):
+    for folder in (path / name for name in RUN_FOLDERS):
+        if not real(folder).is_relative_to(real(path)):
             raise UserError(
-                f"{folder} is a link to {folder.resolve()}, where resuming the run would write: if you trust it, pass "
+                f"{folder} is a link to {real(folder)}, where resuming the run would write: if you trust it, pass "
                 "--trust."
             )
 
