@@ -13,12 +13,14 @@ import torch
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
 from pinoise.files import check_output, check_writable, written
+from pinoise.modes import own_modes
 
 FORMATS = (".npy", ".npz", ".csv", ".parquet")
 
 _BATCH_VALUES = 1 << 24  # values in one batch, so that wide samples do not fill the memory
 
 
+@own_modes()
 def embed(
     encode: Callable[[torch.Tensor], torch.Tensor],
     rows: Rows,

@@ -20,9 +20,11 @@ from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.files import read_json
+from pinoise.modes import own_modes
 from pinoise.networks import Embedding, read_tensors
 from pinoise.noise import PiNoise
-from pinoise.training.build import build_embedding, build_encoder, build_model, restore_noise
+from pinoise.randomness import Randomness
+from pinoise.training.build import build_embedding, build_encoder, restore_noise, seeded_model
 from pinoise.training.checkpoint import find_checkpoint
 from pinoise.training.config import Settings
 from pinoise.training.model import ContrastiveModel
@@ -94,6 +96,7 @@ class Run:
         return undo_image_layout(np.empty((1, *self.standardizer.shape)), self.standardizer.layout).shape[1:]
 
 
+@own_modes()
 def load_run(path: str | Path, *, trust: bool = False) -> Run:
     """Read a finished run from its folder.
 
@@ -107,11 +110,12 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
         raise UserError(f"{path} is not a folder: give the folder of a finished run.")
     settings = read_config(path, trust=trust)
     standardizer = read_standardizer(path / "standardizer.safetensors")
-    encoder = build_encoder(settings, standardizer.shape)
-    _load_into(encoder, path / "encoder.safetensors")
-    noise = None
-    if settings.is_learned:
-        noise = _load_noise(settings, standardizer, encoder, path / "noise.safetensors")
+    with Randomness(0).feeding():  # the weights of the files replace what is drawn
+        encoder = build_encoder(settings, standardizer.shape)
+        _load_into(encoder, path / "encoder.safetensors")
+        noise = None
+        if settings.is_learned:
+            noise = _load_noise(settings, standardizer, encoder, path / "noise.safetensors")
     record = _data_record(path / "data.json")
     return Run(
         path=path,
@@ -124,6 +128,7 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
     )
 
 
+@own_modes()
 def load_model(run: Run, rows: Rows) -> ContrastiveModel:
     """Return the whole model at the end of a run, from its last checkpoint.
 
@@ -134,7 +139,7 @@ def load_model(run: Run, rows: Rows) -> ContrastiveModel:
     path, _ = find_checkpoint(run.path / "checkpoints")
     if path is None:
         raise UserError(f"{run.path / 'checkpoints'} is empty: measuring a run's views needs its last checkpoint.")
-    model = build_model(run.settings, run.standardizer, rows)
+    model = seeded_model(run.settings, run.standardizer, rows, pretrained=False)
     with _fitting(path):
         model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True)["model"])
     return model.eval()

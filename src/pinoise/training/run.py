@@ -17,11 +17,12 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.files import RUN_FOLDERS, check_writable, read_json, real, write_json, write_text
 from pinoise.information import HealthFlag
+from pinoise.modes import own_modes
 from pinoise.networks import write_tensors
 from pinoise.training.build import build_standardizer, seeded_model
 from pinoise.training.checkpoint import find_checkpoint
 from pinoise.training.config import Settings, distrusted, parse_settings, read_yaml
-from pinoise.training.device import describe_environment, kept_randomness, make_fabric, on_first
+from pinoise.training.device import describe_environment, make_fabric, on_first
 from pinoise.training.logs import RunLog
 from pinoise.training.loop import train
 from pinoise.training.metrics import model_health
@@ -41,12 +42,12 @@ class Fitted(NamedTuple):
     flags: list[HealthFlag]
 
 
+@own_modes()
 def fit(settings: Settings, standardizer: Standardizer, rows: Rows, *, reporter: Reporter) -> Fitted:
-    """Build and train a model. The caller's random state is not changed."""
+    """Build and train a model. The caller's random numbers and modes of torch stay as they are."""
     fabric = make_fabric(settings.training)
-    with kept_randomness(fabric.device):
-        model = seeded_model(settings, standardizer, rows)
-        history = train(model, rows, settings.training, fabric=fabric, reporter=reporter)
+    model = seeded_model(settings, standardizer, rows)
+    history = train(model, rows, settings.training, fabric=fabric, reporter=reporter)
     model.to("cpu").eval()
     if model.noise is not None and model.noise.support is not None:
         model.noise.support.fetch = None  # the fitted model must not keep the training data in memory
@@ -131,6 +132,7 @@ def _maker(path: Path) -> str:
         return "another version of pinoise"
 
 
+@own_modes()
 def run_training(
     path: Path,
     settings: Settings,
