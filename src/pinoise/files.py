@@ -2,18 +2,50 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
 import os
+import re
 import secrets
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from pinoise.errors import UserError
+
+# What the system says when there is no room or no right to write, and names no file.
+_NO_ROOM = {getattr(errno, name, None) for name in ("ENOSPC", "EDQUOT", "EFBIG", "EROFS", "EIO")}
+_TEMPORARY = re.compile(r"\.(?P<stem>.+)\.[0-9a-f]{16}\.part(?P<suffix>\.[^.]*)?")
+
+
+class WriteError(UserError, OSError):
+    """A file cannot be written. It is an ``OSError`` too, for callers that can do without the file."""
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn the system's refusal to write ``path`` into one sentence.
+
+    >>> with writing(Path("gone/a.txt")):
+    ...     Path("gone/a.txt").write_text("content")
+    Traceback (most recent call last):
+    ...
+    pinoise.files.WriteError: gone/a.txt cannot be written (No such file or directory): make room or choose another \
+place.
+    """
+    try:
+        yield
+    except WriteError:
+        raise
+    except OSError as error:
+        ours = error.filename is not None and Path(error.filename).parent in (path.parent, path)
+        if not ours and (error.filename is not None or error.errno not in _NO_ROOM):
+            raise
+        raise WriteError(f"{path} cannot be written ({error.strerror}): make room or choose another place.") from error
 
 
 @contextmanager
@@ -21,7 +53,8 @@ def replacing(path: Path) -> Iterator[Path]:
     """Yield a temporary path that replaces ``path`` when the block ends without an error.
 
     A reader sees the old file or the new one, never a partial one, even after a crash. After an error the old file
-    stays and the temporary file is removed. The temporary name keeps the suffix, because some writers depend on it.
+    stays and the temporary file is removed; a full disk is one sentence. The temporary name keeps the suffix, because
+    some writers depend on it.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -33,10 +66,22 @@ def replacing(path: Path) -> Iterator[Path]:
     # Not tempfile: only their owner may read its files.
     temporary = path.with_name(f".{path.stem}.{secrets.token_hex(8)}.part{path.suffix}")
     try:
-        yield temporary
-        settle(temporary, path)
+        with writing(path):
+            yield temporary
+            settle(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def replaced_by(temporary: str) -> str | None:
+    """Return the name of the file that a temporary file of ``replacing`` would have replaced, or None.
+
+    >>> replaced_by(".config.0123456789abcdef.part.yaml"), replaced_by("config.yaml")
+    ('config.yaml', None)
+    """
+    found = _TEMPORARY.fullmatch(temporary)
+    return None if found is None else f"{found['stem']}{found['suffix'] or ''}"
 
 
 def settle(temporary: Path, path: Path) -> None:
@@ -98,12 +143,56 @@ def write_json(path: Path, value: object) -> None:
 
 def read_json(path: Path) -> Any:
     """Read a JSON file of a run folder."""
+    if not path.exists():
+        raise UserError(f"{path} is missing: the folder is not a finished run.")
+    check_is_file(path)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{path} is missing: the folder is not a finished run.") from None
-    except ValueError as error:
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not valid JSON ({error}): the run folder is damaged.") from None
+
+
+def check_is_file(path: Path) -> None:
+    """Refuse folders and pipes, which a reader would fail or wait on.
+
+    >>> check_is_file(Path("/"))
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: / is not a file.
+    """
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is not a file.")
+
+
+def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record of JSON values with its checksum, which ``unsealed`` verifies.
+
+    >>> unsealed(sealed({"rows": 3}), where="data.json")
+    {'rows': 3}
+    >>> unsealed({**sealed({"rows": 3}), "rows": 4}, where="data.json")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: data.json does not match its checksum: it was altered or damaged.
+    """
+    return {**record, "sha256": _json_digest(record)}
+
+
+def unsealed(record: object, *, where: object) -> dict[str, Any]:
+    """Return what ``sealed`` was given. Refuse a record that has changed since."""
+    if not isinstance(record, dict) or not isinstance(record.get("sha256"), str):
+        raise UserError(f"{where} has no checksum: it is damaged or was not written by this version of pinoise.")
+    content = {name: value for name, value in record.items() if name != "sha256"}
+    if _json_digest(content) != record["sha256"]:
+        raise UserError(f"{where} does not match its checksum: it was altered or damaged.")
+    return content
+
+
+def _json_digest(value: object) -> str:
+    """Return the SHA-256 of a value as JSON, whatever the order of its keys."""
+    plain = json.dumps(_finite(value), sort_keys=True, allow_nan=False)
+    return hashlib.sha256(plain.encode()).hexdigest()
 
 
 @contextmanager

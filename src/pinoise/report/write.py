@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pinoise.errors import UserError
-from pinoise.files import check_writable, read_json, write_bytes, write_text
+from pinoise.files import check_writable, write_bytes, write_text
 from pinoise.information import HealthFlag
 from pinoise.report import interactive
 from pinoise.report.collect import collect
@@ -16,6 +16,7 @@ from pinoise.report.page import render_page
 from pinoise.report.sections import comparison_section, curves_section, evaluation_section, noise_section
 from pinoise.training.load import Run
 from pinoise.training.logs import read_metrics
+from pinoise.training.record import read_record
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,4 @@ def _difference(first: Run, other: Run) -> str:
 
 
 def _described(run: Run) -> dict[str, str]:
-    record = read_json(run.path / "data.json")
-    shape = record.get("shape")
-    size = f" of {' × '.join(map(str, shape))}" if isinstance(shape, list) else ""
-    return {"data": f"{record.get('rows')} rows{size}", "source": run.settings.data.source}
+    return {"data": read_record(run.path / "data.json").size, "source": run.settings.data.source}

@@ -21,7 +21,7 @@ from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError, shown
 from pinoise.methods import Method, PairLoss
-from pinoise.networks import Embedding, evaluating
+from pinoise.networks import Embedding, evaluating, load_weights
 from pinoise.noise import PiNoise, Support, make_generator
 from pinoise.training.config import Choice, Settings, embedding_of, image_part, noise_defaults, scaling_of
 from pinoise.training.device import BUILDING, memory_gb, seed_of
@@ -236,7 +236,7 @@ def restore_noise(
         support = Support(bank, numbers=torch.arange(len(bank)), rows=total, k=max(1, settings.neighbours))
     initial = tensors.get("initial_scale", 1.0)
     noise = build_noise(settings, feature_scale(standardizer), encoder, support=support, initial_scale=initial)
-    noise.load_state_dict(dict(tensors))
+    load_weights(noise, tensors, where="the noise")
     return noise.eval()
 
 
