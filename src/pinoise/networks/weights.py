@@ -115,8 +115,15 @@ def _same_where_not_finite(tensor: Tensor, before: Tensor) -> bool:
 
 
 def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], *, where: object) -> None:
-    """Load stored tensors into a module. Refuse numbers that are not finite; torch refuses what does not fit."""
-    check_finite_weights(tensors, where=where, built=module.state_dict())
+    """Load stored tensors into a module. Refuse numbers that are not finite.
+
+    Tensors that do not fit raise a RuntimeError, as torch does; torch alone would convert types and some shapes.
+    """
+    built = module.state_dict()
+    for name, tensor in tensors.items():
+        if name in built and (tensor.dtype != built[name].dtype or tensor.shape != built[name].shape):
+            raise RuntimeError(f"{name} is {tensor.dtype} of shape {tuple(tensor.shape)}")
+    check_finite_weights(tensors, where=where, built=built)
     module.load_state_dict(dict(tensors))
 
 

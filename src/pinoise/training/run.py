@@ -192,11 +192,10 @@ def run_training(
     del data  # rows in memory are a copy, so the original can be freed
     model = seeded_model(settings, standardizer, rows, pretrained=not begun, progress=progress)
     identity = run_identity(settings, record.fingerprint)
-    steps = partial(_steps, len(rows), settings.training.batch_size)
-    expected = Expected(model, make_optimizer(model, settings.training, torch.device("cpu")), identity, steps)
 
     def settle() -> tuple[Path | None, str | None]:
         folder.enter_context(hold(path, note=note))
+        expected = _expected(model, settings, identity, len(rows))
         return _settle_folder(path, settings, record, standardizer, expected)
 
     with ExitStack() as folder:
@@ -218,6 +217,12 @@ def run_training(
         if fabric.is_global_zero:
             _write_weights(path, model)
     return Fitted(model, history, run_health(model, rows, settings, history, processes=fabric.world_size))
+
+
+def _expected(model: ContrastiveModel, settings: Settings, identity: Identity, n_rows: int) -> Expected:
+    """Return what a checkpoint of a run must fit."""
+    optimizer = make_optimizer(model, settings.training, torch.device("cpu"))
+    return Expected(model, optimizer, identity, partial(_steps, n_rows, settings.training.batch_size))
 
 
 def _steps(n_rows: int, batch_size: int, processes: int) -> int:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -14,6 +13,11 @@ from pinoise.data.layout import AS_IS, LAYOUTS
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.networks import read_tensors
+
+_TYPES = {
+    **dict.fromkeys(("mean", "scale", "deviation", "white"), torch.float64),
+    **{"unit_rows": torch.bool, "layout": torch.int64},
+}
 
 
 def read_standardizer(path: Path) -> Standardizer:
@@ -45,33 +49,28 @@ def standardizer_from(tensors: Mapping[str, Tensor], *, where: object) -> Standa
     ...
     pinoise.errors.UserError: s.safetensors has no sound tensor 'scale' of a standardiser: the file is damaged.
     """
-    mean, scale, deviation = (_features(tensors, name, where) for name in ("mean", "scale", "deviation"))
-    unit_rows, layout, white = (_number(tensors, name, where) for name in ("unit_rows", "layout", "white"))
+    for name, dtype in _TYPES.items():
+        tensor = tensors.get(name)
+        if tensor is None or tensor.dtype != dtype or not tensor.numel() or not bool(tensor.isfinite().all()):
+            raise _unsound(name, where)
+    for name in tensors.keys() - _TYPES.keys():
+        raise _unsound(name, where)
+    mean, scale, deviation = (np.asarray(tensors[name]) for name in ("mean", "scale", "deviation"))
+    for name in ("unit_rows", "layout", "white"):
+        if tensors[name].shape != ():
+            raise _unsound(name, where)
+    unit_rows, layout, white = bool(tensors["unit_rows"]), int(tensors["layout"]), float(tensors["white"])
     sound = {
         "scale": scale.shape == mean.shape and bool((scale >= 0).all()),
         "deviation": deviation.shape == mean.shape and bool((deviation >= 0).all()),
-        "unit_rows": unit_rows in (0, 1),
-        "layout": layout in range(len(LAYOUTS)) and (LAYOUTS[int(layout)] == AS_IS or mean.ndim == 3),
+        "mean": mean.ndim > 0,
+        "layout": layout in range(len(LAYOUTS)) and (LAYOUTS[layout] == AS_IS or mean.ndim == 3),
         "white": white > 0,
     }
     for name, holds in sound.items():
         if not holds:
             raise _unsound(name, where)
-    return Standardizer(mean, scale, deviation, bool(unit_rows), LAYOUTS[int(layout)], white)
-
-
-def _features(tensors: Mapping[str, Tensor], name: str, where: object) -> npt.NDArray[np.float64]:
-    tensor = tensors.get(name)
-    if tensor is None or tensor.dtype != torch.float64 or not tensor.numel() or not bool(tensor.isfinite().all()):
-        raise _unsound(name, where)
-    return np.asarray(tensor, dtype=np.float64)
-
-
-def _number(tensors: Mapping[str, Tensor], name: str, where: object) -> float:
-    tensor = tensors.get(name)
-    if tensor is None or tensor.shape != () or tensor.is_complex() or not bool(tensor.isfinite()):
-        raise _unsound(name, where)
-    return float(tensor)
+    return Standardizer(mean, scale, deviation, unit_rows, LAYOUTS[layout], white)
 
 
 def _unsound(name: str, where: object) -> UserError:
