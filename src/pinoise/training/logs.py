@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard.writer import SummaryWriter
 
 
+_MOST_STEPS = 2**53  # beyond, a number of steps is not exact in a chart
+
 COLUMNS = ("epoch", "step", "loss", *METRICS, "seconds")
 
 
@@ -71,7 +73,7 @@ class RunLog:
 
 
 def read_metrics(path: Path) -> list[Record]:
-    """Read metrics.csv. A line that a kill cut short is left out."""
+    """Read metrics.csv. A line that is no record of an epoch, as after a kill, is left out."""
     if not path.exists():
         return []
     check_is_file(path)
@@ -86,9 +88,11 @@ def read_metrics(path: Path) -> list[Record]:
         try:
             metrics = {name: float(line[name]) for name in METRICS}
             loss, seconds = float(line["loss"]), float(line["seconds"])
-            records.append(Record(int(line["epoch"]), int(line["step"]), loss, metrics, seconds))
+            record = Record(int(line["epoch"]), int(line["step"]), loss, metrics, seconds)
         except (KeyError, TypeError, ValueError):
             continue
+        if 0 < record.epoch <= record.step < _MOST_STEPS:
+            records.append(record)
     return records
 
 

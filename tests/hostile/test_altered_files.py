@@ -1,4 +1,4 @@
-"""Model files that were damaged or made by a hostile hand are refused in one sentence, or read as they were."""
+"""Files of models and runs, damaged or made by a hostile hand, are refused in one sentence or read as they were."""
 
 from __future__ import annotations
 
@@ -20,7 +20,15 @@ from torch import Tensor
 
 from pinoise import PiNDA
 from pinoise.errors import UserError
+from pinoise.evaluation import embed
+from pinoise.files import sealed
 from pinoise.networks import read_stored, read_weights, write_tensors
+from pinoise.report.describe import comparison_table, environment_of, evaluation_tables
+from pinoise.training.config import parse_settings
+from pinoise.training.load import load_run
+from pinoise.training.logs import read_metrics
+from pinoise.training.progress import Quiet
+from pinoise.training.run import run_training
 
 STRANGE: tuple[Any, ...] = (None, True, -1, 2.5, 10**30, "x", "", [], [1], {}, {"a": 1}, [[]], float("nan"))
 
@@ -52,13 +60,16 @@ def saved(model: PiNDA, x: Any, folders: pytest.TempPathFactory) -> Saved:
     return Saved(path, x, model.transform(x))
 
 
+def is_sentence(error: UserError) -> bool:
+    return "\n" not in str(error) and str(error).endswith(".")
+
+
 def read(path: Path) -> PiNDA | None:
     """Read a model, or None if it is refused in one sentence."""
     try:
         return PiNDA.load(path)
     except UserError as error:
-        assert "\n" not in str(error)
-        return None
+        return None if is_sentence(error) else pytest.fail(str(error))
 
 
 def damaged(content: bytes, *, cases: int, seed: int = 0) -> Iterator[bytes]:
@@ -164,3 +175,115 @@ def test_weights_without_a_checksum_are_refused(array: Saved, tmp_path: Path) ->
     safetensors.torch.save_file(read_stored(array.path).tensors, path)
     with pytest.raises(UserError, match="has no checksum"):
         PiNDA.load(path)
+
+
+EVALUATION = {
+    "data": "people.csv",
+    "seed": 0,
+    "rows": None,
+    "scores": {"learned": {"knn": 0.5, "sr": 0.5, "lr": 0.5, "few": 0.5, "few_std": 0.1}},
+    "information": {
+        "identity": {
+            name: {"value": 0.1, "error": 0.01} for name in ("task_entropy", "conditional_entropy", "exact", "plug_in")
+        }
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run on a table, as an evaluation leaves it."""
+    folder = tmp_path_factory.mktemp("runs")
+    lines = ["age,town,class", *(f"{i % 7},{'Oslo' if i % 3 else 'Rome'},{i % 2}" for i in range(40))]
+    (folder / "people.csv").write_text("\n".join(lines) + "\n")
+    values = {
+        "data": {"source": str(folder / "people.csv"), "label": "class"},
+        "encoder": {"hidden": 4, "out_features": 2},
+        "training": {"epochs": 3, "batch_size": 16, "device": "cpu", "information_draws": 0},
+    }
+    run_training(folder / "run", parse_settings(values), reporter=Quiet())
+    (folder / "run/evaluation.json").write_text(json.dumps(EVALUATION))
+    return folder / "run"
+
+
+def use(run: Path) -> npt.NDArray[Any] | None:
+    """Return the embedding of a run's own table after all that a report reads, or None if it is refused."""
+    try:
+        found = load_run(run)
+        source = str(run.parent / "people.csv")
+        z = embed(found.embedding, found.rows(found.read(source).train.x, where=source))
+        comparison_table({"run": found}, [read_metrics(run / "metrics.csv")])
+        evaluation_tables(found)
+        environment_of(found)
+    except UserError as error:
+        return None if is_sentence(error) else pytest.fail(str(error))
+    return z
+
+
+@pytest.mark.parametrize("name", ["data.json", "environment.json", "evaluation.json", "metrics.csv"])
+def test_a_file_of_a_run_that_was_damaged_is_refused_or_changes_no_embedding(run: Path, name: str) -> None:
+    expected, path = use(run), run / name
+    sound = path.read_bytes()
+    assert expected is not None
+    try:
+        for content in damaged(sound, cases=40):
+            path.write_bytes(content)
+            if (found := use(run)) is not None:
+                np.testing.assert_array_equal(found, expected)
+        for number in ("inf", "nan", "1e400", "-3", "9" * 400):
+            path.write_bytes(sound.replace(b"1", number.encode()))
+            use(run)
+    finally:
+        path.write_bytes(sound)
+
+
+@pytest.mark.parametrize("name", ["data.json", "environment.json", "evaluation.json"])
+def test_a_file_of_a_run_with_any_entry_changed_is_refused_or_changes_no_embedding(run: Path, name: str) -> None:
+    expected, path = use(run), run / name
+    sound = path.read_bytes()
+    values = json.loads(sound)
+    values.pop("sha256", None)
+    try:
+        for changed in random.Random(0).sample(list(changed_values(values)), 80):
+            seal = name == "data.json" and isinstance(changed, dict)
+            path.write_text(json.dumps(sealed(changed) if seal else changed))
+            found = use(run)
+            if name != "data.json" and found is not None:
+                np.testing.assert_array_equal(found, expected)
+    finally:
+        path.write_bytes(sound)
+
+
+def test_a_record_of_the_data_whose_checksum_is_not_right_is_refused(run: Path) -> None:
+    path = run / "data.json"
+    sound = path.read_text()
+    try:
+        path.write_text(sound.replace("Oslo", "Olso"))
+        with pytest.raises(UserError, match=r"data\.json does not match its checksum"):
+            load_run(run)
+    finally:
+        path.write_text(sound)
+
+
+@pytest.mark.parametrize("name", ["encoder.safetensors", "noise.safetensors", "standardizer.safetensors"])
+def test_weights_of_a_run_that_were_damaged_are_refused(run: Path, name: str) -> None:
+    expected, path = use(run), run / name
+    sound = path.read_bytes()
+    assert expected is not None
+    try:
+        for content in damaged(sound, cases=40):
+            path.write_bytes(content)
+            if (found := use(run)) is not None:
+                np.testing.assert_array_equal(found, expected)
+        tensors = read_stored_of(sound, path)
+        for tensor in (name for name in tensors if tensors[name].is_floating_point()):
+            write_tensors(path, {**tensors, tensor: tensors[tensor] * torch.nan})
+            with pytest.raises(UserError, match=tensor.replace(".", r"\.")):
+                load_run(run)
+    finally:
+        path.write_bytes(sound)
+
+
+def read_stored_of(content: bytes, path: Path) -> dict[str, Tensor]:
+    path.write_bytes(content)
+    return read_stored(path).tensors
