@@ -42,7 +42,8 @@ place.
     except WriteError:
         raise
     except OSError as error:
-        ours = error.filename is not None and Path(error.filename).parent in (path.parent, path)
+        place = path.absolute()
+        ours = error.filename is not None and Path(error.filename).absolute().parent in (place.parent, place)
         if not ours and (error.filename is not None or error.errno not in _NO_ROOM):
             raise
         raise WriteError(f"{path} cannot be written ({error.strerror}): make room or choose another place.") from error

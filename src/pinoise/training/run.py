@@ -180,6 +180,7 @@ def run_training(
         progress: whether long work before training shows a progress bar.
     """
     refuse_if_held(path)
+    new = not (path / "config.yaml").exists()
     data, preparation = open_for_training(settings.data.source, settings.data, progress=progress)
     fabric = make_fabric(settings.training, together=True)
     fabric.launch()
@@ -195,6 +196,8 @@ def run_training(
 
     def settle() -> tuple[Path | None, str | None]:
         folder.enter_context(hold(path, note=note))
+        if new:  # another process may have made a run there since
+            create_folder(path, settings)
         expected = _expected(model, settings, identity, len(rows))
         return _settle_folder(path, settings, record, standardizer, expected)
 
@@ -268,8 +271,6 @@ def _settle_folder(
     path: Path, settings: Settings, record: DataRecord, standardizer: Standardizer, expected: Expected
 ) -> tuple[Path | None, str | None]:
     """Write what is known before the first step. Return the checkpoint to resume from, as ``find_checkpoint`` does."""
-    if not (path / "config.yaml").exists():
-        create_folder(path, settings)
     for file in path.iterdir():
         if _is_leftover(file):
             file.unlink()
