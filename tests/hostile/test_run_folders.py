@@ -134,7 +134,8 @@ def test_the_lock_of_another_machine_is_not_taken_over_but_said(pinoise: Command
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": -1}', '{"pid": "1"}', "\x00"])
-def test_a_damaged_note_of_a_lock_stops_nobody(run: Path, text: str) -> None:
+def test_a_damaged_note_of_a_lock_stops_nobody(run: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lock_module, "_PATIENCE", 0.05)
     (run / HOLDER).write_text(text)
     refuse_if_held(run)
     with hold(run), pytest.raises(UserError, match=f"in use by process {os.getpid()} on "), hold(run):
@@ -325,3 +326,43 @@ def test_a_run_folder_says_who_holds_it_in_plain_json(run: Path) -> None:
         found = json.loads((run / HOLDER).read_text())
     assert found["pid"] == os.getpid()
     assert found["host"] == socket.gethostname()
+
+
+def dying(function: Callable[..., Any], *, after: int) -> Callable[..., Any]:
+    """Return a function that works so many times, and then ends the process as a kill does."""
+    left = iter(range(after))
+    return lambda *arguments: function(*arguments) if next(left, None) is not None else os._exit(9)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills a copy of this process")
+def test_a_kill_at_any_file_leaves_a_folder_that_can_be_used(
+    pinoise: Command, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = {name: (run / name).read_bytes() for name in ("encoder.safetensors", "noise.safetensors")}
+    arguments = [*TINY, "--epochs", "3", "--set", "training.checkpoint_every=4", "--out", "killed"]
+    for moment in range(20):
+        child = os.fork()
+        if child == 0:
+            monkeypatch.setattr(Path, "replace", dying(Path.replace, after=moment))
+            pinoise("train", *arguments)
+            os._exit(0)
+        killed = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        begun = Path("killed/config.yaml").exists()
+        result = pinoise("train", *(["--resume", "killed"] if begun else arguments))
+        assert result.code == 0, (moment, result.err)
+        assert {name: Path("killed", name).read_bytes() for name in whole} == whole, moment
+        assert not [name for name in files(Path("killed")) if ".part" in name or name.endswith(HOLDER)]
+        shutil.rmtree("killed")
+        if killed == 0:
+            break
+    assert killed == 0
+    assert moment > 8
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write anywhere")
+def test_a_run_that_may_not_be_written_to_is_one_sentence(pinoise: Command, run: Path) -> None:
+    run.chmod(0o500)
+    try:
+        assert "a run cannot be written to run" in pinoise("train", "--resume", run).sentence
+    finally:
+        run.chmod(0o700)

@@ -179,6 +179,7 @@ def run_training(
         note: called before training with sentences about the data and about a damaged checkpoint.
         progress: whether long work before training shows a progress bar.
     """
+    check_writable(path, what="a run")
     refuse_if_held(path)
     new = not (path / "config.yaml").exists()
     data, preparation = open_for_training(settings.data.source, settings.data, progress=progress)
