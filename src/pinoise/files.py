@@ -6,33 +6,59 @@ import hashlib
 import json
 import math
 import os
+import re
 import secrets
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from pinoise.errors import UserError
 
 # What the verbs write in the folder of a run.
+LOCK_FILES = ("run.lock", "run.lock.json")
 REPORT_FILES = ("report.html", "curves.png", "noise.png", "sigma.png", "comparison.png")
 RUN_FILES = frozenset(
     (
         *("config.yaml", "data.json", "environment.json", "metrics.csv", "evaluation.json"),
         *("standardizer.safetensors", "encoder.safetensors", "noise.safetensors"),
+        *LOCK_FILES,
         *REPORT_FILES,
     )
 )
 RUN_FOLDERS = ("checkpoints", "tensorboard")
 
+_TEMPORARY = re.compile(r"\.(?P<stem>.+)\.[0-9a-f]{16}\.part(?P<suffix>\.[^.]*)?")
+
 
 class WriteError(UserError, OSError):
-    """A file could not be written, for example because the disk is full; ``strerror`` is the system's reason."""
+    """A file could not be written, for example because the disk is full. It is an ``OSError`` too, for callers that can
+    do without the file; ``strerror`` is the system's reason."""
 
     def __init__(self, sentence: str, strerror: str | None = None) -> None:
         super().__init__(sentence)
         self.strerror = strerror
+
+
+@contextmanager
+def writing(path: Path, *, advice: str = "make room or choose another place") -> Iterator[None]:
+    """Turn the errors of a block that only writes ``path`` into one sentence.
+
+    >>> with writing(Path("gone/a.txt")):
+    ...     Path("gone/a.txt").write_text("content")
+    Traceback (most recent call last):
+    ...
+    pinoise.files.WriteError: gone/a.txt cannot be written (No such file or directory): make room or choose another \
+place.
+    """
+    try:
+        yield
+    except WriteError:  # about another file, written in the same block
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise WriteError(f"{path} cannot be written ({reason}): {advice}.", reason) from error
 
 
 @contextmanager
@@ -55,32 +81,25 @@ def replacing(path: Path) -> Iterator[Path]:
         yield temporary
         settle(temporary, path)
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+
+
+def replaced_by(temporary: str) -> str | None:
+    """Return the name of the file that a temporary file of ``replacing`` would have replaced, or None.
+
+    >>> replaced_by(".config.0123456789abcdef.part.yaml"), replaced_by("config.yaml")
+    ('config.yaml', None)
+    """
+    found = _TEMPORARY.fullmatch(temporary)
+    return None if found is None else f"{found['stem']}{found['suffix'] or ''}"
 
 
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
-    """Yield a temporary path as ``replacing`` does, for a block that only writes to it: its errors become a sentence.
-
-    >>> with written(Path("/nowhere/z.npy")) as temporary:
-    ...     temporary.write_bytes(b"z")
-    Traceback (most recent call last):
-    ...
-    pinoise.files.WriteError: /nowhere/z.npy cannot be written (No such file or directory): make room or choose \
-another place; a file that was there before is kept.
-    """
-    try:
-        with replacing(path) as temporary:
-            yield temporary
-    except WriteError:  # about another file, written in the same block
-        raise
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise WriteError(
-            f"{path} cannot be written ({reason}): make room or choose another place; a file that was there before is "
-            "kept.",
-            reason,
-        ) from error
+    """Yield a temporary path as ``replacing`` does, to a block that only writes: its errors become a sentence."""
+    with writing(path), replacing(path) as temporary:
+        yield temporary
 
 
 def settle(temporary: Path, path: Path) -> None:
@@ -105,6 +124,12 @@ def write_text(path: Path, text: str) -> None:
     """Write a text file atomically."""
     with written(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Write a file atomically."""
+    with written(path) as temporary:
+        temporary.write_bytes(content)
 
 
 def to_json(value: object) -> str:
@@ -136,12 +161,56 @@ def write_json(path: Path, value: object) -> None:
 
 def read_json(path: Path) -> Any:
     """Read a JSON file of a run folder."""
+    if not path.exists():
+        raise UserError(f"{path} is missing: the folder is not a finished run.")
+    check_is_file(path)
     try:
         return json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UserError(f"{path} is missing: the folder is not a finished run.") from None
-    except ValueError as error:
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{path} is not valid JSON ({error}): the run folder is damaged.") from None
+
+
+def check_is_file(path: Path) -> None:
+    """Refuse folders and pipes, which a reader would fail or wait on.
+
+    >>> check_is_file(Path("/"))
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: / is not a file.
+    """
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path} is not a file.")
+
+
+def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a record of JSON values with its checksum, which ``unsealed`` verifies.
+
+    >>> unsealed(sealed({"rows": 3}), where="data.json")
+    {'rows': 3}
+    >>> unsealed({**sealed({"rows": 3}), "rows": 4}, where="data.json")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: data.json does not match its checksum: it was altered or damaged.
+    """
+    return {**record, "sha256": _json_digest(record)}
+
+
+def unsealed(record: object, *, where: object) -> dict[str, Any]:
+    """Return what ``sealed`` was given. Refuse a record that has changed since."""
+    if not isinstance(record, dict) or not isinstance(record.get("sha256"), str):
+        raise UserError(f"{where} has no checksum: it is damaged or was not written by this version of pinoise.")
+    content = {name: value for name, value in record.items() if name != "sha256"}
+    if _json_digest(content) != record["sha256"]:
+        raise UserError(f"{where} does not match its checksum: it was altered or damaged.")
+    return content
+
+
+def _json_digest(value: object) -> str:
+    """Return the SHA-256 of a value as JSON, whatever the order of its keys."""
+    plain = json.dumps(_finite(value), sort_keys=True, allow_nan=False)
+    return hashlib.sha256(plain.encode()).hexdigest()
 
 
 @contextmanager

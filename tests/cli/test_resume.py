@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -13,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+
+from pinoise.files import sealed
 
 Command = Callable[..., Any]
 LONG = ["--data", "digits", "--rows", "256", "--batch-size", "64", "--set", "training.checkpoint_every=50"]
@@ -71,8 +74,8 @@ def test_a_finished_run_goes_on_for_more_epochs(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--seed", "3"], "only --epochs may be given, not training.seed."),
-        (["--set", "encoder.hidden=8"], "only --epochs may be given, not encoder.hidden."),
+        (["--seed", "3"], "training.checkpoint_every may be given, not training.seed."),
+        (["--set", "encoder.hidden=8"], "training.checkpoint_every may be given, not encoder.hidden."),
         (["--out", "x"], "leave out --out and --config"),
         (["--epochs", "1"], "--epochs 1 is fewer than the 2 of"),
         (["--epochs", "0"], "'training.epochs' is 0"),
@@ -122,11 +125,11 @@ def test_a_damaged_checkpoint_gives_way_to_the_previous_one(pinoise: Command, fo
     [
         ("config.yaml", "a: [", "config.yaml is not valid YAML"),
         ("config.yaml", "just words", "config.yaml is not a configuration"),
-        ("config.yaml", "format: 2\ntraining: {epoch: 2}", "unknown setting 'training.epoch'"),
+        ("config.yaml", "format: 3\ntraining: {epoch: 2}", "unknown setting 'training.epoch'"),
         ("config.yaml", None, "is not a run folder: it has no config.yaml"),
         ("data.json", "{", "data.json is not valid JSON"),
-        ("data.json", "{}", "data.json does not say how the training data was read"),
-        ("data.json", '{"preparation": {"kind": "table"}}', "damaged"),
+        ("data.json", "{}", "data.json has no checksum"),
+        ("data.json", json.dumps(sealed({"preparation": {"kind": "table"}})), "data.json has no sound entry 'source'"),
         ("data.json", None, "data.json is missing"),
         ("encoder.safetensors", "cut", "encoder.safetensors cannot be read as safetensors"),
         ("encoder.safetensors", None, "encoder.safetensors is missing: train to the end first, or resume the run"),

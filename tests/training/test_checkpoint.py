@@ -2,21 +2,54 @@ from __future__ import annotations
 
 import resource
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from lightning_fabric import Fabric
+from torch import nn
 
 from pinoise.errors import UserError
-from pinoise.training.checkpoint import damage, find_checkpoint, save_checkpoint
+from pinoise.training.checkpoint import (
+    DamagedError,
+    Expected,
+    Identity,
+    find_checkpoint,
+    read_checkpoint,
+    save_checkpoint,
+)
 
 
-def save(folder: Path, value: int) -> None:
-    save_checkpoint(Fabric(accelerator="cpu", devices=1), folder, {"weights": torch.full((1000,), value)})
+def make(value: float = 0.0) -> tuple[nn.Module, torch.optim.Adam]:
+    """Return a small model whose weights hold one value, and its optimiser after a step."""
+    model = nn.Linear(100, 10)
+    optimizer = torch.optim.Adam(model.parameters())
+    model(torch.ones(1, 100)).sum().backward()
+    optimizer.step()
+    with torch.no_grad():
+        for weight in model.parameters():
+            weight.fill_(value)
+    return model, optimizer
 
 
-def stored(path: Path) -> int:
-    return int(torch.load(path, weights_only=True)["weights"][0])
+def save(folder: Path, value: float, **changes: Any) -> None:
+    fabric = Fabric(accelerator="cpu", devices=1)
+    model, optimizer = make(value)
+    state = {
+        **Identity()._asdict(),
+        **{"model": model, "optimizer": optimizer, "precision": {}, "step": 1, "seconds": 0.5},
+        **{"random": torch.zeros(1, 9, dtype=torch.uint8), "loss_sum": torch.zeros(1, 2)},
+        "history": [(1, 1, 0.5, {"contrast": 0.5}, 0.5)],
+    }
+    save_checkpoint(fabric, folder, {**state, **changes})
+
+
+def find(folder: Path) -> tuple[Path | None, str | None]:
+    return find_checkpoint(folder, Expected(*make(), Identity(), per_epoch=lambda processes: 1))
+
+
+def stored(path: Path) -> float:
+    return float(torch.load(path, weights_only=True)["model"]["bias"][0])
 
 
 def flip_a_byte(path: Path) -> None:
@@ -28,7 +61,7 @@ def flip_a_byte(path: Path) -> None:
 def test_the_newest_checkpoint_is_found_and_the_one_before_is_kept(tmp_path: Path) -> None:
     for value in (1, 2, 3):
         save(tmp_path, value)
-    path, complaint = find_checkpoint(tmp_path)
+    path, complaint = find(tmp_path)
     assert path is not None
     assert complaint is None
     assert stored(path) == 3
@@ -52,7 +85,7 @@ def test_a_checkpoint_that_cannot_be_written_keeps_the_earlier_one_and_leaves_no
 
 
 def test_no_checkpoint_is_no_error(tmp_path: Path) -> None:
-    assert find_checkpoint(tmp_path) == (None, None)
+    assert find(tmp_path) == (None, None)
 
 
 @pytest.mark.parametrize("harm", ["truncate", "flip", "empty", "garbage"])
@@ -69,7 +102,7 @@ def test_a_damaged_checkpoint_is_passed_over_for_the_previous_one(tmp_path: Path
             last.write_bytes(b"")
         case "garbage":
             last.write_bytes(b"not a checkpoint")
-    path, complaint = find_checkpoint(tmp_path)
+    path, complaint = find(tmp_path)
     assert path is not None
     assert stored(path) == 1
     assert complaint is not None
@@ -80,7 +113,7 @@ def test_a_lost_last_checkpoint_leaves_the_previous_one(tmp_path: Path) -> None:
     save(tmp_path, 1)
     save(tmp_path, 2)
     (tmp_path / "last.ckpt").unlink()  # as after a kill between the two renames
-    path, _ = find_checkpoint(tmp_path)
+    path, _ = find(tmp_path)
     assert path is not None
     assert stored(path) == 1
 
@@ -89,17 +122,89 @@ def test_only_damaged_checkpoints_are_an_error(tmp_path: Path) -> None:
     save(tmp_path, 1)
     flip_a_byte(tmp_path / "last.ckpt")
     with pytest.raises(UserError, match=r"has no intact checkpoint: checkpoint last\.ckpt is damaged"):
-        find_checkpoint(tmp_path)
+        find(tmp_path)
 
 
-def test_every_flipped_byte_of_the_weights_is_noticed(tmp_path: Path) -> None:
+def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
     save(tmp_path, 1)
     path = tmp_path / "last.ckpt"
     sound = path.read_bytes()
-    assert damage(path) is None
-    start = sound.index(torch.full((4,), 1).numpy().tobytes())  # within the stored weights
-    for offset in range(start, start + 4000, 977):
+    assert torch.equal(read_checkpoint(path).model["bias"], torch.ones(10))
+    for offset in {*range(0, len(sound), 97), *range(len(sound) - 90, len(sound))}:
         content = bytearray(sound)
-        content[offset] ^= 1
+        content[offset] ^= 1 << offset % 8
         path.write_bytes(content)
-        assert damage(path) is not None, offset
+        with pytest.raises(DamagedError, match="is damaged"):
+            read_checkpoint(path)
+
+
+SOUND_GROUPS = [{"params": [0, 1]}]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"model": nn.Linear(3, 3)},
+        {"model": {"weight": torch.zeros(10, 100)}},
+        {"model": {"weight": torch.zeros(10, 100), "bias": torch.full((10,), torch.nan)}},
+        {"model": {"weight": torch.zeros(10, 100), "bias": torch.zeros(10, dtype=torch.int64)}},
+        {"model": {"weight": torch.zeros(10, 100), "bias": torch.zeros(10).to_sparse()}},
+        {"model": {"weight": torch.zeros(10, 100), "bias": torch.zeros(10, device="meta")}},
+        {"model": [1, 2]},
+        {"optimizer": {}},
+        {"optimizer": {"state": {}, "param_groups": [{"params": [0]}, {"params": [1]}]}},
+        {"optimizer": {"state": {0: {"step": torch.tensor(1.0)}}, "param_groups": SOUND_GROUPS}},
+        {"optimizer": {"state": {7: dict.fromkeys(("step", "exp_avg", "exp_avg_sq"), torch.tensor(1.0))}}},
+        {"precision": {"scale": "large"}},
+        {"random": torch.zeros(9, dtype=torch.uint8)},
+        {"random": torch.zeros(1, 9)},
+        {"random": 3},
+        {"step": "1"},
+        {"step": True},
+        {"step": -1},
+        {"seconds": float("nan")},
+        {"loss_sum": torch.zeros(2)},
+        {"loss_sum": torch.full((1, 2), torch.inf)},
+        {"history": []},
+        {"history": [(1, 1, 0.5, {}, 0.5), (2, 2, 0.5, {}, 0.5)]},
+        {"history": [("one", 1, 0.5, {}, 0.5)]},
+        {"history": [[1]]},
+        {"settings": "{"},
+        {"settings": "[" * 100_000},
+        {"settings": None},
+        {"data": "another"},
+        {"extra": 1},
+    ],
+    ids=str,
+)
+def test_a_checkpoint_with_an_unsound_field_is_passed_over_too(tmp_path: Path, changes: dict[str, Any]) -> None:
+    save(tmp_path, 1)
+    save(tmp_path, 2, **changes)
+    path, complaint = find(tmp_path)
+    assert path == tmp_path / "previous.ckpt"
+    assert complaint is not None
+    assert complaint.startswith("checkpoint last.ckpt ")
+    assert complaint.endswith(", so it was skipped: previous.ckpt is used.")
+    assert complaint.count("\n") == 0
+
+
+@pytest.mark.parametrize(
+    "content", [{"state_dict": {}, "pytorch-lightning_version": "2.0"}, torch.zeros(3), [1], {}], ids=str
+)
+def test_any_file_of_torch_save_is_a_damaged_checkpoint(tmp_path: Path, content: Any) -> None:
+    save(tmp_path, 1)
+    (tmp_path / "last.ckpt").rename(tmp_path / "previous.ckpt")
+    torch.save(content, tmp_path / "last.ckpt")
+    assert find(tmp_path)[0] == tmp_path / "previous.ckpt"
+
+
+def test_a_checkpoint_of_other_settings_is_named_if_there_is_no_other(tmp_path: Path) -> None:
+    save(tmp_path, 1, settings='{"seed": 3}')
+    with pytest.raises(UserError, match=r"seed is absent in config\.yaml and 3 in last\.ckpt: restore"):
+        find(tmp_path)
+    save(tmp_path, 2)
+    assert find(tmp_path) == (tmp_path / "last.ckpt", None)
+    save(tmp_path, 3, settings='{"seed": 3}')
+    path, complaint = find(tmp_path)
+    assert path == tmp_path / "previous.ckpt"
+    assert "last.ckpt is of another run (seed is absent in config.yaml and 3 in it)" in str(complaint)

@@ -129,7 +129,7 @@ def test_a_run_without_its_checkpoint_has_no_whole_model(tmp_path: Path, monkeyp
     config = tmp_path / "run/config.yaml"
     config.write_text(config.read_text().replace("hidden: 32", "hidden: 33"))
     wider = dataclasses.replace(run, settings=read_config(tmp_path / "run"))
-    with pytest.raises(UserError, match=r"last\.ckpt does not fit the configuration beside it"):
+    with pytest.raises(UserError, match=r"encoder\.hidden is 33 in config\.yaml and 32 in last\.ckpt"):
         load_model(wider, rows)
     for path in (tmp_path / "run/checkpoints").iterdir():
         path.unlink()
@@ -198,5 +198,5 @@ def test_a_standardiser_without_all_its_parts_is_one_sentence(tmp_path: Path, mo
     Trained(tmp_path / "run", monkeypatch, {})
     path = tmp_path / "run/standardizer.safetensors"
     write_tensors(path, {name: tensor for name, tensor in read_tensors(path).items() if name != "deviation"})
-    with pytest.raises(UserError, match=r"standardizer\.safetensors has no tensor 'deviation'"):
+    with pytest.raises(UserError, match=r"standardizer\.safetensors has no sound tensor 'deviation'"):
         load_run(tmp_path / "run")

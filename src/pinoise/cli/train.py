@@ -132,16 +132,19 @@ def _new_settings(out: Path, config: Path | None, changes: list[Change], *, trus
 
 
 def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Settings:
-    """Only the number of epochs may change when a run goes on: all else would make it another run."""
+    """Few settings may change when a run goes on: all else would make it another run."""
     from pinoise.training.config import override, parse_settings
+    from pinoise.training.record import MAY_CHANGE
     from pinoise.training.run import check_links, read_config
 
     before = read_config(run, trust=trust)
     if not trust:
         check_links(run)
-    other = [path for path, _ in changes if path != "training.epochs"]
+    other = [path for path, _ in changes if path not in MAY_CHANGE]
     if other:
-        raise UserError(f"--resume keeps the settings of {run}: only --epochs may be given, not {other[0]}.")
+        raise UserError(
+            f"--resume keeps the settings of {run}: only {', '.join(MAY_CHANGE)} may be given, not {other[0]}."
+        )
     settings = parse_settings(override(before.model_dump(mode="json"), changes))
     if settings.training.epochs < before.training.epochs:
         raise UserError(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import math
 import sys
 import warnings
 from collections.abc import Callable, Sequence
@@ -29,10 +30,10 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.estimator.parameters import rows_of_pixels, settings_from
-from pinoise.estimator.saving import portable, read_model, write_model
+from pinoise.estimator.saving import Header, portable, read_model, write_model
 from pinoise.evaluation import embed
 from pinoise.modes import own_modes
-from pinoise.networks import Embedding
+from pinoise.networks import Embedding, load_weights
 from pinoise.noise import PiNoise
 from pinoise.randomness import Randomness
 from pinoise.training.build import build_embedding, build_encoder, build_standardizer, restore_noise
@@ -289,16 +290,17 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         params = portable(self.get_params(deep=False))
         if isinstance(self.random_state, np.random.RandomState):
             params["random_state"] = None  # a generator in mid-stream has no place in a file
+        header = Header(
+            params=params,
+            history=self.history_,
+            flags=self.flags_,
+            n_features_in=self.n_features_in_,
+            feature_names_in=list(getattr(self, "feature_names_in_", ())),
+            preparation=None if self._preparation is None else self._preparation.to_json(),
+        )
         write_model(
             Path(path),
-            {
-                "params": params,
-                "history": self.history_,
-                "flags": self.flags_,
-                "n_features_in": self.n_features_in_,
-                "feature_names_in": list(getattr(self, "feature_names_in_", ())),
-                "preparation": None if self._preparation is None else self._preparation.to_json(),
-            },
+            header,
             encoder=self.encoder_.state_dict(),
             noise=self.noise_.state_dict(),
             standardizer=standardizer_tensors(self._standardizer),
@@ -307,24 +309,37 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     @classmethod
     @own_modes()
     def load(cls, path: str | Path, *, trust: bool = False) -> Self:
-        """Read an estimator that ``save`` wrote; ``trust`` imports the parts that the file names by an import path."""
+        """Read an estimator that ``save`` wrote. A file that was altered or damaged since is refused.
+
+        Args:
+            path: the file.
+            trust: whether to import the parts that the file names by an import path, which runs their code.
+        """
         header, parts = read_model(Path(path))
-        self = cls(**header["params"])
+        unknown = sorted(header.params.keys() ^ set(cls._get_param_names()))
+        if unknown:
+            raise UserError(
+                f"{path} does not fit this version of PiNDA, which differs in the parameter {unknown[0]!r}."
+            )
+        self = cls(**header.params)
         settings = settings_from(vars(self), seed=0, distrust=distrusted(Path(path), trust=trust))
-        standardizer = standardizer_from(parts["standardizer"])
+        standardizer = standardizer_from(parts["standardizer"], where=path)
+        preparation = None if header.preparation is None else preparation_from_json(header.preparation)
+        features = standardizer.mean.size if preparation is None else math.prod(preparation.shape)
+        if features != standardizer.mean.size or (preparation is None and features != header.n_features_in):
+            raise UserError(f"{path} has a standardiser for other samples than its header: the file is damaged.")
         try:
             with Randomness(0).feeding():  # the weights of the file replace what is drawn
                 encoder = build_encoder(settings, standardizer.shape)
-                encoder.load_state_dict(parts.get("encoder", {}))
+                load_weights(encoder, parts["encoder"], where=path)
                 noise = restore_noise(settings, standardizer, encoder, parts["noise"])
         except RuntimeError:  # as torch refuses weights
             raise UserError(f"{path} does not fit its parameters: a part of your own has changed since.") from None
         self._adopt(build_embedding(encoder, settings).eval(), noise, standardizer)
-        self.history_, self.flags_, self.n_features_in_ = header["history"], header["flags"], header["n_features_in"]
-        stored = header["preparation"]
-        self._preparation = None if stored is None else preparation_from_json(stored)
-        if header["feature_names_in"]:
-            self.feature_names_in_ = np.array(header["feature_names_in"], dtype=object)
+        self.history_, self.flags_, self.n_features_in_ = header.history, header.flags, header.n_features_in
+        self._preparation = preparation
+        if header.feature_names_in:
+            self.feature_names_in_ = np.array(header.feature_names_in, dtype=object)
         return self
 
     @property

@@ -5,42 +5,81 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Self
 
 import numpy as np
 import safetensors
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from torch import Tensor
 
 from pinoise.choices import import_path
 from pinoise.errors import UserError
-from pinoise.networks import read_tensors, write_tensors
+from pinoise.networks import read_stored, write_tensors
 
-FORMAT = 3  # raised whenever older files can no longer be read
+FORMAT = 4  # raised whenever older files can no longer be read
 
 
-def write_model(path: Path, header: Mapping[str, Any], **parts: Mapping[str, Tensor]) -> None:
+class Header(BaseModel):
+    """Everything but tensors in a model file."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    params: dict[str, Any]
+    history: dict[str, list[int | float]]
+    flags: list[str]
+    n_features_in: Annotated[int, Field(ge=1)]
+    feature_names_in: list[str]
+    preparation: dict[str, Any] | None
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.feature_names_in and len(self.feature_names_in) != self.n_features_in:
+            raise ValueError
+        return self
+
+
+def write_model(path: Path, header: Header, **parts: Mapping[str, Tensor]) -> None:
     """Write a model file, complete or not at all: plain values in its header, and the tensors of several parts."""
     tensors = {f"{part}.{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
-    text = json.dumps({"format": FORMAT, **header}, default=_plain_number)
-    write_tensors(path, tensors, metadata={"pinoise": text})
+    plain = json.loads(json.dumps(header.model_dump(), default=_plain_number))
+    write_tensors(path, tensors, metadata={"format": FORMAT, **plain})
 
 
-def read_model(path: Path) -> tuple[dict[str, Any], dict[str, dict[str, Tensor]]]:
-    """Read what ``write_model`` wrote: the header, and the tensors of every part."""
-    parts: dict[str, dict[str, Tensor]] = {}
-    for name, tensor in read_tensors(path).items():
+def read_model(path: Path) -> tuple[Header, dict[str, dict[str, Tensor]]]:
+    """Read what ``write_model`` wrote: the header, and the tensors of every part. Refuse any other file."""
+    if not path.exists():
+        raise UserError(f"{path} does not exist: give a file that PiNDA.save wrote.")
+    if (older := _older_format(path)) is not None:
+        raise UserError(f"{path} has format {older}: this version of pinoise reads format {FORMAT}.")
+    tensors, values = read_stored(path)
+    found = values.pop("format", None)
+    if found is None:
+        raise UserError(f"{path} was not written by PiNDA.save: its header has no format.")
+    if found != FORMAT:
+        raise UserError(f"{path} has format {found!r}: this version of pinoise reads format {FORMAT}.")
+    try:
+        header = Header.model_validate(values)
+    except ValidationError as error:
+        entry = str(next(iter(error.errors()[0]["loc"]), "feature_names_in"))
+        raise UserError(f"{path} has no sound entry {entry!r} in its header: the file is damaged.") from None
+    params = {name: tuple(value) if isinstance(value, list) else value for name, value in header.params.items()}
+    parts: dict[str, dict[str, Tensor]] = {"encoder": {}, "noise": {}, "standardizer": {}}
+    for name, tensor in tensors.items():
         part, _, inner = name.partition(".")
         parts.setdefault(part, {})[inner] = tensor
-    with safetensors.safe_open(path, framework="pt") as file:
-        text = (file.metadata() or {}).get("pinoise")
-    if text is None:
-        raise UserError(f"{path} was not written by PiNDA.save: its header has no entry 'pinoise'.")
-    header: dict[str, Any] = json.loads(text)
-    if header["format"] != FORMAT:
-        raise UserError(f"{path} has format {header['format']}: this version of pinoise reads format {FORMAT}.")
-    params = header["params"]
-    header["params"] = {name: tuple(value) if isinstance(value, list) else value for name, value in params.items()}
-    return header, parts
+    if len(parts) > 3:
+        raise UserError(f"{path} holds tensors of an unknown part {list(parts)[3]!r}: the file is damaged.")
+    return header.model_copy(update={"params": params}), parts
+
+
+def _older_format(path: Path) -> int | None:
+    """Return the format of a file from before there were checksums, whose header had it in the open."""
+    try:
+        with safetensors.safe_open(path, framework="pt") as file:
+            found = json.loads((file.metadata() or {})["pinoise"])["format"]
+    except Exception:  # any other file
+        return None
+    return found if isinstance(found, int) else None
 
 
 def portable(params: Mapping[str, Any]) -> dict[str, Any]:

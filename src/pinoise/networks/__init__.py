@@ -8,4 +8,11 @@ from pinoise.networks.mlp import MLPEncoder
 from pinoise.networks.resnet import ResNet, ResNet18, ResNet50
 from pinoise.networks.unet import UNet
 from pinoise.networks.vit import ViT
-from pinoise.networks.weights import read_tensors, read_weights, write_tensors
+from pinoise.networks.weights import (
+    check_finite_weights,
+    load_weights,
+    read_stored,
+    read_tensors,
+    read_weights,
+    write_tensors,
+)

@@ -94,7 +94,7 @@ def evaluation_tables(run: Run) -> list[Table]:
         tables = [_scores_table(result["data"], result["scores"], result.get("rows"))]
         if "information" in result:
             tables.append(_information_table(result["information"]))
-    except (KeyError, TypeError, AttributeError, ValueError):
+    except (KeyError, TypeError, AttributeError, ValueError, OverflowError):
         raise UserError(
             f"{path} is not what 'pinoise evaluate' writes: evaluate the run again, or delete it."
         ) from None

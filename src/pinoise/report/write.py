@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pinoise.data.source import source_files
 from pinoise.errors import UserError
-from pinoise.files import REPORT_FILES, check_output, check_writable, is_run, read_json, real, written
+from pinoise.files import REPORT_FILES, check_output, check_writable, is_run, real, written
 from pinoise.information import HealthFlag
 from pinoise.report import interactive
 from pinoise.report.collect import collect
@@ -18,6 +18,7 @@ from pinoise.report.page import render_page
 from pinoise.report.sections import comparison_section, curves_section, evaluation_section, noise_section
 from pinoise.training.load import Run
 from pinoise.training.logs import read_metrics
+from pinoise.training.record import read_record
 
 
 @dataclass(frozen=True)
@@ -151,7 +152,4 @@ def _difference(first: Run, other: Run) -> str:
 
 
 def _described(run: Run) -> dict[str, str]:
-    record = read_json(run.path / "data.json")
-    shape = record.get("shape")
-    size = f" of {' × '.join(map(str, shape))}" if isinstance(shape, list) else ""
-    return {"data": f"{record.get('rows')} rows{size}", "source": run.settings.data.source}
+    return {"data": read_record(run.path / "data.json").size, "source": run.settings.data.source}

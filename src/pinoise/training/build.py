@@ -21,7 +21,7 @@ from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError, shown
 from pinoise.methods import Method, PairLoss
-from pinoise.networks import Embedding, evaluating
+from pinoise.networks import Embedding, check_finite_weights, evaluating, load_weights
 from pinoise.noise import PiNoise, Support, make_generator
 from pinoise.randomness import Randomness
 from pinoise.training.config import Choice, Settings, embedding_of, image_part, noise_defaults, scaling_of
@@ -232,13 +232,18 @@ def restore_noise(
     settings: Settings, standardizer: Standardizer, encoder: nn.Module, tensors: Mapping[str, Tensor]
 ) -> PiNoise:
     """Return trained noise from its stored tensors. Tensors that do not fit raise torch's RuntimeError."""
+    # Noise is built from these, so that comparing with what was built would not find them broken.
+    own = {name: tensor for name, tensor in tensors.items() if not name.startswith("generator.")}
+    check_finite_weights(own, where="the noise")
     support = None
     if (bank := tensors.get("support.bank")) is not None:
-        total = int(tensors.get("support.total", len(bank)))
-        support = Support(bank, numbers=torch.arange(len(bank)), rows=total, k=max(1, settings.neighbours))
+        total = tensors.get("support.total", torch.tensor(0))
+        if not bank.is_floating_point() or bank.shape[1:] != standardizer.shape or not len(bank) or total.shape != ():
+            raise RuntimeError("the support has another shape than the samples")
+        support = Support(bank, numbers=torch.arange(len(bank)), rows=int(total), k=max(1, settings.neighbours))
     initial = tensors.get("initial_scale", 1.0)
     noise = build_noise(settings, feature_scale(standardizer), encoder, support=support, initial_scale=initial)
-    noise.load_state_dict(dict(tensors))
+    load_weights(noise, tensors, where="the noise")
     return noise.eval()
 
 

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
-import zipfile
+import hashlib
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, BinaryIO, NamedTuple
 
 import torch
 from lightning_fabric import Fabric
-from torch import Tensor
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
 from pinoise.errors import UserError
-from pinoise.files import settle
+from pinoise.files import check_is_file, settle
+from pinoise.networks import check_finite_weights
 from pinoise.randomness import Randomness
 from pinoise.training.progress import Record
+from pinoise.training.record import MAY_CHANGE, forbidden_change
 
 LAST = "last.ckpt"
 PREVIOUS = "previous.ckpt"
+DAMAGED = "damaged.ckpt"
+
+_END = b"PK\x05\x06"  # of the record that ends a zip archive, 22 bytes with the length of a comment as the last two
+_DIGEST = 64  # characters of a SHA-256
 
 
 @dataclass
@@ -30,6 +40,79 @@ class Progress:
     history: list[Record] = field(default_factory=list)
 
 
+class Identity(NamedTuple):
+    """What tells the checkpoints of a run from those of another: its settings as JSON, and its data's fingerprint."""
+
+    settings: str = "{}"
+    data: str = ""
+
+
+def _dense(tensor: Tensor) -> Tensor:
+    if tensor.layout != torch.strided or tensor.device.type != "cpu":
+        raise ValueError("not a tensor of numbers")
+    return tensor
+
+
+Dense = Annotated[Tensor, AfterValidator(_dense)]
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, arbitrary_types_allowed=True)
+
+
+class Moments(_Strict):
+    """What Adam keeps for a weight."""
+
+    step: Dense
+    exp_avg: Dense
+    exp_avg_sq: Dense
+
+
+class Group(_Strict, extra="ignore"):
+    """The numbers of the weights that share a learning rate. The rate itself follows from the settings."""
+
+    params: list[int]
+
+
+class Adam(_Strict):
+    """The state of the optimiser."""
+
+    state: dict[int, Moments]
+    param_groups: list[Group]
+
+
+class Stored(_Strict):
+    """The content of a checkpoint."""
+
+    settings: str
+    data: str
+    model: dict[str, Dense]
+    optimizer: Adam
+    precision: dict[str, int | float]  # the scale of gradients in 16-mixed
+    random: Dense  # (processes, bytes)
+    step: int = Field(ge=1)
+    seconds: float = Field(ge=0, allow_inf_nan=False)
+    loss_sum: Dense  # (processes, 2)
+    history: list[tuple[int, int, float, dict[str, float], float]]
+
+
+class Expected(NamedTuple):
+    """What a checkpoint must fit to be used."""
+
+    model: nn.Module
+    optimizer: Optimizer | None = None
+    identity: Identity | None = None
+    per_epoch: Callable[[int], int] | None = None  # the steps in an epoch of so many processes
+
+
+class DamagedError(UserError):
+    """A checkpoint that cannot be used. The message goes on after its name."""
+
+
+class DifferentError(DamagedError):
+    """A checkpoint of other settings. The message ends before its name."""
+
+
 def save_checkpoint(fabric: Fabric, folder: Path, state: dict[str, Any]) -> None:
     """Write ``last.ckpt`` and keep the one before it as ``previous.ckpt``."""
     partial = folder / "partial.ckpt"
@@ -37,57 +120,177 @@ def save_checkpoint(fabric: Fabric, folder: Path, state: dict[str, Any]) -> None
         if fabric.is_global_zero:
             partial.unlink(missing_ok=True)  # a link of this name would be written through
         fabric.save(partial, state)
+        if fabric.is_global_zero:
+            _seal(partial)
+            last = folder / LAST
+            if last.exists():
+                last.replace(folder / PREVIOUS)
+            settle(partial, last)
     except (OSError, RuntimeError) as error:  # torch's writer raises RuntimeError on a full disk
-        partial.unlink(missing_ok=True)
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
         reason = getattr(error, "strerror", None) or "the file could not be written"
         raise UserError(
             f"a checkpoint cannot be written to {folder} ({reason}): free some space and continue with --resume; "
             "earlier checkpoints are kept."
         ) from error
-    if fabric.is_global_zero:
-        last = folder / LAST
-        if last.exists():
-            last.replace(folder / PREVIOUS)
-        settle(partial, last)
     fabric.barrier()
 
 
-def find_checkpoint(folder: Path) -> tuple[Path | None, str | None]:
-    """Return the newest intact checkpoint, if any, and a sentence about a damaged one that was skipped."""
-    damaged = None
+def _seal(path: Path) -> None:
+    """Append the SHA-256 of a checkpoint as the comment of its zip archive, so that torch still reads it."""
+    with path.open("r+b") as file:
+        end = file.seek(-2, 2)
+        found = _sha256(file, end)
+        file.write(_DIGEST.to_bytes(2, "little") + found)
+
+
+def _sha256(file: BinaryIO, size: int) -> bytes:
+    """Return the SHA-256 of the first bytes of a file, at about 1 GB/s. The file is then at their end."""
+    file.seek(0)
+    found = hashlib.sha256()
+    while size > 0 and (chunk := file.read(min(size, 2**20))):
+        found.update(chunk)
+        size -= len(chunk)
+    return found.hexdigest().encode()
+
+
+def _check_seal(path: Path) -> None:
+    """Refuse a file that is not as ``_seal`` left it. Every byte is part of the checksum or is compared."""
+    with path.open("rb") as file:
+        end = file.seek(0, 2) - _DIGEST - 2
+        file.seek(max(0, end - 20))
+        tail = file.read()
+        if end < 20 or not tail.startswith(_END) or tail[20:22] != _DIGEST.to_bytes(2, "little"):
+            raise DamagedError("is damaged (cut short, or not written by this version of pinoise)")
+        if _sha256(file, end) != tail[22:]:
+            raise DamagedError("is damaged (it does not match its checksum)")
+
+
+def read_checkpoint(path: Path) -> Stored:
+    """Read a checkpoint and check its content, in one pass for the checksum and one for the tensors.
+
+    Whatever cannot be read raises ``DamagedError``. Nothing in the file is executed.
+    """
+    check_is_file(path)
+    try:
+        _check_seal(path)
+        return Stored.model_validate(torch.load(path, map_location="cpu", weights_only=True))
+    except (MemoryError, DamagedError):
+        raise
+    except PermissionError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise DamagedError(
+            f"is damaged (it has no sound field {'.'.join(map(str, first['loc'][:2])) or 'at all'})"
+        ) from None
+    except Exception as error:  # torch's readers raise errors of any kind for what they do not know
+        raise DamagedError(f"is damaged (it cannot be read: {type(error).__name__})") from None
+
+
+def check_fit(stored: Stored, expected: Expected) -> None:
+    """Refuse a checkpoint that does not fit, before anything of it is applied."""
+    if expected.identity is not None:
+        _check_identity(stored, expected.identity)
+    _check_weights(stored.model, expected.model.state_dict())
+    if expected.optimizer is not None and not _is_state_of(stored.optimizer, expected.optimizer):
+        raise DamagedError("does not fit the model, whose optimiser differs")
+    if stored.random.ndim != 2 or stored.random.dtype != torch.uint8 or not len(stored.random):
+        raise DamagedError("is damaged (it has no sound field random)")
+    if stored.loss_sum.shape != (len(stored.random), 2) or not bool(stored.loss_sum.isfinite().all()):
+        raise DamagedError("is damaged (it has no sound field loss_sum)")
+    if expected.per_epoch is not None:
+        steps = expected.per_epoch(len(stored.random))
+        ends, epochs = [line[:2] for line in stored.history], stored.step // steps
+        if len(ends) != epochs or ends != [(n, n * steps) for n in range(1, epochs + 1)]:
+            raise DamagedError("is damaged (it has no sound field history)")
+
+
+def _check_identity(stored: Stored, identity: Identity) -> None:
+    """Refuse a checkpoint of other settings, but for those that may change, or of other data."""
+    try:
+        change = forbidden_change(identity.settings, stored.settings)
+    except (ValueError, RecursionError):
+        raise DamagedError("is damaged (it has no sound field settings)") from None
+    if change is not None:
+        raise DifferentError(change)
+    if stored.data != identity.data:
+        raise DamagedError("belongs to a run on other data")
+
+
+def _check_weights(stored: dict[str, Tensor], built: dict[str, Tensor]) -> None:
+    strange = sorted(stored.keys() ^ built.keys())
+    strange += [
+        name
+        for name, tensor in stored.items()
+        if name in built and (tensor.shape != built[name].shape or tensor.dtype != built[name].dtype)
+    ]
+    if strange:
+        raise DamagedError(f"does not fit the model, which differs in {strange[0]!r}")
+    try:
+        check_finite_weights(stored, where="it", built=built)
+    except UserError as error:
+        raise DamagedError(f"cannot be used ({str(error).partition(':')[0]})") from None
+
+
+def _is_state_of(stored: Adam, optimizer: Optimizer) -> bool:
+    """Whether stored moments are those of an Adam over the same weights."""
+    weights = [weight for group in optimizer.param_groups for weight in group["params"]]
+    numbers = [group["params"] for group in optimizer.state_dict()["param_groups"]]
+    return [group.params for group in stored.param_groups] == numbers and all(
+        0 <= number < len(weights)
+        and all(bool(moment.isfinite().all()) for _, moment in moments)
+        and moments.step.shape == ()
+        and moments.exp_avg.shape == moments.exp_avg_sq.shape == weights[number].shape
+        for number, moments in stored.state.items()
+    )
+
+
+def find_checkpoint(folder: Path, expected: Expected) -> tuple[Path | None, str | None]:
+    """Return the newest checkpoint that can be used, if any, and a sentence about a newer one that cannot."""
+    faults: list[str] = []
+    differences: list[str] = []
     for path in (folder / LAST, folder / PREVIOUS):
         if not path.exists():
             continue
-        fault = damage(path)
-        if fault is None:
-            return path, damaged
-        damaged = f"checkpoint {path.name} is damaged ({fault}) and was skipped."
-    if damaged is not None:
-        raise UserError(f"{folder} has no intact checkpoint: {damaged} Start the run again in a new folder.")
+        try:
+            check_fit(read_checkpoint(path), expected)
+        except DifferentError as change:
+            differences.append(f"{change} {path.name}")
+            faults.append(f"checkpoint {path.name} is of another run ({change} it)")
+            continue
+        except DamagedError as fault:
+            faults.append(f"checkpoint {path.name} {fault}")
+            continue
+        return path, None if not faults else f"{faults[0]}, so it was skipped: {path.name} is used."
+    if differences:
+        raise UserError(
+            f"{differences[0]}: restore the setting, or start a new run; only {', '.join(MAY_CHANGE)} may change."
+        )
+    if faults:
+        raise UserError(f"{folder} has no intact checkpoint: {'; '.join(faults)}. Start the run again in a new folder.")
     return None, None
 
 
-def damage(path: Path) -> str | None:
-    """Return what is wrong with a checkpoint file, or None if every record matches its checksum."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            bad = archive.testzip()
-    except (zipfile.BadZipFile, OSError, EOFError) as error:
-        return str(error) or type(error).__name__
-    return None if bad is None else f"record {bad} does not match its checksum"
-
-
 def save_state(
-    fabric: Fabric, folder: Path, model: Any, optimizer: Any, progress: Progress, random: Randomness
+    fabric: Fabric,
+    folder: Path,
+    model: Any,
+    optimizer: Any,
+    progress: Progress,
+    random: Randomness,
+    identity: Identity | None = None,
 ) -> None:
     """Write a checkpoint from which training resumes exactly. Every process must call it."""
     save_checkpoint(
         fabric,
         folder,
         {
+            **(identity or Identity())._asdict(),
             "model": model,
             "optimizer": optimizer,
-            "precision": fabric.strategy.precision.state_dict(),  # the scale of gradients in 16-mixed
+            "precision": fabric.strategy.precision.state_dict(),
             "random": _per_process(fabric, random.state(fabric.device)),
             "step": progress.step,
             "seconds": progress.seconds,
@@ -98,25 +301,31 @@ def save_state(
 
 
 def load_state(fabric: Fabric, path: Path, model: Any, optimizer: Any, random: Randomness) -> Progress:
-    """Restore weights, optimiser and random numbers in place, and return the rest of the state."""
+    """Restore weights, moments and random numbers in place, and return the rest of the state.
+
+    Learning rates and the like are those of ``optimizer``: they follow from the settings.
+    """
     try:
-        rest = fabric.load(path, {"model": model, "optimizer": optimizer}, weights_only=True)
-    except (RuntimeError, ValueError) as error:  # torch's errors for weights and for an optimiser's state
-        why = str(error).replace("\n\t", " ").strip().rstrip(".")
-        raise UserError(f"{path} does not fit the model; a part of the model has changed: {why}.") from None
-    if len(rest["random"]) != fabric.world_size:
+        stored = read_checkpoint(path)
+        check_fit(stored, Expected(model, optimizer))
+    except DamagedError as fault:
+        raise UserError(f"{path} {fault}.") from None
+    if len(stored.random) != fabric.world_size:
         raise UserError(
-            f"{path} was written by {len(rest['random'])} processes and this run has {fabric.world_size}: "
+            f"{path} was written by {len(stored.random)} processes and this run has {fabric.world_size}: "
             "resume with the same number."
         )
-    if rest["precision"]:
-        fabric.strategy.precision.load_state_dict(rest["precision"])
-    random.restore(rest["random"][fabric.global_rank], fabric.device)
+    model.load_state_dict(stored.model)
+    moments = {number: dict(moments) for number, moments in stored.optimizer.state.items()}
+    optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
+    if stored.precision and stored.precision.keys() == fabric.strategy.precision.state_dict().keys():
+        fabric.strategy.precision.load_state_dict(stored.precision)
+    random.restore(stored.random[fabric.global_rank], fabric.device)
     return Progress(
-        step=rest["step"],
-        seconds=rest["seconds"],
-        loss_sum=rest["loss_sum"][fabric.global_rank],
-        history=[Record(*line) for line in rest["history"]],
+        step=stored.step,
+        seconds=stored.seconds,
+        loss_sum=stored.loss_sum[fabric.global_rank],
+        history=[Record(*line) for line in stored.history],
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -19,16 +18,16 @@ from pinoise.data.readers import open_for_training
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.files import read_json
 from pinoise.modes import own_modes
-from pinoise.networks import Embedding, read_tensors
+from pinoise.networks import Embedding, load_weights, read_tensors
 from pinoise.noise import PiNoise
 from pinoise.randomness import Randomness
 from pinoise.training.build import build_embedding, build_encoder, restore_noise, seeded_model
-from pinoise.training.checkpoint import find_checkpoint
+from pinoise.training.checkpoint import Expected, find_checkpoint, read_checkpoint
 from pinoise.training.config import Settings
 from pinoise.training.model import ContrastiveModel
-from pinoise.training.run import read_config
+from pinoise.training.record import read_record
+from pinoise.training.run import read_config, run_identity
 from pinoise.training.units import read_standardizer
 
 
@@ -116,15 +115,15 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
         noise = None
         if settings.is_learned:
             noise = _load_noise(settings, standardizer, encoder, path / "noise.safetensors")
-    record = _data_record(path / "data.json")
+    record = read_record(path / "data.json")
     return Run(
         path=path,
         settings=settings,
         standardizer=standardizer,
         embedding=build_embedding(encoder, settings).eval(),
         noise=noise,
-        preparation=preparation_from_json(record["preparation"]),
-        fingerprint=str(record.get("fingerprint")),
+        preparation=preparation_from_json(record.preparation),
+        fingerprint=record.fingerprint,
     )
 
 
@@ -136,20 +135,13 @@ def load_model(run: Run, rows: Rows) -> ContrastiveModel:
         run: a finished run.
         rows: its training rows, standardised.
     """
-    path, _ = find_checkpoint(run.path / "checkpoints")
+    model = seeded_model(run.settings, run.standardizer, rows, pretrained=False)
+    identity = run_identity(run.settings, run.fingerprint)
+    path, _ = find_checkpoint(run.path / "checkpoints", Expected(model, identity=identity))
     if path is None:
         raise UserError(f"{run.path / 'checkpoints'} is empty: measuring a run's views needs its last checkpoint.")
-    model = seeded_model(run.settings, run.standardizer, rows, pretrained=False)
-    with _fitting(path):
-        model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True)["model"])
+    model.load_state_dict(read_checkpoint(path).model)
     return model.eval()
-
-
-def _data_record(path: Path) -> dict[str, Any]:
-    record = read_json(path)
-    if not isinstance(record, dict) or not isinstance(record.get("preparation"), dict):
-        raise UserError(f"{path} does not say how the training data was read: the run folder is damaged.")
-    return record
 
 
 def _load_noise(settings: Settings, standardizer: Standardizer, encoder: torch.nn.Module, path: Path) -> PiNoise:
@@ -161,7 +153,7 @@ def _load_noise(settings: Settings, standardizer: Standardizer, encoder: torch.n
 def _load_into(module: torch.nn.Module, path: Path) -> None:
     tensors = read_tensors(path)
     with _fitting(path):
-        module.load_state_dict(tensors)
+        load_weights(module, tensors, where=path)
 
 
 @contextmanager
@@ -169,8 +161,9 @@ def _fitting(path: Path) -> Iterator[None]:
     """Turn the error for stored tensors that do not fit into one sentence."""
     try:
         yield
-    except (RuntimeError, UserError):
+    except (RuntimeError, UserError) as error:
+        why = " ".join(str(error).split()).rstrip(".")
         raise UserError(
             f"{path} does not fit the configuration beside it: the run folder is damaged, or a part of your own has "
-            "changed."
+            f"changed ({why})."
         ) from None

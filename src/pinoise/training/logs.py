@@ -6,9 +6,11 @@ import csv
 import io
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import TYPE_CHECKING, Self
 
-from pinoise.files import WriteError, write_text
+from pinoise.errors import UserError
+from pinoise.files import check_is_file, write_text, writing
 from pinoise.training.metrics import METRICS
 from pinoise.training.progress import Record, Reporter
 
@@ -16,7 +18,13 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard.writer import SummaryWriter
 
 
+_MOST_STEPS = 2**53  # beyond, a number of steps is not exact in a chart
+
 COLUMNS = ("epoch", "step", "loss", *METRICS, "seconds")
+
+
+# What a user can do when the disk is full in the middle of training.
+_ADVICE = "free some space and continue with --resume; earlier checkpoints are kept"
 
 
 class RunLog:
@@ -34,7 +42,8 @@ class RunLog:
 
         kept = [record for record in read_metrics(self._csv) if record.step <= done_steps]
         write_text(self._csv, "".join(_line(values) for values in [COLUMNS, *map(_values, kept)]))
-        self._board = SummaryWriter(str(self._board_folder), purge_step=done_steps + 1)
+        with writing(self._board_folder, advice=_ADVICE):
+            self._board = SummaryWriter(str(self._board_folder), purge_step=done_steps + 1)
         self._reporter.start(total_steps=total_steps, done_steps=done_steps)
 
     def step(self, step: int) -> None:
@@ -43,40 +52,51 @@ class RunLog:
 
     def epoch(self, record: Record) -> None:
         """Write the record and pass it on."""
-        try:
-            with self._csv.open("a", encoding="utf-8") as file:
-                file.write(_line(_values(record)))
-        except OSError as error:
-            raise WriteError(
-                f"{self._csv} cannot be written ({error.strerror or error}): free some space and continue with "
-                "--resume; earlier checkpoints are kept.",
-                error.strerror,
-            ) from error
+        with writing(self._csv, advice=_ADVICE), self._csv.open("a", encoding="utf-8") as file:
+            file.write(_line(_values(record)))
         if self._board is not None:
-            for name, value in {"loss": record.loss, **record.metrics}.items():
-                if not math.isnan(value):
-                    self._board.add_scalar(name, value, record.step)
+            with writing(self._board_folder, advice=_ADVICE):
+                for name, value in {"loss": record.loss, **record.metrics}.items():
+                    if not math.isnan(value):
+                        self._board.add_scalar(name, value, record.step)
         self._reporter.epoch(record)
 
     def close(self) -> None:
         """Flush the curves to disk."""
         if self._board is not None:
-            self._board.close()
+            with writing(self._board_folder, advice=_ADVICE):
+                self._board.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
 
 
 def read_metrics(path: Path) -> list[Record]:
-    """Read metrics.csv. A line that a kill cut short is left out."""
+    """Read metrics.csv. A line that is no record of an epoch, as after a kill, is left out."""
     if not path.exists():
         return []
+    check_is_file(path)
+    try:
+        lines = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
+    except (UnicodeDecodeError, csv.Error):
+        raise UserError(f"{path} is not a table of text: the run folder is damaged; delete the file.") from None
     records = []
-    with path.open(encoding="utf-8", newline="") as file:
-        for line in csv.DictReader(file):
-            try:
-                metrics = {name: float(line[name]) for name in METRICS}
-                loss, seconds = float(line["loss"]), float(line["seconds"])
-                records.append(Record(int(line["epoch"]), int(line["step"]), loss, metrics, seconds))
-            except (KeyError, TypeError, ValueError):
-                continue
+    for line in lines:
+        try:
+            metrics = {name: float(line[name]) for name in METRICS}
+            loss, seconds = float(line["loss"]), float(line["seconds"])
+            record = Record(int(line["epoch"]), int(line["step"]), loss, metrics, seconds)
+        except (KeyError, TypeError, ValueError):
+            continue
+        if 0 < record.epoch <= record.step < _MOST_STEPS:
+            records.append(record)
     return records
 
 

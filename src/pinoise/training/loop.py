@@ -17,7 +17,7 @@ from torch import Tensor
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
 from pinoise.randomness import Randomness
-from pinoise.training.checkpoint import Progress, load_state, save_state
+from pinoise.training.checkpoint import Identity, Progress, load_state, save_state
 from pinoise.training.config import TrainingSettings
 from pinoise.training.device import (
     TRAINING,
@@ -57,6 +57,7 @@ def train(
     fabric: Fabric,
     reporter: Reporter,
     checkpoints: Path | None = None,
+    identity: Identity | None = None,
     resume_from: Path | None = None,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> list[Record]:
@@ -71,6 +72,7 @@ def train(
         fabric: device, precision and processes.
         reporter: called at the start, after every step and after every epoch.
         checkpoints: the folder for checkpoints, written every ``settings.checkpoint_every`` steps and at the end.
+        identity: the run that checkpoints belong to, written into each.
         resume_from: a checkpoint to resume from.
         should_stop: called after every step. If it returns True, the state is saved and ``Interrupted`` raised. Several
             processes stop together, within ten steps of the first request.
@@ -124,7 +126,7 @@ def train(
         reporter.step(done)
         if saves and checkpoints is not None:
             progress.loss_sum = loss_sum
-            save_state(fabric, checkpoints, wrapped, optimizer, progress, random)
+            save_state(fabric, checkpoints, wrapped, optimizer, progress, random, identity)
         if stops:
             raise Interrupted(done)
     return progress.history

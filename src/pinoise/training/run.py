@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import torch
 import yaml
 
 from pinoise.data.catalogue import is_name
@@ -15,23 +19,41 @@ from pinoise.data.readers import open_for_training
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.files import RUN_FOLDERS, check_writable, read_json, real, write_json, write_text
+from pinoise.files import (
+    LOCK_FILES,
+    RUN_FOLDERS,
+    check_writable,
+    read_json,
+    real,
+    replaced_by,
+    write_json,
+    write_text,
+    writing,
+)
 from pinoise.information import HealthFlag
 from pinoise.modes import own_modes
 from pinoise.networks import write_tensors
 from pinoise.training.build import build_standardizer, seeded_model
-from pinoise.training.checkpoint import find_checkpoint
+from pinoise.training.checkpoint import DAMAGED, LAST, Expected, Identity, find_checkpoint
 from pinoise.training.config import Settings, distrusted, parse_settings, read_yaml
 from pinoise.training.device import describe_environment, make_fabric, on_first
+from pinoise.training.lock import HOLDER, hold, refuse_if_held
 from pinoise.training.logs import RunLog
-from pinoise.training.loop import train
+from pinoise.training.loop import make_optimizer, train
 from pinoise.training.metrics import model_health
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Quiet, Record, Reporter
+from pinoise.training.record import DataRecord, read_record, write_record
 from pinoise.training.units import read_standardizer, standardizer_tensors
 
 # The format of run folders. It increases when older folders can no longer be read.
-RUN_FORMAT = 2
+RUN_FORMAT = 3
+
+# The files that training writes in a run folder. A kill can leave their temporary files.
+_FILES = (
+    *("config.yaml", "data.json", "environment.json", "metrics.csv", HOLDER),
+    *("standardizer.safetensors", "encoder.safetensors", "noise.safetensors"),
+)
 
 
 class Fitted(NamedTuple):
@@ -67,15 +89,25 @@ def check_folder(path: Path) -> None:
     if path.exists() and not path.is_dir():
         raise UserError(f"{path} is a file: choose another folder with --out.")
     check_writable(path, what="a run")
+    refuse_if_held(path)
+    _check_free(path)
+
+
+def _check_free(path: Path) -> None:
+    """Refuse a folder that holds anything but locks and what a killed process left before its configuration."""
     if (path / "config.yaml").exists():
         raise UserError(f"{path} already holds a run: choose another --out, or continue it with --resume {path}.")
-    if path.exists() and any(path.iterdir()):
+    if path.exists() and any(file.name not in LOCK_FILES and not _is_leftover(file) for file in path.iterdir()):
         raise UserError(f"{path} is not empty and not a run folder: choose another folder with --out.")
+
+
+def _is_leftover(file: Path) -> bool:
+    return replaced_by(file.name) in _FILES
 
 
 def create_folder(path: Path, settings: Settings) -> None:
     """Create a run folder and write its configuration. A folder that is not empty is refused."""
-    check_folder(path)
+    _check_free(path)
     for where, part in settings.parts.items():
         if part.own and ":" not in part.name:
             raise UserError(
@@ -92,13 +124,17 @@ def create_folder(path: Path, settings: Settings) -> None:
 
 def config_text(settings: Settings) -> str:
     """Return ``config.yaml`` with full paths, so that files are found from any folder."""
-    values = _with_full_paths(settings.model_dump())
-    if not is_name(settings.data.source):
-        values["data"]["source"] = str(Path(settings.data.source).expanduser().resolve())
     try:
-        return yaml.safe_dump({"format": RUN_FORMAT, **values}, sort_keys=False)
+        return yaml.safe_dump({"format": RUN_FORMAT, **_config_values(settings)}, sort_keys=False)
     except yaml.YAMLError as error:
         raise UserError(f"the settings hold an object that a file cannot ({error}): give a name or a number.") from None
+
+
+def _config_values(settings: Settings) -> dict[str, Any]:
+    values: dict[str, Any] = _with_full_paths(settings.model_dump())
+    if not is_name(settings.data.source):
+        values["data"]["source"] = str(Path(settings.data.source).expanduser().resolve())
+    return values
 
 
 def _with_full_paths(value: Any) -> Any:
@@ -145,103 +181,127 @@ def run_training(
     """Train in a run folder, from the start or from its newest intact checkpoint.
 
     The folder is created, or its configuration updated, only after the data is read and the model is built. A mistake
-    in either leaves nothing behind.
+    in either leaves nothing behind. One process at a time trains in a folder.
 
     Args:
         path: the run folder, new or existing.
-        settings: the settings of the run. In a run that resumes, only the number of epochs may differ from before.
+        settings: the settings of the run. In a run that resumes, only those that ``MAY_CHANGE`` lists may differ.
         reporter: called as training proceeds.
         should_stop: called after every step; True stops the run.
         note: called before training with sentences about the data and about a damaged checkpoint.
         progress: whether long work before training shows a progress bar.
     """
+    check_writable(path, what="a run")
+    refuse_if_held(path)
+    new = not (path / "config.yaml").exists()
     data, preparation = open_for_training(settings.data.source, settings.data, progress=progress)
     fabric = make_fabric(settings.training, together=True)
     fabric.launch()
     for sentence in data.notes if fabric.is_global_zero else ():
         note(sentence)
-    standardizer = _standardizer_of(path, settings, data.train.x)
+    begun = (path / "checkpoints").is_dir() and any((path / "checkpoints").iterdir())
+    standardizer = _standardizer_of(path, settings, data.train.x, begun=begun)
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
     record = _describe_data(settings, data, preparation)
     del data  # rows in memory are a copy, so the original can be freed
-    begun = (path / "checkpoints").is_dir() and any((path / "checkpoints").iterdir())
     model = seeded_model(settings, standardizer, rows, pretrained=not begun, progress=progress)
+    identity = run_identity(settings, record.fingerprint)
 
     def settle() -> tuple[Path | None, str | None]:
-        _settle_folder(path, settings, record, standardizer)
-        return find_checkpoint(path / "checkpoints")
+        folder.enter_context(hold(path, note=note))
+        if new:  # another process may have made a run there since
+            create_folder(path, settings)
+        expected = _expected(model, settings, identity, len(rows))
+        return _settle_folder(path, settings, record, standardizer, expected)
 
-    checkpoint, complaint = on_first(fabric, settle)
-    if complaint and fabric.is_global_zero:
-        note(complaint)
-    log = RunLog(path, reporter) if fabric.is_global_zero else None
-    try:
+    with ExitStack() as folder:
+        checkpoint, complaint = on_first(fabric, settle)
+        if complaint and fabric.is_global_zero:
+            note(complaint)
+        log: Reporter = folder.enter_context(RunLog(path, reporter)) if fabric.is_global_zero else Quiet()
         history = train(
             model,
             rows,
             settings.training,
             fabric=fabric,
-            reporter=log or Quiet(),
+            reporter=log,
             checkpoints=path / "checkpoints",
+            identity=identity,
             resume_from=checkpoint,
             should_stop=should_stop,
         )
-    finally:
-        if log is not None:
-            log.close()
-    if fabric.is_global_zero:
-        _write_weights(path, model)
-    flags = run_health(model, rows, settings, history, processes=fabric.world_size)
-    return Fitted(model, history, flags)
+        if fabric.is_global_zero:
+            _write_weights(path, model)
+    return Fitted(model, history, run_health(model, rows, settings, history, processes=fabric.world_size))
 
 
-def _standardizer_of(path: Path, settings: Settings, x: Samples) -> Standardizer:
-    """Return the stored units of a run that resumes, or learn the units in a pass over all samples."""
-    try:
-        standardizer = read_standardizer(path / "standardizer.safetensors")
-        if standardizer.fits(tuple(x.shape[1:])):
-            return standardizer
-    except UserError:  # absent or damaged
-        pass
+def _expected(model: ContrastiveModel, settings: Settings, identity: Identity, n_rows: int) -> Expected:
+    """Return what a checkpoint of a run must fit."""
+    optimizer = make_optimizer(model, settings.training, torch.device("cpu"))
+    return Expected(model, optimizer, identity, partial(_steps, n_rows, settings.training.batch_size))
+
+
+def _steps(n_rows: int, batch_size: int, processes: int) -> int:
+    """Return the steps in an epoch.
+
+    >>> _steps(1000, 256, 2)
+    1
+    """
+    share = max(1, n_rows // processes)
+    return share // min(batch_size, share)
+
+
+def run_identity(settings: Settings, fingerprint: str) -> Identity:
+    """Return what a run's checkpoints carry, so that they are not taken for those of another run."""
+    return Identity(json.dumps(_config_values(settings), default=str), fingerprint)
+
+
+def _standardizer_of(path: Path, settings: Settings, x: Samples, *, begun: bool) -> Standardizer:
+    """Return the stored units of a run with checkpoints, or learn the units in a pass over all samples."""
+    if begun:
+        with suppress(UserError):  # absent or damaged
+            standardizer = read_standardizer(path / "standardizer.safetensors")
+            if standardizer.fits(tuple(x.shape[1:])):
+                return standardizer
     return build_standardizer(settings, x)
 
 
-def _describe_data(settings: Settings, data: Dataset, preparation: Preparation) -> dict[str, Any]:
+def _describe_data(settings: Settings, data: Dataset, preparation: Preparation) -> DataRecord:
     """Return the record of the data: the rows that were trained on, and how to read later data in the same way."""
-    return {
-        "source": settings.data.source,
-        "rows": len(data.train),
-        "shape": list(data.shape),
-        "fingerprint": fingerprint_parts(data),
-        "feature_names": None if data.feature_names is None else list(data.feature_names),
-        "class_names": None if data.class_names is None else list(data.class_names),
-        "notes": list(data.notes),
-        "preparation": preparation.to_json(),
-    }
+    return DataRecord(
+        source=settings.data.source,
+        rows=len(data.train),
+        shape=list(data.shape),
+        fingerprint=fingerprint_parts(data),
+        feature_names=None if data.feature_names is None else list(data.feature_names),
+        class_names=None if data.class_names is None else list(data.class_names),
+        notes=list(data.notes),
+        preparation=preparation.to_json(),
+    )
 
 
-def _settle_folder(path: Path, settings: Settings, record: dict[str, Any], standardizer: Standardizer) -> None:
-    """Write the configuration and the record of the data. For a run that resumes, check that the data is the same."""
-    if not (path / "config.yaml").exists():
-        create_folder(path, settings)
-    (path / "checkpoints").mkdir(exist_ok=True)
-    file = path / "data.json"
-    if file.exists():
-        before = read_json(file)
-        if not isinstance(before, dict) or before.get("fingerprint") != record["fingerprint"]:
-            raise UserError(_changed(path, settings, before, record))
-    else:
-        write_json(file, record)
+def _settle_folder(
+    path: Path, settings: Settings, record: DataRecord, standardizer: Standardizer, expected: Expected
+) -> tuple[Path | None, str | None]:
+    """Write what is known before the first step. Return the checkpoint to resume from, as ``find_checkpoint`` does."""
+    for file in path.iterdir():
+        if _is_leftover(file):
+            file.unlink()
+    folder = path / "checkpoints"
+    with writing(folder):
+        folder.mkdir(exist_ok=True)
+    if (path / "data.json").exists():
+        _check_unchanged(path, settings, record)
+    checkpoint, complaint = find_checkpoint(folder, expected)
+    if complaint is not None:
+        (folder / LAST).replace(folder / DAMAGED)  # the next checkpoint must not replace a sound one by it
+    if checkpoint is None:
+        write_record(path / "data.json", record)
         write_json(path / "environment.json", describe_environment())
     write_tensors(path / "standardizer.safetensors", standardizer_tensors(standardizer))
-    if _epochs(path) != settings.training.epochs:
-        write_text(path / "config.yaml", config_text(settings))
-
-
-def _epochs(path: Path) -> object:
-    """Return the number of epochs in ``config.yaml``. Nothing else in it is read: the settings are already known."""
-    training = read_yaml(path / "config.yaml").get("training")
-    return training.get("epochs") if isinstance(training, dict) else None
+    if read_yaml(path / "config.yaml") != yaml.safe_load(text := config_text(settings)):
+        write_text(path / "config.yaml", text)
+    return checkpoint, complaint
 
 
 def check_links(path: Path) -> None:
@@ -254,12 +314,13 @@ def check_links(path: Path) -> None:
             )
 
 
-def _changed(path: Path, settings: Settings, before: Any, now: dict[str, Any]) -> str:
-    if not isinstance(before, dict) or not {"rows", "shape"} <= before.keys():
-        return f"{path / 'data.json'} is damaged: start a new run."
-    sizes = [f"{record['rows']} rows of {' × '.join(map(str, record['shape']))}" for record in (before, now)]
-    how = "its values differ" if sizes[0] == sizes[1] else f"then {sizes[0]}, now {sizes[1]}"
-    return f"{settings.data.source} has changed since {path} began ({how}): restore the data, or start a new run."
+def _check_unchanged(path: Path, settings: Settings, record: DataRecord) -> None:
+    before = read_record(path / "data.json")
+    if before.fingerprint != record.fingerprint:
+        how = "its values differ" if before.size == record.size else f"then {before.size}, now {record.size}"
+        raise UserError(
+            f"{settings.data.source} has changed since {path} began ({how}): restore the data, or start a new run."
+        )
 
 
 def _write_weights(path: Path, model: ContrastiveModel) -> None:

@@ -9,18 +9,20 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pinoise.data.layout import LAYOUTS
+from pinoise.data.layout import AS_IS, LAYOUTS
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.networks import read_tensors
 
+_TYPES = {
+    **dict.fromkeys(("mean", "scale", "deviation", "white"), torch.float64),
+    **{"unit_rows": torch.bool, "layout": torch.int64},
+}
+
 
 def read_standardizer(path: Path) -> Standardizer:
     """Read the standardiser of a run folder."""
-    try:
-        return standardizer_from(read_tensors(path))
-    except KeyError as missing:
-        raise UserError(f"{path} has no tensor {missing}: the run folder is damaged.") from None
+    return standardizer_from(read_tensors(path), where=path)
 
 
 def standardizer_tensors(standardizer: Standardizer) -> dict[str, Tensor]:
@@ -35,13 +37,41 @@ def standardizer_tensors(standardizer: Standardizer) -> dict[str, Tensor]:
     }
 
 
-def standardizer_from(tensors: Mapping[str, Tensor]) -> Standardizer:
-    """Return the standardiser from saved tensors."""
-    return Standardizer(
-        mean=np.asarray(tensors["mean"], dtype=np.float64),
-        scale=np.asarray(tensors["scale"], dtype=np.float64),
-        deviation=np.asarray(tensors["deviation"], dtype=np.float64),
-        unit_rows=bool(tensors["unit_rows"]),
-        layout=LAYOUTS[int(tensors["layout"])],
-        white=float(tensors["white"]),
-    )
+def standardizer_from(tensors: Mapping[str, Tensor], *, where: object) -> Standardizer:
+    """Return the standardiser from saved tensors. Refuse tensors that no standardiser has.
+
+    Args:
+        tensors: what ``standardizer_tensors`` returned.
+        where: the file, for messages.
+
+    >>> standardizer_from({"mean": torch.zeros(2, dtype=torch.float64)}, where="s.safetensors")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: s.safetensors has no sound tensor 'scale' of a standardiser: the file is damaged.
+    """
+    for name, dtype in _TYPES.items():
+        tensor = tensors.get(name)
+        if tensor is None or tensor.dtype != dtype or not tensor.numel() or not bool(tensor.isfinite().all()):
+            raise _unsound(name, where)
+    for name in tensors.keys() - _TYPES.keys():
+        raise _unsound(name, where)
+    mean, scale, deviation = (np.asarray(tensors[name]) for name in ("mean", "scale", "deviation"))
+    for name in ("unit_rows", "layout", "white"):
+        if tensors[name].shape != ():
+            raise _unsound(name, where)
+    unit_rows, layout, white = bool(tensors["unit_rows"]), int(tensors["layout"]), float(tensors["white"])
+    sound = {
+        "scale": scale.shape == mean.shape and bool((scale >= 0).all()),
+        "deviation": deviation.shape == mean.shape and bool((deviation >= 0).all()),
+        "mean": mean.ndim > 0,
+        "layout": layout in range(len(LAYOUTS)) and (LAYOUTS[layout] == AS_IS or mean.ndim == 3),
+        "white": white > 0,
+    }
+    for name, holds in sound.items():
+        if not holds:
+            raise _unsound(name, where)
+    return Standardizer(mean, scale, deviation, unit_rows, LAYOUTS[layout], white)
+
+
+def _unsound(name: str, where: object) -> UserError:
+    return UserError(f"{where} has no sound tensor {name!r} of a standardiser: the file is damaged.")

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from pinoise.data.dataset import Dataset
 from pinoise.data.encoding.arrays import ArrayEncoding, learn_arrays
 from pinoise.data.formats.raw import RawArrays, RawPart
+from pinoise.data.preparation.stored import restored
 from pinoise.errors import UserError
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -29,7 +30,7 @@ def test_labels_are_numbered_over_both_parts() -> None:
     assert data.test is not None
     assert (np.asarray(data.train.y).tolist(), np.asarray(data.test.y).tolist()) == ([0, 2, 0, 2], [1, 2])
     assert data.class_names == ("5", "7", "9")
-    assert ArrayEncoding.from_json(json.loads(json.dumps(asdict(encoding)))) == encoding
+    assert restored(ArrayEncoding, json.loads(json.dumps(asdict(encoding)))) == encoding
 
 
 def test_later_labels_get_the_numbers_of_training() -> None:

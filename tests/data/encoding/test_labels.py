@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import asdict
 from decimal import Decimal
 
 import numpy as np
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import LabelEncoder
 
-from pinoise.data.encoding.labels import LabelEncoding, learn_labels
+from pinoise.data.encoding.labels import learn_labels
 from pinoise.errors import UserError
 
 
@@ -93,9 +92,3 @@ def test_an_unknown_label_is_named_with_the_known_ones() -> None:
 def test_labels_that_are_no_classes_are_refused(values: object, message: str) -> None:
     with pytest.raises(UserError, match=message):
         learn_labels(values, where="y")
-
-
-def test_an_encoding_survives_storage() -> None:
-    encoding = learn_labels(np.array(["a", "b"]), where="y")
-    assert LabelEncoding.from_json(asdict(encoding)) == encoding
-    assert LabelEncoding.from_json(None) is None

@@ -16,6 +16,7 @@ from pinoise.data.encoding.learning import learn_table
 from pinoise.data.encoding.tables import TableEncoding
 from pinoise.data.formats.raw import RawTable
 from pinoise.data.options import ReadOptions
+from pinoise.data.preparation.stored import restored
 from pinoise.errors import UserError
 
 
@@ -221,7 +222,7 @@ def test_two_columns_of_one_name_are_refused() -> None:
 def encoding() -> TableEncoding:
     table = pa.table({"n": [1.0, 2.0, 3.0], "t": ["a", "b", "a"], "f": [True, False, True], "y": ["p", "q", "p"]})
     encoding, _ = learn_table(RawTable(table), ReadOptions(label="y"), where="a.csv")
-    return TableEncoding.from_json(json.loads(json.dumps(asdict(encoding))))
+    return restored(TableEncoding, json.loads(json.dumps(asdict(encoding))))
 
 
 def test_columns_are_found_by_name_in_any_order_and_the_label_may_be_absent(encoding: TableEncoding) -> None:

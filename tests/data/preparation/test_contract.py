@@ -70,9 +70,9 @@ def test_every_kind_survives_json_and_reads_sets_of_the_catalogue(
 @pytest.mark.parametrize("make", KINDS)
 def test_a_damaged_record_of_every_kind_is_refused(make: Callable[[Path], Preparation], tmp_path: Path) -> None:
     stored = make(tmp_path).to_json()
-    kind, key = stored["kind"], list(stored)[1]
-    with pytest.raises(UserError, match=rf"preparation of kind '{kind}' is damaged or of another version: KeyError"):
-        preparation_from_json({name: value for name, value in stored.items() if name != key})
+    for key in list(stored)[1:]:
+        with pytest.raises(UserError, match=r"the stored preparation.* is damaged: it has"):
+            preparation_from_json({name: value for name, value in stored.items() if name != key})
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_a_damaged_record_of_every_kind_is_refused(make: Callable[[Path], Prepar
     ids=["a column without fields", "labels without fields"],
 )
 def test_a_damaged_part_of_a_record_is_refused(stored: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(UserError, match="preparation of kind 'table' is damaged"):
+    with pytest.raises(UserError, match="the stored preparation is damaged"):
         preparation_from_json(of_table(tmp_path).to_json() | stored)
 
 

@@ -84,19 +84,6 @@ class ArrayEncoding:
             check_rows(len(y), x.shape[0], "labels", where)
         return Part(x, y, groups, raw.names)
 
-    @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> ArrayEncoding:
-        """Return the encoding of which ``dataclasses.asdict`` is stored; a KeyError or TypeError if it is damaged."""
-        names = stored["feature_names"]
-        return cls(
-            shape=tuple(stored["shape"]),
-            sparse=bool(stored["sparse"]),
-            feature_names=None if names is None else tuple(names),
-            label=stored["label"],
-            labels=LabelEncoding.from_json(stored["labels"]),
-            first_index=stored["first_index"],
-        )
-
 
 def learn_arrays(
     raw: RawArrays, *, name: str, where: str, label: str | int | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -30,13 +29,6 @@ class LabelEncoding:
     values: tuple[str, ...]  # as text, so that 1 and 1.0 are the same label
     names: tuple[str, ...]  # what to call the classes
     text: bool  # the labels were text: a CSV must not guess another type for them
-
-    @classmethod
-    def from_json(cls, stored: dict[str, Any] | None) -> LabelEncoding | None:
-        """Return the encoding that ``dataclasses.asdict`` wrote, None for None."""
-        if stored is None:
-            return None
-        return cls(values=tuple(stored["values"]), names=tuple(stored["names"]), text=bool(stored["text"]))
 
     def covers(self, labels: object, *, where: str) -> bool:
         """Whether all labels are known.

@@ -15,7 +15,7 @@ from pinoise.data.encoding.columns import CategoricalColumn, NumericColumn
 from pinoise.data.encoding.labels import LabelEncoding, learn_labels
 from pinoise.data.formats.raw import RawTable
 from pinoise.data.messages import counted, listed
-from pinoise.data.options import MissingPolicy, ReadOptions
+from pinoise.data.options import MissingPolicy
 from pinoise.errors import UserError, unknown_choice
 
 
@@ -138,23 +138,6 @@ class TableEncoding:
                 cells = counted(sum(blank[name] for name in columns), "missing cell")
                 notes.append(f"{cells} in {counted(len(columns), 'column')} became {became}: {listed(columns)}")
         return notes
-
-    @classmethod
-    def from_json(cls, stored: dict[str, Any]) -> TableEncoding:
-        """Return the encoding of which ``dataclasses.asdict`` is stored; a KeyError or TypeError if it is damaged."""
-        return cls(
-            columns=tuple(_column_from_json(column) for column in stored["columns"]),
-            label=stored["label"],
-            labels=LabelEncoding.from_json(stored["labels"]),
-            dropped=tuple(stored["dropped"]),
-            missing=ReadOptions(missing=stored["missing"]).missing,
-        )
-
-
-def _column_from_json(stored: dict[str, Any]) -> NumericColumn | CategoricalColumn:
-    if "fill" in stored:
-        return NumericColumn(**stored)
-    return CategoricalColumn(**{**stored, "categories": tuple(stored["categories"])})
 
 
 def label_column(name: str | None, where: str) -> str:

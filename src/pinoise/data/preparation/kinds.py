@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from pinoise.data.encoding.tables import TableEncoding
 from pinoise.data.formats.raw import RawArrays
 from pinoise.data.options import Color, Corrupt, ReadOptions
 from pinoise.data.preparation.contract import Preparation, Wanted
+from pinoise.data.preparation.stored import restored
 from pinoise.data.source import Source, SourceKind, find_source
 from pinoise.errors import UserError
 
@@ -52,7 +54,7 @@ class TablePreparation(Preparation):
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> TablePreparation:
         """Return the preparation that ``to_json`` wrote."""
-        return cls(TableEncoding.from_json(stored))
+        return cls(restored(TableEncoding, stored))
 
 
 @dataclass(frozen=True)
@@ -99,7 +101,7 @@ class ArrayPreparation(Preparation):
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> ArrayPreparation:
         """Return the preparation that ``to_json`` wrote."""
-        return cls(ArrayEncoding.from_json(stored))
+        return cls(restored(ArrayEncoding, stored))
 
 
 class ImagePreparation(ArrayPreparation):
@@ -127,7 +129,7 @@ class ImagePreparation(ArrayPreparation):
     def from_json(cls, stored: dict[str, Any]) -> ImagePreparation:
         """Return the preparation that ``to_json`` wrote."""
         corrupt = ReadOptions(corrupt=stored["corrupt"]).corrupt
-        return cls(ArrayEncoding.from_json(stored["arrays"]), corrupt)
+        return cls(restored(ArrayEncoding, stored["arrays"]), corrupt)
 
 
 class CataloguePreparation(ArrayPreparation):
@@ -154,7 +156,7 @@ class CataloguePreparation(ArrayPreparation):
     @classmethod
     def from_json(cls, stored: dict[str, Any]) -> CataloguePreparation:
         """Return the preparation that ``to_json`` wrote."""
-        return cls(ArrayEncoding(shape=tuple(stored["shape"]), sparse=bool(stored["sparse"])))
+        return cls(restored(ArrayEncoding, stored))
 
 
 def _applied(encoding: ArrayEncoding, raw: RawArrays, source: Source, wanted: Wanted) -> Dataset:
@@ -201,12 +203,13 @@ def preparation_from_json(stored: dict[str, Any]) -> Preparation:
     pinoise.errors.UserError: the stored preparation is of kind 'picture': it must be table, array, images or catalogue.
     """
     kind = stored.get("kind")
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         *others, last = KINDS
         raise UserError(f"the stored preparation is of kind {kind!r}: it must be {', '.join(others)} or {last}.")
     try:
-        return KINDS[kind].from_json(stored)
-    except (KeyError, TypeError) as error:
-        raise UserError(
-            f"the stored preparation of kind {kind!r} is damaged or of another version: {error!r}."
-        ) from error
+        preparation = KINDS[kind].from_json(stored)
+    except KeyError as error:
+        raise UserError(f"the stored preparation of kind {kind!r} is damaged: it has no entry {error}.") from None
+    if json.loads(json.dumps(preparation.to_json())) != json.loads(json.dumps(stored)):
+        raise UserError(f"the stored preparation of kind {kind!r} is damaged: it has entries of another kind.")
+    return preparation

@@ -1,0 +1,289 @@
+"""Files of models and runs, damaged or made by a hostile hand, are refused in one sentence or read as they were."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pandas as pd
+import pytest
+import safetensors.torch
+import torch
+from torch import Tensor
+
+from pinoise import PiNDA
+from pinoise.errors import UserError
+from pinoise.evaluation import embed
+from pinoise.files import sealed
+from pinoise.networks import read_stored, read_weights, write_tensors
+from pinoise.report.describe import comparison_table, environment_of, evaluation_tables
+from pinoise.training.config import parse_settings
+from pinoise.training.load import load_run
+from pinoise.training.logs import read_metrics
+from pinoise.training.progress import Quiet
+from pinoise.training.run import run_training
+
+STRANGE: tuple[Any, ...] = (None, True, -1, 2.5, 10**30, "x", "", [], [1], {}, {"a": 1}, [[]], float("nan"))
+
+
+class Saved(NamedTuple):
+    path: Path
+    x: Any
+    expected: npt.NDArray[Any]
+
+
+@pytest.fixture(scope="module")
+def frame(tmp_path_factory: pytest.TempPathFactory) -> Saved:
+    """A model of a table with a category and a gap, whose header holds every kind of entry."""
+    rng = np.random.default_rng(0)
+    x = pd.DataFrame({"a": rng.normal(size=40), "b": rng.normal(size=40), "town": ["Oslo", "Rome"] * 20})
+    x.loc[3, "a"] = np.nan
+    return saved(PiNDA(2, hidden=3, epochs=1, batch_size=20, device="cpu", random_state=0), x, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def array(tmp_path_factory: pytest.TempPathFactory) -> Saved:
+    x = np.random.default_rng(0).normal(size=(30, 3))
+    return saved(PiNDA(2, hidden=3, epochs=1, batch_size=15, device="cpu", random_state=0), x, tmp_path_factory)
+
+
+def saved(model: PiNDA, x: Any, folders: pytest.TempPathFactory) -> Saved:
+    path = folders.mktemp("model") / "model.safetensors"
+    model.fit(x).save(path)
+    return Saved(path, x, model.transform(x))
+
+
+def is_sentence(error: UserError) -> bool:
+    return "\n" not in str(error) and str(error).endswith(".")
+
+
+def read(path: Path) -> PiNDA | None:
+    """Read a model, or None if it is refused in one sentence."""
+    try:
+        return PiNDA.load(path)
+    except UserError as error:
+        return None if is_sentence(error) else pytest.fail(str(error))
+
+
+def damaged(content: bytes, *, cases: int, seed: int = 0) -> Iterator[bytes]:
+    """Yield content with a flipped bit, cut short, with bytes put in, or with a stretch overwritten."""
+    draw = random.Random(seed)
+    for case in range(cases):
+        changed, place = bytearray(content), draw.randrange(len(content))
+        match case % 4:
+            case 0 | 1:
+                changed[place] ^= 1 << draw.randrange(8)
+            case 2:
+                changed = changed[:place]
+            case 3:
+                changed[place : place + draw.randrange(2) * 8] = draw.randbytes(8)
+        yield bytes(changed)
+
+
+def changed_values(value: Any) -> Iterator[Any]:
+    """Yield a JSON value with every entry in turn deleted, of another type, or joined by one that is not known."""
+    yield from STRANGE
+    if isinstance(value, dict):
+        yield {**value, "unknown": 1}
+        for key in value:
+            yield {name: inner for name, inner in value.items() if name != key}
+    inside = list(value.items()) if isinstance(value, dict) else list(enumerate(value[:2] if value else []))
+    for key, inner in inside if isinstance(value, dict | list) else []:
+        for changed in changed_values(inner) if isinstance(inner, dict | list) else STRANGE:
+            whole = copy.copy(value)
+            whole[key] = changed
+            yield whole
+
+
+@pytest.mark.parametrize("name", ["frame", "array"])
+def test_a_model_file_that_was_damaged_is_refused(name: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    model: Saved = request.getfixturevalue(name)
+    path = tmp_path / "model.safetensors"
+    for content in damaged(model.path.read_bytes(), cases=120):
+        path.write_bytes(content)
+        if (found := read(path)) is not None:
+            np.testing.assert_array_equal(found.transform(model.x), model.expected)
+
+
+def test_a_header_with_any_entry_changed_is_refused_though_its_checksum_is_right(frame: Saved, tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    tensors, header = read_stored(frame.path)
+    assert json.dumps(header).count("town") > 1
+    cases = [changed for changed in changed_values(header) if isinstance(changed, dict)]
+    assert len(cases) > 500
+    refused = 0
+    for changed in random.Random(0).sample(cases, 250):
+        write_tensors(path, tensors, metadata=changed)
+        found = read(path)
+        refused += found is None
+        if found is not None:
+            with contextlib.suppress(ValueError):  # as scikit-learn refuses other names of features
+                assert np.isfinite(found.transform(frame.x)).all()
+    assert refused > 150
+
+
+def changed_tensors(tensors: dict[str, Tensor]) -> Iterator[dict[str, Tensor]]:
+    for name, tensor in tensors.items():
+        rest = {other: kept for other, kept in tensors.items() if other != name}
+        yield rest
+        for changed in (tensor[None], tensor.reshape(-1)[:0], tensor.to(torch.int16), tensor.double() * torch.nan):
+            yield {**rest, name: changed}
+        yield {**rest, f"{name}x": tensor}
+        yield {**tensors, f"x.{name}": tensor}
+
+
+def test_tensors_that_do_not_fit_are_refused_though_their_checksum_is_right(array: Saved, tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    tensors, header = read_stored(array.path)
+    for changed in changed_tensors(tensors):
+        write_tensors(path, changed, metadata=header)
+        found = read(path)
+        assert found is None, changed.keys()
+
+
+@pytest.mark.parametrize("strange", [torch.nan, torch.inf, -torch.inf])
+def test_weights_that_are_not_finite_are_refused_by_name(array: Saved, tmp_path: Path, strange: float) -> None:
+    path = tmp_path / "model.safetensors"
+    tensors, header = read_stored(array.path)
+    for name in tensors:
+        if tensors[name].is_floating_point() and tensors[name].numel():
+            broken = tensors[name].clone()
+            broken.view(-1)[-1] = strange
+            write_tensors(path, {**tensors, name: broken}, metadata=header)
+            with pytest.raises(UserError, match=name.partition(".")[2].replace(".", r"\.")):
+                PiNDA.load(path)
+
+
+def test_published_weights_that_are_not_finite_are_refused_by_name(tmp_path: Path) -> None:
+    broken = {"conv1.weight": torch.ones(3), "fc.bias": torch.tensor([1.0, torch.nan])}
+    torch.save(broken, tmp_path / "w.pth")
+    safetensors.torch.save_file(broken, tmp_path / "w.safetensors")
+    for name in ("w.pth", "w.safetensors"):
+        with pytest.raises(UserError, match=r"holds nan or infinite numbers in 'fc\.bias'"):
+            read_weights(tmp_path / name)
+
+
+def test_weights_without_a_checksum_are_refused(array: Saved, tmp_path: Path) -> None:
+    path = tmp_path / "model.safetensors"
+    safetensors.torch.save_file(read_stored(array.path).tensors, path)
+    with pytest.raises(UserError, match="has no checksum"):
+        PiNDA.load(path)
+
+
+EVALUATION = {
+    "data": "people.csv",
+    "seed": 0,
+    "rows": None,
+    "scores": {"learned": {"knn": 0.5, "sr": 0.5, "lr": 0.5, "few": 0.5, "few_std": 0.1}},
+    "information": {
+        "identity": {
+            name: {"value": 0.1, "error": 0.01} for name in ("task_entropy", "conditional_entropy", "exact", "plug_in")
+        }
+    },
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run on a table, as an evaluation leaves it."""
+    folder = tmp_path_factory.mktemp("runs")
+    lines = ["age,town,class", *(f"{i % 7},{'Oslo' if i % 3 else 'Rome'},{i % 2}" for i in range(40))]
+    (folder / "people.csv").write_text("\n".join(lines) + "\n")
+    values = {
+        "data": {"source": str(folder / "people.csv"), "label": "class"},
+        "encoder": {"hidden": 4, "out_features": 2},
+        "training": {"epochs": 3, "batch_size": 16, "device": "cpu", "information_draws": 0},
+    }
+    run_training(folder / "run", parse_settings(values), reporter=Quiet())
+    (folder / "run/evaluation.json").write_text(json.dumps(EVALUATION))
+    return folder / "run"
+
+
+def use(run: Path) -> npt.NDArray[Any] | None:
+    """Return the embedding of a run's own table after all that a report reads, or None if it is refused."""
+    try:
+        found = load_run(run)
+        source = str(run.parent / "people.csv")
+        z = embed(found.embedding, found.rows(found.read(source).train.x, where=source))
+        comparison_table({"run": found}, [read_metrics(run / "metrics.csv")])
+        evaluation_tables(found)
+        environment_of(found)
+    except UserError as error:
+        return None if is_sentence(error) else pytest.fail(str(error))
+    return z
+
+
+@pytest.mark.parametrize("name", ["data.json", "environment.json", "evaluation.json", "metrics.csv"])
+def test_a_file_of_a_run_that_was_damaged_is_refused_or_changes_no_embedding(run: Path, name: str) -> None:
+    expected, path = use(run), run / name
+    sound = path.read_bytes()
+    assert expected is not None
+    try:
+        for content in damaged(sound, cases=40):
+            path.write_bytes(content)
+            if (found := use(run)) is not None:
+                np.testing.assert_array_equal(found, expected)
+        for number in ("inf", "nan", "1e400", "-3", "9" * 400):
+            path.write_bytes(sound.replace(b"1", number.encode()))
+            use(run)
+    finally:
+        path.write_bytes(sound)
+
+
+@pytest.mark.parametrize("name", ["data.json", "environment.json", "evaluation.json"])
+def test_a_file_of_a_run_with_any_entry_changed_is_refused_or_changes_no_embedding(run: Path, name: str) -> None:
+    expected, path = use(run), run / name
+    sound = path.read_bytes()
+    values = json.loads(sound)
+    values.pop("sha256", None)
+    try:
+        for changed in random.Random(0).sample(list(changed_values(values)), 80):
+            seal = name == "data.json" and isinstance(changed, dict)
+            path.write_text(json.dumps(sealed(changed) if seal else changed))
+            found = use(run)
+            if name != "data.json" and found is not None:
+                np.testing.assert_array_equal(found, expected)
+    finally:
+        path.write_bytes(sound)
+
+
+def test_a_record_of_the_data_whose_checksum_is_not_right_is_refused(run: Path) -> None:
+    path = run / "data.json"
+    sound = path.read_text()
+    try:
+        path.write_text(sound.replace("Oslo", "Olso"))
+        with pytest.raises(UserError, match=r"data\.json does not match its checksum"):
+            load_run(run)
+    finally:
+        path.write_text(sound)
+
+
+@pytest.mark.parametrize("name", ["encoder.safetensors", "noise.safetensors", "standardizer.safetensors"])
+def test_weights_of_a_run_that_were_damaged_are_refused(run: Path, name: str) -> None:
+    expected, path = use(run), run / name
+    sound = path.read_bytes()
+    assert expected is not None
+    try:
+        for content in damaged(sound, cases=40):
+            path.write_bytes(content)
+            if (found := use(run)) is not None:
+                np.testing.assert_array_equal(found, expected)
+        tensors = read_stored_of(sound, path)
+        for tensor in (name for name in tensors if tensors[name].is_floating_point()):
+            write_tensors(path, {**tensors, tensor: tensors[tensor] * torch.nan})
+            with pytest.raises(UserError, match=tensor.replace(".", r"\.")):
+                load_run(run)
+    finally:
+        path.write_bytes(sound)
+
+
+def read_stored_of(content: bytes, path: Path) -> dict[str, Tensor]:
+    path.write_bytes(content)
+    return read_stored(path).tensors
