@@ -86,11 +86,16 @@ def run_health(
 
 def check_folder(path: Path) -> None:
     """Refuse a path that cannot become a run folder. Nothing is created."""
+    _check_usable(path)
+    _check_free(path)
+
+
+def _check_usable(path: Path) -> None:
+    """Refuse a path that cannot be trained in now."""
     if path.exists() and not path.is_dir():
         raise UserError(f"{path} is a file: choose another folder with --out.")
     check_writable(path, what="a run")
     refuse_if_held(path)
-    _check_free(path)
 
 
 def _check_free(path: Path) -> None:
@@ -191,8 +196,7 @@ def run_training(
         note: called before training with sentences about the data and about a damaged checkpoint.
         progress: whether long work before training shows a progress bar.
     """
-    check_writable(path, what="a run")
-    refuse_if_held(path)
+    _check_usable(path)
     new = not (path / "config.yaml").exists()
     data, preparation = open_for_training(settings.data.source, settings.data, progress=progress)
     fabric = make_fabric(settings.training, together=True)
@@ -207,17 +211,13 @@ def run_training(
     model = seeded_model(settings, standardizer, rows, pretrained=not begun, progress=progress)
     identity = run_identity(settings, record.fingerprint)
 
-    def settle() -> tuple[Path | None, str | None]:
+    def settle() -> Path | None:
         folder.enter_context(hold(path, note=note))
-        if new:  # another process may have made a run there since
-            create_folder(path, settings)
         expected = _expected(model, settings, identity, len(rows))
-        return _settle_folder(path, settings, record, standardizer, expected)
+        return _settle_folder(path, settings, record, standardizer, expected, new=new, note=note)
 
     with ExitStack() as folder:
-        checkpoint, complaint = on_first(fabric, settle)
-        if complaint and fabric.is_global_zero:
-            note(complaint)
+        checkpoint = on_first(fabric, settle)
         log: Reporter = folder.enter_context(RunLog(path, reporter)) if fabric.is_global_zero else Quiet()
         history = train(
             model,
@@ -281,9 +281,18 @@ def _describe_data(settings: Settings, data: Dataset, preparation: Preparation) 
 
 
 def _settle_folder(
-    path: Path, settings: Settings, record: DataRecord, standardizer: Standardizer, expected: Expected
-) -> tuple[Path | None, str | None]:
-    """Write what is known before the first step. Return the checkpoint to resume from, as ``find_checkpoint`` does."""
+    path: Path,
+    settings: Settings,
+    record: DataRecord,
+    standardizer: Standardizer,
+    expected: Expected,
+    *,
+    new: bool,
+    note: Callable[[str], None],
+) -> Path | None:
+    """Write what is known before the first step. Return the checkpoint to resume from, if any."""
+    if new:  # another process may have made a run there since
+        create_folder(path, settings)
     for file in path.iterdir():
         if _is_leftover(file):
             file.unlink()
@@ -294,6 +303,7 @@ def _settle_folder(
         _check_unchanged(path, settings, record)
     checkpoint, complaint = find_checkpoint(folder, expected)
     if complaint is not None:
+        note(complaint)
         (folder / LAST).replace(folder / DAMAGED)  # the next checkpoint must not replace a sound one by it
     if checkpoint is None:
         write_record(path / "data.json", record)
@@ -301,7 +311,7 @@ def _settle_folder(
     write_tensors(path / "standardizer.safetensors", standardizer_tensors(standardizer))
     if read_yaml(path / "config.yaml") != yaml.safe_load(text := config_text(settings)):
         write_text(path / "config.yaml", text)
-    return checkpoint, complaint
+    return checkpoint
 
 
 def check_links(path: Path) -> None:
