@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import math
 import os
 import secrets
+import stat
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from pinoise.errors import UserError
 
@@ -133,6 +135,26 @@ def locked(path: Path, *, waiting: str | None = None) -> Iterator[None]:
         lock.release()
 
 
+def open_regular(path: Path) -> BinaryIO:
+    """Open a file to read its bytes. A pipe, a socket or a device, whose reading could wait for ever, is an OSError.
+
+    >>> open_regular(Path("/dev/null"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    OSError: [Errno 22] it is a device, not a regular file: '/dev/null'
+    """
+    # Without waiting: to open a pipe means to wait for a writer.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
+    kind = "a pipe" if stat.S_ISFIFO(mode) else "a device"
+    raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", str(path))
+
+
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file as 64 hexadecimal digits.
 
@@ -143,7 +165,7 @@ def sha256_of(path: Path) -> str:
     ...     sha256_of(path)[:16]
     'ba7816bf8f01cfea'
     """
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 

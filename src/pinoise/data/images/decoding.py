@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from pinoise.data.lazy import LazyArray
 from pinoise.data.messages import first_line
 from pinoise.errors import UserError
+from pinoise.files import open_regular
 
 IMAGE_EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm")
 
@@ -65,12 +67,14 @@ def inspect_image(path: Path) -> Inspection:
     """Decode a file once, as coarsely as its format allows, and return what was found."""
     library = pillow()
     try:
-        with library.open(path, formats=_FORMATS) as image:
+        with _opened(path, library) as image:
             width, height = image.size
-            turned = _orientation(image) >= 5
             image.draft(None, (1, 1))  # of a JPEG file, only every eighth pixel
             image.load()
+            if image.format != "JPEG":  # Pillow turns a TIFF file as it loads it
+                width, height = image.size
             colour = _has_colour(image)
+            turned = _orientation(image) >= 5
     except MemoryError:
         raise
     except Exception as error:  # Pillow's readers raise errors of every kind for damaged files
@@ -87,12 +91,12 @@ def decode(path: Path, *, shape: tuple[int, ...], resize: bool) -> npt.NDArray[n
     library = pillow()
     height, width = shape[:2]
     try:
-        with library.open(path, formats=_FORMATS) as file:
-            orientation = _orientation(file)
-            turn = _TURNS.get(orientation)
-            if resize:  # large JPEG files are decoded several times as fast at a half, a quarter or an eighth
-                sides = (height, width) if orientation >= 5 else (width, height)
+        with _opened(path, library) as file:
+            if resize and file.format == "JPEG":  # decoded several times as fast at a half, a quarter or an eighth
+                sides = (height, width) if _orientation(file) >= 5 else (width, height)
                 file.draft(None, (_DRAFT * sides[0], _DRAFT * sides[1]))
+            file.load()
+            turn = _TURNS.get(_orientation(file))
             image = _eight_bits(file, library).convert("L" if len(shape) == 2 else "RGB")
         if turn is not None:
             image = image.transpose(library.Transpose[turn])
@@ -193,9 +197,19 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+@contextmanager
+def _opened(path: Path, library: ModuleType) -> Iterator[Any]:
+    with open_regular(path) as stream, library.open(stream, formats=_FORMATS) as image:
+        yield image
+
+
 def _orientation(image: Any) -> int:
+    """Return how a photograph is turned. The image must be loaded, or a JPEG file: the metadata of other formats may
+    lie behind the pixels, and reading it then would decode them and hide their damage."""
     try:
         return int(image.getexif().get(_ORIENTATION, 1))
+    except MemoryError:
+        raise
     except Exception:  # a photograph with damaged metadata is still a photograph
         return 1
 
