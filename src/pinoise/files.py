@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import io
 import json
 import math
 import os
@@ -13,7 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from pinoise.errors import UserError
 
@@ -108,6 +109,27 @@ def read_json(path: Path) -> Any:
         raise UserError(f"{path} is not valid JSON ({error}): the run folder is damaged.") from None
 
 
+def write_sealed(path: Path, value: object) -> None:
+    """Write a JSON file of a cache atomically, with a checksum."""
+    text = json.dumps(value)
+    write_text(path, f"{hashlib.sha256(text.encode()).hexdigest()}\n{text}\n")
+
+
+def read_sealed(path: Path) -> Any:
+    """Read what ``write_sealed`` wrote. A file that was altered is a ValueError.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_sealed(Path(folder, "a"), {"rows": 3})
+    ...     read_sealed(Path(folder, "a"))
+    {'rows': 3}
+    """
+    seal, _, text = path.read_text(encoding="utf-8").partition("\n")
+    if hashlib.sha256(text.removesuffix("\n").encode()).hexdigest() != seal:
+        raise ValueError(f"{path} is not as it was written")
+    return json.loads(text)
+
+
 @contextmanager
 def locked(path: Path, *, waiting: str | None = None) -> Iterator[None]:
     """Let one process at a time run the block, with a lock file beside ``path``.
@@ -135,7 +157,7 @@ def locked(path: Path, *, waiting: str | None = None) -> Iterator[None]:
         lock.release()
 
 
-def open_regular(path: Path) -> BinaryIO:
+def open_regular(path: Path) -> io.BufferedReader:
     """Open a file to read its bytes. A pipe, a socket or a device, whose reading could wait for ever, is an OSError.
 
     >>> open_regular(Path("/dev/null"))  # doctest: +ELLIPSIS

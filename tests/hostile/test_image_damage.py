@@ -6,6 +6,7 @@ import io
 import os
 import struct
 import zlib
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,16 +68,14 @@ def test_damage_is_refused_or_decoded_as_a_strict_reader_does(kind: str, tmp_pat
         path.write_bytes(content)
         expected = strictly(content)
         found = inspect_image(path)
+        pixels = None
+        with suppress(UserError):
+            pixels = decode(path, shape=(*found.size, 3) if found.problem is None else (24, 20, 3), resize=False)
         if expected is None:
             refused += 1
-        try:
-            pixels = decode(path, shape=(*found.size, 3) if found.problem is None else (24, 20, 3), resize=False)
-        except UserError as error:
-            assert "a." in str(error)
-            assert expected is None
+            assert pixels is None
             assert found.problem is not None or kind.endswith("jpg")  # inspected coarsely, decoded strictly
         else:
-            assert expected is not None
             assert found.problem is None
             np.testing.assert_array_equal(pixels, expected)
     assert refused > 20

@@ -31,7 +31,8 @@ def embed(
     check_embedding_file(out)
     finished = load_run(run)
     source = finished.read(data, labelled=False, progress=on_terminal())
-    for sentence in source.notes:
+    changed = finished.change_of(data, progress=on_terminal())
+    for sentence in (*source.notes, *([] if changed is None else [changed])):
         note(sentence)
     parts: dict[str, Part | None] = {"train": source.train, "test": source.test}
     if part not in parts:

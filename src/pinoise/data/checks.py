@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pinoise.data.dataset import Samples, row_slices
+from pinoise.data.lazy import LazyArray
 from pinoise.errors import UserError
 
 
@@ -74,6 +75,10 @@ def numeric_samples(x: Samples, *, where: str) -> Samples:
         raise UserError(f"{where} has shape {x.shape}: there is nothing to learn from.")
     if sp.issparse(x):
         return _numeric_sparse(x, where)
+    if isinstance(x, LazyArray) and (x.dtype.kind not in "iu" or not x.dtype.isnative):
+        if x.dtype in (np.dtype(np.float32), np.dtype(np.float64)):
+            return x
+        x = np.asarray(x)  # of a type that has to be changed
     dense = cast("np.ndarray[Any, Any]", x)
     if dense.dtype.kind == "O":
         try:

@@ -160,7 +160,7 @@ def run_training(
         note(sentence)
     standardizer = _standardizer_of(path, settings, data.train.x)
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
-    record = _describe_data(settings, data, preparation)
+    record = _describe_data(settings, data, preparation) if fabric.is_global_zero else {}
     del data  # rows in memory are a copy, so the original can be freed
     begun = (path / "checkpoints").is_dir() and any((path / "checkpoints").iterdir())
     model = seeded_model(settings, standardizer, rows, pretrained=not begun, progress=progress)

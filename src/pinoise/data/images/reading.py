@@ -20,7 +20,7 @@ from pinoise.errors import UserError
 
 
 def read_image_folder(folder: Path, options: ReadOptions, *, progress: bool = False) -> RawArrays:
-    """Inspect every file of a folder, and return its images as arrays that decode when indexed, or that are mapped.
+    """Inspect every file of a folder, and return its images as arrays that decode when indexed, or are kept decoded.
 
     Args:
         folder: see ``list_images``.
