@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pinoise.data.checks import LARGEST_NUMBER
 from pinoise.data.formats.arrow import first_true, is_number, is_text, looks_like_number, text_of
 from pinoise.errors import UserError
 
 MISSING, OTHER = "missing", "other"
 MOSTLY = 0.5  # a text column with this share of numbers is a numeric column with mistakes in it
-LARGEST_NUMBER = float(np.finfo(np.float32).max)  # so that squares, and sums of them, stay finite
 IDENTIFIER = 0.9  # share of distinct values above which a long list of categories names rows, not groups
 
 ColumnKind = Literal["number", "text", "boolean", "empty"]
