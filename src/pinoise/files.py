@@ -191,11 +191,25 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+def expanded(path: str | Path) -> Path:
+    """Return a path in which ``~`` is the home folder. A user that does not exist is an error.
+
+    >>> expanded("~nosuchuser/x.csv")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: ~nosuchuser/x.csv cannot be found: there is no user of that name.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise UserError(f"{path} cannot be found: there is no user of that name.") from error
+
+
 def cache_folder() -> Path:
     """Return the cache folder: ``PINOISE_CACHE`` if it is set, else the platform's folder for caches."""
     folder = os.environ.get("PINOISE_CACHE")
     if folder:
-        return Path(folder).expanduser()
+        return expanded(folder)
     import pooch
 
     return Path(pooch.os_cache("pinoise"))

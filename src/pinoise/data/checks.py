@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from pinoise.data.dataset import Samples, row_slices
 from pinoise.data.lazy import LazyArray
+from pinoise.data.limits import check_memory
 from pinoise.errors import UserError
 
 LARGEST_NUMBER = float(np.finfo(np.float32).max)
@@ -112,6 +113,8 @@ def numeric_samples(x: Samples, *, where: str) -> Samples:
 
 def _numeric_sparse(x: sp.csr_array, where: str) -> sp.csr_array:
     matrix = sp.csr_array(x)
+    # Centre, scale and the passes that learn them take some numbers for each column.
+    check_memory(128 * matrix.shape[1], where=where, what=f"a matrix of {matrix.shape[1]} columns")
     if matrix.dtype.kind not in "fiub":
         raise _not_numeric(matrix.dtype, where)
     if matrix.dtype not in (np.float32, np.float64):

@@ -7,20 +7,28 @@ from pathlib import Path
 
 from pinoise.errors import UserError
 
+_MEMORY = Path("/proc/meminfo")
 _GROUP = Path("/sys/fs/cgroup/memory.max")  # what a container may take
 
 
-def machine_memory() -> int | None:
-    """Return the bytes of memory that the machine has, or that this process may take, or None if it is unknown."""
+def free_memory() -> int | None:
+    """Return the bytes of memory that are free here: where the system does not say, all that there are, or None."""
     try:
-        machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
         return None
+    for line in _text(_MEMORY).splitlines():
+        if line.startswith("MemAvailable:"):
+            free = 1024 * int(line.split()[1])
+    group = _text(_GROUP).strip()
+    return min(free, int(group)) if group.isdecimal() else free
+
+
+def _text(path: Path) -> str:
     try:
-        group = _GROUP.read_text(encoding="ascii").strip()
+        return path.read_text(encoding="ascii")
     except (OSError, ValueError):
-        return machine
-    return min(machine, int(group)) if group.isdecimal() else machine
+        return ""
 
 
 def check_memory(needed: int, *, where: str | Path, what: str) -> None:
@@ -29,11 +37,11 @@ def check_memory(needed: int, *, where: str | Path, what: str) -> None:
     >>> check_memory(1 << 60, where="a.npz", what="the array 'X'")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    pinoise.errors.UserError: a.npz: the array 'X' takes 1152921505 GB of memory and this machine has ...
+    pinoise.errors.UserError: a.npz: the array 'X' takes 1152921505 GB of memory and this machine has ... free: ...
     """
-    there = machine_memory()
-    if there is not None and needed > there:
+    free = free_memory()
+    if free is not None and needed > free:
         raise UserError(
-            f"{where}: {what} takes {needed / 1e9:.0f} GB of memory and this machine has {there / 1e9:.0f}: give less "
-            "data, or get the file again if it should be smaller."
+            f"{where}: {what} takes {needed / 1e9:.0f} GB of memory and this machine has {free / 1e9:.0f} GB free: "
+            "give less data, or get the file again if it should be smaller."
         )

@@ -57,7 +57,7 @@ def damage_named(where: str | Path, errors: type[Exception] | tuple[type[Excepti
     """Turn these errors of a library into the one sentence on a damaged file."""
     try:
         yield
-    except UserError:
+    except (UserError, MemoryError):
         raise
     except errors as error:
         raise damaged(where, error) from error

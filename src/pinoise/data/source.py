@@ -79,7 +79,7 @@ def find_source(given: object) -> Source:
         if is_name(given):
             return Source("catalogue", given, f"the data set {given!r}")
         path = Path(given)
-        if not (path.exists() or path.suffix or "/" in given or os.sep in given):
+        if not (path.suffix or "/" in given or os.sep in given or _may_exist(path)):
             raise unknown_choice("data set", given, [entry.name for entry in entries()])
         given = path
     if isinstance(given, Path):
@@ -87,6 +87,13 @@ def find_source(given: object) -> Source:
         return Source(_kind_of(path), data_name(path), str(path), path=path)
     held = given if isinstance(given, InMemory) else InMemory(given)
     return Source("table" if is_table(held.X) else "array", held.name, held.name, held=held)
+
+
+def _may_exist(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name that is too long, for one; who opens it says why
+        return True
 
 
 def _kind_of(path: Path) -> SourceKind:

@@ -19,7 +19,7 @@ from pinoise.data.readers import open_for_training
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.files import read_json
+from pinoise.files import expanded, read_json
 from pinoise.networks import Embedding, read_tensors
 from pinoise.noise import PiNoise
 from pinoise.training.build import build_embedding, build_encoder, build_model, restore_noise
@@ -48,7 +48,7 @@ class Run:
         own = self.settings.data.source
         if is_name(source) or is_name(own):
             return source == own
-        return Path(source).expanduser().resolve() == Path(own)  # a run stores the full path
+        return expanded(source).resolve() == Path(own)  # a run stores the full path
 
     def own_data(self, *, progress: bool = False) -> Dataset:
         """Return the run's own data: the rows that it was trained on, and the test rows that it has not seen.

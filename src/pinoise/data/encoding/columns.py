@@ -127,8 +127,8 @@ def numbers_of(column: Any, name: str, *, where: str) -> npt.NDArray[np.float64]
         column = text
     elif not (is_number(kind) or pa.types.is_null(kind)):
         raise UserError(f"{where}: column {name!r} held numbers in training and holds {kind} here.")
-    numbers = pc.fill_null(column.cast(pa.float64(), safe=False), float("nan"))
-    values = np.array(numbers.to_numpy(), dtype=np.float64)
+    column = column if pa.types.is_floating(column.type) else column.cast(pa.float64(), safe=False)
+    values = np.array(column.to_numpy(), dtype=np.float64)  # NaN where null
     infinite = np.isinf(values)
     if infinite.any():
         row = int(np.argmax(infinite))

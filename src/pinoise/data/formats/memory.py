@@ -11,7 +11,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from pinoise.data.dataset import Samples
-from pinoise.data.formats.arrow import label_array
+from pinoise.data.formats.arrow import checked, label_array
 from pinoise.data.formats.raw import Array, RawArrays, RawPart, RawTable
 from pinoise.errors import UserError
 
@@ -28,7 +28,7 @@ class InMemory:
 
     def table(self) -> RawTable:
         """Return a data frame and its labels in Arrow's layout."""
-        return RawTable(to_table(self.X, where=self.name), y=self._labels())
+        return RawTable(checked(to_table(self.X, where=self.name), where=self.name), y=self._labels())
 
     def arrays(self) -> RawArrays:
         """Return samples and labels as NumPy arrays, or the samples as a sparse matrix."""

@@ -42,11 +42,17 @@ _DRAFT = 3  # an image is first decoded at no less than this many times its fina
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a file holds; ``problem`` says why it cannot be decoded."""
+    """What a file holds; ``problem`` says why it cannot be decoded, or not even be read."""
 
     size: tuple[int, int] = (0, 0)  # height, width
     colour: bool = False
     problem: str | None = None
+    readable: bool = True
+
+    @property
+    def verdict(self) -> str:
+        """What a message says of a file with a problem."""
+        return f"cannot be {'decoded' if self.readable else 'read'} ({self.problem})"
 
 
 def pillow() -> ModuleType:
@@ -73,7 +79,7 @@ def inspect_image(path: Path) -> Inspection:
     except MemoryError:
         raise
     except Exception as error:  # Pillow's readers raise errors of every kind for damaged files
-        return Inspection(problem=_reason(error))
+        return _refused(error)
     return Inspection((width, height) if turned else (height, width), colour)
 
 
@@ -102,7 +108,7 @@ def decode(path: Path, *, shape: tuple[int, ...], resize: bool) -> npt.NDArray[n
     except MemoryError:
         raise
     except Exception as error:
-        raise UserError(f"{path} cannot be decoded ({_reason(error)}): repair or remove it.") from error
+        raise UserError(f"{path} {_refused(error).verdict}: repair or remove it.") from error
     if image.size != (width, height):
         raise UserError(f"{path} is {describe(image.size[::-1])} pixels: the others are {describe((height, width))}.")
     return np.asarray(image, dtype=np.uint8)
@@ -222,11 +228,11 @@ def _eight_bits(image: Any, library: ModuleType) -> Any:
     return library.fromarray((values >> 8).astype(np.uint8))
 
 
-def _reason(error: Exception) -> str:
+def _refused(error: Exception) -> Inspection:
     from PIL import UnidentifiedImageError
 
     if isinstance(error, UnidentifiedImageError):  # its own text is mostly the path
-        return "it is not an image of a known format"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return first_line(error)
+        return Inspection(problem="it is not an image of a known format")
+    if isinstance(error, OSError) and error.strerror:  # of the system, not of Pillow
+        return Inspection(problem=error.strerror, readable=False)
+    return Inspection(problem=first_line(error))
