@@ -39,6 +39,16 @@ def first_true(mask: Any) -> int:
     return int(pc.index(mask, True).as_py())
 
 
+def first_missing(column: Any) -> int:
+    """Return the position of the first cell that is null or NaN, -1 without one.
+
+    >>> first_missing(pa.array([1.0, float("nan"), None])), first_missing(pa.array(["a"]))
+    (1, -1)
+    """
+    floating = pa.types.is_floating(column.type)
+    return first_true(pc.is_null(column, nan_is_null=True)) if floating or column.null_count else -1
+
+
 def text_of(column: Any) -> Any:
     """Return a column's cells as trimmed text; missing and empty cells are null.
 
