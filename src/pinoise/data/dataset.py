@@ -17,12 +17,12 @@ from pinoise.data.threads import in_threads
 
 Samples = np.ndarray | sp.csr_array | LazyArray
 """Samples as rows: an array of shape (n, *shape), a sparse matrix of shape (n, d), or rows in files (images to decode,
-some rows of a mapped file) that become such an array when they are indexed."""
+an array that stays in its file) that become such an array when they are indexed."""
 
 Labels = npt.NDArray[np.int64]
 """Class numbers from 0, one per row."""
 
-CHUNK_VALUES = 1 << 22  # read at a time from a large array, so that a mapped file is never loaded whole
+CHUNK_VALUES = 1 << 22  # read at a time from a large array, so that a file is never loaded whole
 
 
 class Origin(NamedTuple):
@@ -51,7 +51,7 @@ class Part:
         return int(self.x.shape[0])
 
     def take(self, rows: npt.NDArray[np.int64]) -> Part:
-        """Return the given rows, in the given order; images in files, mapped ones too, are not read into memory."""
+        """Return the given rows, in the given order; images in files are not read into memory."""
         numbers = np.arange(len(self))[rows]
         return Part(
             x=_take(self.x, rows),

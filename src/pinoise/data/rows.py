@@ -1,4 +1,4 @@
-"""Batches: whole-batch gathers of standardised rows as tensors, from memory, a mapped file or a sparse matrix."""
+"""Batches: whole-batch gathers of standardised rows as tensors, from memory, a file or a sparse matrix."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Rows(Protocol):
 
 
 class LazyRows:
-    """Samples of a mapped file, a sparse matrix or images, made dense and standardised batch by batch."""
+    """Samples of an array in a file, a sparse matrix or images, made dense and standardised batch by batch."""
 
     def __init__(
         self, x: Samples, standardizer: Standardizer, *, dtype: torch.dtype, origin: Origin | None = None
