@@ -41,7 +41,7 @@ class Run:
     noise: PiNoise | None
     preparation: Preparation
     fingerprint: str  # of the run's own data
-    _own: list[Dataset] = field(default_factory=list, repr=False, compare=False)  # the data once it is open
+    _own: list[Dataset] = field(init=False, default_factory=list, repr=False, compare=False)  # the data once it is open
 
     def was_trained_on(self, source: str) -> bool:
         """Whether ``source`` is the data that the run was trained on."""
