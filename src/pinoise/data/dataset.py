@@ -126,7 +126,7 @@ def fingerprint_parts(data: Dataset) -> str:
 
     It covers shape, type and value of every sample, the class numbers, the groups, and the names of image files. Of a
     folder of images the bytes of the files count, which are not decoded. The cost is one pass over the data: SHA-256
-    takes about 1.5 GB/s on each core that has instructions for it, so it is the disk that sets the time.
+    takes about 1.2 GB/s on each core that has instructions for it, so it is the disk that sets the time.
 
     >>> data = Dataset("toy", train=Part(np.eye(4)))
     >>> fingerprint_parts(data) == fingerprint_parts(data), fingerprint_parts(data) == fingerprint_parts(data.draw(3))

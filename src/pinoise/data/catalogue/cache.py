@@ -5,7 +5,7 @@ checksums of the files it was made from (size and time of change where no checks
 readers and a checksum of its own; it is made again when these differ, or when the file is damaged.
 
 Files of an archive are unpacked for sets that may be larger than memory. Each is compared with its checksum when the
-set is loaded, in a pass over the file at about 1.5 GB/s.
+set is loaded, in a pass over the file at about 1.2 GB/s.
 """
 
 from __future__ import annotations

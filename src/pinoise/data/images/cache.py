@@ -4,7 +4,7 @@ For each folder and each choice of options there is one ``.npy`` file for the tr
 there is one, and a ``.json`` file with what they were made from. That file is written last and removed first, so that
 it never describes arrays that are not there. When the images or the arrays have changed since, the arrays are made
 again. Both are known by their checksums, which costs one pass over the image files and one over the arrays each time
-they are opened, at about 1.5 GB/s on each core. Of several processes one decodes; the others wait for it at the
+they are opened, at about 1.2 GB/s on each core. Of several processes one decodes; the others wait for it at the
 ``.lock`` file and read what it wrote.
 """
 
