@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
+import io
 import json
 import math
 import os
 import re
 import secrets
+import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -213,6 +216,23 @@ def _json_digest(value: object) -> str:
     return hashlib.sha256(plain.encode()).hexdigest()
 
 
+def write_sealed(path: Path, record: Mapping[str, Any]) -> None:
+    """Write a record of JSON values atomically, with a checksum."""
+    write_json(path, sealed(record))
+
+
+def read_sealed(path: Path) -> dict[str, Any]:
+    """Read what ``write_sealed`` wrote. Refuse a file that was altered since.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_sealed(Path(folder, "a"), {"rows": 3})
+    ...     read_sealed(Path(folder, "a"))
+    {'rows': 3}
+    """
+    return unsealed(read_json(path), where=path)
+
+
 @contextmanager
 def locked(path: Path, *, waiting: str | None = None) -> Iterator[None]:
     """Let one process at a time run the block, with a lock file beside ``path``.
@@ -240,6 +260,26 @@ def locked(path: Path, *, waiting: str | None = None) -> Iterator[None]:
         lock.release()
 
 
+def open_regular(path: Path) -> io.BufferedReader:
+    """Open a file to read its bytes. A pipe, a socket or a device, whose reading could wait for ever, is an OSError.
+
+    >>> open_regular(Path("/dev/null"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    OSError: [Errno 22] it is a device, not a regular file: '/dev/null'
+    """
+    # Without waiting: to open a pipe means to wait for a writer.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    mode = os.fstat(handle).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(handle, "rb")
+    os.close(handle)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a folder", str(path))
+    kind = "a pipe" if stat.S_ISFIFO(mode) else "a device"
+    raise OSError(errno.EINVAL, f"it is {kind}, not a regular file", str(path))
+
+
 def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file as 64 hexadecimal digits.
 
@@ -250,15 +290,29 @@ def sha256_of(path: Path) -> str:
     ...     sha256_of(path)[:16]
     'ba7816bf8f01cfea'
     """
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def expanded(path: str | Path) -> Path:
+    """Return a path in which ``~`` is the home folder. A user that does not exist is an error.
+
+    >>> expanded("~nosuchuser/x.csv")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: ~nosuchuser/x.csv cannot be found: there is no user of that name.
+    """
+    try:
+        return Path(path).expanduser()
+    except RuntimeError as error:
+        raise UserError(f"{path} cannot be found: there is no user of that name.") from error
 
 
 def cache_folder() -> Path:
     """Return the cache folder: ``PINOISE_CACHE`` if it is set, else the platform's folder for caches."""
     folder = os.environ.get("PINOISE_CACHE")
     if folder:
-        return Path(folder).expanduser()
+        return expanded(folder)
     import pooch
 
     return Path(pooch.os_cache("pinoise"))

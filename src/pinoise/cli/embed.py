@@ -37,7 +37,8 @@ def embed(
     finished = load_run(run, trust=trust)
     check_output(out, inputs=source_files(finished.settings.data.source), force=force)
     source = finished.read(data, labelled=False, progress=on_terminal())
-    for sentence in source.notes:
+    changed = finished.change_of(data, progress=on_terminal())
+    for sentence in (*source.notes, *([] if changed is None else [changed])):
         note(sentence)
     parts: dict[str, Part | None] = {"train": source.train, "test": source.test}
     if part not in parts:

@@ -6,16 +6,23 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from pinoise.data.dataset import Samples, row_slices
+from pinoise.data.lazy import LazyArray
+from pinoise.data.limits import check_memory
 from pinoise.errors import UserError
+
+LARGEST_NUMBER = float(np.finfo(np.float32).max)
+"""The largest number that samples may hold, so that squares, and sums of them, stay finite in double precision."""
 
 
 def check_finite(x: Samples, feature_names: Sequence[str] | None = None, *, where: str = "the array") -> None:
-    """Raise an error that names the row and the feature of the first NaN or infinite value, if there is one.
+    """Raise an error that names the row and the feature of the first value that cannot be computed with.
 
-    Only the stored values of a sparse matrix are checked, and dense values block by block.
+    That is NaN, an infinite value, or one beyond ``LARGEST_NUMBER``. Only the stored values of a sparse matrix are
+    checked, and dense values block by block.
 
     >>> check_finite(np.array([[1.0, np.nan]]), ["age", "height"], where="people.npy")
     Traceback (most recent call last):
@@ -25,7 +32,7 @@ def check_finite(x: Samples, feature_names: Sequence[str] | None = None, *, wher
     if x.dtype.kind != "f":
         return
     if sp.issparse(x):
-        bad = np.flatnonzero(~np.isfinite(x.data))
+        bad = np.flatnonzero(~_usable(x.data))
         if len(bad):
             first = int(bad[0])
             row = int(np.searchsorted(x.indptr, first, side="right")) - 1
@@ -33,9 +40,9 @@ def check_finite(x: Samples, feature_names: Sequence[str] | None = None, *, wher
         return
     dense = cast("np.ndarray[Any, Any]", x)
     for chunk in row_slices(dense):
-        finite = np.isfinite(dense[chunk])
-        if not finite.all():
-            first_row, *position = (int(i) for i in np.argwhere(~finite)[0])
+        usable = _usable(dense[chunk])
+        if not usable.all():
+            first_row, *position = (int(i) for i in np.argwhere(~usable)[0])
             row = chunk.start + first_row
             raise _not_finite(dense[(row, *position)], row, tuple(position), feature_names, where)
 
@@ -47,8 +54,19 @@ def _not_finite(
         place = f"feature {names[position[0]]!r}" if names is not None else f"feature {position[0]}"
     else:
         place = f"position {position}"
+    if np.isfinite(value):
+        return UserError(
+            f"{where} has {value:g} in row {row} (counted from 0), {place}, which is too large (beyond "
+            f"±{LARGEST_NUMBER:.1e}): rescale the feature."
+        )
     shown = "NaN" if value != value else value
     return UserError(f"{where} has {shown} in row {row} (counted from 0), {place}: fill or remove it.")
+
+
+def _usable(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    with np.errstate(invalid="ignore"):
+        usable: npt.NDArray[np.bool_] = np.abs(values) <= LARGEST_NUMBER  # false for NaN too
+    return usable
 
 
 def varies(x: Samples) -> bool:
@@ -74,6 +92,10 @@ def numeric_samples(x: Samples, *, where: str) -> Samples:
         raise UserError(f"{where} has shape {x.shape}: there is nothing to learn from.")
     if sp.issparse(x):
         return _numeric_sparse(x, where)
+    if isinstance(x, LazyArray) and (x.dtype.kind not in "iu" or not x.dtype.isnative):
+        if x.dtype in (np.dtype(np.float32), np.dtype(np.float64)):
+            return x
+        x = np.asarray(x)  # of a type that has to be changed
     dense = cast("np.ndarray[Any, Any]", x)
     if dense.dtype.kind == "O":
         try:
@@ -91,6 +113,8 @@ def numeric_samples(x: Samples, *, where: str) -> Samples:
 
 def _numeric_sparse(x: sp.csr_array, where: str) -> sp.csr_array:
     matrix = sp.csr_array(x)
+    # Centre, scale and the passes that learn them take some numbers for each column.
+    check_memory(128 * matrix.shape[1], where=where, what=f"a matrix of {matrix.shape[1]} columns")
     if matrix.dtype.kind not in "fiub":
         raise _not_numeric(matrix.dtype, where)
     if matrix.dtype not in (np.float32, np.float64):

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from pinoise.data.lazy import LazyArray, MappedRows
+from pinoise.data.threads import in_threads
 
 Samples = np.ndarray | sp.csr_array | LazyArray
 """Samples as rows: an array of shape (n, *shape), a sparse matrix of shape (n, d), or rows in files (images to decode,
-some rows of a mapped file) that become such an array when they are indexed."""
+an array that stays in its file) that become such an array when they are indexed."""
 
 Labels = npt.NDArray[np.int64]
 """Class numbers from 0, one per row."""
 
-_FINGERPRINT_ROWS = 1000
-CHUNK_VALUES = 1 << 22  # read at a time from a large array, so that a mapped file is never loaded whole
+CHUNK_VALUES = 1 << 22  # read at a time from a large array, so that a file is never loaded whole
 
 
 class Origin(NamedTuple):
@@ -50,7 +51,7 @@ class Part:
         return int(self.x.shape[0])
 
     def take(self, rows: npt.NDArray[np.int64]) -> Part:
-        """Return the given rows, in the given order; images in files, mapped ones too, are not read into memory."""
+        """Return the given rows, in the given order; images in files are not read into memory."""
         numbers = np.arange(len(self))[rows]
         return Part(
             x=_take(self.x, rows),
@@ -101,13 +102,14 @@ class Dataset:
 
 
 def _take(x: Samples, rows: npt.NDArray[np.int64]) -> Samples:
+    if x.ndim == 2:  # a table is small beside images, and is standardised into a copy anyway
+        return x[rows]
     if isinstance(x, LazyArray):
         return x.take(rows)
-    # A table is small beside images, and is standardised into a copy anyway.
-    return MappedRows(x, rows) if isinstance(x, np.memmap) and x.ndim > 2 else x[rows]
+    return MappedRows(x, rows) if isinstance(x, np.memmap) else x[rows]
 
 
-def row_slices(x: Samples) -> Iterator[slice]:
+def row_slices(x: Samples | npt.NDArray[Any]) -> Iterator[slice]:
     """Yield slices of rows that together cover an array, each of a bounded number of values.
 
     >>> list(row_slices(np.zeros((5_000_000, 1))))
@@ -120,26 +122,46 @@ def row_slices(x: Samples) -> Iterator[slice]:
 
 
 def fingerprint_parts(data: Dataset) -> str:
-    """Return a checksum of the fingerprints of the training part and, where there is one, of the test part.
+    """Return a checksum of all rows of the training part and, where there is one, of the test part, with their order.
+
+    It covers shape, type and value of every sample, the class numbers, the groups, and the names of image files. Of a
+    folder of images the bytes of the files count, which are not decoded. The cost is one pass over the data: SHA-256
+    takes about 1.2 GB/s on each core that has instructions for it, so it is the disk that sets the time.
 
     >>> data = Dataset("toy", train=Part(np.eye(4)))
     >>> fingerprint_parts(data) == fingerprint_parts(data), fingerprint_parts(data) == fingerprint_parts(data.draw(3))
     (True, False)
     """
-    parts = [data.train.x] if data.test is None else [data.train.x, data.test.x]
-    return hashlib.sha256("".join(map(fingerprint, parts)).encode()).hexdigest()
+    digest = hashlib.sha256()
+    for part in (data.train, data.test):
+        if part is None:
+            continue
+        digest.update(fingerprint(part.x).encode())
+        for numbers in (part.y, part.groups):
+            digest.update(b"none" if numbers is None else hashlib.sha256(np.ascontiguousarray(numbers).data).digest())
+        digest.update(json.dumps(part.names).encode())
+    return digest.hexdigest()
 
 
 def fingerprint(x: Samples) -> str:
-    """Return a checksum of the shape and of up to 1,000 evenly spaced rows, to notice that data has changed.
+    """Return a checksum of shape, type and all values, in passes over bounded chunks, on all cores.
 
     >>> zeros = np.zeros((3, 2))
     >>> fingerprint(zeros) == fingerprint(zeros.copy()), fingerprint(zeros) == fingerprint(zeros + 1)
     (True, False)
     """
-    digest = hashlib.sha256(repr((x.shape, str(x.dtype))).encode())
-    rows = np.unique(np.linspace(0, x.shape[0] - 1, _FINGERPRINT_ROWS).astype(np.int64))
-    sample = x[rows]
-    for array in (sample.data, sample.indices, sample.indptr) if isinstance(sample, sp.csr_array) else (sample,):
-        digest.update(np.ascontiguousarray(array).tobytes())
+    digest = hashlib.sha256(repr((tuple(map(int, x.shape)), str(x.dtype))).encode())
+    files = x.file_checksums() if isinstance(x, LazyArray) else None
+    for checksum in _chunk_checksums(x) if files is None else files:
+        digest.update(checksum)
     return digest.hexdigest()
+
+
+def _chunk_checksums(x: Samples) -> Iterator[bytes]:
+    arrays: list[npt.NDArray[Any] | LazyArray] = [x.data, x.indices, x.indptr] if isinstance(x, sp.csr_array) else [x]
+
+    def checksum(chunk: tuple[npt.NDArray[Any] | LazyArray, slice]) -> bytes:
+        values, rows = chunk
+        return hashlib.sha256(np.ascontiguousarray(values[rows]).data).digest()
+
+    yield from in_threads(checksum, [(array, rows) for array in arrays for rows in row_slices(array)])

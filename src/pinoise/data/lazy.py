@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+import io
+import os
+import threading
 from abc import ABC, abstractmethod
-from typing import Any, Self
+from collections.abc import Iterator
+from itertools import pairwise
+from math import prod
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+
+from pinoise.data.messages import cannot_read
+from pinoise.errors import UserError
+from pinoise.files import open_regular
 
 
 class LazyArray(ABC):
@@ -31,8 +42,12 @@ class LazyArray(ABC):
     def __len__(self) -> int: ...
 
     @abstractmethod
-    def take(self, rows: npt.NDArray[Any]) -> Self:
+    def take(self, rows: npt.NDArray[Any]) -> LazyArray:
         """Return these rows in the given order, without reading them."""
+
+    def file_checksums(self) -> Iterator[bytes] | None:
+        """Return a checksum of the file of every row where each row is a file, so that none need be decoded."""
+        return None
 
     @abstractmethod
     def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
@@ -56,15 +71,137 @@ class LazyArray(ABC):
         return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
 
 
+class FileRows(LazyArray):
+    """An array in a file, of which the rows that are indexed are read.
+
+    It is not mapped: reading a mapped file that somebody has cut off ends the process, and here is one sentence.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "a.bin")
+    ...     _ = path.write_bytes(bytes(range(12)))
+    ...     rows = FileRows(path, (4, 3), np.dtype(np.uint8))
+    ...     rows[np.array([2, 0])].tolist()
+    [[6, 7, 8], [0, 1, 2]]
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        *,
+        offset: int = 0,
+        axes: tuple[int, ...] | None = None,
+    ) -> None:
+        """Describe the array.
+
+        Args:
+            path: the file.
+            shape: of the array in the file, rows first.
+            dtype: of its values.
+            offset: where it begins, in bytes.
+            axes: the order in which the axes of a batch are given, as in ``np.transpose``; as in the file if None.
+        """
+        super().__init__(shape[1:] if axes is None else tuple(shape[axis] for axis in axes[1:]))
+        self.path, self.dtype, self.offset = path, dtype, offset
+        self._stored, self._axes = shape, axes
+        self._open()
+
+    def _open(self) -> None:
+        try:
+            self._stream = open_regular(self.path)
+        except OSError as error:
+            raise cannot_read(self.path, error) from error
+        self._turn = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name not in ("_stream", "_turn")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open()
+
+    def __len__(self) -> int:
+        return self._stored[0]
+
+    def __repr__(self) -> str:
+        return f"FileRows({self.path}, shape={self.shape}, dtype={self.dtype})"
+
+    def take(self, rows: npt.NDArray[Any]) -> MappedRows:
+        """Return these rows in the given order, without reading them."""
+        return MappedRows(self, rows)
+
+    def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        n, *sample = self._stored
+        if len(numbers) and not (-n <= numbers.min() and numbers.max() < n):
+            raise IndexError(f"a row is out of range for {n} rows")
+        numbers = numbers % n if n else numbers
+        batch = np.empty((len(numbers), *sample), self.dtype)
+        width = prod(sample) * self.dtype.itemsize
+        content: memoryview = batch.reshape(-1).view(np.uint8).data
+        # Neighbouring rows are read in one go.
+        starts = np.flatnonzero(np.diff(numbers, prepend=-2) != 1)
+        positions = (self.offset + numbers[starts] * width).tolist()
+        bounds = [*(starts * width).tolist(), len(content)]
+        for (start, stop), position in zip(pairwise(bounds), positions, strict=True):
+            self._fill(content[start:stop], position)
+        return batch if self._axes is None else batch.transpose(self._axes)
+
+    def _fill(self, buffer: memoryview, position: int) -> None:
+        try:
+            while (got := self._read_at(buffer, position)) < len(buffer):
+                if got == 0:
+                    raise UserError(
+                        f"{self.path} has become shorter while it was read: restore the file, and do not write to it "
+                        "while it is used."
+                    )
+                buffer, position = buffer[got:], position + got
+        except OSError as error:
+            raise cannot_read(self.path, error) from error
+
+    def _read_at(self, buffer: memoryview, position: int) -> int:
+        if hasattr(os, "preadv"):
+            return os.preadv(self._stream.fileno(), [buffer], position)
+        with self._turn:
+            self._stream.seek(position, io.SEEK_SET)
+            return self._stream.readinto(buffer)
+
+
+class SomeColumns(LazyArray):
+    """Some columns of a table in a file.
+
+    >>> rows = SomeColumns(MappedRows(np.arange(12).reshape(4, 3), np.arange(4)), slice(1, None))
+    >>> rows.shape, rows[0].tolist()
+    ((4, 2), [1, 2])
+    """
+
+    def __init__(self, table: LazyArray, columns: slice | npt.NDArray[np.int64]) -> None:
+        """Choose columns of ``table``."""
+        super().__init__(np.arange(table.shape[1])[columns].shape)
+        self.dtype = table.dtype
+        self._table, self._columns = table, columns
+
+    def __len__(self) -> int:
+        return len(self._table)
+
+    def take(self, rows: npt.NDArray[Any]) -> SomeColumns:
+        """Return these rows in the given order, without reading them."""
+        return SomeColumns(self._table.take(rows), self._columns)
+
+    def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        return np.asarray(self._table[numbers][:, self._columns])
+
+
 class MappedRows(LazyArray):
-    """Some rows of a mapped file, in any order.
+    """Some rows of an array in a file, in any order.
 
     >>> rows = MappedRows(np.arange(12).reshape(4, 3), np.array([2, 0]))
     >>> rows.shape, rows[0].tolist(), rows.take(np.array([1]))[:].tolist()
     ((2, 3), [6, 7, 8], [[0, 1, 2]])
     """
 
-    def __init__(self, mapped: npt.NDArray[Any], rows: npt.NDArray[np.int64]) -> None:
+    def __init__(self, mapped: npt.NDArray[Any] | LazyArray, rows: npt.NDArray[np.int64]) -> None:
         """Choose rows of ``mapped``."""
         super().__init__(mapped.shape[1:])
         self.dtype = mapped.dtype

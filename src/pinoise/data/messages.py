@@ -39,11 +39,15 @@ def first_line(error: BaseException) -> str:
 
 
 def damaged(where: str | Path, error: BaseException) -> UserError:
-    """Return the error for a file whose content cannot be read.
+    """Return the error for a file whose content cannot be read, or that the system does not let us read.
 
     >>> str(damaged("a.csv.gz", EOFError("unexpected end")))
     'a.csv.gz is damaged, cut off or not what its name says (unexpected end): get or write the file again.'
+    >>> str(damaged("a.csv.gz", PermissionError(13, "Permission denied")))
+    'cannot read a.csv.gz: Permission denied.'
     """
+    if isinstance(error, OSError) and error.errno is not None and error.strerror:  # of the system, not of a library
+        return cannot_read(where, error)
     reason = first_line(error)
     return UserError(f"{where} is damaged, cut off or not what its name says ({reason}): get or write the file again.")
 
@@ -53,7 +57,7 @@ def damage_named(where: str | Path, errors: type[Exception] | tuple[type[Excepti
     """Turn these errors of a library into the one sentence on a damaged file."""
     try:
         yield
-    except UserError:
+    except (UserError, MemoryError):
         raise
     except errors as error:
         raise damaged(where, error) from error
@@ -65,7 +69,7 @@ def cannot_read(path: str | Path, error: OSError) -> UserError:
     >>> str(cannot_read("a.csv", PermissionError(13, "Permission denied")))
     'cannot read a.csv: Permission denied.'
     """
-    return UserError(f"cannot read {path}: {error.strerror}.")
+    return UserError(f"cannot read {path}: {error.strerror or error}.")
 
 
 def whole_rows(size: int, width: int, *, where: str | Path, noun: str = "rows") -> int:

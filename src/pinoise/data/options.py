@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import ClassVar, Literal, TypeGuard, get_args
 
 from pinoise.errors import UserError, unknown_choice
+from pinoise.files import expanded
 
 MissingPolicy = Literal["median", "mean", "zero", "error"]
 """What fills a missing number of a table, learned from its column; ``error`` refuses missing cells."""
@@ -82,7 +83,7 @@ Allowed: median, mean, zero, error.
         if isinstance(self.size, list):
             object.__setattr__(self, "size", tuple(self.size))
         if self.cache is not None:
-            object.__setattr__(self, "cache", Path(self.cache).expanduser())
+            object.__setattr__(self, "cache", expanded(self.cache))
 
     @property
     def height_and_width(self) -> tuple[int, int] | None:

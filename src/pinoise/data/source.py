@@ -23,6 +23,7 @@ from pinoise.data.formats.tables import read_csv, read_parquet
 from pinoise.data.images.reading import read_image_folder
 from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError, unknown_choice
+from pinoise.files import expanded
 
 SourceKind = Literal["catalogue", "table", "array", "images"]
 ArrayReader = Callable[[Path], RawArrays]
@@ -79,7 +80,7 @@ def find_source(given: object) -> Source:
         if is_name(given):
             return Source("catalogue", given, f"the data set {given!r}")
         path = Path(given)
-        if not (path.exists() or path.suffix or "/" in given or os.sep in given):
+        if not (path.suffix or "/" in given or os.sep in given or _may_exist(path)):
             raise unknown_choice("data set", given, [entry.name for entry in entries()])
         given = path
     if isinstance(given, Path):
@@ -97,7 +98,14 @@ def source_files(source: str) -> list[Path]:
     """
     if is_name(source):
         return [path for path in locate(source).values() if path is not None]
-    return [Path(os.path.expanduser(source))]  # noqa: PTH111 - this one takes the name of an unknown user as it is
+    return [expanded(source)]
+
+
+def _may_exist(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a name that is too long, for one; who opens it says why
+        return True
 
 
 def _kind_of(path: Path) -> SourceKind:

@@ -11,7 +11,16 @@ import scipy.sparse as sp
 
 from pinoise.data.dataset import Samples, row_slices
 from pinoise.data.layout import AS_IS, ImageLayout, image_layout, to_image_layout, undo_image_layout
-from pinoise.data.moments import beside, canonical, feature_moments, one_pass_moments, row_divisors, row_norms
+from pinoise.data.moments import (
+    VANISHING,
+    beside,
+    canonical,
+    feature_moments,
+    first_difference,
+    one_pass_moments,
+    row_divisors,
+    row_norms,
+)
 from pinoise.errors import UserError, unknown_choice
 
 Scaling = Literal["auto", "features", "global", "rows", "channels"]
@@ -75,10 +84,11 @@ class Standardizer:
             return cls._fit_channels(x)
         unit_rows = scaling == "rows"
         mean, square = feature_moments(x, unit_rows=unit_rows)
-        deviation = np.sqrt(square)
+        deviation = spread = np.sqrt(square)
         deviation = np.where(deviation > _DEAD_SHARE * np.abs(mean), deviation, 0.0)
         live = deviation > 0
         if scaling == "features" or not live.any():
+            _check_spread(x, spread)
             return cls(mean=mean, scale=deviation, unit_rows=unit_rows)
         common = np.sqrt(square[live].mean())
         return cls(mean=mean, scale=np.where(live, common, 0.0), deviation=deviation / common, unit_rows=unit_rows)
@@ -90,6 +100,8 @@ class Standardizer:
         centre = mean.mean(axis=(1, 2), keepdims=True)
         common = np.sqrt((square + np.square(mean - centre)).mean(axis=(1, 2), keepdims=True))
         common = np.where(common > _DEAD_SHARE * np.abs(centre), common, 0.0)
+        if not common.any():
+            _check_spread(x, np.zeros(x.shape[1:]))
         return cls(
             mean=np.broadcast_to(centre, mean.shape).copy(),
             # A pixel that never varies in training gets no noise, but keeps its value: crops move other pixels there.
@@ -144,6 +156,25 @@ class Standardizer:
         return original * beside(norms, x)
 
     norms = staticmethod(row_norms)
+
+
+def _check_spread(x: Samples, spread: npt.NDArray[np.float64]) -> None:
+    """Refuse a feature that varies so little that the squares of its differences are lost."""
+    small = spread < VANISHING
+    if x.dtype != np.float64 or not small.any():  # the squares of any float32 have room in double precision
+        return
+    found = first_difference(x, small)
+    if found is None:
+        return
+    row, place = found
+    values: Any = x
+    difference = abs(float(values[(row, *place)]) - float(values[(0, *place)]))
+    if difference < 1e6 * VANISHING:  # otherwise it is the rounding of larger numbers
+        name = place[0] if len(place) == 1 else place
+        raise UserError(
+            f"feature {name} varies by as little as {difference:.1e} (row {row}, counted from 0, from the first), too "
+            "little to compute with: multiply it by a constant."
+        )
 
 
 def auto_scaling(x: Samples) -> Scaling:

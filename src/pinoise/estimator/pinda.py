@@ -22,7 +22,7 @@ from torch import Tensor
 from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE
 from pinoise.data.checks import check_finite
 from pinoise.data.dataset import Samples
-from pinoise.data.formats.memory import InMemory, needs_encoding
+from pinoise.data.formats.memory import InMemory, check_numbers, needs_encoding
 from pinoise.data.layout import undo_image_layout
 from pinoise.data.preparation import preparation_from_json
 from pinoise.data.readers import from_arrays
@@ -364,15 +364,19 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             validate_data(self, X, reset=fitting, skip_check_array=True)
             return self._preparation.read(InMemory(X, name="X"), labelled=False).train.x
         images = self.image_shape is not None
-        x = validate_data(
-            self,
-            rows_of_pixels(X, self.image_shape) if self.image_shape is not None else X,
-            reset=fitting,
-            accept_sparse=False if images else "csr",
-            dtype=[np.float64, np.float32, np.uint8] if images else [np.float64, np.float32],
-            ensure_min_samples=2 if fitting else 1,
-            ensure_all_finite=False,
-        )
+        try:
+            x = validate_data(
+                self,
+                rows_of_pixels(X, self.image_shape) if self.image_shape is not None else X,
+                reset=fitting,
+                accept_sparse=False if images else "csr",
+                dtype=[np.float64, np.float32, np.uint8] if images else [np.float64, np.float32],
+                ensure_min_samples=2 if fitting else 1,
+                ensure_all_finite=False,
+            )
+        except (TypeError, ValueError):
+            check_numbers(X, where="X")  # which names the cell, where it is a cell
+            raise
         sparse = bool(sp.issparse(x))
         samples: Samples = sp.csr_array(x) if sparse else x  # one type for every sparse input
         check_finite(samples, getattr(self, "feature_names_in_", None), where="X")

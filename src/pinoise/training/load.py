@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +18,7 @@ from pinoise.data.readers import open_for_training
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
+from pinoise.files import expanded
 from pinoise.modes import own_modes
 from pinoise.networks import Embedding, load_weights, read_tensors
 from pinoise.noise import PiNoise
@@ -42,23 +43,44 @@ class Run:
     noise: PiNoise | None
     preparation: Preparation
     fingerprint: str  # of the run's own data
+    _own: list[Dataset] = field(init=False, default_factory=list, repr=False, compare=False)  # the data once it is open
 
     def was_trained_on(self, source: str) -> bool:
         """Whether ``source`` is the data that the run was trained on."""
         own = self.settings.data.source
         if is_name(source) or is_name(own):
             return source == own
-        return Path(source).expanduser().resolve() == Path(own)  # a run stores the full path
+        return expanded(source).resolve() == Path(own)  # a run stores the full path
 
     def own_data(self, *, progress: bool = False) -> Dataset:
-        """Return the run's own data: the rows that it was trained on, and the test rows that it has not seen."""
-        data, _ = open_for_training(self.settings.data.source, self.settings.data, progress=progress)
-        if fingerprint_parts(data) != self.fingerprint:
-            raise UserError(
-                f"{self.settings.data.source} has changed since {self.path} began, so its training rows are not known: "
-                "restore the data, or start a new run."
-            )
-        return data
+        """Return the run's own data: the rows that it was trained on, and the test rows that it has not seen.
+
+        The data is read, and compared with what the run was trained on, once. Data that has changed is refused.
+        """
+        if not self._own:
+            data, _ = open_for_training(self.settings.data.source, self.settings.data, progress=progress)
+            if fingerprint_parts(data) != self.fingerprint:
+                raise UserError(
+                    f"{self.settings.data.source} has changed since {self.path} began, so its training rows are not "
+                    "known: restore the data, or start a new run."
+                )
+            self._own.append(data)
+        return self._own[0]
+
+    def change_of(self, source: str, *, progress: bool = False) -> str | None:
+        """Return the sentence on a source that the run was trained on and that has changed since, None for any other.
+
+        It costs one more pass over the run's own data, which is read as for training.
+        """
+        if not self.was_trained_on(source):
+            return None
+        try:
+            self.own_data(progress=progress)
+        except UserError:
+            return f"{source} has changed since {self.path} was trained: its rows are not the training rows"
+        finally:
+            self._own.clear()
+        return None
 
     def read(self, source: str, *, label: str | None = None, labelled: bool = True, progress: bool = False) -> Dataset:
         """Read a file, a folder, or a data set of the catalogue, exactly as the training data was read.

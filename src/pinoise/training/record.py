@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pinoise.errors import UserError
-from pinoise.files import read_json, sealed, unsealed, write_json
+from pinoise.files import read_sealed, write_sealed
 
 # The settings that a run may change when it goes on: they do not decide what is learned. Epochs may only increase.
 MAY_CHANGE = ("training.epochs", "training.device", "training.checkpoint_every")
@@ -40,12 +40,12 @@ class DataRecord(BaseModel):
 
 def write_record(path: Path, record: DataRecord) -> None:
     """Write ``data.json`` with its checksum."""
-    write_json(path, sealed(json.loads(record.model_dump_json())))
+    write_sealed(path, json.loads(record.model_dump_json()))
 
 
 def read_record(path: Path) -> DataRecord:
     """Read ``data.json``. Refuse one that was altered or that lacks something."""
-    values = unsealed(read_json(path), where=path)
+    values = read_sealed(path)
     try:
         return DataRecord.model_validate(values)
     except ValidationError as error:

@@ -206,7 +206,7 @@ def run_training(
     begun = (path / "checkpoints").is_dir() and any((path / "checkpoints").iterdir())
     standardizer = _standardizer_of(path, settings, data.train.x, begun=begun)
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
-    record = _describe_data(settings, data, preparation)
+    record = on_first(fabric, partial(_describe_data, settings, data, preparation))  # one pass over all values
     del data  # rows in memory are a copy, so the original can be freed
     model = seeded_model(settings, standardizer, rows, pretrained=not begun, progress=progress)
     identity = run_identity(settings, record.fingerprint)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pinoise.data.formats.stl10 import holds_stl10, read_stl10, read_stl10_images, read_stl10_unlabelled
+from pinoise.data.lazy import FileRows
 from pinoise.errors import UserError
 
 
@@ -36,7 +37,7 @@ def test_labelled_images_are_mapped_upright_with_labels_from_zero(tmp_path: Path
     raw = read_stl10(tmp_path / "stl10_binary")
     assert raw.test is not None
     for part, side in ((raw.train, "train"), (raw.test, "test")):
-        assert isinstance(part.x, np.memmap)
+        assert isinstance(part.x, FileRows)
         assert part.x.shape == arrays[side].shape
         np.testing.assert_array_equal(part.x, arrays[side])
         np.testing.assert_array_equal(np.asarray(part.y), arrays[f"y_{side}"] - 1)
@@ -46,7 +47,7 @@ def test_labelled_images_are_mapped_upright_with_labels_from_zero(tmp_path: Path
 def test_the_unlabelled_part_is_a_part_to_train_on(tmp_path: Path) -> None:
     arrays = write_stl10(tmp_path / "a")
     raw = read_stl10_unlabelled(tmp_path / "a")
-    assert isinstance(raw.train.x, np.memmap)
+    assert isinstance(raw.train.x, FileRows)
     np.testing.assert_array_equal(raw.train.x, arrays["unlabeled"])
     assert (raw.train.y, raw.test) == (None, None)
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 import stat
 import subprocess
@@ -13,10 +12,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pinoise.data.images.cache import KeptImages
 from pinoise.data.images.decoding import ImageFiles
 from pinoise.data.images.reading import read_image_folder
 from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError
+from pinoise.files import read_sealed, write_sealed
 
 
 @pytest.fixture
@@ -51,8 +52,7 @@ def test_the_first_reading_decodes_and_later_ones_map(
     assert second.notes == (f"read from the decoded images kept in {tmp_path / 'cache'}",)
     assert np.asarray(second.train.y).tolist() == ["a", "a", "b"]
     for x in (first[0], second.train.x):
-        assert isinstance(x, np.memmap)
-        assert not x.flags.writeable
+        assert isinstance(x, KeptImages)
         np.testing.assert_array_equal(x, plain.train.x[:])
     for x in (first[1], second.test.x):
         np.testing.assert_array_equal(x, plain.test.x[:])
@@ -106,9 +106,20 @@ def other_json(path: Path) -> None:
 
 
 def without_notes(path: Path) -> None:
-    about = json.loads(path.read_text())
+    about = read_sealed(path)
     del about["notes"]
-    path.write_text(json.dumps(about))
+    write_sealed(path, about)
+
+
+def other_skipped(path: Path) -> None:
+    path.write_text(path.read_text().replace('"skipped": []', '"skipped": ["train/a/0.png"]'))
+
+
+def other_pixel(path: Path) -> None:
+    array = path.with_name(path.name.replace(".json", ".0.npy"))
+    content = bytearray(array.read_bytes())
+    content[-1] ^= 1
+    array.write_bytes(bytes(content))
 
 
 def cut_array(path: Path) -> None:
@@ -124,7 +135,9 @@ def other_shape(path: Path) -> None:
     np.save(path.with_name(path.name.replace(".json", ".0.npy")), np.zeros((2, 5, 4, 3), np.uint8))
 
 
-@pytest.mark.parametrize("damage", [cut_json, other_json, without_notes, cut_array, no_array, other_shape])
+@pytest.mark.parametrize(
+    "damage", [cut_json, other_json, without_notes, other_skipped, other_pixel, cut_array, no_array, other_shape]
+)
 def test_a_damaged_cache_is_made_again(damage: Any, folder: Path, tmp_path: Path) -> None:
     expected = np.array(arrays(folder, tmp_path / "cache")[0])
     (path,) = (tmp_path / "cache").glob("*.json")
@@ -186,7 +199,7 @@ def decode_when_allowed(path, **how):
 files.decode = decode_when_allowed
 files.in_threads = lambda function, items: map(function, items)
 content = read_image_folder(Path(sys.argv[1]), ReadOptions(cache=Path(sys.argv[2])), progress=True)
-print(content.train.x.tobytes().hex(), content.notes)
+print(content.train.x[:].tobytes().hex(), content.notes)
 """
 
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from pinoise.data.images.decoding import Inspection, decode, in_threads, inspect_image, pillow
+from pinoise.data.images.decoding import Inspection, decode, inspect_image, pillow
+from pinoise.data.threads import in_threads
 from pinoise.errors import UserError
 
 RNG = np.random.default_rng(0)

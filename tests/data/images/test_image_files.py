@@ -88,21 +88,26 @@ def test_chosen_files_are_not_decoded(images: tuple[ImageFiles, Any], monkeypatc
     np.testing.assert_array_equal(fewer.train.x[:], expected.draw(4).train.x)
 
 
-def test_checks_and_fingerprint_are_those_of_the_pixels(images: tuple[ImageFiles, Any]) -> None:
-    files, pixels = images
+def test_checks_are_those_of_the_pixels_and_the_fingerprint_that_of_the_files(images: tuple[ImageFiles, Any]) -> None:
+    files, _ = images
     assert numeric_samples(files, where="a") is files
     check_finite(files)
     assert varies(files)
     assert not varies(files.take(np.array([3, 3, 3])))
-    assert fingerprint(files) == fingerprint(pixels)
-    assert fingerprint(files.take(np.arange(11))) != fingerprint(pixels)
+    before = fingerprint(files)
+    assert before == fingerprint(files.take(np.arange(12)))
+    assert before != fingerprint(files.take(np.arange(11)))
+    assert before != fingerprint(files.take(np.arange(12)[::-1]))
+    path = files.folder / files.names[7]
+    path.write_bytes(path.read_bytes() + b" ")
+    assert before != fingerprint(files)
     assert list(row_slices(files)) == [slice(0, 12)]
 
 
 def test_a_file_that_vanishes_or_changes_is_named(images: tuple[ImageFiles, Any], tmp_path: Path) -> None:
     files, _ = images
     (tmp_path / "05.png").unlink()
-    with pytest.raises(UserError, match=r"05\.png cannot be decoded \(No such file or directory\)"):
+    with pytest.raises(UserError, match=r"05\.png cannot be read \(No such file or directory\)"):
         files[4:6]
     Image.new("L", (3, 3)).save(tmp_path / "05.png")
     with pytest.raises(UserError, match=r"05\.png is 3 × 3 pixels: the others are 6 × 5"):

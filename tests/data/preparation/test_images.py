@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pinoise.data.images.cache import KeptImages
 from pinoise.data.images.decoding import ImageFiles
 from pinoise.data.options import ReadOptions
 from pinoise.data.preparation.kinds import ImagePreparation, preparation_from_json
@@ -62,7 +63,7 @@ def test_a_later_folder_is_read_with_the_size_colour_and_classes_of_training(tra
     save(tmp_path / "flat/x.png", 9, 9, 3)
     assert preparation.read(tmp_path / "flat").train.y is None
     kept = preparation.read(tmp_path / "flat", cache=tmp_path / "cache")
-    assert isinstance(kept.train.x, np.memmap)
+    assert isinstance(kept.train.x, KeptImages)
 
 
 def test_a_later_folder_of_colour_becomes_gray_where_training_was(tmp_path: Path) -> None:

@@ -1,10 +1,11 @@
 """What the cache keeps of data sets beside the downloads: conversions and unpacked files.
 
 A conversion is one ``.npz`` per set, so that text and pictures are parsed once and not at every load. It carries the
-checksums of the files it was made from (size and time of change where no checksum is known) and the version of the
-readers; it is made again when these differ, or when the file is damaged.
+checksums of the files it was made from (size and time of change where no checksum is known), the version of the
+readers and a checksum of its own; it is made again when these differ, or when the file is damaged.
 
-Files of an archive are unpacked for sets that are mapped, because they may be larger than memory.
+Files of an archive are unpacked for sets that may be larger than memory. Each is compared with its checksum when the
+set is loaded, in a pass over the file at about 1.2 GB/s.
 """
 
 from __future__ import annotations
@@ -20,16 +21,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pinoise.data.dataset import Dataset, Part, Samples
+from pinoise.data.dataset import Dataset, Part, Samples, fingerprint_parts
 from pinoise.data.formats.archives import GIB, members
 from pinoise.data.formats.arrays import open_npz
 from pinoise.data.formats.raw import Array
 from pinoise.errors import UserError
-from pinoise.files import replacing, write_text
+from pinoise.files import read_sealed, replacing, sha256_of, write_sealed
 
 logger = logging.getLogger(__name__)
 
-VERSION = 1  # to be raised whenever a reader gives other values for the same files, or this file writes another layout
+VERSION = 2  # to be raised whenever a reader gives other values for the same files, or this file writes another layout
 
 _UNPACKED_LIMIT = 8 * GIB
 _TEXTS = ("feature_names", "class_names", "notes")  # of a data set, beside its arrays
@@ -75,17 +76,26 @@ def _read(path: Path, name: str, key: str) -> Dataset | None:
             return None
         test = _read_part(arrays, "test") if about["test"] else None
         texts: dict[str, Any] = {field: None if about[field] is None else tuple(about[field]) for field in _TEXTS}
-        return Dataset(name, _read_part(arrays, "train"), test, **texts)
+        data = Dataset(name, _read_part(arrays, "train"), test, **texts)
+        if _seal(data) != about["seal"]:
+            raise UserError(f"{path} is not as it was written.")
+        return data
 
 
 def _write(path: Path, key: str, data: Dataset) -> None:
-    about = {"key": key, "test": data.test is not None, **{field: getattr(data, field) for field in _TEXTS}}
+    texts = {field: getattr(data, field) for field in _TEXTS}
+    about = {"key": key, "seal": _seal(data), "test": data.test is not None, **texts}
     arrays = {"about": np.array(json.dumps(about)), **_part_arrays(data.train, "train")}
     if data.test is not None:
         arrays |= _part_arrays(data.test, "test")
     path.parent.mkdir(parents=True, exist_ok=True)
     with replacing(path) as temporary:
         np.savez(temporary, **arrays)  # type: ignore[arg-type]
+
+
+def _seal(data: Dataset) -> str:
+    """Return a checksum of all arrays and texts of a set."""
+    return json.dumps([fingerprint_parts(data), *(getattr(data, field) for field in _TEXTS)])
 
 
 def _part_arrays(part: Part, side: str) -> dict[str, Array]:
@@ -118,11 +128,11 @@ def unpacked(archive: Path, names: Sequence[str], *, cache: Path) -> Path:
     """Return the folder in the cache that holds these files of an archive; they are unpacked once.
 
     A file is written under a temporary name and renamed when it is complete. A record of the archive's size and time of
-    change is kept for each, so that files of another archive are not taken for these.
+    change and of the file's own checksum is kept for each, so that no other file is taken for it.
     """
     folder = cache / "unpacked" / archive.name.split(".")[0]
     state = archive.stat()
-    record = json.dumps([archive.name, state.st_size, state.st_mtime_ns])
+    record = [archive.name, state.st_size, state.st_mtime_ns]
     missing = {name for name in names if not _is_kept(folder / name, record)}
     if not missing:
         return folder
@@ -136,7 +146,7 @@ def unpacked(archive: Path, names: Sequence[str], *, cache: Path) -> Path:
             with replacing(folder / name) as temporary, temporary.open("xb") as target:
                 shutil.copyfileobj(stream, target, 1 << 20)
             missing.discard(name)
-            write_text(_origin_of(folder / name), record)
+            write_sealed(_origin_of(folder / name), {"origin": [*record, sha256_of(folder / name)]})
     except OSError as error:
         raise UserError(
             f"cannot unpack {archive.name} into the cache folder {folder} ({error.strerror or error}): set "
@@ -151,5 +161,8 @@ def _origin_of(path: Path) -> Path:
     return path.with_name(f"{path.name}.source")
 
 
-def _is_kept(path: Path, record: str) -> bool:
-    return path.is_file() and _origin_of(path).is_file() and _origin_of(path).read_text(encoding="utf-8") == record
+def _is_kept(path: Path, record: Sequence[object]) -> bool:
+    try:
+        return bool(read_sealed(_origin_of(path)) == {"origin": [*record, sha256_of(path)]})
+    except (OSError, ValueError):  # absent, altered or of an older version
+        return False

@@ -29,7 +29,7 @@ class Entry:
     files: tuple[DataFile, ...] = ()
     combined: DataFile | None = None  # has the content of all files, and comes before them where it is found
     convert: bool = False  # reading takes long, so the result is kept in the cache
-    unpack: tuple[str, ...] = ()  # files of an archive that are mapped, and therefore unpacked into the cache
+    unpack: tuple[str, ...] = ()  # files of an archive to unpack into the cache, because rows are read from them
     class_names: tuple[str, ...] | None = None  # where the files do not have them
 
     def __post_init__(self) -> None:

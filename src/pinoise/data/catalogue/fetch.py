@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pinoise.data.messages import cannot_read
 from pinoise.errors import UserError
-from pinoise.files import cache_folder, replacing, sha256_of, write_text
+from pinoise.files import cache_folder, expanded, replacing, sha256_of, write_text
 
 logger = logging.getLogger(__name__)
 
@@ -69,7 +69,7 @@ class DataFile:
 def data_folder() -> Path | None:
     """Return the folder that ``PINOISE_DATA`` names, or None."""
     folder = os.environ.get("PINOISE_DATA")
-    return Path(folder).expanduser() if folder else None
+    return expanded(folder) if folder else None
 
 
 def find(file: DataFile, *, cache: Path | None = None) -> tuple[DataFile, Path] | None:

@@ -38,7 +38,7 @@ def load(name: str, *, cache: Path | None = None, progress: bool = False, downlo
     Files come from the folder ``PINOISE_DATA``, else from the cache (``cache``, else ``PINOISE_CACHE``, else the
     platform's), else from Debian's folder of data sets, else from their publisher unless ``download`` is false;
     ``progress`` shows a bar meanwhile. A set that takes long to parse is kept converted in the cache for the next
-    time, and one that is mapped is unpacked there.
+    time, and one of which rows are read from files is unpacked there.
 
     >>> data = load("digits")
     >>> len(data.train), len(data.test), data.shape, data.n_classes

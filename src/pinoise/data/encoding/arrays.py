@@ -11,11 +11,12 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from pinoise.data.checks import check_finite, check_rows, numeric_samples
-from pinoise.data.dataset import Dataset, Labels, Part, Samples
+from pinoise.data.dataset import Dataset, Labels, Part, Samples, row_slices
 from pinoise.data.encoding.labels import LabelEncoding, learn_labels
 from pinoise.data.encoding.tables import was_a_feature
 from pinoise.data.formats.arrow import is_number, label_array
 from pinoise.data.formats.raw import Array, RawArrays, RawPart
+from pinoise.data.lazy import LazyArray, SomeColumns
 from pinoise.errors import UserError
 
 Groups = npt.NDArray[np.int64]
@@ -122,15 +123,15 @@ def learn_arrays(
 
 def take_label(raw: RawArrays, column: int) -> RawArrays:
     """Move one column of a two-dimensional array from its samples to its labels."""
-    x = cast(Array, raw.train.x)
-    y = np.array(x[:, column])
-    if column == 0:  # a slice of a memory-mapped array stays on disk
-        rest = x[:, 1:]
-    elif column == x.shape[1] - 1:
-        rest = x[:, :-1]
-    else:
-        rest = np.delete(x, column, axis=1)
-    return RawArrays(RawPart(rest, y), notes=raw.notes)
+    x = raw.train.x
+    others: slice | npt.NDArray[np.int64] = np.delete(np.arange(x.shape[1]), column)
+    if column in (0, x.shape[1] - 1):  # a slice does not copy
+        others = slice(1, None) if column == 0 else slice(None, -1)
+    if isinstance(x, LazyArray):  # perhaps larger than memory
+        y = np.concatenate([x[chunk][:, column] for chunk in row_slices(x)])
+        return RawArrays(RawPart(SomeColumns(x, others), y), notes=raw.notes)
+    table = cast(Array, x)
+    return RawArrays(RawPart(table[:, others], np.array(table[:, column])), notes=raw.notes)
 
 
 def _label_column(raw: RawArrays, label: str | int, where: str) -> int:
@@ -191,4 +192,4 @@ def _group_numbers(groups: list[Array | None], where: str) -> list[Groups | None
 def _in_layout(x: Samples, *, sparse: bool) -> Samples:
     if sp.issparse(x) == sparse:
         return x
-    return sp.csr_array(x) if sparse else cast("sp.csr_array[Any]", x).toarray()
+    return sp.csr_array(np.asarray(x)) if sparse else cast("sp.csr_array[Any]", x).toarray()

@@ -10,12 +10,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pinoise.data.checks import LARGEST_NUMBER
 from pinoise.data.formats.arrow import first_true, is_number, is_text, looks_like_number, text_of
 from pinoise.errors import UserError
 
 MISSING, OTHER = "missing", "other"
 MOSTLY = 0.5  # a text column with this share of numbers is a numeric column with mistakes in it
-LARGEST_NUMBER = float(np.finfo(np.float32).max)  # so that squares, and sums of them, stay finite
 IDENTIFIER = 0.9  # share of distinct values above which a long list of categories names rows, not groups
 
 ColumnKind = Literal["number", "text", "boolean", "empty"]
@@ -127,8 +127,8 @@ def numbers_of(column: Any, name: str, *, where: str) -> npt.NDArray[np.float64]
         column = text
     elif not (is_number(kind) or pa.types.is_null(kind)):
         raise UserError(f"{where}: column {name!r} held numbers in training and holds {kind} here.")
-    numbers = pc.fill_null(column.cast(pa.float64(), safe=False), float("nan"))
-    values = np.array(numbers.to_numpy(), dtype=np.float64)
+    column = column if pa.types.is_floating(column.type) else column.cast(pa.float64(), safe=False)
+    values = np.array(column.to_numpy(), dtype=np.float64)  # NaN where null
     infinite = np.isinf(values)
     if infinite.any():
         row = int(np.argmax(infinite))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -64,7 +65,8 @@ class TableEncoding:
         """
         table = raw.table
         names = column_names(table, where=where)
-        absent = [column.name for column in self.columns if column.name not in names]
+        there = set(names)
+        absent = [column.name for column in self.columns if column.name not in there]
         if absent:
             raise UserError(f"{where} lacks {counted(len(absent), 'column')} of the training table: {listed(absent)}.")
         if table.num_rows == 0:
@@ -157,7 +159,7 @@ def column_names(table: Any, *, where: str) -> list[str]:
     """Return a table's column names, which must all be different."""
     names = list(table.column_names)
     if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
+        twice = next(name for name, number in Counter(names).items() if number > 1)
         raise UserError(f"{where} has more than one column called {twice!r}: rename them.")
     return names
 

@@ -22,6 +22,7 @@ from typing import IO, TYPE_CHECKING, BinaryIO, cast
 
 from pinoise.data.messages import cannot_read, damage_named, damaged
 from pinoise.errors import UserError
+from pinoise.files import open_regular
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
@@ -65,8 +66,8 @@ class _Bounded(io.RawIOBase):
         self._given += len(block)
         if self._limit is not None and self._given > self._limit:
             raise UserError(
-                f"{self._label} holds more than the {self._limit} bytes allowed: "
-                "it may be a decompression bomb and was not read further."
+                f"{self._label} holds more than the {self._limit} bytes allowed: it may be a decompression bomb, or "
+                "more than there is memory for, and was not read further."
             )
         view[: len(block)] = block
         return len(block)
@@ -80,7 +81,7 @@ def _bounded(inner: IO[bytes], *, label: str, limit: int | None) -> BinaryIO:
 def open_compressed(path: Path, *, limit: int | None = LIMIT) -> Iterator[BinaryIO]:
     """Open a gzip, bzip2 or plain file, recognised by its first bytes and not by its name.
 
-    ``limit`` is None for a file of the user's own, which may be of any size.
+    ``limit`` is None for no bound.
 
     >>> import gzip, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -128,7 +129,7 @@ def members(archive: Archive, pattern: str, *, label: str | None = None, limit: 
 
 def _opened(path: Path) -> BinaryIO:
     try:
-        return path.open("rb")
+        return open_regular(path)
     except OSError as error:
         raise cannot_read(path, error) from error
 

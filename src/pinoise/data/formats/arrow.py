@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from pinoise.data.messages import damaged
 from pinoise.errors import UserError
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity|nan)$"
@@ -36,6 +39,16 @@ def first_true(mask: Any) -> int:
     return int(pc.index(mask, True).as_py())
 
 
+def first_missing(column: Any) -> int:
+    """Return the position of the first cell that is null or NaN, -1 without one.
+
+    >>> first_missing(pa.array([1.0, float("nan"), None])), first_missing(pa.array(["a"]))
+    (1, -1)
+    """
+    floating = pa.types.is_floating(column.type)
+    return first_true(pc.is_null(column, nan_is_null=True)) if floating or column.null_count else -1
+
+
 def text_of(column: Any) -> Any:
     """Return a column's cells as trimmed text; missing and empty cells are null.
 
@@ -62,6 +75,37 @@ def looks_like_number(text: Any) -> Any:
     return pc.match_substring_regex(text, NUMBER)
 
 
+def checked(table: Any, *, where: str | Path) -> Any:
+    """Return a table whose columns hold what their types say; text that is not UTF-8 is an error that names its column.
+
+    It costs a pass over the text.
+    """
+    for name, column in zip(table.column_names, table.itercolumns(), strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            if "UTF8" in str(error):
+                raise _not_utf8(f"{where}: column {name!r}") from error
+            raise damaged(f"{where}: column {name!r}", error) from error
+    return table
+
+
+def _decoded(labels: npt.NDArray[np.bytes_], where: str) -> npt.NDArray[np.str_]:
+    try:
+        return np.char.decode(labels, "utf-8")
+    except UnicodeDecodeError:
+        for row, label in enumerate(labels.tolist()):
+            try:
+                label.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise _not_utf8(f"{where}: the label {label!r} of data row {row + 1}") from error
+        raise
+
+
+def _not_utf8(what: str) -> UserError:
+    return UserError(f"{what} is not text in UTF-8: save it in UTF-8, or leave it out.")
+
+
 def label_array(labels: object, *, where: str) -> Any:
     """Return labels as an Arrow array of text, integers or floats; a missing one is an error that names its row."""
     if isinstance(labels, np.ndarray):
@@ -70,7 +114,7 @@ def label_array(labels: object, *, where: str) -> Any:
         if labels.ndim != 1:
             raise UserError(f"{where} has shape {labels.shape}: labels are one value for each row.")
         if labels.dtype.kind == "S":
-            labels = labels.astype(np.str_)
+            labels = _decoded(labels, where)
     try:
         array = labels if isinstance(labels, pa.ChunkedArray) else pa.array(labels, from_pandas=True)
         array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

@@ -13,8 +13,9 @@ import numpy.typing as npt
 from pinoise.data.formats.archives import members
 from pinoise.data.formats.pickles import read_plain_pickle
 from pinoise.data.formats.raw import RawArrays, RawPart
-from pinoise.data.messages import counted, listed, whole_rows
+from pinoise.data.messages import counted, damage_named, listed, whole_rows
 from pinoise.errors import UserError
+from pinoise.files import open_regular
 
 _PIXELS = 3 * 32 * 32
 _MOST = 1 << 28  # bytes in one file; the largest has 154 million
@@ -82,7 +83,7 @@ def _files(path: Path) -> Iterator[tuple[str, BinaryIO]]:
         return
     for file in sorted(path.iterdir()):
         if file.is_file():
-            with file.open("rb") as stream:
+            with damage_named(file, OSError), open_regular(file) as stream:
                 yield file.name, stream
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from pinoise.errors import UserError
+from pinoise.files import expanded, open_regular
 
 FileFormat = Literal["csv", "parquet", "npy", "npz", "svmlight", "idx"]
 
@@ -31,15 +32,19 @@ _IDX = re.compile(r".*[-.]idx\d+-ubyte", re.IGNORECASE)
 
 
 def existing_path(path: str | Path) -> Path:
-    """Return the path of a folder, or of a file that is not empty; raise a clear error otherwise."""
-    path = Path(path).expanduser()
+    """Return the path of a folder, or of a file that is not empty and can be opened; raise a clear error otherwise."""
+    path = expanded(path)
     try:
-        if not path.exists():
-            raise UserError(f"the file {path} does not exist.")
-        if not path.is_dir() and path.stat().st_size == 0:
-            raise UserError(f"the file {path} is empty.")
-    except OSError as error:
-        raise UserError(f"the file {path} cannot be opened: {error.strerror}.") from error
+        if path.is_dir():
+            return path
+        with open_regular(path) as stream:
+            if stream.seek(0, 2) == 0:
+                raise UserError(f"the file {path} is empty.")
+    except FileNotFoundError as error:
+        raise UserError(f"the file {path} does not exist.") from error
+    except (OSError, ValueError) as error:  # such as a NUL in the name
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"the file {path} cannot be opened: {reason}.") from error
     return path
 
 

@@ -10,11 +10,13 @@ import numpy as np
 
 from pinoise.data.formats.archives import open_compressed
 from pinoise.data.formats.raw import Array, RawArrays, RawPart
+from pinoise.data.limits import check_memory, free_memory
 from pinoise.errors import UserError
 
 # The third byte of a file; numbers are big-endian.
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _BLOCK = 1 << 20
+_MOST_AXES = 32  # of NumPy before version 2
 
 _IMAGES = re.compile(r"images(?P<mark>[-.])idx\d-ubyte(?P<packed>(\.gz)?)$")
 _SIDES = {"train": "train", "test": "t10k"}
@@ -37,9 +39,12 @@ def read_idx(path: Path) -> Array:
             wanted *= size
         # Block by block: a damaged header may ask for more than any memory holds.
         content, found = bytearray(), 0
+        most = min(wanted, free_memory() or wanted)
         while block := stream.read(_BLOCK):
             content += block[: wanted - len(content)]
             found += len(block)
+            if len(content) >= most:
+                check_memory(wanted, where=path, what="the array")
     if found != wanted:
         dimensions = " × ".join(map(str, shape))
         state = "cut off" if found < wanted else "too long"
@@ -94,6 +99,8 @@ def _read_header(stream: BinaryIO, path: Path) -> tuple[np.dtype[np.generic], tu
             f"{path} is not an IDX file: it begins with {start!r} instead of two zeros, a type and a number of axes."
         )
     axes = start[3]
+    if axes > _MOST_AXES:
+        raise UserError(f"{path} has {axes} axes: an array has at most {_MOST_AXES}; is it an IDX file?")
     sizes = stream.read(4 * axes)
     if len(sizes) < 4 * axes:
         raise UserError(

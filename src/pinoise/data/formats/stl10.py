@@ -1,15 +1,16 @@
-"""STL-10 in its binary version: files of pixels that are mapped and never read whole."""
+"""STL-10 in its binary version: files of pixels that are never read whole."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from pinoise.data.formats.raw import RawArrays, RawPart
+from pinoise.data.lazy import FileRows
 from pinoise.data.messages import cannot_read, counted, whole_rows
 from pinoise.errors import UserError
+from pinoise.files import open_regular
 
 _IMAGE = 3 * 96 * 96  # bytes
 
@@ -36,18 +37,20 @@ def read_stl10_unlabelled(folder: Path) -> RawArrays:
     return RawArrays(RawPart(read_stl10_images(folder / "unlabeled_X.bin")), notes=(note,))
 
 
-def read_stl10_images(path: Path) -> npt.NDArray[np.uint8]:
-    """Map a file of images as (n, 96, 96, 3); in the file each channel is stored column by column."""
+def read_stl10_images(path: Path) -> FileRows:
+    """Open a file of images as (n, 96, 96, 3); in the file each channel is stored column by column."""
     rows = whole_rows(_size(path), _IMAGE, where=path, noun="images")
-    pixels = np.memmap(path, dtype=np.uint8, mode="r", shape=(rows, 3, 96, 96))  # channel, column, row
-    return pixels.transpose(0, 3, 2, 1)
+    return FileRows(path, (rows, 3, 96, 96), np.dtype(np.uint8), axes=(0, 3, 2, 1))  # channel, column, row
 
 
 def _part(folder: Path, side: str) -> RawPart:
     x = read_stl10_images(folder / f"{side}_X.bin")
     path = folder / f"{side}_y.bin"
-    _size(path)
-    y = np.fromfile(path, dtype=np.uint8)
+    try:
+        with open_regular(path) as stream:
+            y = np.frombuffer(stream.read(), np.uint8)
+    except OSError as error:
+        raise cannot_read(path, error) from error
     if len(y) != len(x):
         raise UserError(
             f"{path} has {counted(len(y), 'label')}, but there are {counted(len(x), 'image')}: a file is cut off."

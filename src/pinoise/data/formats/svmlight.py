@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from pinoise.data.formats.archives import open_compressed
 from pinoise.data.formats.raw import Array, RawArrays, RawPart
+from pinoise.data.limits import free_memory
 from pinoise.errors import UserError
 
 DENSE = 0.5  # share of written cells from which a dense array is the smaller one
@@ -24,7 +25,8 @@ def read_svmlight(path: Path, *, n_features: int | None = None, first_index: int
     ``first_index`` is 0 or 1, the number of the first feature, found from the file when None: later files of the
     same set must be read with the first one's, as they may not use every feature. So must ``n_features``.
     """
-    with open_compressed(path, limit=None) as stream:
+    most = free_memory()
+    with open_compressed(path, limit=None if most is None else 4 * most) as stream:  # numbers take less than their text
         return parse_svmlight(stream, where=str(path), n_features=n_features, first_index=first_index)
 
 

@@ -16,13 +16,16 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from pinoise.data.formats.archives import open_compressed
-from pinoise.data.formats.arrow import is_text, looks_like_number, text_of
+from pinoise.data.formats.arrow import checked, is_text, looks_like_number, text_of
 from pinoise.data.formats.extensions import uncompressed_name
 from pinoise.data.formats.raw import RawTable
+from pinoise.data.limits import free_memory
 from pinoise.data.messages import damage_named, damaged, listed
 from pinoise.errors import UserError
 
 MISSING_CELLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A")
+LINE_CHARACTERS = 64 << 20  # of the longest header
+MANY_COLUMNS = 10_000  # from here on, handing columns to threads takes longer than it saves
 BLOCK_BYTES = 32 << 20  # a row must fit into a block, and tables of gene expression have long rows
 
 
@@ -40,17 +43,17 @@ def read_csv(path: Path, *, text: Sequence[str] = ()) -> RawTable:
     """
     header = _read_header(path)
     try:
-        table = _parse_csv(path, header, text, use_threads=True)
+        table = _parse_csv(path, header, text, use_threads=len(header.names) < MANY_COLUMNS)
     except pa.ArrowInvalid:
         table = _parse_csv_naming_the_row(path, header, text)
+    except MemoryError:
+        raise
     except (OSError, pa.ArrowException) as error:
         raise damaged(path, error) from error
     if table.num_rows == 0:
         raise UserError(f"{path} has a header but no rows.")
-    for position, field in enumerate(table.schema):
-        if is_text(field.type):
-            table = table.set_column(position, field.name, _without_missing_words(table.column(position)))
-    return RawTable(table, notes=header.notes)
+    columns = [_without_missing_words(column) if is_text(column.type) else column for column in table.itercolumns()]
+    return RawTable(pa.Table.from_arrays(columns, names=header.names), notes=header.notes)
 
 
 def read_parquet(path: Path) -> RawTable:
@@ -59,7 +62,7 @@ def read_parquet(path: Path) -> RawTable:
         table = file.read()
     if table.num_rows == 0 or table.num_columns == 0:
         raise UserError(f"{path} has no rows.")
-    return RawTable(table)
+    return RawTable(checked(table, where=path))
 
 
 def _read_header(path: Path) -> _Header:
@@ -70,17 +73,21 @@ def _read_header(path: Path) -> _Header:
         ):
             first, rows = "", 0
             while not first.strip():
-                first = lines.readline()
+                first = _line(lines, path)
                 if not first:
                     raise UserError(f"the file {path} is empty.")
                 rows += 1
             is_tsv = uncompressed_name(path).lower().endswith(".tsv")
             delimiter = "\t" if is_tsv else _delimiter(first)
             while first.count('"') % 2:  # a quoted name may hold a line break
-                more = lines.readline()
+                more = _line(lines, path, most=LINE_CHARACTERS - len(first))
                 if not more:
                     raise UserError(f"{path}: a quotation mark in the header is never closed.")
                 first += more
+            if "\0" in first:  # after which Arrow would lose rows
+                raise UserError(f"{path} is not text in UTF-8: its first line holds a NUL; save it in UTF-8.")
+            if not lines.read(1):
+                raise UserError(f"{path} has a header but no rows.")
             cells = next(csv.reader(io.StringIO(first, newline=""), delimiter=delimiter))
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not text in UTF-8: save it in UTF-8.") from error
@@ -88,7 +95,7 @@ def _read_header(path: Path) -> _Header:
         raise damaged(path, error) from error
     notes = () if delimiter in (",", "\t") else (f"read with {delimiter!r} as the separator",)
     names = [name.strip() or f"Unnamed: {position}" for position, name in enumerate(cells)]
-    numbers = [name for name in names if looks_like_number(pa.array([name]))[0].as_py()]
+    numbers = pc.filter(pa.array(names), looks_like_number(pa.array(names))).to_pylist()
     if 2 * len(numbers) >= len(names) and _count_upwards(numbers):
         notes = (*notes, f"took the numbers of the first line for column names: {listed(names)}")
     elif 2 * len(numbers) >= len(names):
@@ -96,6 +103,15 @@ def _read_header(path: Path) -> _Header:
         rows -= 1
         notes = (*notes, "the file has no header: columns are called column_0, column_1, ...")
     return _Header(names, rows, delimiter, notes)
+
+
+def _line(lines: io.TextIOBase, path: Path, *, most: int | None = None) -> str:
+    """Return the next line, which must not be longer than any header."""
+    most = LINE_CHARACTERS if most is None else most
+    line = lines.readline(most + 1)
+    if len(line) > most:
+        raise UserError(f"{path}: its first line has more than {LINE_CHARACTERS} characters; is it a table?")
+    return line
 
 
 def _delimiter(first: str) -> str:
@@ -111,7 +127,7 @@ def _count_upwards(cells: list[str]) -> bool:
 
 
 def _parse_csv(path: Path, header: _Header, text: Sequence[str], *, use_threads: bool) -> Any:
-    with open_compressed(path, limit=None) as stream:
+    with open_compressed(path, limit=free_memory()) as stream:
         return pyarrow.csv.read_csv(
             stream,
             read_options=pyarrow.csv.ReadOptions(
@@ -134,6 +150,12 @@ def _parse_csv_naming_the_row(path: Path, header: _Header, text: Sequence[str]) 
     try:
         return _parse_csv(path, header, text, use_threads=False)
     except (OSError, pa.ArrowException) as error:
+        if isinstance(error, MemoryError):
+            raise
+        if "straddling" in str(error):
+            raise UserError(
+                f"{path} has a row of more than {BLOCK_BYTES >> 20} MB: is a quotation mark in it never closed?"
+            ) from error
         ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error))
         if ragged is None:
             raise damaged(path, error) from error

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from pinoise.data.lazy import LazyArray
-from pinoise.data.messages import first_line
+from pinoise.data.messages import cannot_read, first_line
+from pinoise.data.threads import in_threads
 from pinoise.errors import UserError
+from pinoise.files import open_regular, sha256_of
 
 IMAGE_EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm")
 
@@ -37,19 +38,21 @@ _TURNS = {
 }
 
 _DRAFT = 3  # an image is first decoded at no less than this many times its final size, which is hardly visible
-_BLOCK = 4096  # files given to the threads at once
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a file holds; ``problem`` says why it cannot be decoded."""
+    """What a file holds; ``problem`` says why it cannot be decoded, or not even be read."""
 
     size: tuple[int, int] = (0, 0)  # height, width
     colour: bool = False
     problem: str | None = None
+    readable: bool = True
+
+    @property
+    def verdict(self) -> str:
+        """What a message says of a file with a problem."""
+        return f"cannot be {'decoded' if self.readable else 'read'} ({self.problem})"
 
 
 def pillow() -> ModuleType:
@@ -65,16 +68,18 @@ def inspect_image(path: Path) -> Inspection:
     """Decode a file once, as coarsely as its format allows, and return what was found."""
     library = pillow()
     try:
-        with library.open(path, formats=_FORMATS) as image:
+        with _opened(path, library) as image:
             width, height = image.size
-            turned = _orientation(image) >= 5
             image.draft(None, (1, 1))  # of a JPEG file, only every eighth pixel
             image.load()
+            if image.format != "JPEG":  # Pillow turns a TIFF file as it loads it
+                width, height = image.size
             colour = _has_colour(image)
+            turned = _orientation(image) >= 5
     except MemoryError:
         raise
     except Exception as error:  # Pillow's readers raise errors of every kind for damaged files
-        return Inspection(problem=_reason(error))
+        return _refused(error)
     return Inspection((width, height) if turned else (height, width), colour)
 
 
@@ -87,12 +92,12 @@ def decode(path: Path, *, shape: tuple[int, ...], resize: bool) -> npt.NDArray[n
     library = pillow()
     height, width = shape[:2]
     try:
-        with library.open(path, formats=_FORMATS) as file:
-            orientation = _orientation(file)
-            turn = _TURNS.get(orientation)
-            if resize:  # large JPEG files are decoded several times as fast at a half, a quarter or an eighth
-                sides = (height, width) if orientation >= 5 else (width, height)
+        with _opened(path, library) as file:
+            if resize and file.format == "JPEG":  # decoded several times as fast at a half, a quarter or an eighth
+                sides = (height, width) if _orientation(file) >= 5 else (width, height)
                 file.draft(None, (_DRAFT * sides[0], _DRAFT * sides[1]))
+            file.load()
+            turn = _TURNS.get(_orientation(file))
             image = _eight_bits(file, library).convert("L" if len(shape) == 2 else "RGB")
         if turn is not None:
             image = image.transpose(library.Transpose[turn])
@@ -103,7 +108,7 @@ def decode(path: Path, *, shape: tuple[int, ...], resize: bool) -> npt.NDArray[n
     except MemoryError:
         raise
     except Exception as error:
-        raise UserError(f"{path} cannot be decoded ({_reason(error)}): repair or remove it.") from error
+        raise UserError(f"{path} {_refused(error).verdict}: repair or remove it.") from error
     if image.size != (width, height):
         raise UserError(f"{path} is {describe(image.size[::-1])} pixels: the others are {describe((height, width))}.")
     return np.asarray(image, dtype=np.uint8)
@@ -116,22 +121,6 @@ def describe(size: tuple[int, int]) -> str:
     '32 × 48'
     """
     return f"{size[0]} × {size[1]}"
-
-
-def in_threads(
-    function: Callable[[Item], Result], items: Sequence[Item], *, bar: str | None = None
-) -> Iterator[Result]:
-    """Yield the results in order; Pillow releases Python's lock while it decodes. ``bar`` names a progress bar."""
-    from tqdm import tqdm
-
-    with (
-        ThreadPoolExecutor(max_workers=_cores()) as pool,
-        tqdm(total=len(items), desc=bar, unit="image", disable=bar is None) as shown,
-    ):
-        for start in range(0, len(items), _BLOCK):
-            for result in pool.map(function, items[start : start + _BLOCK]):
-                shown.update()
-                yield result
 
 
 class ImageFiles(LazyArray):
@@ -177,6 +166,10 @@ class ImageFiles(LazyArray):
         chosen = [self.names[row] for row in np.arange(len(self))[rows].tolist()]
         return ImageFiles(self.folder, chosen, shape=self._sample_shape, resize=self.resize)
 
+    def file_checksums(self) -> Iterator[bytes]:
+        """Yield the SHA-256 of every file, in threads; nothing is decoded."""
+        return in_threads(checksum, [self.folder / name for name in self.names])
+
     def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
         images: npt.NDArray[np.uint8] = np.empty((len(numbers), *self._sample_shape), dtype=np.uint8)
 
@@ -189,13 +182,27 @@ class ImageFiles(LazyArray):
         return images
 
 
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+def checksum(path: Path) -> bytes:
+    """Return the SHA-256 of a file."""
+    try:
+        return bytes.fromhex(sha256_of(path))
+    except OSError as error:
+        raise cannot_read(path, error) from error
+
+
+@contextmanager
+def _opened(path: Path, library: ModuleType) -> Iterator[Any]:
+    with open_regular(path) as stream, library.open(stream, formats=_FORMATS) as image:
+        yield image
 
 
 def _orientation(image: Any) -> int:
+    """Return how a photograph is turned. The image must be loaded, or a JPEG file: the metadata of other formats may
+    lie behind the pixels, and reading it then would decode them and hide their damage."""
     try:
         return int(image.getexif().get(_ORIENTATION, 1))
+    except MemoryError:
+        raise
     except Exception:  # a photograph with damaged metadata is still a photograph
         return 1
 
@@ -221,11 +228,11 @@ def _eight_bits(image: Any, library: ModuleType) -> Any:
     return library.fromarray((values >> 8).astype(np.uint8))
 
 
-def _reason(error: Exception) -> str:
+def _refused(error: Exception) -> Inspection:
     from PIL import UnidentifiedImageError
 
     if isinstance(error, UnidentifiedImageError):  # its own text is mostly the path
-        return "it is not an image of a known format"
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return first_line(error)
+        return Inspection(problem="it is not an image of a known format")
+    if isinstance(error, OSError) and error.strerror:  # of the system, not of Pillow
+        return Inspection(problem=error.strerror, readable=False)
+    return Inspection(problem=first_line(error))

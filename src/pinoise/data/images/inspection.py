@@ -8,21 +8,21 @@ several processes one inspects and the others wait for what it finds.
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from pinoise.data.images.decoding import Inspection, in_threads, inspect_image
+from pinoise.data.images.decoding import Inspection, inspect_image
 from pinoise.data.images.folders import ImageFolder
-from pinoise.files import cache_folder, locked, write_text
+from pinoise.data.threads import in_threads
+from pinoise.files import cache_folder, locked, read_sealed, write_sealed
 
-VERSION = 1  # to be raised whenever an inspection finds something else in the same file
+VERSION = 2  # to be raised whenever an inspection finds something else in the same file
 
 WORTH = 500  # files; fewer are inspected in a moment
 
 _Known = dict[str, tuple[list[int], Inspection]]
-"""By name: size and time of change of the file, and what it holds."""
+"""By name: size and times of change of the file, and what it holds."""
 
 
 def inspect_folder(folder: ImageFolder, *, progress: bool = False) -> dict[str, Inspection]:
@@ -64,7 +64,8 @@ def _state(path: Path) -> list[int]:
         state = path.stat()
     except OSError:  # the inspection says why
         return []
-    return [state.st_size, state.st_mtime_ns]
+    # The second time is the system's own, which no program sets back.
+    return [state.st_size, state.st_mtime_ns, state.st_ctime_ns]
 
 
 def _place(root: Path) -> Path:
@@ -75,12 +76,12 @@ def _place(root: Path) -> Path:
 
 def _read(place: Path) -> _Known:
     try:
-        stored = json.loads(place.read_text(encoding="utf-8"))
+        stored = read_sealed(place)
         if stored["version"] != VERSION:
             return {}
         return {
-            name: ([int(size), int(changed)], Inspection((int(height), int(width)), bool(colour)))
-            for name, (size, changed, height, width, colour) in stored["files"].items()
+            name: ([int(number) for number in state], Inspection((int(height), int(width)), bool(colour)))
+            for name, (*state, height, width, colour) in stored["files"].items()
         }
     except (OSError, ValueError, KeyError, TypeError, AttributeError):  # absent, cut off or written by someone else
         return {}
@@ -89,4 +90,4 @@ def _read(place: Path) -> _Known:
 def _write(place: Path, known: _Known) -> None:
     files = {name: [*state, *found.size, int(found.colour)] for name, (state, found) in known.items()}
     with suppress(OSError):
-        write_text(place, json.dumps({"version": VERSION, "files": files}))
+        write_sealed(place, {"version": VERSION, "files": files})

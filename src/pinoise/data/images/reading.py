@@ -20,7 +20,7 @@ from pinoise.errors import UserError
 
 
 def read_image_folder(folder: Path, options: ReadOptions, *, progress: bool = False) -> RawArrays:
-    """Inspect every file of a folder, and return its images as arrays that decode when indexed, or that are mapped.
+    """Inspect every file of a folder, and return its images as arrays that decode when indexed, or are kept decoded.
 
     Args:
         folder: see ``list_images``.
@@ -61,14 +61,14 @@ def _corrupt(
     listing: ImageFolder, found: dict[str, Inspection], options: ReadOptions
 ) -> tuple[set[str], tuple[str, ...]]:
     """Return the files to leave out and a note on them, or refuse them."""
-    bad = [(name, each.problem) for name, each in found.items() if each.problem is not None]
+    bad = [(name, each) for name, each in found.items() if each.problem is not None]
     if not bad:
         return set(), ()
-    name, problem = bad[0]
+    name, first = bad[0]
     if options.corrupt == "refuse":
         more = f", and neither can {len(bad) - 1} more" if len(bad) > 1 else ""
         raise UserError(
-            f"{listing.root / name} cannot be decoded ({problem}){more}: repair or remove such files, or have them "
+            f"{listing.root / name} {first.verdict}{more}: repair or remove such files, or have them "
             "left out with corrupt='skip' (--set data.corrupt=skip)."
         )
     skipped = {name for name, _ in bad}
@@ -78,9 +78,9 @@ def _corrupt(
         empty = sorted(set(classes) - left)
         if empty:
             what = f"of the class {empty[0]!r} " if part.labels else ""
-            raise UserError(f"{listing.root}: every image {what}is corrupt, {name} for one ({problem}).")
+            raise UserError(f"{listing.root}: every image {what}is corrupt, {name} for one ({first.problem}).")
     more = f", then {listed([name for name, _ in bad[1:]], most=3)}" if len(bad) > 1 else ""
-    return skipped, (f"left out {counted(len(bad), 'corrupt image')}, first {name} ({problem}){more}",)
+    return skipped, (f"left out {counted(len(bad), 'corrupt image')}, first {name} ({first.problem}){more}",)
 
 
 def _shape(folder: Path, sound: dict[str, Inspection], options: ReadOptions) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ import pytest
 
 from pinoise.data import load
 from pinoise.data.catalogue import facts, locate
+from pinoise.data.lazy import FileRows
 
 
 def write_stl10(folder: Path) -> None:
@@ -39,7 +40,7 @@ def test_labelled_and_unlabelled_images_are_two_sets_of_one_archive_and_are_mapp
     data = load("stl10", cache=cache, download=False)
     assert data.test is not None
     for part, rows in ((data.train, 4), (data.test, 3)):
-        assert isinstance(part.x, np.memmap)
+        assert isinstance(part.x, FileRows)
         assert part.x.shape == (rows, 96, 96, 3)
     assert np.asarray(data.train.y).tolist() == [0, 9, 2, 0]
     assert data.class_names is not None
@@ -48,6 +49,6 @@ def test_labelled_and_unlabelled_images_are_two_sets_of_one_archive_and_are_mapp
     assert not (cache / "unpacked/stl10_binary/unlabeled_X.bin").exists()
 
     more = load("stl10_unlabeled", cache=cache, download=False)
-    assert isinstance(more.train.x, np.memmap)
+    assert isinstance(more.train.x, FileRows)
     assert (len(more.train), more.train.y, more.test) == (5, None, None)
     assert more.notes == ("the labelled images are not among these: they are the set stl10",)

@@ -86,7 +86,9 @@ def _decoded(path: Path, arrays: Mapping[str, Array], side: str, shape: tuple[in
         try:
             with library.open(io.BytesIO(content[start:end]), formats=("JPEG",)) as image:
                 pixels = np.asarray(image.convert("RGB"))
-        except OSError as error:
+        except MemoryError:
+            raise
+        except Exception as error:  # Pillow's readers raise errors of every kind for damaged files
             raise UserError(f"{path}, {side} image {row}: it cannot be decoded as JPEG.") from error
         if pixels.shape != shape:
             raise UserError(f"{path}, {side} image {row}: its shape is {pixels.shape}, not {shape}.")

@@ -1,0 +1,216 @@
+"""Data that changed after training, and caches that somebody altered: noticed, whatever changed and wherever."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from PIL import Image
+
+from pinoise.data import fingerprint_parts
+from pinoise.data.catalogue.cache import converted, unpacked
+from pinoise.data.dataset import Dataset, Part
+from pinoise.data.formats.arrays import read_npy
+from pinoise.data.images import inspection
+from pinoise.data.options import ReadOptions
+from pinoise.data.readers import open_for_training, open_source
+
+Command = Callable[..., Any]
+TINY = [*("--set", "encoder.hidden=8", "--set", "encoder.out_features=4"), *("--epochs", "2", "--device", "cpu")]
+
+
+@pytest.fixture(autouse=True)
+def private_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    cache = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("PINOISE_CACHE", str(cache))
+    return cache
+
+
+def a_set(seed: int = 0) -> Dataset:
+    rng = np.random.default_rng(seed)
+    part = Part(rng.normal(size=(3000, 4)), np.arange(3000) % 3, np.arange(3000) // 10)
+    return Dataset("toy", part, part.take(np.arange(50)))
+
+
+def test_every_value_of_a_set_counts() -> None:
+    data = a_set()
+    known = fingerprint_parts(data)
+    assert known == fingerprint_parts(a_set())
+    rng = np.random.default_rng(1)
+    for row, column in zip(rng.integers(0, 3000, 30), rng.integers(0, 4, 30), strict=True):
+        x = np.array(data.train.x)
+        x[row, column] = np.nextafter(x[row, column], 9)
+        assert fingerprint_parts(replace(data, train=replace(data.train, x=x))) != known
+    for field in ("y", "groups"):
+        numbers = np.array(getattr(data.train, field))
+        numbers[100] += 1
+        for other in (numbers, None):
+            changed: dict[str, Any] = {field: other}
+            assert fingerprint_parts(replace(data, train=replace(data.train, **changed))) != known
+    assert fingerprint_parts(replace(data, test=None)) != known
+    assert fingerprint_parts(replace(data, train=data.train.take(np.arange(3000)[::-1]))) != known
+    assert fingerprint_parts(replace(data, train=replace(data.train, names=("a",) * 3000))) != known
+
+
+@pytest.mark.parametrize("which", ["data", "indices", "indptr"])
+def test_every_number_of_a_sparse_matrix_counts(which: str) -> None:
+    matrix = sp.csr_array(np.random.default_rng(0).poisson(0.3, (2000, 30)).astype(np.float64))
+    known = fingerprint_parts(Dataset("toy", Part(matrix)))
+    other = matrix.copy()
+    numbers = getattr(other, which)
+    numbers[len(numbers) // 2 + 1] += 1
+    assert fingerprint_parts(Dataset("toy", Part(other))) != known
+
+
+def test_an_array_in_a_file_has_the_fingerprint_of_its_values(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(500, 3))
+    np.save(tmp_path / "x.npy", x)
+    stored = read_npy(tmp_path / "x.npy").train.x
+    assert fingerprint_parts(Dataset("a", Part(stored))) == fingerprint_parts(Dataset("a", Part(x)))
+
+
+def change_quietly(path: Path, change: Callable[[bytes], bytes]) -> None:
+    """Change a file so that neither its size nor its time of change tells."""
+    state, before = path.stat(), path.read_bytes()
+    path.write_bytes(change(before))
+    assert path.stat().st_size == state.st_size
+    os.utime(path, ns=(state.st_atime_ns, state.st_mtime_ns))
+
+
+def write_table(path: Path, rows: int = 1600) -> None:
+    rng = np.random.default_rng(0)
+    lines = [f"{a:.6f},{b:.6f},{'xy'[row % 2]}" for row, (a, b) in enumerate(rng.normal(size=(rows, 2)))]
+    path.write_text("\n".join(["a,b,class", *lines]) + "\n")
+
+
+def change_one_cell(path: Path, row: int = 777) -> None:
+    lines = path.read_text().splitlines()
+    lines[row] = "0.123456," + lines[row].split(",", 1)[1]
+    path.write_text("\n".join(lines) + "\n")
+
+
+def test_one_changed_cell_stops_resume_and_evaluate_and_is_told_by_embed(
+    pinoise: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    write_table(tmp_path / "d.csv")
+    made = pinoise("train", "--data", "d.csv", "--label", "class", "--out", "r", *TINY)
+    assert made.code == 0, made.err
+    same = pinoise("embed", "r", "--data", "d.csv", "--out", "z.npy")
+    assert same.code == 0
+    assert "has changed" not in same.err
+    change_one_cell(tmp_path / "d.csv")
+    assert "has changed since" in pinoise("train", "--resume", "r", "--epochs", "3").sentence
+    assert "has changed since" in pinoise("evaluate", "r").sentence
+    told = pinoise("embed", "r", "--data", "d.csv", "--out", "z2.npy")
+    assert told.code == 0
+    assert "note: d.csv has changed since r was trained: its rows are not the training rows" in told.err
+    (tmp_path / "other.csv").write_text((tmp_path / "d.csv").read_text())
+    assert "has changed" not in pinoise("embed", "r", "--data", "other.csv", "--out", "z3.npy").err
+
+
+def write_images(folder: Path, number: int = 8) -> None:
+    rng = np.random.default_rng(0)
+    folder.mkdir()
+    for name in range(number):
+        Image.fromarray(rng.integers(0, 256, (6, 5, 3), dtype=np.uint8)).save(folder / f"{name:03}.bmp")
+
+
+def turn_last_byte(content: bytes) -> bytes:
+    return content[:-3] + bytes([content[-3] ^ 0x80]) + content[-2:]
+
+
+@pytest.mark.parametrize("kept", [False, True])
+def test_an_image_that_changed_in_silence_is_noticed(kept: bool, tmp_path: Path) -> None:
+    write_images(tmp_path / "images")
+    options = ReadOptions(cache=tmp_path / "kept") if kept else ReadOptions()
+    before, _ = open_source(tmp_path / "images", options)
+    known, pixels = fingerprint_parts(before), np.array(before.train.x[:])
+    assert known == fingerprint_parts(open_source(tmp_path / "images", ReadOptions())[0])  # kept decoded or not
+    change_quietly(tmp_path / "images/004.bmp", turn_last_byte)
+    after, _ = open_source(tmp_path / "images", options)
+    assert fingerprint_parts(after) != known
+    assert (np.array(after.train.x[:]) != pixels).any(axis=(1, 2, 3)).tolist() == [row == 4 for row in range(8)]
+
+
+def test_part_of_a_kept_folder_has_the_fingerprint_of_its_files(tmp_path: Path) -> None:
+    for label in ("a", "b"):
+        (tmp_path / "images").mkdir(exist_ok=True)
+        write_images(tmp_path / "images" / label)
+    fingerprints = {
+        fingerprint_parts(open_for_training(tmp_path / "images", options)[0])
+        for options in (ReadOptions(), ReadOptions(cache=tmp_path / "kept"), ReadOptions(cache=tmp_path / "kept"))
+    }
+    assert len(fingerprints) == 1
+
+
+@pytest.mark.parametrize("ending", ["0.npy", "json"])
+def test_kept_images_with_an_altered_byte_anywhere_are_decoded_again(ending: str, tmp_path: Path) -> None:
+    write_images(tmp_path / "images")
+    options = ReadOptions(cache=tmp_path / "kept")
+    pixels = np.array(open_source(tmp_path / "images", options)[0].train.x[:])
+    (path,) = (tmp_path / "kept").glob(f"*.{ending}")
+    content = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for place in rng.integers(0, len(content), 15).tolist():
+        altered = bytearray(content)
+        altered[place] ^= 1 << int(rng.integers(8))
+        path.write_bytes(bytes(altered))
+        np.testing.assert_array_equal(open_source(tmp_path / "images", options)[0].train.x[:], pixels)
+
+
+def test_inspections_are_made_again_where_their_file_or_an_image_was_altered(
+    tmp_path: Path, private_cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(inspection, "WORTH", 1)
+    write_images(tmp_path / "images")
+    assert open_source(tmp_path / "images")[0].shape == (6, 5, 3)
+    (path,) = (private_cache / "inspections").glob("*.json")
+    path.write_text(path.read_text().replace(" 6, 5,", " 7, 5,"))
+    assert open_source(tmp_path / "images")[0].shape == (6, 5, 3)
+    change_quietly(tmp_path / "images/004.bmp", lambda content: b"no picture" + content[10:])
+    with pytest.raises(ValueError, match=r"004\.bmp cannot be decoded"):
+        open_source(tmp_path / "images")
+
+
+def test_an_altered_conversion_is_made_again(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.write_text("x")
+    data = a_set()
+
+    def read() -> Dataset:
+        return converted("toy", [(source, None)], lambda: data, cache=tmp_path)
+
+    read()
+    path = tmp_path / "converted/toy.npz"
+    with np.load(path) as stored:
+        arrays = dict(stored)
+    alterations: dict[str, Any] = {
+        "train_y": arrays["train_y"][:-1],
+        "test_groups": arrays["test_groups"].astype(np.float64),
+        "train_x": arrays["train_x"] + 1,
+        "about": np.array("[1, 2]"),
+    }
+    for name, values in alterations.items():
+        np.savez(path, **{**arrays, name: values})
+        again = read()
+        np.testing.assert_array_equal(again.train.x, data.train.x)
+        assert "was damaged and was made again" in again.notes[-1]
+        assert "read from the conversion" in read().notes[-1]
+
+
+def test_an_altered_unpacked_file_is_unpacked_again(tmp_path: Path) -> None:
+    import tarfile
+
+    (tmp_path / "a").write_bytes(b"content")
+    with tarfile.open(tmp_path / "set.tar.gz", "w:gz") as archive:
+        archive.add(tmp_path / "a", "a")
+    folder = unpacked(tmp_path / "set.tar.gz", ["a"], cache=tmp_path / "cache")
+    change_quietly(folder / "a", lambda content: content.upper())
+    assert (unpacked(tmp_path / "set.tar.gz", ["a"], cache=tmp_path / "cache") / "a").read_bytes() == b"content"
