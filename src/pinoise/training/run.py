@@ -20,7 +20,7 @@ from pinoise.information import HealthFlag
 from pinoise.networks import write_tensors
 from pinoise.training.build import build_standardizer, seeded_model
 from pinoise.training.checkpoint import find_checkpoint
-from pinoise.training.config import Settings, parse_settings, read_yaml
+from pinoise.training.config import Settings, dump_yaml, parse_settings, read_yaml
 from pinoise.training.device import describe_environment, kept_randomness, make_fabric, on_first
 from pinoise.training.logs import RunLog
 from pinoise.training.loop import train
@@ -95,7 +95,7 @@ def config_text(settings: Settings) -> str:
     if not is_name(settings.data.source):
         values["data"]["source"] = str(Path(settings.data.source).expanduser().resolve())
     try:
-        return yaml.safe_dump({"format": RUN_FORMAT, **values}, sort_keys=False)
+        return dump_yaml({"format": RUN_FORMAT, **values})
     except yaml.YAMLError as error:
         raise UserError(f"the settings hold an object that a file cannot ({error}): give a name or a number.") from None
 
