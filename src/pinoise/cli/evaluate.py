@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pinoise.choices import LARGEST_SEED, MOST_DRAWS
 from pinoise.cli.console import SCORE_TITLES, note, on_terminal, print_json, print_table
 from pinoise.cli.options import JsonOption, LabelOption
 from pinoise.errors import UserError
@@ -25,8 +26,10 @@ def evaluate(
     information: Annotated[
         bool, typer.Option("--information", help="Also measure what the views tell about the task, on training rows.")
     ] = False,
-    draws: Annotated[int | None, typer.Option(help="Of every view, for --information.")] = None,
-    seed: Annotated[int, typer.Option(help="Of softmax regression and the few-label draws.")] = 0,
+    draws: Annotated[int | None, typer.Option(min=2, max=MOST_DRAWS, help="Of every view, for --information.")] = None,
+    seed: Annotated[
+        int, typer.Option(min=0, max=LARGEST_SEED, help="Of softmax regression and the few-label draws.")
+    ] = 0,
     json: JsonOption = False,
 ) -> None:
     """Score a run's embedding beside raw features and an untrained encoder, on rows that training did not see.
@@ -41,8 +44,6 @@ def evaluate(
     from pinoise.files import write_json
     from pinoise.training.load import load_run
 
-    if draws is not None and draws < 2:
-        raise UserError(f"--draws is {draws}: mutual information needs at least 2 draws of every view.")
     if rows is not None and rows < NEIGHBOURS:
         raise UserError(f"--rows is {rows}: kNN looks at {NEIGHBOURS} training rows, so give at least that number.")
     finished = load_run(run)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from pinoise.choices import LARGEST_SEED
 from pinoise.cli.console import note, on_terminal, print_json, say
 from pinoise.cli.options import JsonOption
 from pinoise.errors import UserError
@@ -22,7 +23,7 @@ def report(
     samples: Annotated[
         int | None, typer.Option(help="Pictures to show (8 if not given), or vectors to average σ over (256).")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the draw of ε.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of the draw of ε.")] = 0,
     json: JsonOption = False,
 ) -> None:
     """Write report.html about a run, with pictures of its noise; more runs on the same data are set beside it.
@@ -33,8 +34,6 @@ def report(
     """
     if samples is not None and samples < 1:
         raise UserError(f"--samples is {samples}: give at least 1.")
-    if not 0 <= seed < 2**63:
-        raise UserError(f"--seed is {seed}: give a number from 0 to 2^63 - 1.")
     from pinoise.report import write_report
     from pinoise.training.load import load_run
 

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from pinoise.errors import UserError
 from pinoise.files import settle
+from pinoise.training.fabric import Fabric
 from pinoise.training.progress import Record
+from pinoise.training.rendezvous import is_loss
 
 LAST = "last.ckpt"
 PREVIOUS = "previous.ckpt"
@@ -35,6 +36,8 @@ def save_checkpoint(fabric: Fabric, folder: Path, state: dict[str, Any]) -> None
     try:
         fabric.save(partial, state)
     except (OSError, RuntimeError) as error:  # torch's writer raises RuntimeError on a full disk
+        if is_loss(error):
+            raise
         partial.unlink(missing_ok=True)
         reason = getattr(error, "strerror", None) or "the file could not be written"
         raise UserError(

@@ -13,6 +13,7 @@ from pinoise.choices import (
     ENCODER,
     GENERATOR,
     METHOD,
+    MOST_DRAWS,
     NOISE_VIEW,
     OBJECTIVE,
     VIEW,
@@ -98,7 +99,9 @@ class TrainingSettings(Section):
     batch_size: Annotated[Entries, Ge(2)] = 256
     learning_rate: Positive = 1e-3
     noise_learning_rate: Positive | None = None  # of ψ; None follows θ's by ``PiNoise.param_groups``
-    information_draws: Annotated[int, Field(ge=0, le=1000)] = 8  # of noise, to measure its information; 0 measures none
+    information_draws: Annotated[int, Interval(ge=0, le=MOST_DRAWS)] = (
+        8  # of noise, to measure its information; 0 measures none
+    )
     seed: Seed = 0
     device: str = "auto"
     devices: Annotated[int, Interval(ge=1, le=1024)] = 1
