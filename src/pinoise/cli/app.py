@@ -47,3 +47,14 @@ def root(
     ] = False,
 ) -> None:
     """Learn data augmentation for contrastive learning, on any data."""
+
+
+def call(arguments: list[str]) -> int:
+    """Run the verb that the arguments name, and return its exit code. Typer's own way would swallow an interrupt."""
+    command = typer.main.get_command(app)
+    try:
+        with command.make_context("pinoise", list(arguments)) as context:
+            command.invoke(context)
+    except typer.Exit as stop:
+        return stop.exit_code
+    return 0

@@ -22,6 +22,9 @@ def main() -> None:
         except BaseException as error:
             if not interrupts.leaving and not isinstance(error, KeyboardInterrupt):
                 raise
+            eval(
+                "0"
+            )  # an interrupt in an ``eval`` leaves a mark, by which Python would end with a signal; this clears it
             _end("stopped", STOPPED)
     if code:
         sys.exit(code)
@@ -39,7 +42,7 @@ def _run_verb(interrupts: Any) -> int:
         here = os.getcwd()  # noqa: PTH109
         sys.path += [] if here in sys.path else [here]
 
-    from pinoise.cli.app import UsageError, app
+    from pinoise.cli.app import UsageError, call
     from pinoise.cli.console import warnings_as_notes
     from pinoise.errors import UserError
     from pinoise.training.processes import LostProcessError
@@ -48,7 +51,7 @@ def _run_verb(interrupts: Any) -> int:
     try:
         try:
             with warnings_as_notes():
-                code = app(standalone_mode=False, prog_name="pinoise")
+                code = call(sys.argv[1:])
             sys.stdout.flush()
         except Exception:
             if interrupts.leaving:  # libraries turn an interrupt into errors of their own
@@ -70,7 +73,7 @@ def _run_verb(interrupts: Any) -> int:
         if not _is_out_of_memory(error):
             raise
         _end("pinoise: this needs more memory than there is: use fewer rows, a smaller batch or smaller networks.", 2)
-    return code if isinstance(code, int) else 0
+    return code
 
 
 def _is_out_of_memory(error: Exception) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pinoise.choices import EMBEDDINGS, MOST_TIMES, listed
+from pinoise.choices import EMBEDDINGS, LARGEST_SEED, MOST_TIMES, listed
 from pinoise.cli.console import SCORE_TITLES, note, on_terminal, print_json, print_table, reporters, say
 from pinoise.cli.interrupts import STOPPED
 from pinoise.cli.options import (
@@ -110,8 +110,10 @@ def _check_asked(
         raise UserError(f"--label is {label!r} and a suite's sets know their labels: leave it out.")
     if epochs is not None and steps is not None:
         raise UserError(f"--epochs is {epochs} and --steps is {steps}: give one of them.")
-    if steps is not None and not 1 <= steps <= MOST_TIMES:
-        raise UserError(f"--steps is {steps}: it must be from 1 to {MOST_TIMES}.")
+    if steps is not None and steps < 1:
+        raise UserError(f"--steps is {steps}: it must be at least 1.")
+    if steps is not None and steps > MOST_TIMES:
+        raise UserError(f"--steps is {steps}: it must be at most {MOST_TIMES}.")
 
 
 def chosen_seeds(values: list[int] | None) -> list[int]:
@@ -122,7 +124,10 @@ def chosen_seeds(values: list[int] | None) -> list[int]:
     """
     values = values or [SEEDS]
     if len(values) > 1:
-        return values  # ``compare`` checks them
+        wrong = next((seed for seed in values if not 0 <= seed <= LARGEST_SEED), None)
+        if wrong is not None:
+            raise UserError(f"--seeds has {wrong}: a seed is a whole number from 0 to {LARGEST_SEED}.")
+        return values
     if not 1 <= values[0] <= MOST_SEEDS:
         raise UserError(f"--seeds is {values[0]}: give a number of seeds from 1 to {MOST_SEEDS}, or several seeds.")
     return list(range(values[0]))

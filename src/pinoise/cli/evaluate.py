@@ -26,10 +26,8 @@ def evaluate(
     information: Annotated[
         bool, typer.Option("--information", help="Also measure what the views tell about the task, on training rows.")
     ] = False,
-    draws: Annotated[int | None, typer.Option(min=2, max=MOST_DRAWS, help="Of every view, for --information.")] = None,
-    seed: Annotated[
-        int, typer.Option(min=0, max=LARGEST_SEED, help="Of softmax regression and the few-label draws.")
-    ] = 0,
+    draws: Annotated[int | None, typer.Option(help="Of every view, for --information.")] = None,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of softmax regression and few-label draws.")] = 0,
     json: JsonOption = False,
 ) -> None:
     """Score a run's embedding beside raw features and an untrained encoder, on rows that training did not see.
@@ -44,6 +42,10 @@ def evaluate(
     from pinoise.files import write_json
     from pinoise.training.load import load_run
 
+    if draws is not None and draws < 2:
+        raise UserError(f"--draws is {draws}: mutual information needs at least 2 draws of every view.")
+    if draws is not None and draws > MOST_DRAWS:
+        raise UserError(f"--draws is {draws}: give at most {MOST_DRAWS}, as the time grows with their square.")
     if rows is not None and rows < NEIGHBOURS:
         raise UserError(f"--rows is {rows}: kNN looks at {NEIGHBOURS} training rows, so give at least that number.")
     finished = load_run(run)

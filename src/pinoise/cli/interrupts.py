@@ -65,11 +65,8 @@ def listening() -> Iterator[Interrupts]:
     try:
         yield interrupts
     finally:
-        if interrupts.leaving:
-            signal.signal(signal.SIGINT, _ignore)
-        else:
-            signal.signal(signal.SIGINT, before)
-            atexit.register(_ignore_from_now)
+        signal.signal(signal.SIGINT, _ignore if interrupts.leaving else before)
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
@@ -121,10 +118,6 @@ def _in_main_thread() -> bool:
 
 def _ignore(number: int, frame: FrameType | None) -> None:
     """Do nothing. Unlike SIG_IGN, this is not inherited by processes that are started."""
-
-
-def _ignore_from_now() -> None:
-    signal.signal(signal.SIGINT, _ignore)
 
 
 def _leave_terminal() -> None:

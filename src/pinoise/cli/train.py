@@ -11,7 +11,6 @@ import typer
 from pinoise.choices import (
     ENCODER,
     GENERATOR,
-    LARGEST_SEED,
     METHOD,
     OBJECTIVE,
     PAIRINGS,
@@ -87,7 +86,7 @@ def train(
     learning_rate: Annotated[float | None, typer.Option(help="Of Adam.")] = None,
     temperature: Annotated[float | None, typer.Option(help="τ of the contrastive loss.")] = None,
     rows: RowsOption = None,
-    seed: Annotated[int | None, typer.Option(min=0, max=LARGEST_SEED, help="Of every random number.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of every random number.")] = None,
     device: DeviceOption = None,
     set_: SetOption = None,
     json: JsonOption = False,
