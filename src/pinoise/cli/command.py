@@ -22,9 +22,7 @@ def main() -> None:
         except BaseException as error:
             if not interrupts.leaving and not isinstance(error, KeyboardInterrupt):
                 raise
-            eval(
-                "0"
-            )  # an interrupt in an ``eval`` leaves a mark, by which Python would end with a signal; this clears it
+            eval("0")  # clears the mark of an interrupt in an ``eval``, for which Python would end itself by a signal
             _end("stopped", STOPPED)
     if code:
         sys.exit(code)
@@ -38,9 +36,11 @@ def _run_verb(interrupts: Any) -> int:
             stream.reconfigure(errors="replace")  # a σ must not stop a run whose output goes to an old code page
     # A user's module (--encoder mine:Net) is found in the current folder, as by ``python -m pinoise``. The folder comes
     # last on the path, so that a file there cannot stand in for a library.
-    with suppress(OSError):  # the folder may have been deleted; what needs it says so
+    try:
         here = os.getcwd()  # noqa: PTH109
-        sys.path += [] if here in sys.path else [here]
+    except OSError:  # in which torch cannot be loaded either
+        _end("pinoise: the current folder does not exist any more: change to another one.", 2)
+    sys.path += [] if here in sys.path else [here]
 
     from pinoise.cli.app import UsageError, call
     from pinoise.cli.console import warnings_as_notes

@@ -14,6 +14,9 @@ from pinoise.training.config.documents import DEEPEST, MOST_CHARACTERS, Document
 from pinoise.training.config.section import sentence_of
 from pinoise.training.config.settings import Settings
 
+_MOST_TEXT = 10_000  # characters; no path is longer
+_MOST_BITS = 4096  # of a number; Python cannot even print much larger ones
+
 
 def parse_settings(values: Mapping[str, Any], *, names: Mapping[str, str] | None = None) -> Settings:
     """Validate a nested mapping. ``names`` are the user's names of settings, by path, for error messages.
@@ -113,4 +116,8 @@ def _plain(value: Any, path: str = "") -> Any:
         return type(value)([_plain(inner, f"{path}.{number}") for number, inner in enumerate(value)])
     if isinstance(value, str) and "\0" in value:
         raise UserError(f"setting {brief(path)} is {brief(value)}: text must not hold the character NUL.")
+    if isinstance(value, str) and len(value) > _MOST_TEXT:
+        raise UserError(f"setting {brief(path)} is text of {len(value):,} characters: give at most {_MOST_TEXT:,}.")
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise UserError(f"setting {brief(path)} is {brief(value)}: no setting can be that large.")
     return value.item() if isinstance(value, np.generic) else value
