@@ -79,9 +79,8 @@ def test_variables_that_are_no_numbers_do_not_stop_an_import() -> None:
     bad = ("train", "--data", "digits", "--out", "x", "--device", "cpu:banana")
     found = command(*bad, environ=dict.fromkeys(names, "x"))
     assert found.returncode == 2
-    assert (
-        found.stderr == "pinoise: device 'cpu:banana' has an index: only 'cuda' takes one, as in 'cuda:0'; use 'cpu'.\n"
-    )
+    assert found.stderr.startswith("pinoise: device 'cpu:banana' has an index: only 'cuda' takes one")
+    assert found.stderr.count("\n") == 1
 
 
 def test_a_later_process_of_a_group_is_mute() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import typing
 from collections.abc import Callable, Iterator
-from dataclasses import fields, is_dataclass
+from dataclasses import is_dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,17 @@ import pytest
 
 from pinoise import PiNDA
 from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE, VIEW, Kind
-from pinoise.errors import UserError
+from pinoise.errors import UserError, brief
 from pinoise.experiments.compare import compare
-from pinoise.training.config import Settings, dump_yaml, parse_assignment, parse_settings, read_choice, read_yaml
+from pinoise.training.config import (
+    Settings,
+    dump_yaml,
+    override,
+    parse_assignment,
+    parse_settings,
+    read_choice,
+    read_yaml,
+)
 from pinoise.training.config.choice import _options_model
 
 PARTS = {"encoder": ENCODER, "method": METHOD, "noise.generator": GENERATOR, "objective": OBJECTIVE, "view": VIEW}
@@ -51,19 +60,19 @@ HOSTILE: dict[str, Any] = {
 }
 
 
-def annotations() -> Iterator[tuple[str, Any, Callable[[Any], Any]]]:
-    """Every setting: its path, its type, and how a value is given to it."""
+def every_setting() -> Iterator[tuple[str, Any]]:
+    """Every setting: its path and its type. A label may be any number of a column, which is looked up."""
     for name, field in Settings.model_fields.items():
         section: Any = field.annotation
-        if is_dataclass(section):  # a label may be any number of a column, which is looked up
+        if is_dataclass(section):
             hints = typing.get_type_hints(section)
-            for inner in (field for field in fields(section) if field.name != "label"):
-                yield f"{name}.{inner.name}", hints[inner.name], lambda v, n=name, k=inner.name: {n: {k: v}}
+            yield from (
+                (f"{name}.{key}", hint) for key, hint in hints.items() if key not in ("label", "__pydantic_config__")
+            )
         elif isinstance(section, type) and hasattr(section, "model_fields"):
-            for key, inside in section.model_fields.items():
-                yield f"{name}.{key}", inside.annotation, lambda v, n=name, k=key: {n: {k: v}}
+            yield from ((f"{name}.{key}", inner.annotation) for key, inner in section.model_fields.items())
         else:
-            yield name, section, lambda v, n=name: {n: v}
+            yield name, section
 
 
 def options() -> Iterator[tuple[Kind, str, str, Any]]:
@@ -100,19 +109,20 @@ def outcome(work: Callable[[], Any]) -> Any:
 def test_no_setting_takes_a_value_that_is_not_of_its_type(kind: str) -> None:
     value = HOSTILE[kind]
     plain = value.item() if isinstance(value, np.generic) else value
-    for path, annotation, place in annotations():
-        found = outcome(lambda p=place: parse_settings(p(value)))  # type: ignore[misc]
+    for path, annotation in every_setting():
+        nested: dict[str, Any] = override({}, [(path, value)])
+        found = outcome(partial(parse_settings, nested))
         assert isinstance(found, UserError) or is_right(plain, annotation), (path, found)
     for part, name, option, annotation in options():
         given = {"name": name, option: value}
         key = next(path for path, known in PARTS.items() if known is part)
         if key == "view":
-            nested: dict[str, Any] = {"views": {"augmentations": [given]}}
+            nested = {"views": {"augmentations": [given]}}
         elif "." in key:
             nested = {"noise": {"generator": given}}
         else:
             nested = {key: given}
-        found = outcome(lambda n=nested: parse_settings(n))  # type: ignore[misc]
+        found = outcome(partial(parse_settings, nested))
         assert isinstance(found, UserError) or is_right(plain, annotation), (name, option, found)
 
 
@@ -216,3 +226,9 @@ def test_a_hostile_flag_is_one_sentence(arguments: list[str], tmp_path: Path, pi
 def test_seeds_have_one_range(seeds: Any) -> None:
     with pytest.raises(UserError, match="seed"):
         compare("wine", methods=["fixed"], seeds=seeds)
+
+
+@pytest.mark.parametrize("seed", [-1, 2**32, 2**64, True, 10**5000], ids=brief)
+def test_a_random_state_has_the_range_of_a_seed(seed: Any) -> None:
+    with pytest.raises(UserError, match="random_state is"):
+        PiNDA(random_state=seed).fit(np.zeros((8, 3)))

@@ -14,7 +14,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
@@ -28,7 +27,7 @@ from pinoise.data.readers import from_arrays
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.estimator.parameters import rows_of_pixels, settings_from
+from pinoise.estimator.parameters import rows_of_pixels, seed_of_state, settings_from
 from pinoise.estimator.saving import portable, read_model, write_model
 from pinoise.evaluation import embed
 from pinoise.networks import Embedding
@@ -211,7 +210,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the encoder and the noise; labels are ignored."""
-        seed = int(check_random_state(self.random_state).randint(2**31))
+        seed = seed_of_state(self.random_state)
         settings = settings_from(vars(self), seed=seed)
         x = self._checked(X, fitting=True)
         standardizer = build_standardizer(settings, x)
@@ -257,7 +256,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         x = self._checked(X)
         with torch.random.fork_rng(devices=[]):
             chosen = self.random_state if random_state is None else random_state
-            torch.manual_seed(int(check_random_state(chosen).randint(2**31)))
+            torch.manual_seed(seed_of_state(chosen))
             noisy = self._each(self.noise_, x)
         norms = self._standardizer.norms(x) if self._standardizer.unit_rows else None
         return self._in_shape_of(self._standardizer.undo(noisy, norms), X, x)
