@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 import typer.main
 
-from pinoise.cli import app
+from pinoise.cli.app import app
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"

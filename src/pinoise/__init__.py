@@ -7,17 +7,16 @@ Three doors: the scikit-learn transformer ``PiNDA``, the PyTorch module ``PiNois
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    __version__: str
     from pinoise.errors import UserError
     from pinoise.estimator import HealthWarning, PiNDA
     from pinoise.experiments.compare import compare
     from pinoise.noise import PiNoise
     from pinoise.training.load import load_run
 
-__version__ = version("pinoise")
 __all__ = ["HealthWarning", "PiNDA", "PiNoise", "UserError", "__version__", "compare", "load_run"]
 
 _HOMES = {
@@ -32,6 +31,10 @@ _HOMES = {
 
 def __getattr__(name: str) -> object:
     """Import torch and scikit-learn only when a name that needs them is asked for."""
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("pinoise")
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

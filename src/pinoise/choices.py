@@ -24,7 +24,14 @@ from pinoise.errors import UserError, unknown_choice
 Positive = Annotated[float, Gt(0)]
 NonNegative = Annotated[float, Ge(0)]
 Share = Annotated[float, Interval(ge=0, le=1)]
-Size = Annotated[int, Interval(ge=1, le=65_536)]
+Size = Annotated[int, Interval(ge=1, le=65_536)]  # the width of a layer
+Layers = Annotated[int, Interval(ge=1, le=1_000)]
+Entries = Annotated[int, Interval(ge=1, le=1_048_576)]  # of a batch, a queue or a bank
+MOST_DRAWS = 1_000  # of noise, to measure its information: the work grows with their square
+MOST_TIMES = 1_000_000_000
+Times = Annotated[int, Interval(ge=1, le=MOST_TIMES)]  # epochs, steps or rows
+LARGEST_SEED = 2**32 - 1  # numpy's and torch's generators all take it
+Seed = Annotated[int, Interval(ge=0, le=LARGEST_SEED)]
 
 Distribution = Literal["gaussian", "uniform"]
 Mean = Literal["zero", "learned"]

@@ -24,6 +24,21 @@ def shown(value: Any) -> str:
     return f"shape {tuple(value.shape)}" if is_tensor else type(value).__name__
 
 
+def brief(value: object, *, most: int = 100) -> str:
+    """Return the ``repr`` of a value for a message, cut to a length that can be read.
+
+    >>> brief("mine"), brief([1] * 1000, most=9), brief(10**5000)
+    ("'mine'", '[1, 1, 1,…', 'a number of more than 4,300 digits')
+    """
+    if isinstance(value, str | bytes):
+        value = value[: most + 1]
+    try:
+        text = repr(value)
+    except ValueError:  # Python's limit on the digits of a number, perhaps inside a list
+        return "a number of more than 4,300 digits"
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
 def unknown_choice(kind: str, got: object, allowed: Iterable[str]) -> UserError:
     """Return the error for an unknown name. It suggests the nearest valid name.
 
@@ -31,6 +46,6 @@ def unknown_choice(kind: str, got: object, allowed: Iterable[str]) -> UserError:
     "unknown method 'simlcr': did you mean 'simclr'? Allowed: simclr, moco."
     """
     names = list(allowed)
-    near = difflib.get_close_matches(str(got), names, n=1, cutoff=0.5)
+    near = difflib.get_close_matches(brief(got).strip("'"), names, n=1, cutoff=0.5)
     hint = f": did you mean {near[0]!r}?" if near else "."
-    return UserError(f"unknown {kind} {got!r}{hint} Allowed: {', '.join(names)}.")
+    return UserError(f"unknown {kind} {brief(got)}{hint} Allowed: {', '.join(names)}.")

@@ -43,11 +43,26 @@ class Randomness:
         return torch.cat([generator.get_state() for generator in self._both(device)])
 
     def restore(self, state: Tensor, device: torch.device) -> None:
-        """Go back to a state that ``state`` returned for the same device."""
-        generators = self._both(device)
-        sizes = [len(generator.get_state()) for generator in generators]
-        for generator, part in zip(generators, state.split(sizes), strict=True):
-            generator.set_state(part.clone())  # torch crashes on a view into a larger tensor
+        """Go back to a state that ``state`` returned. That of another device restores the CPU's part alone."""
+        for generator in self._both(device):
+            size = len(generator.get_state())
+            part, state = state[:size].clone(), state[size:]  # torch crashes on a view into a larger tensor
+            if len(part) == size:
+                generator.set_state(part)
+
+    @staticmethod
+    def is_state(state: Tensor) -> bool:
+        """Whether a tensor can be restored, at least on the CPU.
+
+        >>> Randomness.is_state(Randomness(0).state(torch.device("cpu"))), Randomness.is_state(torch.zeros(8))
+        (True, False)
+        """
+        generator = Generator()
+        try:
+            generator.set_state(state[: len(generator.get_state())].clone())
+        except (RuntimeError, TypeError):
+            return False
+        return True
 
     def _both(self, device: torch.device) -> list[Generator]:
         devices = dict.fromkeys((torch.device("cpu"), device))

@@ -7,7 +7,8 @@ from lightning_fabric.strategies.single_device import SingleDeviceStrategy
 
 from pinoise.errors import UserError
 from pinoise.training.config import TrainingSettings
-from pinoise.training.device import Processes, check_device, find_processes, make_fabric
+from pinoise.training.device import check_device, make_fabric
+from pinoise.training.processes import find_group
 
 
 @pytest.fixture
@@ -29,7 +30,8 @@ def torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("torchrun")
 def test_the_processes_of_torchrun_count_and_not_the_settings() -> None:
-    assert find_processes(TrainingSettings(devices=8)) == Processes(per_node=2, nodes=2)
+    group = find_group(8, 1)
+    assert (group.rank, group.per_node, group.nodes, group.port) == (3, 2, 2, 29500)
     fabric = make_fabric(TrainingSettings(device="cpu"), together=True)
     assert isinstance(fabric.strategy, DDPStrategy)
     assert (fabric.world_size, fabric.global_rank) == (4, 3)
@@ -43,13 +45,13 @@ def test_a_fit_in_memory_trains_alone_even_under_torchrun() -> None:
 
 
 def test_without_torchrun_the_settings_count() -> None:
-    assert find_processes(TrainingSettings(devices=2, nodes=3)) == Processes(per_node=2, nodes=3)
+    assert find_group(2, 1).size == 2
     assert isinstance(make_fabric(TrainingSettings(device="cpu"), together=True).strategy, SingleDeviceStrategy)
 
 
 def test_a_world_size_that_others_left_behind_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "4")
-    assert find_processes(TrainingSettings()) == Processes(per_node=1, nodes=1)
+    assert find_group(1, 1).size == 1
 
 
 def test_a_fit_in_memory_refuses_several_devices() -> None:

@@ -1,3 +1,3 @@
 """The command ``pinoise``, one file per verb. Nothing here imports torch until a verb runs."""
 
-from pinoise.cli.app import app, main
+from pinoise.cli.command import main

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pinoise.choices import EMBEDDINGS, listed
+from pinoise.choices import EMBEDDINGS, LARGEST_SEED, MOST_TIMES, listed
 from pinoise.cli.console import SCORE_TITLES, note, on_terminal, print_json, print_table, reporters, say
+from pinoise.cli.interrupts import STOPPED
 from pinoise.cli.options import (
     BatchOption,
     Change,
@@ -20,7 +21,7 @@ from pinoise.cli.options import (
     changes_from,
 )
 from pinoise.errors import UserError
-from pinoise.experiments.recipes import ALWAYS, EPOCHS, RECIPES, SEEDS, SUITES
+from pinoise.experiments.recipes import ALWAYS, EPOCHS, MOST_SEEDS, RECIPES, SEEDS, SUITES
 
 if TYPE_CHECKING:
     from pinoise.experiments.compare import Comparison
@@ -111,6 +112,8 @@ def _check_asked(
         raise UserError(f"--epochs is {epochs} and --steps is {steps}: give one of them.")
     if steps is not None and steps < 1:
         raise UserError(f"--steps is {steps}: it must be at least 1.")
+    if steps is not None and steps > MOST_TIMES:
+        raise UserError(f"--steps is {steps}: it must be at most {MOST_TIMES}.")
 
 
 def chosen_seeds(values: list[int] | None) -> list[int]:
@@ -121,11 +124,12 @@ def chosen_seeds(values: list[int] | None) -> list[int]:
     """
     values = values or [SEEDS]
     if len(values) > 1:
-        if min(values) < 0:
-            raise UserError(f"--seeds has {min(values)}: a seed is a whole number from 0.")
+        wrong = next((seed for seed in values if not 0 <= seed <= LARGEST_SEED), None)
+        if wrong is not None:
+            raise UserError(f"--seeds has {wrong}: a seed is a whole number from 0 to {LARGEST_SEED}.")
         return values
-    if not 1 <= values[0] <= 1000:
-        raise UserError(f"--seeds is {values[0]}: give a number of seeds from 1 to 1000, or several seeds.")
+    if not 1 <= values[0] <= MOST_SEEDS:
+        raise UserError(f"--seeds is {values[0]}: give a number of seeds from 1 to {MOST_SEEDS}, or several seeds.")
     return list(range(values[0]))
 
 
@@ -168,7 +172,7 @@ def run_comparison(
     elif found.cells:
         _print_tables(found)
     if len(found.cells) < found.total:
-        raise typer.Exit(130)
+        raise typer.Exit(STOPPED)
 
 
 def _print_tables(found: Comparison) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pinoise.training.progress import Record, Reporter
 
 SCORE_TITLES = {"knn": "kNN", "sr": "SR", "lr": "LR", "few": "few-label"}
+_LONGEST = 2000  # characters of a sentence
 QUIET_SECONDS = 2.0  # between two plain lines on progress
 
 
@@ -31,8 +32,19 @@ def on_terminal() -> bool:
 
 
 def say(sentence: str) -> None:
-    """Print a sentence for people to standard error."""
-    print(sentence, file=sys.stderr, flush=True)
+    """Print a sentence for people to standard error, on one line of a length that can be read."""
+    print(on_one_line(sentence), file=sys.stderr, flush=True)
+
+
+def on_one_line(sentence: str) -> str:
+    """Return a sentence without characters that move the cursor, and without the middle of one that is too long.
+
+    >>> on_one_line("a.csv\\n\\x1b[2J: no such file")
+    'a.csv\\\\n\\\\x1b[2J: no such file'
+    """
+    if len(sentence) > _LONGEST:
+        sentence = f"{sentence[: _LONGEST // 2]} … {sentence[-_LONGEST // 2 :]}"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in sentence)
 
 
 def note(sentence: str) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pinoise.choices import LARGEST_SEED, MOST_DRAWS
 from pinoise.cli.console import SCORE_TITLES, note, on_terminal, print_json, print_table
 from pinoise.cli.options import JsonOption, LabelOption, TrustOption
 from pinoise.errors import UserError
@@ -26,7 +27,7 @@ def evaluate(
         bool, typer.Option("--information", help="Also measure what the views tell about the task, on training rows.")
     ] = False,
     draws: Annotated[int | None, typer.Option(help="Of every view, for --information.")] = None,
-    seed: Annotated[int, typer.Option(help="Of softmax regression and the few-label draws.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of softmax regression and few-label draws.")] = 0,
     trust: TrustOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -44,6 +45,8 @@ def evaluate(
 
     if draws is not None and draws < 2:
         raise UserError(f"--draws is {draws}: mutual information needs at least 2 draws of every view.")
+    if draws is not None and draws > MOST_DRAWS:
+        raise UserError(f"--draws is {draws}: give at most {MOST_DRAWS}, as the time grows with their square.")
     if rows is not None and rows < NEIGHBOURS:
         raise UserError(f"--rows is {rows}: kNN looks at {NEIGHBOURS} training rows, so give at least that number.")
     finished = load_run(run, trust=trust)

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from pinoise.choices import LARGEST_SEED
 from pinoise.cli.console import note, on_terminal, print_json, say
 from pinoise.cli.options import ForceOption, JsonOption, TrustOption
 from pinoise.errors import UserError
@@ -22,7 +23,7 @@ def report(
     samples: Annotated[
         int | None, typer.Option(help="Pictures to show (8 if not given), or vectors to average σ over (256).")
     ] = None,
-    seed: Annotated[int, typer.Option(help="Of the draw of ε.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of the draw of ε.")] = 0,
     force: ForceOption = False,
     trust: TrustOption = False,
     json: JsonOption = False,
@@ -35,8 +36,6 @@ def report(
     """
     if samples is not None and samples < 1:
         raise UserError(f"--samples is {samples}: give at least 1.")
-    if not 0 <= seed < 2**63:
-        raise UserError(f"--seed is {seed}: give a number from 0 to 2^63 - 1.")
     from pinoise.report import check_report_folder, write_report
     from pinoise.training.load import load_run
 

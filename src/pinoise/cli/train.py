@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 import shlex
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
@@ -25,6 +20,7 @@ from pinoise.choices import (
     listed,
 )
 from pinoise.cli.console import note, on_terminal, print_json, reporters, say
+from pinoise.cli.interrupts import STOPPED, stop_on_signal
 from pinoise.cli.options import (
     BatchOption,
     Change,
@@ -157,11 +153,18 @@ def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Setti
 def _run(path: Path, settings: Settings, *, as_json: bool) -> None:
     from pinoise.training.device import flushed_denormals, is_first_process
     from pinoise.training.loop import Interrupted
+    from pinoise.training.rendezvous import noticing_losses
     from pinoise.training.run import run_training
 
     trusting = " --trust" if settings.needs_trust else ""
+    again = f"pinoise train --resume {shlex.quote(str(path))}{trusting}"
     try:
-        with flushed_denormals(), reporters(epochs=True) as make, stop_on_signal() as should_stop:
+        with (
+            noticing_losses(again),
+            flushed_denormals(),
+            reporters(epochs=True) as make,
+            stop_on_signal() as should_stop,
+        ):
             result = run_training(
                 path,
                 settings,
@@ -172,13 +175,8 @@ def _run(path: Path, settings: Settings, *, as_json: bool) -> None:
             )
     except Interrupted as stop:
         if is_first_process():
-            again = f"pinoise train --resume {shlex.quote(str(path))}{trusting}"
             say(f"stopped after step {stop.step}, all saved; go on with: {again}")
-        raise typer.Exit(130) from None
-    except KeyboardInterrupt:
-        if is_first_process():
-            say("stopped")
-        raise typer.Exit(130) from None
+        raise typer.Exit(STOPPED) from None
     if not is_first_process():
         return
     last = result.history[-1]
@@ -189,40 +187,3 @@ def _run(path: Path, settings: Settings, *, as_json: bool) -> None:
         return
     print(f"{path}: {last.epoch} epochs, {last.step} steps, loss {last.loss:.4f}, {last.seconds:.0f} s")
     print(f"next: pinoise evaluate {path}{trusting}   or   pinoise embed {path} --data FILE --out FILE{trusting}")
-
-
-@contextmanager
-def stop_on_signal() -> Iterator[Callable[[], bool]]:
-    """Yield a function that turns true after SIGINT or SIGTERM; a second SIGINT interrupts at once.
-
-    So does the first signal as long as nobody has called the function: there is nothing to save yet.
-
-    >>> with stop_on_signal() as should_stop:
-    ...     before = should_stop()
-    ...     signal.raise_signal(signal.SIGTERM)
-    ...     before, should_stop()
-    (False, True)
-    """
-    asked = False
-    heard = False
-
-    def ask(number: int, frame: FrameType | None) -> None:
-        nonlocal asked
-        if not heard or (asked and number == signal.SIGINT):
-            raise KeyboardInterrupt
-        asked = True
-
-    def should_stop() -> bool:
-        nonlocal heard
-        heard = True
-        return asked
-
-    if threading.current_thread() is not threading.main_thread():
-        yield lambda: False  # only the main thread may listen to signals
-        return
-    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield should_stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

@@ -7,10 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from sklearn.utils import check_random_state
 
-from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE, Distrust, Kind, find, options_of
+from pinoise.choices import ENCODER, GENERATOR, LARGEST_SEED, METHOD, OBJECTIVE, Distrust, Kind, find, options_of
 from pinoise.data.layout import image_layout
-from pinoise.errors import UserError
+from pinoise.errors import UserError, brief
 from pinoise.training.config import Settings, image_part, parse_settings
 
 # What a parameter is called whose setting has another name.
@@ -100,6 +101,21 @@ def _section(
             shown = repr(name) if isinstance(name, str) else getattr(name, "__name__", type(name).__name__)
             raise UserError(f"{option} is {given}: {kind.noun} {shown} has no such option; leave it out.")
     return section
+
+
+def seed_of_state(random_state: Any) -> int:
+    """Return a seed drawn from ``random_state``, as scikit-learn draws it.
+
+    >>> seed_of_state(0)
+    209652396
+    """
+    if isinstance(random_state, bool) or (
+        isinstance(random_state, int | np.integer) and not 0 <= random_state <= LARGEST_SEED
+    ):
+        raise UserError(
+            f"random_state is {brief(random_state)}: give a whole number from 0 to {LARGEST_SEED}, or None."
+        )
+    return int(check_random_state(random_state).randint(2**31))
 
 
 def rows_of_pixels(X: Any, image_shape: tuple[int, ...]) -> Any:

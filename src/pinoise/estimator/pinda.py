@@ -15,7 +15,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch import Tensor
 
@@ -29,7 +28,7 @@ from pinoise.data.readers import from_arrays
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.estimator.parameters import rows_of_pixels, settings_from
+from pinoise.estimator.parameters import rows_of_pixels, seed_of_state, settings_from
 from pinoise.estimator.saving import Header, portable, read_model, write_model
 from pinoise.evaluation import embed
 from pinoise.modes import own_modes
@@ -214,7 +213,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the encoder and the noise; labels are ignored."""
-        seed = int(check_random_state(self.random_state).randint(2**31))
+        seed = seed_of_state(self.random_state)
         settings = settings_from(vars(self), seed=seed)
         x = self._checked(X, fitting=True)
         with own_modes():
@@ -257,8 +256,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         """
         check_is_fitted(self)
         x = self._checked(X)
-        chosen = self.random_state if random_state is None else random_state
-        with Randomness(int(check_random_state(chosen).randint(2**31))).feeding():
+        with Randomness(seed_of_state(self.random_state if random_state is None else random_state)).feeding():
             noisy = self._each(self.noise_, x)
         norms = self._standardizer.norms(x) if self._standardizer.unit_rows else None
         return self._in_shape_of(self._standardizer.undo(noisy, norms), X, x)

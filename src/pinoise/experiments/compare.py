@@ -8,14 +8,16 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from pinoise.choices import EMBEDDINGS, EmbeddingName
+import numpy as np
+
+from pinoise.choices import EMBEDDINGS, LARGEST_SEED, EmbeddingName
 from pinoise.data.dataset import Dataset
-from pinoise.errors import UserError, unknown_choice
+from pinoise.errors import UserError, brief, unknown_choice
 from pinoise.experiments.cache import CellCache
 from pinoise.experiments.fitting import fit_all
 from pinoise.experiments.plans import Plans, plan
 from pinoise.experiments.ranking import ranking_as_dict
-from pinoise.experiments.recipes import DEFAULT_METHODS, EPOCHS, SEEDS, Suite, choose_methods, find_suite
+from pinoise.experiments.recipes import DEFAULT_METHODS, EPOCHS, MOST_SEEDS, SEEDS, Suite, choose_methods, find_suite
 from pinoise.experiments.results import Cell, Line, summarise, verdict
 from pinoise.experiments.sources import open_compared, present_sources, sample_rows, shrink_images
 from pinoise.training.config import embedding_of, merge, parse_settings
@@ -125,9 +127,15 @@ def compare(
 
 
 def _listed_seeds(seeds: int | Sequence[int]) -> Sequence[int]:
-    if isinstance(seeds, int) and seeds < 1:
-        raise UserError(f"seeds is {seeds}: give a number of at least 1, or a list of seeds.")
-    return range(seeds) if isinstance(seeds, int) else seeds
+    """Return the seeds, each a whole number that every random number generator takes."""
+    if isinstance(seeds, bool) or (isinstance(seeds, int) and not 1 <= seeds <= MOST_SEEDS):
+        raise UserError(f"seeds is {brief(seeds)}: give a number of seeds from 1 to {MOST_SEEDS}, or a list of seeds.")
+    if isinstance(seeds, int):
+        return range(seeds)
+    for seed in seeds:
+        if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed <= LARGEST_SEED:
+            raise UserError(f"a seed is {brief(seed)}: it must be a whole number from 0 to {LARGEST_SEED}.")
+    return seeds
 
 
 def _share(

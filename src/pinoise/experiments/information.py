@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from pinoise.choices import VIEW, PairingName
+from pinoise.choices import MOST_DRAWS, VIEW, PairingName
 from pinoise.errors import UserError
 from pinoise.information import InformationEstimate
 from pinoise.training.build import build_views, make_site
@@ -32,8 +32,8 @@ def information_of_run(run: Run, *, draws: int = DRAWS, progress: bool = False) 
         draws: of every view.
         progress: whether a download of the data shows a bar.
     """
-    if draws < 2:
-        raise UserError(f"draws is {draws}: mutual information needs at least 2.")
+    if not 2 <= draws <= MOST_DRAWS:
+        raise UserError(f"draws is {draws}: mutual information needs from 2 to {MOST_DRAWS}.")
     part = run.own_data(progress=progress).train
     rows = run.rows(part.x, where=run.settings.data.source, origin=part.origin)
     model = load_model(run, rows)

@@ -37,6 +37,7 @@ SUITES: dict[str, Suite] = {name: Suite(**values) for name, values in _DATA["sui
 DEFAULT_METHODS: tuple[str, ...] = tuple(_DATA["default"])
 
 SEEDS = 3  # how many seeds every fit is repeated with
+MOST_SEEDS = 1000  # of one comparison
 
 EPOCHS = 20  # how often every fit sees every row, unless steps are given
 

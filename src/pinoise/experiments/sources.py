@@ -17,6 +17,9 @@ from pinoise.errors import UserError
 from pinoise.experiments.recipes import Suite
 from pinoise.training.load import Run
 
+_COUNTED = "they count as errors in every score"
+_SHOWN_CLASSES = 10
+
 
 def check_scorable(data: Dataset) -> Dataset:
     """Return the data set if it can score an embedding."""
@@ -26,6 +29,26 @@ def check_scorable(data: Dataset) -> Dataset:
             where = "put images into one folder per class, or arrays beside their labels y in an .npz file"
         raise UserError(f"{data.name} has no labels to score with: {where}.")
     return data
+
+
+def noting_unseen(data: Dataset) -> Dataset:
+    """Add a note on test classes without a training row. No method can name them, so their rows count as errors.
+
+    >>> x, y = np.zeros((3, 1)), np.array([0, 0, 1])
+    >>> noting_unseen(Dataset("toy", train=Part(x[:2], y[:2]), test=Part(x, y))).notes
+    ('1 of 3 test rows are of 1 class without a training row (1): they count as errors in every score',)
+    """
+    if data.test is None or data.train.y is None or data.test.y is None:
+        return data
+    unseen = np.setdiff1d(data.test.y, data.train.y)
+    if not len(unseen):
+        return data
+    rows = int(np.isin(data.test.y, unseen).sum())
+    names = [str(number) if data.class_names is None else str(data.class_names[number]) for number in unseen]
+    shown = ", ".join(names[:_SHOWN_CLASSES]) + (", …" if len(names) > _SHOWN_CLASSES else "")
+    classes = "1 class" if len(unseen) == 1 else f"{len(unseen)} classes"
+    note = f"{rows} of {len(data.test)} test rows are of {classes} without a training row ({shown}): {_COUNTED}"
+    return replace(data, notes=(*(other for other in data.notes if not other.endswith(_COUNTED)), note))
 
 
 def open_compared(
@@ -45,6 +68,7 @@ def open_compared(
     for source in named:
         asked = replace(options, label=None if is_name(source) and has_file else label)
         opened.append(open_for_training(source, asked, progress=progress)[0])
+    opened = [noting_unseen(data) for data in opened]
     names: list[str] = []
     for number, data in enumerate(map(check_scorable, opened)):
         again = names.count(data.name)
@@ -65,7 +89,7 @@ def open_scored(run: Run, source: str | None = None, *, label: str | None = None
     """
     own = source is None or run.was_trained_on(source)
     if own and label in (None, run.settings.data.label):
-        return check_scorable(run.own_data(progress=progress))
+        return noting_unseen(check_scorable(run.own_data(progress=progress)))
     data = run.read(source or run.settings.data.source, label=label, progress=progress)
     if data.train.y is not None:
         data = split(data)
@@ -73,7 +97,7 @@ def open_scored(run: Run, source: str | None = None, *, label: str | None = None
         seen = f"{run.path} was trained on rows that are scored here: train with --label {label} to hold them out"
         data = replace(data, notes=(*data.notes, seen))
         data = data if run.settings.data.rows is None else data.draw(run.settings.data.rows)
-    return check_scorable(data)
+    return noting_unseen(check_scorable(data))
 
 
 def present_sources(suite: Suite) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -106,7 +130,7 @@ def sample_rows(data: Dataset, *, train: int, test: int, seed: int = 0) -> Datas
     cut, train_note = _drawn(data.train, train, "training", [seed, 0])
     cut_test, test_note = (None, "") if data.test is None else _drawn(data.test, test, "test", [seed, 1])
     notes = [note for note in (train_note, test_note) if note]
-    return replace(data, train=cut, test=cut_test, notes=(*data.notes, *notes)) if notes else data
+    return noting_unseen(replace(data, train=cut, test=cut_test, notes=(*data.notes, *notes))) if notes else data
 
 
 def shrink_images(data: Dataset, *, most: int) -> Dataset:

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Annotated, Any, Self
+from typing import Any, Self
 
 import torch
-from annotated_types import Ge
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from pinoise.choices import Positive, Share
+from pinoise.choices import Entries, Positive, Share
 from pinoise.errors import UserError
 from pinoise.methods.base import Method, check_momentum, check_positive, check_size, gather, two_views, width
 from pinoise.methods.moco import TEMPERATURE, info_nce
@@ -51,7 +50,7 @@ class MemoryBank(Method):
         *,
         temperature: Positive = TEMPERATURE,
         momentum: Share = 0.5,
-        negatives: Annotated[int, Ge(1)] = 4096,
+        negatives: Entries = 4096,
     ) -> None:
         super().__init__(encoder)
         self.temperature = check_positive("temperature", temperature)

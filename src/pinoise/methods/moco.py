@@ -22,7 +22,7 @@ from annotated_types import Ge
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinoise.choices import Positive, Share
+from pinoise.choices import Entries, Positive, Share
 from pinoise.errors import UserError
 from pinoise.methods.base import (
     Method,
@@ -100,7 +100,7 @@ class MoCo(Method):
         *,
         temperature: Positive = TEMPERATURE,
         momentum: Share = 0.99,
-        queue: Annotated[int, Ge(2)] = 4096,
+        queue: Annotated[Entries, Ge(2)] = 4096,
     ) -> None:
         super().__init__(encoder)
         self.temperature = check_positive("temperature", temperature)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinoise.choices import Size
+from pinoise.choices import Layers, Size
 from pinoise.errors import UserError
 from pinoise.networks.blocks import check_images, check_width, image_shape
 
@@ -73,7 +73,7 @@ class ViT(nn.Module):
     for_images: ClassVar[bool] = True
 
     def __init__(
-        self, shape: tuple[int, ...], *, patch: Size = 4, dim: Size = 192, depth: Size = 6, heads: Size = 3
+        self, shape: tuple[int, ...], *, patch: Size = 4, dim: Size = 192, depth: Layers = 6, heads: Size = 3
     ) -> None:
         super().__init__()
         self.channels, height, width = image_shape(shape, owner="a ViT")

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, Any, BinaryIO, NamedTuple
 
 import torch
-from lightning_fabric import Fabric
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 from torch import Tensor, nn
 from torch.optim import Optimizer
@@ -19,8 +18,10 @@ from pinoise.errors import UserError
 from pinoise.files import check_is_file, settle
 from pinoise.networks import check_finite_weights
 from pinoise.randomness import Randomness
+from pinoise.training.fabric import Fabric
 from pinoise.training.progress import Record
 from pinoise.training.record import MAY_CHANGE, forbidden_change
+from pinoise.training.rendezvous import is_loss
 
 LAST = "last.ckpt"
 PREVIOUS = "previous.ckpt"
@@ -127,6 +128,8 @@ def save_checkpoint(fabric: Fabric, folder: Path, state: dict[str, Any]) -> None
                 last.replace(folder / PREVIOUS)
             settle(partial, last)
     except (OSError, RuntimeError) as error:  # torch's writer raises RuntimeError on a full disk
+        if is_loss(error):
+            raise
         with suppress(OSError):
             partial.unlink(missing_ok=True)
         reason = getattr(error, "strerror", None) or "the file could not be written"
@@ -217,6 +220,8 @@ def _check_identity(stored: Stored, identity: Identity) -> None:
         raise DifferentError(change)
     if stored.data != identity.data:
         raise DamagedError("belongs to a run on other data")
+    if stored.random.ndim != 2 or not all(Randomness.is_state(row) for row in stored.random):
+        raise DamagedError("holds no state of random numbers")
 
 
 def _check_weights(stored: dict[str, Tensor], built: dict[str, Tensor]) -> None:

@@ -10,17 +10,17 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
-from lightning_fabric.strategies.ddp import DDPStrategy
-from lightning_fabric.utilities import rank_zero
 from torch import Tensor, nn
 
-from pinoise.errors import UserError, unknown_choice
+from pinoise.errors import UserError, brief, unknown_choice
 from pinoise.training.config import TrainingSettings
+from pinoise.training.fabric import ClusterEnvironment, DDPStrategy, Fabric, hidden_variables
+from pinoise.training.processes import ALONE, Group, find_group, is_first
+from pinoise.training.rendezvous import join
 
 # Purposes of random numbers, for seed_of.
 BUILDING, TRAINING = 0, 1
@@ -29,31 +29,27 @@ DEVICES = ("auto", "cpu", "cuda", "mps")
 T = TypeVar("T")
 
 
-class Processes(NamedTuple):
-    """The number of processes that train together."""
-
-    per_node: int
-    nodes: int
-
-    @property
-    def several(self) -> bool:
-        """Whether there is more than one."""
-        return self.per_node * self.nodes > 1
-
-
 def check_device(device: str) -> str:
     """Return the kind of device. Refuse one that this machine does not have.
 
     >>> check_device("cpu")
     'cpu'
     """
-    kind = device.partition(":")[0]
+    kind, colon, index = device.partition(":")
     if kind not in DEVICES:
         raise unknown_choice("device", device, DEVICES)
     absent = {"cuda": not torch.cuda.is_available(), "mps": not torch.backends.mps.is_available()}
     if absent.get(kind, False):
         raise UserError(f"device {device!r} is not available on this machine: use 'cpu' or 'auto'.")
+    if colon and kind != "cuda":
+        raise UserError(f"device {brief(device)} has an index: only 'cuda' takes one, as in 'cuda:0'; use {kind!r}.")
+    if colon and not (index.isdecimal() and index.isascii() and len(index) < 5 and int(index) < _gpus()):
+        raise UserError(f"device {brief(device)} is not here: this machine has 'cuda:0' to 'cuda:{_gpus() - 1}'.")
     return kind
+
+
+def _gpus() -> int:
+    return torch.cuda.device_count()
 
 
 @contextmanager
@@ -80,57 +76,126 @@ def make_fabric(settings: TrainingSettings, *, together: bool = False) -> Fabric
 
     Args:
         settings: device, precision and number of processes.
-        together: whether to train in several processes: the ones that ``torchrun`` started, or else the number in the
-            settings. The Fabric must then be launched. False trains in this process alone.
+        together: whether to train in several processes: the ones that ``torchrun`` or ``srun`` started, or else the
+            number in the settings. The Fabric must then be launched. False trains in this process alone.
     """
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
-    accelerator = check_device(settings.device)
-    processes = find_processes(settings) if together else Processes(1, 1)
+    kind = check_device(settings.device)
+    group = find_group(settings.devices, settings.nodes) if together else ALONE
     if not together and settings.devices * settings.nodes > 1:
         raise UserError(
             f"training.devices is {settings.devices} and training.nodes {settings.nodes}: "
             "only 'pinoise train' trains in several processes; leave both at 1 here."
         )
-    _check_processes(accelerator, processes)
-    return Fabric(
-        accelerator=accelerator,
-        # find_unused_parameters keeps gradient buckets in one order, so a resumed run sums them in the same order.
-        # Buffers are not broadcast: average_statistics keeps them equal, and some hold thousands of rows.
-        strategy=DDPStrategy(find_unused_parameters=True, broadcast_buffers=False) if processes.several else "auto",
-        devices=processes.per_node,
-        num_nodes=processes.nodes,
-        precision=settings.precision,
-    )
+    _check_group(settings.device, kind, group)
+    _, _, index = settings.device.partition(":")
+    with hidden_variables(lambda name: name.startswith("LT_")):  # they would win over the settings
+        return Fabric(
+            accelerator=_best_kind() if kind == "auto" else kind,
+            strategy=Together(group, wait=settings.wait) if group.size > 1 else "auto",
+            devices=[int(index)] if index else group.per_node,
+            num_nodes=group.nodes,
+            precision=settings.precision,
+            plugins=[Cluster(group)],
+        )
 
 
-def find_processes(settings: TrainingSettings) -> Processes:
-    """Return the number of processes that ``torchrun`` started, or else the number in the settings.
+class Cluster(ClusterEnvironment):
+    """A group as Fabric wants to know it. Fabric would take any scheduler's variables for a group."""
 
-    >>> find_processes(TrainingSettings(devices=2))
-    Processes(per_node=2, nodes=1)
+    def __init__(self, group: Group) -> None:
+        self._group = group
+
+    @property
+    def creates_processes_externally(self) -> bool:
+        """Whether Fabric should start no processes."""
+        return True
+
+    @property
+    def main_address(self) -> str:
+        """Where the processes meet."""
+        return self._group.address
+
+    @property
+    def main_port(self) -> int:
+        """The port where they meet."""
+        return self._group.port
+
+    @staticmethod
+    def detect() -> bool:
+        """Whether Fabric may choose it by itself."""
+        return False
+
+    def world_size(self) -> int:
+        """Return the number of processes."""
+        return self._group.size
+
+    def set_world_size(self, size: int) -> None:
+        """Do nothing: the size is known."""
+
+    def global_rank(self) -> int:
+        """Return the number of this process."""
+        return self._group.rank
+
+    def set_global_rank(self, rank: int) -> None:
+        """Do nothing: the rank is known."""
+
+    def local_rank(self) -> int:
+        """Return the number of this process on its node."""
+        return self._group.local_rank
+
+    def node_rank(self) -> int:
+        """Return the number of the node."""
+        return self._group.node
+
+
+class Together(DDPStrategy):
+    """Data-parallel training whose processes meet within a stated time.
+
+    ``find_unused_parameters`` keeps gradient buckets in one order, so a resumed run sums them in the same order.
+    Buffers are not broadcast: ``average_statistics`` keeps them equal, and some hold thousands of rows.
     """
-    if not torch.distributed.is_available() or not torch.distributed.is_torchelastic_launched():
-        return Processes(settings.devices, settings.nodes)
-    per_node = int(os.environ["LOCAL_WORLD_SIZE"])
-    return Processes(per_node, int(os.environ["WORLD_SIZE"]) // per_node)
+
+    def __init__(self, group: Group, *, wait: int) -> None:
+        super().__init__(find_unused_parameters=True, broadcast_buffers=False)
+        self._group, self._wait = group, wait
+
+    def setup_environment(self) -> None:
+        """Meet the other processes, then set up the device."""
+        if self._group.launcher != "torchrun":  # whose processes have met already
+            join(self._group, wait=self._wait, device=self.root_device)
+        super().setup_environment()
 
 
-def _check_processes(accelerator: str, processes: Processes) -> None:
-    if not processes.several:
+def _best_kind() -> str:
+    if torch.backends.mps.is_available():
+        return "mps"
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _check_group(device: str, kind: str, group: Group) -> None:
+    if group.size == 1:
         return
-    if accelerator in ("auto", "mps") and torch.backends.mps.is_available():
+    if ":" in device:
+        raise UserError(f"device {device!r} is one GPU, but {group.size} processes were asked for: use 'cuda'.")
+    if kind in ("auto", "mps") and torch.backends.mps.is_available():
         raise UserError("device 'mps' supports one process only, but several were asked for: use 'cpu'.")
-    gpus = torch.cuda.device_count()
-    if processes.per_node > gpus and (accelerator == "cuda" or (accelerator == "auto" and gpus)):
+    gpus, cores = _gpus(), os.cpu_count() or 1
+    if kind == "cuda" or (kind == "auto" and gpus):
+        if group.per_node > gpus:
+            raise UserError(
+                f"{group.per_node} processes were asked for, but this machine has {gpus} GPU(s): "
+                "start fewer, or use device 'cpu'."
+            )
+    elif group.per_node > max(8, cores):
         raise UserError(
-            f"{processes.per_node} processes were asked for, but this machine has {gpus} GPU(s): "
-            "start fewer, or use device 'cpu'."
+            f"{group.per_node} processes were asked for, but this machine has {cores} core(s): start fewer."
         )
 
 
 def is_first_process() -> bool:
     """Whether this is the first of the processes that train together. Only the first one talks to the user."""
-    return int(getattr(rank_zero.rank_zero_only, "rank", 0)) == 0
+    return is_first()
 
 
 def on_first(fabric: Fabric, work: Callable[[], T]) -> T:

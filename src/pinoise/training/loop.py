@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from lightning_fabric import Fabric
 from torch import Tensor
 
 from pinoise.data.rows import Rows
@@ -27,6 +26,7 @@ from pinoise.training.device import (
     mean_over_processes,
     seed_of,
 )
+from pinoise.training.fabric import Fabric
 from pinoise.training.metrics import is_costly_epoch, measure, probe_batch
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Record, Reporter

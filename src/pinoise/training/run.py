@@ -35,7 +35,7 @@ from pinoise.modes import own_modes
 from pinoise.networks import write_tensors
 from pinoise.training.build import build_standardizer, seeded_model
 from pinoise.training.checkpoint import DAMAGED, LAST, Expected, Identity, find_checkpoint
-from pinoise.training.config import Settings, distrusted, parse_settings, read_yaml
+from pinoise.training.config import Settings, distrusted, dump_yaml, parse_settings, read_yaml
 from pinoise.training.device import describe_environment, make_fabric, on_first
 from pinoise.training.lock import HOLDER, hold, refuse_if_held
 from pinoise.training.logs import RunLog
@@ -130,7 +130,7 @@ def create_folder(path: Path, settings: Settings) -> None:
 def config_text(settings: Settings) -> str:
     """Return ``config.yaml`` with full paths, so that files are found from any folder."""
     try:
-        return yaml.safe_dump({"format": RUN_FORMAT, **_config_values(settings)}, sort_keys=False)
+        return dump_yaml({"format": RUN_FORMAT, **_config_values(settings)})
     except yaml.YAMLError as error:
         raise UserError(f"the settings hold an object that a file cannot ({error}): give a name or a number.") from None
 

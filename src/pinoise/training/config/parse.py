@@ -7,13 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from pydantic import ValidationError
 
 from pinoise.choices import Distrust
-from pinoise.errors import UserError
+from pinoise.errors import UserError, brief
+from pinoise.training.config.documents import DEEPEST, MOST_CHARACTERS, DocumentError, load_yaml
 from pinoise.training.config.section import sentence_of
 from pinoise.training.config.settings import Settings
+
+_MOST_TEXT = 10_000  # characters; no path is longer
+_MOST_BITS = 4096  # of a number; Python cannot even print much larger ones
 
 
 def parse_settings(
@@ -66,11 +69,14 @@ def _texts(value: Any) -> Iterator[str]:
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a configuration file as nested values."""
     try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        with path.open(encoding="utf-8") as stream:
+            values = load_yaml(stream.read(MOST_CHARACTERS + 1))
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
-    except (yaml.YAMLError, UnicodeDecodeError):
+    except UnicodeDecodeError:
         raise UserError(f"{path} is not valid YAML.") from None
+    except DocumentError as error:
+        raise UserError(f"{path} is {error}.") from None
     if not isinstance(values, dict):
         raise UserError(f"{path} is not a configuration: it must hold sections such as training and method.")
     return values
@@ -102,11 +108,11 @@ def parse_assignment(text: str) -> tuple[str, Any]:
     """
     path, equals, value = text.partition("=")
     if not equals or not all(path.strip().split(".")):
-        raise UserError(f"--set got {text!r}: write section.key=value, for example training.epochs=50.")
+        raise UserError(f"--set got {brief(text)}: write section.key=value, for example training.epochs=50.")
     try:
-        return path.strip(), yaml.safe_load(value)
-    except yaml.YAMLError:
-        raise UserError(f"--set got {text!r}: the value is not valid YAML.") from None
+        return path.strip(), load_yaml(value)
+    except DocumentError as error:
+        raise UserError(f"--set got {brief(text)}: the value is {error}.") from None
 
 
 def override(values: Mapping[str, Any], changes: Iterable[tuple[str, Any]]) -> dict[str, Any]:
@@ -125,14 +131,25 @@ def _assign(values: dict[str, Any], keys: list[str], value: Any) -> None:
     for depth, key in enumerate(keys[:-1], start=1):
         inner = values.get(key) or {}
         if not isinstance(inner, str | Mapping):
-            raise UserError(f"--set got {'.'.join(keys)!r}: {'.'.join(keys[:depth])!r} is a value, not a section.")
+            found, inside = brief(".".join(keys)), brief(".".join(keys[:depth]))
+            raise UserError(f"--set got {found}: {inside} is a value, not a section.")
         values[key] = {"name": inner} if isinstance(inner, str) else dict(inner)
         values = values[key]
     values[keys[-1]] = value
 
 
-def _plain(value: Any) -> Any:
-    """Turn numpy's numbers, which parameter grids often hold, into Python's."""
+def _plain(value: Any, path: str = "") -> Any:
+    """Turn numpy's numbers, which parameter grids often hold, into Python's. Refuse what no setting can be."""
+    if isinstance(value, Mapping | list | tuple) and path.count(".") >= DEEPEST:
+        raise UserError(f"setting {brief(path)} is nested more than {DEEPEST} levels deep.")
     if isinstance(value, Mapping):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {key: _plain(inner, f"{path}.{key}" if path else str(key)) for key, inner in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)([_plain(inner, f"{path}.{number}") for number, inner in enumerate(value)])
+    if isinstance(value, str) and "\0" in value:
+        raise UserError(f"setting {brief(path)} is {brief(value)}: text must not hold the character NUL.")
+    if isinstance(value, str) and len(value) > _MOST_TEXT:
+        raise UserError(f"setting {brief(path)} is text of {len(value):,} characters: give at most {_MOST_TEXT:,}.")
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise UserError(f"setting {brief(path)} is {brief(value)}: no setting can be that large.")
     return value.item() if isinstance(value, np.generic) else value

@@ -5,10 +5,25 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
-from typing import get_args
+from typing import Any, get_args
 
-from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
+from pydantic_core import CoreSchema, ErrorDetails
+
+from pinoise.errors import brief
+
+_EXACT = ("int", "float", "bool")
+
+
+def with_exact_numbers(schema: Any) -> Any:
+    """Return a schema of pydantic's in which a number must be a number, and true or false is neither text nor a number.
+
+    Pydantic would take true for 1, "5" for 5 and "yes" for true. A whole number is also a float.
+    """
+    if isinstance(schema, dict):
+        inner = {key: with_exact_numbers(value) for key, value in schema.items()}
+        return {**inner, "strict": True} if schema.get("type") in _EXACT else inner
+    return [with_exact_numbers(value) for value in schema] if isinstance(schema, list) else schema
 
 
 class Section(BaseModel):
@@ -17,6 +32,12 @@ class Section(BaseModel):
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, arbitrary_types_allowed=True, protected_namespaces=()
     )
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema that reads the section, exact about numbers."""
+        schema: CoreSchema = with_exact_numbers(handler(source))
+        return schema
 
 
 def sentence_of(
@@ -48,13 +69,15 @@ def sentence_of(
         case "literal_error":
             return unknown_name(name, found, _allowed(error.errors(), path, section))
         case "model_type" | "dataclass_type":
-            return f"setting {name!r} is {found!r}: it must be a section with settings {', '.join(keys_of(holder))}."
+            return (
+                f"setting {name!r} is {brief(found)}: it must be a section with settings {', '.join(keys_of(holder))}."
+            )
         case "value_error":  # from a section that checks itself; its sentence begins with the key
             key, _, rest = str(first["ctx"]["error"]).partition(" ")
             return f"setting {f'{name}.{key}'!r} {rest}"
         case _:
             message = first["msg"][0].lower() + first["msg"][1:]
-            return f"setting {name!r} is {found!r}: {message}."
+            return f"setting {brief(name)} is {brief(found)}: {message}."
 
 
 def unknown_name(path: str, found: object, allowed: Iterable[str]) -> str:
@@ -64,13 +87,14 @@ def unknown_name(path: str, found: object, allowed: Iterable[str]) -> str:
     "setting 'noise.mean' is 'zeros': did you mean 'zero'? Allowed: zero, learned."
     """
     names = list(allowed)
-    near = difflib.get_close_matches(str(found), names, n=1, cutoff=0.4)
+    near = difflib.get_close_matches(brief(found).strip("'"), names, n=1, cutoff=0.4)
     hint = f": did you mean {near[0]!r}?" if near else "."
-    return f"setting {path!r} is {found!r}{hint} Allowed: {', '.join(names)}."
+    return f"setting {path!r} is {brief(found)}{hint} Allowed: {', '.join(names)}."
 
 
 def _unknown_setting(name: str, prefix: str, path: list[str], allowed: list[str]) -> str:
-    near = difflib.get_close_matches(path[-1], allowed, n=1, cutoff=0.6)
+    name = name if len(name) <= 100 else f"{name[:100]}…"
+    near = difflib.get_close_matches(path[-1][:100], allowed, n=1, cutoff=0.6)
     if near:
         return f"unknown setting {name!r}: did you mean {prefix + '.'.join([*path[:-1], near[0]])!r}?"
     if not allowed:

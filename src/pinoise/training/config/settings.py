@@ -5,23 +5,29 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
-from pydantic import Field, SkipValidation, model_validator
+from annotated_types import Ge, Interval
+from pydantic import Field, GetCoreSchemaHandler, SkipValidation, model_validator
+from pydantic_core import CoreSchema
 
 from pinoise.choices import (
     ENCODER,
     GENERATOR,
     METHOD,
+    MOST_DRAWS,
     NOISE_VIEW,
     OBJECTIVE,
     VIEW,
     Distribution,
     EmbeddingName,
+    Entries,
     Kind,
     Mean,
     PairingName,
     Positive,
     ScaleMap,
+    Seed,
     Size,
+    Times,
     options_of,
 )
 from pinoise.data.options import ImageSize, ReadOptions
@@ -30,7 +36,7 @@ from pinoise.errors import UserError
 from pinoise.networks import heads
 from pinoise.noise.module import DISTRIBUTION, MEAN, SMALLEST_SCALE
 from pinoise.training.config.choice import Choice, Chosen, read_choice
-from pinoise.training.config.section import Section
+from pinoise.training.config.section import Section, with_exact_numbers
 from pinoise.training.objectives import Objective
 
 
@@ -42,9 +48,17 @@ def _default(kind: Kind) -> Any:
 class DataSettings(ReadOptions):
     """The source of the samples, and how they are read and scaled."""
 
-    source: str = "digits"
+    source: Annotated[str, Field(min_length=1)] = "digits"
     scaling: Scaling = SCALING
+    rows: Times | None = ReadOptions.rows
+    max_categories: Size = ReadOptions.max_categories
     size: Annotated[ImageSize | None, SkipValidation] = ReadOptions.size  # its own check says more than pydantic's
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema that reads the section, exact about numbers."""
+        schema: CoreSchema = with_exact_numbers(handler(source))
+        return schema
 
 
 class HeadSettings(Section):
@@ -81,17 +95,20 @@ class ViewSettings(Section):
 class TrainingSettings(Section):
     """The length of training, its optimiser, and the device."""
 
-    epochs: Annotated[int, Field(ge=1)] = 100
-    batch_size: Annotated[int, Field(ge=2)] = 256
+    epochs: Times = 100
+    batch_size: Annotated[Entries, Ge(2)] = 256
     learning_rate: Positive = 1e-3
     noise_learning_rate: Positive | None = None  # of ψ; None follows θ's by ``PiNoise.param_groups``
-    information_draws: Annotated[int, Field(ge=0, le=1000)] = 8  # of noise, to measure its information; 0 measures none
-    seed: Annotated[int, Field(ge=0, lt=2**32)] = 0
+    information_draws: Annotated[int, Interval(ge=0, le=MOST_DRAWS)] = (
+        8  # of noise, to measure its information; 0 measures none
+    )
+    seed: Seed = 0
     device: str = "auto"
-    devices: Annotated[int, Field(ge=1)] = 1
-    nodes: Annotated[int, Field(ge=1)] = 1
+    devices: Annotated[int, Interval(ge=1, le=1024)] = 1
+    nodes: Annotated[int, Interval(ge=1, le=1024)] = 1
+    wait: Annotated[int, Interval(ge=1, le=86_400)] = 600  # seconds that processes wait for one another to start
     precision: Literal["32-true", "16-mixed", "bf16-mixed"] = "32-true"
-    checkpoint_every: Annotated[int, Field(ge=1)] = 500  # steps between checkpoints
+    checkpoint_every: Times = 500  # steps between checkpoints
 
 
 class Settings(Section):

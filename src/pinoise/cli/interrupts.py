@@ -1,0 +1,130 @@
+"""Ctrl-C and other requests to stop: what is heard, what is asked of training, and how a command leaves.
+
+Nothing here takes long to import, so that a request is heard from the first moment.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+STOPPED = 130  # the exit code of a command that was interrupted
+_DEAF_SECONDS = 3.0  # after an interrupt, in which further ones are the same request
+
+# A hang-up comes when a terminal closes; Windows has none.
+STOP_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+
+
+class Interrupts:
+    """What a command does on Ctrl-C: end at once while it starts, later unwind, and then hear no more of it."""
+
+    def __init__(self) -> None:
+        self.starting = False
+        self._interrupted = -float("inf")
+
+    @property
+    def leaving(self) -> bool:
+        """Whether an interrupt is under way, so that any error is a consequence of it."""
+        return self._interrupted > -float("inf")
+
+    def interrupt(self) -> None:
+        """Raise ``KeyboardInterrupt``, but for the repetitions of impatient fingers."""
+        if self.starting:  # there is nothing to tidy up, and an import in C turns the exception into another
+            os.write(2, b"stopped\n")
+            os._exit(STOPPED)
+        repeated = time.monotonic() - self._interrupted < _DEAF_SECONDS
+        self._interrupted = time.monotonic()
+        if not repeated:
+            raise KeyboardInterrupt
+
+    def on_signal(self, number: int, frame: FrameType | None) -> None:
+        """Handle SIGINT."""
+        self.interrupt()
+
+
+_current = Interrupts()
+
+
+@contextmanager
+def listening() -> Iterator[Interrupts]:
+    """Listen to Ctrl-C for the length of a command. Once it was heard, no later one disturbs the way out."""
+    global _current
+    if not _in_main_thread():
+        yield Interrupts()
+        return
+    _current = interrupts = Interrupts()
+    before = signal.signal(signal.SIGINT, interrupts.on_signal)
+    try:
+        yield interrupts
+    finally:
+        signal.signal(signal.SIGINT, _ignore if interrupts.leaving else before)
+        atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
+
+
+@contextmanager
+def stop_on_signal() -> Iterator[Callable[[], bool]]:
+    """Yield a function that turns true after SIGINT, SIGTERM or SIGHUP; a second SIGINT interrupts at once.
+
+    So does the first signal as long as nobody has called the function: there is nothing to save yet. A hang-up that is
+    ignored, as ``nohup`` does, stays ignored.
+
+    >>> with stop_on_signal() as should_stop:
+    ...     before = should_stop()
+    ...     signal.raise_signal(signal.SIGTERM)
+    ...     before, should_stop()
+    (False, True)
+    """
+    asked = False
+    heard = False
+
+    def ask(number: int, frame: FrameType | None) -> None:
+        nonlocal asked
+        if number == getattr(signal, "SIGHUP", None):
+            _leave_terminal()
+        if not heard or (asked and number == signal.SIGINT):
+            _current.interrupt()
+        asked = True
+
+    def should_stop() -> bool:
+        nonlocal heard
+        heard = True
+        return asked
+
+    if not _in_main_thread():
+        yield lambda: False  # only the main thread may listen to signals
+        return
+    before: dict[int, Any] = {}
+    for number in STOP_SIGNALS:
+        if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN:
+            before[number] = signal.signal(number, ask)
+    try:
+        yield should_stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+def _ignore(number: int, frame: FrameType | None) -> None:
+    """Do nothing. Unlike SIG_IGN, this is not inherited by processes that are started."""
+
+
+def _leave_terminal() -> None:
+    """Send further output nowhere if it went to a terminal that is gone, where to write is an error."""
+    for descriptor in (1, 2):
+        with suppress(OSError):  # it may be closed
+            if stat.S_ISCHR(os.fstat(descriptor).st_mode) and not os.isatty(descriptor):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, descriptor)
+                os.close(nowhere)

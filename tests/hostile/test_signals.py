@@ -1,0 +1,97 @@
+"""Real processes that are interrupted, hung up on, or left by another process of their group."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from pinoise.training.checkpoint import read_checkpoint
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
+
+FLAGS = ["--data", "digits", "--epochs", "100000", "--device", "cpu", "--set", "training.checkpoint_every=5"]
+FLAGS += ["--set", "encoder.hidden=32", "--set", "noise.generator.hidden=32"]
+
+
+def start(run: Path, *flags: str, launcher: tuple[str, ...] = ()) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, *launcher, "-m", "pinoise", "train", "--out", str(run), *FLAGS, *flags],
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def await_checkpoint(process: subprocess.Popen[str], run: Path) -> None:
+    while not (run / "checkpoints/last.ckpt").exists() and process.poll() is None:
+        time.sleep(0.02)
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    _, errors = process.communicate(timeout=60)
+    assert "Traceback" not in errors.replace('Traceback (most recent call last):\n  File "<frozen runpy>"', "")
+    return process.returncode, errors
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP])
+def test_a_request_to_stop_saves_and_ends(number: int, tmp_path: Path) -> None:
+    process = start(tmp_path / "run")
+    await_checkpoint(process, tmp_path / "run")
+    process.send_signal(number)
+    code, errors = ended(process)
+    assert code == 130
+    assert "all saved; go on with: pinoise train --resume" in errors
+    assert read_checkpoint(tmp_path / "run/checkpoints/last.ckpt").step > 0
+
+
+@pytest.mark.parametrize("moment", [0.15, 2.0, "training"])
+def test_five_quick_interrupts_end_without_a_traceback(moment: float | str, tmp_path: Path) -> None:
+    process = start(tmp_path / "run")
+    if isinstance(moment, str):
+        await_checkpoint(process, tmp_path / "run")
+    else:
+        time.sleep(moment)
+    for _ in range(5):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.03)
+    code, errors = ended(process)
+    assert code == 130
+    assert "stopped" in errors
+    if isinstance(moment, str):
+        assert read_checkpoint(tmp_path / "run/checkpoints/last.ckpt").step > 0
+
+
+@pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the later process in /proc")
+@pytest.mark.parametrize("victim", ["second"])
+def test_a_process_whose_partner_was_killed_says_so(victim: str, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start(run, "--set", "training.devices=2")
+    await_checkpoint(process, run)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(process.pid if victim == "first" else int(children[0]), signal.SIGKILL)
+    code, errors = ended(process)
+    assert code == (-signal.SIGKILL if victim == "first" else 2)
+    said = [line for line in errors.splitlines() if not line.startswith(("note: ", "epoch "))]
+    assert said == [
+        "pinoise: another of the 2 processes that train together ended or cannot be reached, so this one stops; "
+        f"go on from the last checkpoint with: pinoise train --resume {run}"
+    ]
+
+
+def test_a_partner_of_torchrun_says_so_too(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start(run, launcher=("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"))
+    await_checkpoint(process, run)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    os.kill(int(children[-1]), signal.SIGKILL)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode != 0
+    assert errors.count("processes that train together ended or cannot be reached") == 1
+    assert "gloo" not in errors
