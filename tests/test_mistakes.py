@@ -104,7 +104,7 @@ def test_defaults_that_are_objects_stay_in_the_signature(tmp_path: Path, monkeyp
     create_folder(tmp_path / "run", settings)
     stored = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
     assert stored["encoder"] == {"name": "mine_of_mistakes:Net", "width": 3}
-    assert read_config(tmp_path / "run").encoder.options["activation"] is nn.GELU
+    assert read_config(tmp_path / "run", trust=True).encoder.options["activation"] is nn.GELU
     given = parse_settings({"encoder": {"name": "mine_of_mistakes:Net", "activation": nn.ReLU}})
     with pytest.raises(UserError, match="the settings hold an object that a file cannot"):
         create_folder(tmp_path / "other", given)

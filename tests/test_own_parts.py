@@ -305,11 +305,11 @@ def test_the_command_trains_scores_embeds_reports_and_goes_on_with_parts_of_a_us
 ) -> None:
     for arguments in (
         ["train", "--data", table, "--out", "run", "--epochs", 1, *FLAGS],
-        ["evaluate", "run"],
-        ["evaluate", "run", "--information"],
-        ["embed", "run", "--data", table, "--out", "z.npy"],
-        ["report", "run"],
-        ["train", "--resume", "run", "--epochs", 2],
+        ["evaluate", "run", "--trust"],
+        ["evaluate", "run", "--information", "--trust"],
+        ["embed", "run", "--data", table, "--out", "z.npy", "--trust"],
+        ["report", "run", "--trust"],
+        ["train", "--resume", "run", "--epochs", 2, "--trust"],
     ):
         result = pinoise(*arguments)
         assert result.code == 0, (arguments, result.err)
@@ -337,7 +337,7 @@ def test_the_command_trains_scores_embeds_reports_and_goes_on_with_parts_of_a_us
     straight = checkpoint("straight")
     assert all(torch.equal(tensor, straight[name]) for name, tensor in state.items())  # resumed to the bit
 
-    run = load_run("run")
+    run = load_run("run", trust=True)
     assert type(run.embedding.encoder) is mine.Net
     assert run.noise is not None
     assert run.noise.generator.pace == 0.5
@@ -352,7 +352,12 @@ def test_a_process_of_the_command_finds_a_file_in_the_current_folder_and_only_th
     assert done.returncode == 0, done.stderr
     Path("elsewhere").mkdir()
     done = subprocess.run(
-        [*command, "evaluate", "../run"], cwd="elsewhere", env=environment, capture_output=True, text=True, check=False
+        [*command, "evaluate", "../run", "--trust"],
+        cwd="elsewhere",
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 2
     assert done.stderr.startswith(
@@ -366,7 +371,7 @@ def test_a_view_of_a_users_own_can_be_the_noise(pinoise: Callable[..., Any], tab
     assert pinoise("train", "--data", table, "--label", "class", "--out", "run", "--epochs", 1, *options).code == 0
     assert set(mine.seen) == {("tilt", 0.7)}
     assert not Path("run/noise.safetensors").exists()
-    assert pinoise("evaluate", "run").code == 0
+    assert pinoise("evaluate", "run", "--trust").code == 0
 
 
 def test_a_configuration_names_parts_with_options_and_flags_lie_over_it(
@@ -387,9 +392,9 @@ def test_a_configuration_names_parts_with_options_and_flags_lie_over_it(
         training: {epochs: 1, batch_size: 16, device: cpu}
         """
     )
-    assert pinoise("train", "--config", "own.yaml", "--out", "run", "--set", "objective.price=4").code == 0
+    assert pinoise("train", "--config", "own.yaml", "--out", "run", "--set", "objective.price=4", "--trust").code == 0
     assert set(mine.seen) == {("pull", 3.0), ("goal", 4.0), ("tilt", 0.5)}
-    run = load_run("run")
+    run = load_run("run", trust=True)
     assert run.embedding.encoder.out_features == 5
     assert run.noise is not None
     assert run.noise.generator.pace == 2
@@ -406,12 +411,13 @@ def test_a_part_that_has_changed_since_is_one_sentence(pinoise: Callable[..., An
     Path("mine.py").write_text(MINE.replace(old, new))
     sys.modules.pop("mine")
     importlib.invalidate_caches()
-    result = pinoise("train", "--resume", "run", "--epochs", 2)
+    result = pinoise("train", "--resume", "run", "--epochs", 2, "--trust")
     lines = [line for line in result.err.splitlines() if not line.startswith("note: ")]
     assert (result.code, len(lines)) == (2, 1), result.err
     assert "last.ckpt does not fit the model" in lines[0]
     if file == "own encoder":
-        assert "encoder.safetensors does not fit the configuration beside it" in pinoise("evaluate", "run").err
+        result = pinoise("evaluate", "run", "--trust")
+        assert "encoder.safetensors does not fit the configuration beside it" in result.err
 
 
 # By the estimator
@@ -535,7 +541,7 @@ def test_a_grid_searches_over_parts_and_their_options_in_a_pipeline(mine: Module
 def test_a_file_holds_classes_and_functions_by_their_import_paths(mine: ModuleType, form: str) -> None:
     model = PiNDA(**FORMS[form](mine), **BASE).fit(X)
     model.save("model.safetensors")
-    loaded = PiNDA.load("model.safetensors")
+    loaded = PiNDA.load("model.safetensors", trust=True)
     names = [loaded.encoder, loaded.method, loaded.objective, loaded.generator, loaded.augmentations[0]]
     names = [part["name"] if isinstance(part, dict) else part for part in names]
     assert names == ["mine:Net", "mine:Pull", "mine:Goal", "mine:Wave", "mine:Tilt"]
@@ -551,12 +557,12 @@ def test_a_file_needs_the_module_and_the_parts_that_it_was_saved_with(
     PiNDA(**own_parts(mine), **BASE).fit(X).save("model.safetensors")
     monkeypatch.setattr(mine, "Net", lambda shape, *, width=4: nn.Linear(shape[0], width))
     with pytest.raises(UserError, match=r"^model\.safetensors does not fit its parameters"):
-        PiNDA.load("model.safetensors")
+        PiNDA.load("model.safetensors", trust=True)
     Path("mine.py").unlink()
     sys.modules.pop("mine")
     monkeypatch.setattr(sys, "path_importer_cache", {})
     with pytest.raises(UserError, match=r"^encoder 'mine:Net' cannot be found \(.*'mine'.*\): write"):
-        PiNDA.load("model.safetensors")
+        PiNDA.load("model.safetensors", trust=True)
 
 
 def test_what_no_other_process_could_import_is_not_saved(mine: ModuleType) -> None:

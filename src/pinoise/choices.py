@@ -2,13 +2,18 @@
 
 A name is short for an import path, ``package.module:object``. Wherever a name is accepted, an import path is accepted
 too, and in Python also the object itself. To add a part to the package, write its file and add one line here.
+
+An import path outside these tables runs code. It is followed if the user gave it, in a command or in Python. An import
+path that only a file gives is followed if the user says that he trusts the file.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 from annotated_types import Ge, Gt, Interval
@@ -115,9 +120,43 @@ VIEW = Kind(
 # The choices for ``views.noise``: learned noise (``pi``), no noise (``none``), or any view.
 NOISE_VIEW = VIEW._replace(noun="noise", default="pi", names={"pi": "", "none": "", **VIEW.names})
 
+# Where modules of users are looked for after Python's own path, from the first import path of a user on. The command
+# adds the current folder: not at its start, because libraries try to import modules that may be absent.
+OWN_MODULES: list[str] = []
 
-def find(kind: Kind, name: str) -> Any:
+
+class Distrust(NamedTuple):
+    """A file that the user has not said to trust, and what the user typed beside it: only the latter is followed."""
+
+    file: Path
+    typed: frozenset[str] = frozenset()
+
+    def check(self, setting: str, value: str, *, what: str) -> None:
+        """Refuse the value of a setting that the user did not type; ``what`` says what it does.
+
+        >>> Distrust(Path("a.yaml")).check("encoder", "mine:Net", what="runs code")
+        Traceback (most recent call last):
+        ...
+        pinoise.errors.UserError: a.yaml names encoder 'mine:Net', which runs code: if you trust the file, pass \
+--trust, or trust=True in Python.
+        """
+        if value not in self.typed:
+            raise UserError(
+                f"{self.file} names {setting} {value!r}, which {what}: if you trust the file, pass --trust, or "
+                "trust=True in Python."
+            )
+
+
+def find(kind: Kind, name: str, *, distrust: Distrust | None = None, setting: str | None = None) -> Any:
     """Return the class or function behind a name or an import path, or None if the name stands for no part.
+
+    No other function imports what a user or a file names.
+
+    Args:
+        kind: the kind of part.
+        name: a name of the kind, or an import path.
+        distrust: the file that gives the name, if the user has not said to trust it.
+        setting: the setting that holds the name, for the refusal.
 
     >>> find(METHOD, "simclr").__name__
     'SimCLR'
@@ -132,15 +171,26 @@ memorybank, byol, simsiam, dino.
         return None
     if ":" not in path:
         raise unknown_choice(kind.noun, name, kind.names)
-    module, _, attribute = path.partition(":")
+    if path not in kind.names.values():
+        if distrust is not None:
+            distrust.check(setting or kind.noun, path, what="runs code")
+        sys.path += [folder for folder in OWN_MODULES if folder not in sys.path]
     try:
-        found = importlib.import_module(module)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except (ImportError, AttributeError, ValueError, TypeError, SyntaxError) as error:
+        return _imported(path)
+    except _ABSENT as error:
         raise UserError(
             f"{kind.noun} {name!r} cannot be found ({error}): write package.module:name, where the name is {kind.own}."
         ) from error
+
+
+_ABSENT = (ImportError, AttributeError, ValueError, TypeError, SyntaxError)
+
+
+def _imported(path: str) -> Any:
+    module, _, attribute = path.partition(":")
+    found: Any = importlib.import_module(module)
+    for part in attribute.split("."):
+        found = getattr(found, part)
     return found
 
 
@@ -213,8 +263,8 @@ def import_path(part: Any) -> str | None:
         return None
     path = f"{module}:{name}"
     try:
-        return path if find(Kind("part", None, {}, own="an object"), path) is part else None
-    except UserError:
+        return path if _imported(path) is part else None
+    except _ABSENT:
         return None
 
 

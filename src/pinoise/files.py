@@ -1,4 +1,4 @@
-"""Shared file operations: atomic writes, locks, JSON, checksums and the cache folder."""
+"""Shared file operations: atomic writes, what may be written where, locks, JSON, checksums and the cache folder."""
 
 from __future__ import annotations
 
@@ -8,12 +8,31 @@ import math
 import os
 import secrets
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pinoise.errors import UserError
+
+# What the verbs write in the folder of a run.
+REPORT_FILES = ("report.html", "curves.png", "noise.png", "sigma.png", "comparison.png")
+RUN_FILES = frozenset(
+    (
+        *("config.yaml", "data.json", "environment.json", "metrics.csv", "evaluation.json"),
+        *("standardizer.safetensors", "encoder.safetensors", "noise.safetensors"),
+        *REPORT_FILES,
+    )
+)
+RUN_FOLDERS = ("checkpoints", "tensorboard")
+
+
+class WriteError(UserError, OSError):
+    """A file could not be written, for example because the disk is full; ``strerror`` is the system's reason."""
+
+    def __init__(self, sentence: str, strerror: str | None = None) -> None:
+        super().__init__(sentence)
+        self.strerror = strerror
 
 
 @contextmanager
@@ -39,6 +58,31 @@ def replacing(path: Path) -> Iterator[Path]:
         temporary.unlink(missing_ok=True)
 
 
+@contextmanager
+def written(path: Path) -> Iterator[Path]:
+    """Yield a temporary path as ``replacing`` does, for a block that only writes to it: its errors become a sentence.
+
+    >>> with written(Path("/nowhere/z.npy")) as temporary:
+    ...     temporary.write_bytes(b"z")
+    Traceback (most recent call last):
+    ...
+    pinoise.files.WriteError: /nowhere/z.npy cannot be written (No such file or directory): make room or choose \
+another place; a file that was there before is kept.
+    """
+    try:
+        with replacing(path) as temporary:
+            yield temporary
+    except WriteError:  # about another file, written in the same block
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise WriteError(
+            f"{path} cannot be written ({reason}): make room or choose another place; a file that was there before is "
+            "kept.",
+            reason,
+        ) from error
+
+
 def settle(temporary: Path, path: Path) -> None:
     """Flush a finished temporary file to disk and rename it to ``path``."""
     _sync(temporary)
@@ -59,14 +103,8 @@ def _sync(path: Path) -> None:
 
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically."""
-    with replacing(path) as temporary:
+    with written(path) as temporary:
         temporary.write_text(text, encoding="utf-8")
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file atomically."""
-    with replacing(path) as temporary:
-        temporary.write_bytes(content)
 
 
 def to_json(value: object) -> str:
@@ -157,12 +195,13 @@ def cache_folder() -> Path:
     return Path(pooch.os_cache("pinoise"))
 
 
-def check_writable(folder: Path, *, what: str) -> None:
+def check_writable(folder: Path, *, what: str, instead: str = "choose another place") -> None:
     """Refuse a folder that cannot be written to, before any work. It need not exist yet.
 
     Args:
         folder: the folder for the files.
         what: what will be written; the error message names it.
+        instead: what the user can do, for the error message.
 
     >>> check_writable(Path(__file__, "x"), what="a report")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -171,6 +210,58 @@ def check_writable(folder: Path, *, what: str) -> None:
     """
     above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not above.is_dir():
-        raise UserError(f"{what} cannot be written to {folder}: {above} is a file; choose another place.")
+        raise UserError(f"{what} cannot be written to {folder}: {above} is a file; {instead}.")
     if not os.access(above, os.W_OK | os.X_OK):
-        raise UserError(f"{what} cannot be written to {folder}: {above} is not writable; choose another place.")
+        raise UserError(f"{what} cannot be written to {folder}: {above} is not writable; {instead}.")
+
+
+def real(path: Path) -> Path:
+    """Return the full path without links. Links that lead in a circle stay; ``Path.resolve`` would raise an error."""
+    return Path(os.path.realpath(path))
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a folder holds a run."""
+    return (folder / "config.yaml").exists() and any((folder / name).exists() for name in ("data.json", *RUN_FOLDERS))
+
+
+def belongs_to_run(path: Path) -> bool:
+    """Whether a file, or what it is a link to, is one of those that a run folder is made of. It need not exist.
+
+    >>> belongs_to_run(Path("metrics.csv"))  # no run here
+    False
+    """
+    for place in (real(path.parent) / path.name, real(path)):
+        if place.name.lower() in RUN_FILES and is_run(place.parent):
+            return True
+        if any(above.name in RUN_FOLDERS and is_run(above.parent) for above in place.parents):
+            return True
+    return False
+
+
+def check_output(path: Path, *, inputs: Iterable[Path] = (), force: bool = False) -> None:
+    """Refuse, before any work, to write over an input, a file of a run or, without ``force``, any other file.
+
+    Args:
+        path: the file to write.
+        inputs: files and folders that are read.
+        force: whether another file may be replaced.
+
+    >>> check_output(Path(__file__), inputs=[Path(__file__)], force=True)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: ...files.py is an input: choose another file to write.
+    """
+    if any(_is_in(path, source) for source in inputs):
+        raise UserError(f"{path} is an input: choose another file to write.")
+    if belongs_to_run(path):
+        raise UserError(f"{path} belongs to a run: choose another file to write.")
+    if os.path.lexists(path) and not force:
+        raise UserError(f"{path} already exists: choose another file to write, or replace it with --force.")
+
+
+def _is_in(path: Path, source: Path) -> bool:
+    """Whether an existing file is the source, under any name, or lies in it."""
+    if not path.exists() or not source.exists():
+        return False
+    return path.samefile(source) or (source.is_dir() and real(path).is_relative_to(real(source)))

@@ -40,16 +40,17 @@ def flat_run(pinoise: Command, folder: Path, tiny: list[str]) -> str:
 
 def test_a_run_without_labels_is_scored_on_a_labelled_folder(pinoise: Command, flat_run: str) -> None:
     assert re.search(
-        "^flat has no labels to score with: put images into one folder per class", pinoise("evaluate", "run").sentence
+        "^flat has no labels to score with: put images into one folder per class",
+        pinoise("evaluate", "run", "--trust").sentence,
     )
     write_images("later", *labelled("cat", "dog"), side=9)
     kept = len(list(Path("kept").glob("*.json")))
-    scored = pinoise("evaluate", "run", "--data", "later", "--json")
+    scored = pinoise("evaluate", "run", "--data", "later", "--json", "--trust")
     assert scored.code == 0, scored.err
     assert json.loads(scored.out)["scores"].keys() == {"raw", "untrained", "learned"}
     assert len(list(Path("kept").glob("*.json"))) == kept + 1
     write_images("more", *(f"{number}.png" for number in range(3)))
-    assert "put images into one folder per class" in pinoise("evaluate", "run", "--data", "more").sentence
+    assert "put images into one folder per class" in pinoise("evaluate", "run", "--data", "more", "--trust").sentence
 
 
 def test_a_run_is_scored_on_classes_that_training_had_not(pinoise: Command, folder: Path, tiny: list[str]) -> None:
@@ -68,14 +69,14 @@ def test_rows_of_a_folder_are_embedded_with_their_names_and_skipped_files_are_to
     write_images("new", *(f"{letter}.png" for letter in "abcdefgh"))
     for letter in "bcdfg":
         Path("new", f"{letter}.png").write_bytes(b"no image")
-    embedded = pinoise("embed", "run", "--data", "new", "--out", "z.csv")
+    embedded = pinoise("embed", "run", "--data", "new", "--out", "z.csv", "--trust")
     assert embedded.code == 0, embedded.err
     assert re.search(
         r"note: left out 5 corrupt images, first b\.png \(.*\), then c\.png, d\.png, f\.png and 1 more", embedded.err
     )
     table = pyarrow.csv.read_csv("z.csv")
     assert table.column("file").to_pylist() == ["a.png", "e.png", "h.png"]
-    assert pinoise("embed", "run", "--data", "new", "--out", "z.npz").code == 0  # from what is kept
+    assert pinoise("embed", "run", "--data", "new", "--out", "z.npz", "--trust").code == 0  # from what is kept
     with np.load("z.npz") as archive:
         assert archive["names_train"].tolist() == ["a.png", "e.png", "h.png"]
         np.testing.assert_allclose(archive["X_train"][:, 0], table.column("pinda0"), rtol=1e-6)

@@ -193,4 +193,4 @@ def test_decoded_images_are_kept_and_give_the_same_run(
     assert second.code == 0, second.err
     assert "note: read from the decoded images kept in kept" in second.err
     assert weights(Path("plain")) == weights(Path("first")) == weights(Path("second"))
-    assert pinoise("evaluate", "second").code == 0
+    assert pinoise("evaluate", "second", "--trust").code == 0

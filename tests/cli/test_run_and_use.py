@@ -71,7 +71,7 @@ def test_a_module_of_the_users_is_found_in_the_current_folder(
     train = ["train", "--data", "digits", "--rows", "64", "--epochs", "1", "--device", "cpu", *own, "--out", "r"]
     trained = pinoise(*train, "--set", "embedding=learned")
     assert trained.code == 0, trained.err
-    assert pinoise("embed", "r", "--data", "digits", "--out", "z.npy").code == 0
+    assert pinoise("embed", "r", "--data", "digits", "--out", "z.npy", "--trust").code == 0
     assert np.load("z.npy").shape[1] == 5
 
 

@@ -139,7 +139,7 @@ def test_rows_of_a_table_are_named_in_its_first_column(ending: str, tmp_path: Pa
     assert table.column_names == ["file", "pinda0", "pinda1"]
     assert tuple(table.column("file").to_pylist()) == NAMES
     np.testing.assert_array_equal(table.column("pinda1"), Z[:, 1])
-    write_embedding(path, {"test": Z})
+    write_embedding(path, {"test": Z}, force=True)
     table = pyarrow.csv.read_csv(path) if ending == "csv" else pyarrow.parquet.read_table(path)
     assert table.column_names == ["pinda0", "pinda1"]
 
@@ -152,7 +152,7 @@ def test_an_archive_has_an_array_of_names_for_each_part(tmp_path: Path) -> None:
         assert tuple(archive["names_train"]) == NAMES
         assert tuple(archive["names_test"]) == NAMES[:1]
         np.testing.assert_array_equal(archive["X_train"], Z)
-    write_embedding(path, {"train": Z})
+    write_embedding(path, {"train": Z}, force=True)
     with np.load(path) as archive:
         assert list(archive) == ["X_train"]
 
@@ -172,6 +172,6 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "z.npy"
     write_embedding(path, {"train": Z})
     with pytest.raises(ValueError, match="unpack"):
-        write_embedding(path, {"train": Z, "test": Z})
+        write_embedding(path, {"train": Z, "test": Z}, force=True)
     np.testing.assert_array_equal(np.load(path), Z)
     assert [found.name for found in tmp_path.iterdir()] == ["z.npy"]

@@ -184,7 +184,7 @@ def test_the_order_of_the_colour_changes_is_drawn_and_matters(monkeypatch: pytes
     pixels, preset = torch.rand(4, 3, 4, 4), IMAGE_PRESETS["simclr"]._replace(area=(1, 1), flip=0, jitter=1)
     results = []
     for order in ([0, 1, 2, 3], [0, 1, 2, 3], [3, 2, 1, 0]):
-        monkeypatch.setattr(torch, "randperm", lambda count, order=order: torch.tensor(order))
+        monkeypatch.setattr(torch, "randperm", lambda count, order=order, generator=None: torch.tensor(order))
         torch.manual_seed(0)
         results.append(applied(preset, pixels))
     assert torch.equal(results[0], results[1])

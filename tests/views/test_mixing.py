@@ -146,7 +146,7 @@ def test_no_strength_means_no_change(view: View) -> None:
 
 def ratio_of(view: Any) -> tuple[Any, float]:
     """The transform behind a view of MODALS, and how far it goes."""
-    return view.function.func, view.function.keywords["ratio"]
+    return view.function, view.ratio
 
 
 def make_site() -> Site:

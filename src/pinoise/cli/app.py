@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
-from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
+from pinoise.choices import OWN_MODULES
 from pinoise.cli.compare import compare, demo
 from pinoise.cli.console import warnings_as_notes
 from pinoise.cli.datasets import datasets
@@ -63,8 +64,7 @@ def main() -> None:
             stream.reconfigure(errors="replace")  # a σ must not stop a run whose output goes to an old code page
     # A user's module (--encoder mine:Net) is found in the current folder, as by ``python -m pinoise``. The folder comes
     # last on the path, so that a file there cannot stand in for a library.
-    here = str(Path.cwd())
-    sys.path += [] if here in sys.path else [here]
+    OWN_MODULES[:] = [""]
     try:
         with warnings_as_notes():
             code = app(standalone_mode=False, prog_name="pinoise")
@@ -78,6 +78,9 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
     except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) and error.filename is None:  # what is printed
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            _fail(f"the output cannot be written ({error.strerror}): free some space or send it elsewhere.")
         if error.filename is None:
             raise
         _fail(f"{error.filename}: {error.strerror}.")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pinoise.cli.console import note, on_terminal, print_json
-from pinoise.cli.options import DataOption, JsonOption
+from pinoise.cli.options import DataOption, ForceOption, JsonOption, TrustOption
 
 
 def embed(
@@ -16,6 +16,8 @@ def embed(
     data: DataOption,
     out: Annotated[Path, typer.Option("--out", help="The file to write: .npy, .npz, .csv or .parquet.")],
     part: Annotated[str, typer.Option(help="train or test, for data that has both; .npz takes both.")] = "train",
+    force: ForceOption = False,
+    trust: TrustOption = False,
     json: JsonOption = False,
 ) -> None:
     """Embed data with a finished run, row by row in the order of the data; rows of a folder of images are named.
@@ -23,13 +25,17 @@ def embed(
     Example: `pinoise embed runs/digits --data digits --out digits.npz`
     """
     from pinoise.data.dataset import Part
+    from pinoise.data.source import source_files
     from pinoise.errors import UserError, unknown_choice
     from pinoise.evaluation import check_embedding_file, write_embedding
     from pinoise.evaluation import embed as embed_rows
+    from pinoise.files import RUN_FILES, check_output
     from pinoise.training.load import load_run
 
-    check_embedding_file(out)
-    finished = load_run(run)
+    inputs = [*source_files(data), *(run / name for name in RUN_FILES)]
+    check_embedding_file(out, inputs=inputs, force=force)
+    finished = load_run(run, trust=trust)
+    check_output(out, inputs=source_files(finished.settings.data.source), force=force)
     source = finished.read(data, labelled=False, progress=on_terminal())
     for sentence in source.notes:
         note(sentence)
@@ -44,7 +50,7 @@ def embed(
         name: embed_rows(finished.embedding, finished.rows(rows.x, where=data)) for name, rows in present.items()
     }
     files = {name: rows.names for name, rows in present.items() if rows.names is not None}
-    write_embedding(out, embeddings, names=files)
+    write_embedding(out, embeddings, names=files, force=force)
     shapes = {name: list(z.shape) for name, z in embeddings.items()}
     if json:
         print_json({"out": str(out), "shapes": shapes})

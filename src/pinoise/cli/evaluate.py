@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pinoise.cli.console import SCORE_TITLES, note, on_terminal, print_json, print_table
-from pinoise.cli.options import JsonOption, LabelOption
+from pinoise.cli.options import JsonOption, LabelOption, TrustOption
 from pinoise.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,6 +27,7 @@ def evaluate(
     ] = False,
     draws: Annotated[int | None, typer.Option(help="Of every view, for --information.")] = None,
     seed: Annotated[int, typer.Option(help="Of softmax regression and the few-label draws.")] = 0,
+    trust: TrustOption = False,
     json: JsonOption = False,
 ) -> None:
     """Score a run's embedding beside raw features and an untrained encoder, on rows that training did not see.
@@ -38,14 +39,14 @@ def evaluate(
     from pinoise.experiments.results import distance
     from pinoise.experiments.scoring import score_run
     from pinoise.experiments.sources import open_scored, sample_rows
-    from pinoise.files import write_json
+    from pinoise.files import WriteError, write_json
     from pinoise.training.load import load_run
 
     if draws is not None and draws < 2:
         raise UserError(f"--draws is {draws}: mutual information needs at least 2 draws of every view.")
     if rows is not None and rows < NEIGHBOURS:
         raise UserError(f"--rows is {rows}: kNN looks at {NEIGHBOURS} training rows, so give at least that number.")
-    finished = load_run(run)
+    finished = load_run(run, trust=trust)
     labelled = open_scored(finished, data, label=label, progress=on_terminal())
     if rows is not None:
         labelled = sample_rows(labelled, train=rows, test=rows)
@@ -61,7 +62,10 @@ def evaluate(
     measured = information_of_run(finished, draws=draws or DRAWS, progress=on_terminal()) if information else {}
     if measured:
         result["information"] = {name: found.as_dict() for name, found in measured.items()}
-    write_json(run / "evaluation.json", result)
+    try:
+        write_json(run / "evaluation.json", result)
+    except WriteError as error:  # the scores are still worth printing
+        note(f"the scores are not stored: {error}")
     if json:
         print_json(result)
         return

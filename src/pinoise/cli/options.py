@@ -21,6 +21,15 @@ EpochsOption = Annotated[int | None, typer.Option("--epochs", help="How often ev
 BatchOption = Annotated[int | None, typer.Option("--batch-size", help="Rows in a step.")]
 DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda or mps.")]
 
+TrustOption = Annotated[
+    bool,
+    typer.Option(
+        "--trust", help="Import the parts of its own that the run or the configuration names: this runs their code."
+    ),
+]
+ForceOption = Annotated[
+    bool, typer.Option("--force", help="Replace what is there; never the input, nor a file of a run.")
+]
 
 Change = tuple[str, Any]  # a setting's path and its new value
 

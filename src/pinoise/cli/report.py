@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pinoise.cli.console import note, on_terminal, print_json, say
-from pinoise.cli.options import JsonOption
+from pinoise.cli.options import ForceOption, JsonOption, TrustOption
 from pinoise.errors import UserError
 
 
@@ -23,6 +23,8 @@ def report(
         int | None, typer.Option(help="Pictures to show (8 if not given), or vectors to average σ over (256).")
     ] = None,
     seed: Annotated[int, typer.Option(help="Of the draw of ε.")] = 0,
+    force: ForceOption = False,
+    trust: TrustOption = False,
     json: JsonOption = False,
 ) -> None:
     """Write report.html about a run, with pictures of its noise; more runs on the same data are set beside it.
@@ -35,11 +37,17 @@ def report(
         raise UserError(f"--samples is {samples}: give at least 1.")
     if not 0 <= seed < 2**63:
         raise UserError(f"--seed is {seed}: give a number from 0 to 2^63 - 1.")
-    from pinoise.report import write_report
+    from pinoise.report import check_report_folder, write_report
     from pinoise.training.load import load_run
 
+    check_report_folder(out, runs, force=force)
     written = write_report(
-        [load_run(run) for run in runs], folder=out, samples=samples, seed=seed, progress=on_terminal()
+        [load_run(run, trust=trust) for run in runs],
+        folder=out,
+        samples=samples,
+        seed=seed,
+        progress=on_terminal(),
+        force=force,
     )
     for sentence in written.notes:
         note(sentence)

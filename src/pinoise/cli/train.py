@@ -34,6 +34,7 @@ from pinoise.cli.options import (
     LabelOption,
     RowsOption,
     SetOption,
+    TrustOption,
     changes_from,
 )
 from pinoise.errors import UserError
@@ -93,6 +94,7 @@ def train(
     seed: Annotated[int | None, typer.Option(help="Of every random number.")] = None,
     device: DeviceOption = None,
     set_: SetOption = None,
+    trust: TrustOption = False,
     json: JsonOption = False,
 ) -> None:
     """Learn an encoder and its noise.
@@ -105,35 +107,38 @@ def train(
     if resume is not None:
         if out is not None or config is not None:
             raise UserError("--resume goes on with a folder as it is: leave out --out and --config.")
-        _run(resume, _resumed_settings(resume, changes), as_json=json)
+        _run(resume, _resumed_settings(resume, changes, trust=trust), as_json=json)
         return
     if out is None:
         raise UserError("--out is missing: name the run folder to make, or one to go on with by --resume.")
     if data is None and config is None:
         raise UserError("--data is missing: name a data set ('pinoise datasets' lists them) or a file.")
-    _run(out, _new_settings(out, config, changes), as_json=json)
+    _run(out, _new_settings(out, config, changes, trust=trust), as_json=json)
 
 
-def _new_settings(out: Path, config: Path | None, changes: list[Change]) -> Settings:
+def _new_settings(out: Path, config: Path | None, changes: list[Change], *, trust: bool) -> Settings:
     """Check all that can be checked before any data is read."""
-    from pinoise.training.config import override, parse_settings, read_yaml
+    from pinoise.training.config import distrusted, override, parse_settings, read_yaml
     from pinoise.training.device import check_device
     from pinoise.training.run import check_folder
 
     values = {} if config is None else read_yaml(config)
     values.pop("format", None)  # the configuration of another run can be used as it is
-    settings = parse_settings(override(values, changes))
+    distrust = None if config is None else distrusted(config, changes, trust=trust)
+    settings = parse_settings(override(values, changes), distrust=distrust)
     check_device(settings.training.device)
     check_folder(out)
     return settings
 
 
-def _resumed_settings(run: Path, changes: list[Change]) -> Settings:
+def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Settings:
     """Only the number of epochs may change when a run goes on: all else would make it another run."""
     from pinoise.training.config import override, parse_settings
-    from pinoise.training.run import read_config
+    from pinoise.training.run import check_links, read_config
 
-    before = read_config(run)
+    before = read_config(run, trust=trust)
+    if not trust:
+        check_links(run)
     other = [path for path, _ in changes if path != "training.epochs"]
     if other:
         raise UserError(f"--resume keeps the settings of {run}: only --epochs may be given, not {other[0]}.")
@@ -151,6 +156,7 @@ def _run(path: Path, settings: Settings, *, as_json: bool) -> None:
     from pinoise.training.loop import Interrupted
     from pinoise.training.run import run_training
 
+    trusting = " --trust" if settings.needs_trust else ""
     try:
         with flushed_denormals(), reporters(epochs=True) as make, stop_on_signal() as should_stop:
             result = run_training(
@@ -163,7 +169,7 @@ def _run(path: Path, settings: Settings, *, as_json: bool) -> None:
             )
     except Interrupted as stop:
         if is_first_process():
-            again = f"pinoise train --resume {shlex.quote(str(path))}"
+            again = f"pinoise train --resume {shlex.quote(str(path))}{trusting}"
             say(f"stopped after step {stop.step}, all saved; go on with: {again}")
         raise typer.Exit(130) from None
     except KeyboardInterrupt:
@@ -179,7 +185,7 @@ def _run(path: Path, settings: Settings, *, as_json: bool) -> None:
         print_json({"run": str(path), **last._asdict(), "flags": [flag.name for flag in result.flags]})
         return
     print(f"{path}: {last.epoch} epochs, {last.step} steps, loss {last.loss:.4f}, {last.seconds:.0f} s")
-    print(f"next: pinoise evaluate {path}   or   pinoise embed {path} --data FILE --out FILE")
+    print(f"next: pinoise evaluate {path}{trusting}   or   pinoise embed {path} --data FILE --out FILE{trusting}")
 
 
 @contextmanager

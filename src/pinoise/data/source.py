@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from pinoise.data.catalogue import entries, is_name
+from pinoise.data.catalogue import entries, is_name, locate
 from pinoise.data.catalogue.loading import load
 from pinoise.data.dataset import Dataset
 from pinoise.data.formats.arrays import read_npy, read_npz
@@ -87,6 +87,17 @@ def find_source(given: object) -> Source:
         return Source(_kind_of(path), data_name(path), str(path), path=path)
     held = given if isinstance(given, InMemory) else InMemory(given)
     return Source("table" if is_table(held.X) else "array", held.name, held.name, held=held)
+
+
+def source_files(source: str) -> list[Path]:
+    """Return the file or folder of a source, or the files of a data set that are on this machine.
+
+    >>> source_files("digits"), source_files("photos/") == [Path("photos")]
+    ([], True)
+    """
+    if is_name(source):
+        return [path for path in locate(source).values() if path is not None]
+    return [Path(os.path.expanduser(source))]  # noqa: PTH111 - this one takes the name of an unknown user as it is
 
 
 def _kind_of(path: Path) -> SourceKind:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE, Kind, find, options_of
+from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE, Distrust, Kind, find, options_of
 from pinoise.data.layout import image_layout
 from pinoise.errors import UserError
 from pinoise.training.config import Settings, image_part, parse_settings
@@ -22,8 +22,13 @@ _NAMES = {
 }
 
 
-def settings_from(parameters: Mapping[str, Any], *, seed: int) -> Settings:
+def settings_from(parameters: Mapping[str, Any], *, seed: int, distrust: Distrust | None = None) -> Settings:
     """Validate the parameters; a mistake is said by the name that the parameter has, not the setting.
+
+    Args:
+        parameters: of the estimator, by name.
+        seed: of the fit.
+        distrust: the file that the parameters are from, if the user has not said to trust it.
 
     >>> from pinoise import PiNDA
     >>> settings_from(vars(PiNDA(epochs=3)), seed=0).training.epochs
@@ -45,20 +50,20 @@ def settings_from(parameters: Mapping[str, Any], *, seed: int) -> Settings:
     values = {
         **named("embedding"),
         "data": named("scaling"),
-        "encoder": _section(ENCODER, parameters["encoder"], where_it_fits=sizes),
-        "method": _section(METHOD, parameters["method"], its_own=named("temperature")),
+        "encoder": _section(ENCODER, parameters["encoder"], distrust, where_it_fits=sizes),
+        "method": _section(METHOD, parameters["method"], distrust, its_own=named("temperature")),
         "noise": {
             **named("distribution", "mean", "initial_scale"),
-            "generator": _section(GENERATOR, parameters["generator"], where_it_fits={"hidden": hidden}),
+            "generator": _section(GENERATOR, parameters["generator"], distrust, where_it_fits={"hidden": hidden}),
         },
-        "objective": _section(OBJECTIVE, parameters["objective"], its_own=named("penalty", "neighbours")),
+        "objective": _section(OBJECTIVE, parameters["objective"], distrust, its_own=named("penalty", "neighbours")),
         "views": {**named("pairing"), "augmentations": tuple(augmentations)},
         "training": {
             **named("epochs", "batch_size", "learning_rate", "noise_learning_rate", "device"),
             "seed": seed,
         },
     }
-    settings = parse_settings(values, names=_NAMES)
+    settings = parse_settings(values, names=_NAMES, distrust=distrust)
     _check_image_shape(parameters["image_shape"], settings)
     return settings
 
@@ -66,6 +71,7 @@ def settings_from(parameters: Mapping[str, Any], *, seed: int) -> Settings:
 def _section(
     kind: Kind,
     value: Any,
+    distrust: Distrust | None,
     *,
     where_it_fits: Mapping[str, Any] | None = None,
     its_own: Mapping[str, Any] | None = None,
@@ -75,12 +81,15 @@ def _section(
     Args:
         kind: of the part.
         value: a name, a dict or an object.
+        distrust: as in ``settings_from``.
         where_it_fits: options for a part that has them.
         its_own: options that must fit, where they are given.
     """
     section = dict(value) if isinstance(value, Mapping) else {"name": value}
     name = section.get("name", kind.default)
-    part = find(kind, name) if isinstance(name, str) and (":" in name or name in kind.names) else name
+    part = name
+    if isinstance(name, str) and (":" in name or name in kind.names):
+        part = find(kind, name, distrust=distrust)
     fits = {"hidden"} if part is None else set(options_of(part)) if callable(part) else set()
     for option, given in {**(where_it_fits or {}), **(its_own or {})}.items():
         if given is None:

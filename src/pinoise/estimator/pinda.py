@@ -31,10 +31,12 @@ from pinoise.errors import UserError
 from pinoise.estimator.parameters import rows_of_pixels, settings_from
 from pinoise.estimator.saving import portable, read_model, write_model
 from pinoise.evaluation import embed
+from pinoise.modes import own_modes
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
+from pinoise.randomness import Randomness
 from pinoise.training.build import build_embedding, build_encoder, build_standardizer, restore_noise
-from pinoise.training.config import Settings
+from pinoise.training.config import Settings, distrusted
 from pinoise.training.metrics import METRICS
 from pinoise.training.progress import Lines, Quiet
 from pinoise.training.run import fit
@@ -214,13 +216,10 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         seed = int(check_random_state(self.random_state).randint(2**31))
         settings = settings_from(vars(self), seed=seed)
         x = self._checked(X, fitting=True)
-        standardizer = build_standardizer(settings, x)
-        fitted = fit(
-            settings,
-            standardizer,
-            make_rows(x, standardizer),
-            reporter=Lines(sys.stdout) if self.verbose else Quiet(),
-        )
+        with own_modes():
+            standardizer = build_standardizer(settings, x)
+            rows = make_rows(x, standardizer)
+            fitted = fit(settings, standardizer, rows, reporter=Lines(sys.stdout) if self.verbose else Quiet())
         for flag in fitted.flags:
             warnings.warn(f"{flag.name}: {flag.meaning}.", HealthWarning, stacklevel=2)
         assert fitted.model.noise is not None  # the settings ask for it
@@ -232,6 +231,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         }
         return self
 
+    @own_modes()
     def transform(self, X: Any) -> npt.NDArray[Any]:
         """Return the embedding of samples as they are, without noise, in the precision of X."""
         check_is_fitted(self)
@@ -241,6 +241,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         embedding = copy.deepcopy(self.embedding_).to(dtype)
         return embed(embedding, make_rows(x, self._standardizer, dtype=dtype), dtype=dtype)
 
+    @own_modes()
     def augment(self, X: Any, *, random_state: int | np.random.RandomState | None = None) -> npt.NDArray[Any]:
         """Return a noisy copy of samples, x + ε with ε drawn from the learned noise, in the units and the shape of X.
 
@@ -255,13 +256,13 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         """
         check_is_fitted(self)
         x = self._checked(X)
-        with torch.random.fork_rng(devices=[]):
-            chosen = self.random_state if random_state is None else random_state
-            torch.manual_seed(int(check_random_state(chosen).randint(2**31)))
+        chosen = self.random_state if random_state is None else random_state
+        with Randomness(int(check_random_state(chosen).randint(2**31))).feeding():
             noisy = self._each(self.noise_, x)
         norms = self._standardizer.norms(x) if self._standardizer.unit_rows else None
         return self._in_shape_of(self._standardizer.undo(noisy, norms), X, x)
 
+    @own_modes()
     def noise_scale(self, X: Any, *, relative: bool = True) -> npt.NDArray[Any]:
         """Return σ(x) of every sample and feature, in standard deviations of the feature, or else in the units of X.
 
@@ -278,6 +279,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         rows = make_rows(x, self._standardizer)
         return embed(lambda batch: of(batch).flatten(1), rows).reshape(-1, *self._standardizer.shape)
 
+    @own_modes()
     def save(self, path: str | Path) -> None:
         """Write the fitted estimator to one safetensors file, its parameters in the file's JSON header; no pickle.
 
@@ -303,16 +305,18 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         )
 
     @classmethod
-    def load(cls, path: str | Path) -> Self:
-        """Read an estimator that ``save`` wrote."""
+    @own_modes()
+    def load(cls, path: str | Path, *, trust: bool = False) -> Self:
+        """Read an estimator that ``save`` wrote; ``trust`` imports the parts that the file names by an import path."""
         header, parts = read_model(Path(path))
         self = cls(**header["params"])
-        settings = settings_from(vars(self), seed=0)
+        settings = settings_from(vars(self), seed=0, distrust=distrusted(Path(path), trust=trust))
         standardizer = standardizer_from(parts["standardizer"])
-        encoder = build_encoder(settings, standardizer.shape)
         try:
-            encoder.load_state_dict(parts.get("encoder", {}))
-            noise = restore_noise(settings, standardizer, encoder, parts["noise"])
+            with Randomness(0).feeding():  # the weights of the file replace what is drawn
+                encoder = build_encoder(settings, standardizer.shape)
+                encoder.load_state_dict(parts.get("encoder", {}))
+                noise = restore_noise(settings, standardizer, encoder, parts["noise"])
         except RuntimeError:  # as torch refuses weights
             raise UserError(f"{path} does not fit its parameters: a part of your own has changed since.") from None
         self._adopt(build_embedding(encoder, settings).eval(), noise, standardizer)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import torch
 
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
-from pinoise.files import check_writable, replacing
+from pinoise.files import check_output, check_writable, written
+from pinoise.modes import own_modes
 
 FORMATS = (".npy", ".npz", ".csv", ".parquet")
 
 _BATCH_VALUES = 1 << 24  # values in one batch, so that wide samples do not fill the memory
 
 
+@own_modes()
 def embed(
     encode: Callable[[torch.Tensor], torch.Tensor],
     rows: Rows,
@@ -60,8 +64,10 @@ def embed(
     return result.numpy()
 
 
-def check_embedding_file(path: Path) -> None:
+def check_embedding_file(path: Path, *, inputs: Iterable[Path] = (), force: bool = False) -> None:
     """Raise a ``UserError``, before any work, if an embedding cannot be written to this file.
+
+    The arguments are those of ``check_output``.
 
     >>> check_embedding_file(Path("z.txt"))
     Traceback (most recent call last):
@@ -75,19 +81,24 @@ def check_embedding_file(path: Path) -> None:
     if not path.parent.is_dir():
         raise UserError(f"{path} cannot be written: the folder {path.parent} does not exist.")
     check_writable(path.parent, what="an embedding")
+    check_output(path, inputs=inputs, force=force)
 
 
 def write_embedding(
-    path: Path, embeddings: Mapping[str, np.ndarray], *, names: Mapping[str, Sequence[str]] | None = None
+    path: Path,
+    embeddings: Mapping[str, np.ndarray],
+    *,
+    names: Mapping[str, Sequence[str]] | None = None,
+    force: bool = False,
 ) -> None:
     """Write the embedding of each part, complete or not at all; only ``.npz`` holds several, as X_train and X_test.
 
     The ``names`` of the rows of a part, if given, become a first column ``file``, or the arrays names_train and
-    names_test. A ``.npy`` file leaves them out.
+    names_test. A ``.npy`` file leaves them out. A file that exists is replaced only with ``force``.
     """
-    check_embedding_file(path)
+    check_embedding_file(path, force=force)
     suffix, names = path.suffix.lower(), names or {}
-    with replacing(path) as temporary, temporary.open("wb") as file:
+    with written(path) as temporary, temporary.open("wb") as file:
         if suffix == ".npz":
             arrays = {f"X_{part}": z for part, z in embeddings.items()}
             arrays |= {f"names_{part}": np.array(rows, dtype=np.str_) for part, rows in names.items()}
@@ -95,7 +106,9 @@ def write_embedding(
             return
         ((part, z),) = embeddings.items()
         if suffix == ".npy":
-            np.save(file, z)
+            # NumPy writes to a file by itself and then does not say why it failed.
+            stream: Any = SimpleNamespace(write=file.write)
+            np.save(stream, z)
             return
         import pyarrow as pa
         import pyarrow.csv

@@ -16,7 +16,9 @@ from pinoise.data.standardizer import Scaling, Standardizer
 from pinoise.evaluation import Scores, embed, evaluate
 from pinoise.experiments.results import Cell
 from pinoise.experiments.sources import check_scorable
+from pinoise.modes import own_modes
 from pinoise.networks import Embedding, settle_statistics
+from pinoise.randomness import Randomness
 from pinoise.training.build import build_embedding, build_encoder
 from pinoise.training.config import Settings
 from pinoise.training.device import BUILDING, seed_of
@@ -74,6 +76,7 @@ def fit_cells(
         )
 
 
+@own_modes()
 def fit_encoder(
     method: str, settings: Settings, standardizer: Standardizer, rows: Rows, reporter: Reporter
 ) -> tuple[nn.Module | None, tuple[str, ...]]:
@@ -81,8 +84,7 @@ def fit_encoder(
     if method == "raw":
         return None, ()
     if method == "untrained":
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed_of(settings.training.seed, BUILDING))
+        with Randomness(seed_of(settings.training.seed, BUILDING)).feeding():
             encoder = build_encoder(settings, standardizer.shape, pretrained=True)
             chosen = torch.arange(min(len(rows), _STATISTICS_ROWS)) * len(rows) // min(len(rows), _STATISTICS_ROWS)
             settle_statistics(encoder, (rows[part] for part in chosen.split(_STATISTICS_BATCH)))

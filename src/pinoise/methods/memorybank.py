@@ -15,7 +15,7 @@ from typing import Annotated, Any, Self
 
 import torch
 from annotated_types import Ge
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
 from pinoise.choices import Positive, Share
@@ -76,7 +76,7 @@ class MemoryBank(Method):
         z = self.head(torch.cat(self.encode((first, second)))).to(self.bank.dtype)  # (2m, dim)
         if self.training:
             self._seen = rows, F.normalize(z.detach(), dim=1).view(2, m, -1).mean(dim=0)
-        drawn = self._draw()  # (n,)
+        drawn = self._draw(first.generator)  # (n,)
         losses = info_nce(
             z,
             own.repeat(2, 1),
@@ -100,10 +100,10 @@ class MemoryBank(Method):
         self.bank[rows] = F.normalize(moved, dim=1)
         self._seen = None
 
-    def _draw(self) -> Tensor:
+    def _draw(self, generator: Generator | None) -> Tensor:
         if self.negatives >= len(self.bank) - 1:
             return torch.arange(len(self.bank), device=self.bank.device)
-        return torch.randint(len(self.bank), (self.negatives,), device=self.bank.device)
+        return torch.randint(len(self.bank), (self.negatives,), device=self.bank.device, generator=generator)
 
     def _entries(self, rows: Tensor) -> Tensor:
         # Reading the numbers makes the host wait and breaks a compiled graph, so only the first batch is checked.

@@ -48,5 +48,5 @@ class SimCL(SimCLR):
         """Return NT-Xent of every sample, shape (m,)."""
         first, second = self.encode(views) * 2 if len(views) == 1 else self.encode(two_views(views, method="simcl"))
         h = torch.cat([first, second])
-        z = self.head(perturb(h, torch.randn_like(h), strength=self.strength))
+        z = self.head(perturb(h, torch.randn_like(h, generator=views[0].generator), strength=self.strength))
         return nt_xent(*z.chunk(2), temperature=self.temperature)

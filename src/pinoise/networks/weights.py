@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -11,17 +13,30 @@ from safetensors import SafetensorError
 from torch import Tensor
 
 from pinoise.errors import UserError
-from pinoise.files import replacing
+from pinoise.files import written
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str] | None = None) -> None:
     """Write tensors to a safetensors file atomically."""
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
-    with replacing(path) as temporary:
+    with written(path) as temporary:
         temporary.touch()
         mode = temporary.stat().st_mode
-        safetensors.torch.save_file(plain, temporary, metadata=metadata)
+        try:
+            safetensors.torch.save_file(plain, temporary, metadata=metadata)
+        except SafetensorError as error:  # a full disk is told only in its text
+            raise _system_error(error) from error
         temporary.chmod(mode)  # safetensors leaves a file that only its owner may read
+
+
+def _system_error(error: SafetensorError) -> OSError:
+    """Return the error of the system that safetensors tells of.
+
+    >>> _system_error(SafetensorError("I/O error: No space left on device (os error 28)")).strerror
+    'No space left on device'
+    """
+    found = re.search(r"os error (\d+)", str(error))
+    return OSError(str(error)) if found is None else OSError(int(found[1]), os.strerror(int(found[1])))
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:

@@ -34,7 +34,7 @@ REPARAMETERISATIONS: dict[str, Callable[[Tensor | float, Tensor, Tensor], Tensor
     "uniform": uniform,
 }
 
-BASE_DRAWS: dict[str, Callable[[Tensor], Tensor]] = {"gaussian": torch.randn_like, "uniform": torch.rand_like}
+BASE_DRAWS: dict[str, Callable[..., Tensor]] = {"gaussian": torch.randn_like, "uniform": torch.rand_like}
 
 # The variance of ε for s = 1.
 BASE_VARIANCES: dict[str, float] = {"gaussian": 1.0, "uniform": 1 / 3}

@@ -210,6 +210,7 @@ class PiNoise(nn.Module):
         draws: int | None = None,
         features: Tensor | None = None,
         rows: Tensor | None = None,
+        generator: torch.Generator | None = None,
     ) -> Tensor:
         """Draw ε of shape (m, *shape), or ``draws`` independent ones of shape (draws, m, *shape).
 
@@ -220,20 +221,27 @@ class PiNoise(nn.Module):
             rows: the samples' row numbers in the training data of the support, if they are known. The neighbours of a
                 training row are then looked up, not searched. Wrong numbers are refused; in training they are checked
                 at the first draw and then every 50 draws.
+            generator: where random numbers come from; None is torch's global generator.
         """
-        noises = self.draw(x, 1 if draws is None else draws, features=features, rows=rows)
+        noises = self.draw(x, 1 if draws is None else draws, features=features, rows=rows, generator=generator)
         epsilon = torch.stack([noise.epsilon for noise in noises])
         return epsilon[0] if draws is None else epsilon
 
     def draw(
-        self, x: Tensor, times: int, *, features: Tensor | None = None, rows: Tensor | None = None
+        self,
+        x: Tensor,
+        times: int,
+        *,
+        features: Tensor | None = None,
+        rows: Tensor | None = None,
+        generator: torch.Generator | None = None,
     ) -> tuple[Noise, ...]:
         """Draw independent ε, each with its σ, from one pass through the generator. Arguments are as in ``sample``."""
         scale, mean = self._parameters_of_noise(x, features)
         # Reading the counter would break a compiled graph, so compiled noise keeps its neighbours.
         if self.support is not None and not torch.compiler.is_compiling():
             self._follow(self.support, x, rows)
-        draws = BASE_DRAWS[self.distribution](x.expand(times, *x.shape))
+        draws = BASE_DRAWS[self.distribution](x.expand(times, *x.shape), generator=generator)
         noise_of = REPARAMETERISATIONS[self.distribution]
         unit = self.feature_scale
         if self.normalize is None:
@@ -241,7 +249,7 @@ class PiNoise(nn.Module):
         else:
             noise = unit * self.normalize * unit_rms(noise_of(mean, scale, draws), unit > 0)
         if self.support is not None:
-            noise = noise + (self.support.draw(x, rows=rows, times=times) - x)
+            noise = noise + (self.support.draw(x, rows=rows, times=times, generator=generator) - x)
         return tuple(Noise(epsilon, scale) for epsilon in noise)
 
     def scale(self, x: Tensor) -> Tensor:

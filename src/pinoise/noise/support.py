@@ -7,7 +7,7 @@ from typing import Annotated, Any, NamedTuple, Protocol
 
 import torch
 from annotated_types import Interval
-from torch import Tensor, nn
+from torch import Generator, Tensor, nn
 
 from pinoise.errors import UserError
 from pinoise.noise.prior import neighbour_spread
@@ -191,16 +191,19 @@ class Support(nn.Module):
             f"the training data has rows 0 to {self.rows - 1}."
         )
 
-    def draw(self, x: Tensor, *, rows: Tensor | None = None, times: int = 1) -> Tensor:
+    def draw(
+        self, x: Tensor, *, rows: Tensor | None = None, times: int = 1, generator: Generator | None = None
+    ) -> Tensor:
         """Return neighbours drawn uniformly for every sample, shape (times, m, *shape).
 
         Args:
             x: samples (m, *shape).
             rows: their row numbers, if they are training rows, shape (m,).
             times: the number of independent draws.
+            generator: where random numbers come from; None is torch's global generator.
         """
         positions, eligible = self.neighbours(x, rows)
-        lots = torch.rand(times, *positions.shape, device=x.device).masked_fill(~eligible, -1)
+        lots = torch.rand(times, *positions.shape, device=x.device, generator=generator).masked_fill(~eligible, -1)
         chosen = positions.expand_as(lots).gather(2, lots.argmax(dim=2, keepdim=True)).squeeze(2)  # (times, m)
         moves = eligible.any(dim=1).reshape((-1,) + (1,) * (x.ndim - 1))
         there = self.bank.index_select(0, chosen.flatten()).reshape(times, *x.shape)

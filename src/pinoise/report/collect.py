@@ -14,6 +14,7 @@ from pinoise.data.dataset import Dataset, Part, Samples
 from pinoise.data.layout import AS_IS, image_layout, undo_image_layout
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
+from pinoise.randomness import Randomness
 from pinoise.report.pictures import BYTES
 from pinoise.training.load import Run
 
@@ -61,7 +62,7 @@ def collect(run: Run, *, samples: int | None = None, seed: int = 0, data: Datase
     Args:
         run: a finished run with learned noise.
         samples: their number, at most all rows; None for the default, ``PICTURES`` or ``VECTORS``.
-        seed: of the draw of ε; the caller's random numbers are left as they were.
+        seed: of the draw of ε.
         data: the run's own data, if the caller has read it already.
     """
     if run.noise is None:
@@ -76,8 +77,7 @@ def collect(run: Run, *, samples: int | None = None, seed: int = 0, data: Datase
     size = min(len(part), samples or (PICTURES if pictures else VECTORS))
     chosen = part.take(np.arange(size, dtype=np.int64) * len(part) // size)
     x = run.rows(chosen.x, where=run.settings.data.source)[torch.arange(size)]  # (m, *shape of the model)
-    with torch.no_grad(), torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+    with torch.no_grad(), Randomness(seed).feeding():
         of_noise = [run.noise.scale(x), run.noise.mean(x), run.noise.sample(x), run.noise.relative_scale(x)]
     sigma, mu, epsilon, relative = (value.numpy().astype(np.float64) for value in of_noise)
     unit = _units(chosen.x, run.standardizer)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from pinoise.data.source import source_files
 from pinoise.errors import UserError
-from pinoise.files import check_writable, read_json, write_bytes, write_text
+from pinoise.files import REPORT_FILES, check_output, check_writable, is_run, read_json, real, written
 from pinoise.information import HealthFlag
 from pinoise.report import interactive
 from pinoise.report.collect import collect
@@ -35,6 +37,7 @@ def write_report(
     samples: int | None = None,
     seed: int = 0,
     progress: bool = False,
+    force: bool = False,
 ) -> Report:
     """Write ``report.html`` on the first of some runs, with a comparison of all, and its pictures as PNG files.
 
@@ -44,11 +47,12 @@ def write_report(
         samples: the number of pictures to show, or of vectors to average σ over.
         seed: of the draw of ε.
         progress: whether a download of the data shows a bar.
+        force: whether a report in another folder than the run's own may be replaced.
     """
     run = runs[0]
+    sources = {path for other in runs for path in source_files(other.settings.data.source)}
+    folder = check_report_folder(folder, [other.path for other in runs], sources, force=force)
     check_same_data(runs)
-    folder = run.path if folder is None else folder
-    check_writable(folder, what="a report")
     data = run.own_data(progress=progress)
     histories = [read_metrics(other.path / "metrics.csv") for other in runs]
     health = health_of(run, data, histories[0])
@@ -73,15 +77,42 @@ def write_report(
     )
     folder.mkdir(parents=True, exist_ok=True)
     pictures = {picture.name: picture.png for section in sections for picture in section.pictures}
-    for name, png in pictures.items():
-        write_bytes(folder / f"{name}.png", png)
-    write_text(folder / "report.html", page)
+    files = {"report.html": page.encode(), **{f"{name}.png": png for name, png in pictures.items()}}
+    with ExitStack() as all_or_none:
+        for name, content in files.items():
+            all_or_none.enter_context(written(folder / name)).write_bytes(content)
     return Report(
         page=folder / "report.html",
         pictures={name: folder / f"{name}.png" for name in pictures},
         flags=health.flags,
         notes=notes,
     )
+
+
+def check_report_folder(
+    folder: Path | None, runs: Sequence[Path], sources: Iterable[Path] = (), *, force: bool = False
+) -> Path:
+    """Return the folder for a report, or raise a ``UserError``, before any work, if it must not be written there.
+
+    The first run's own folder is the usual place, and a report that is already there is replaced.
+
+    Args:
+        folder: the folder for the report; the first run's own if None.
+        runs: the folders of the runs.
+        sources: the files and folders of their data.
+        force: whether a report in another folder may be replaced.
+    """
+    folder = runs[0] if folder is None else folder
+    check_writable(folder, what="a report", instead="name another folder with --out")
+    for source in filter(Path.is_dir, sources):  # pictures among images would become samples
+        if real(folder).is_relative_to(real(source)):
+            raise UserError(f"{folder} is in the folder of the data, {source}: name another folder with --out.")
+    if not (folder.is_dir() and runs[0].is_dir() and folder.samefile(runs[0])):
+        if is_run(folder):
+            raise UserError(f"{folder} holds another run than {runs[0]}: name another folder with --out.")
+        for name in REPORT_FILES:
+            check_output(folder / name, force=force)
+    return folder
 
 
 def check_same_data(runs: Sequence[Run]) -> None:

@@ -23,6 +23,7 @@ from pinoise.errors import UserError, shown
 from pinoise.methods import Method, PairLoss
 from pinoise.networks import Embedding, evaluating
 from pinoise.noise import PiNoise, Support, make_generator
+from pinoise.randomness import Randomness
 from pinoise.training.config import Choice, Settings, embedding_of, image_part, noise_defaults, scaling_of
 from pinoise.training.device import BUILDING, memory_gb, seed_of
 from pinoise.training.model import ContrastiveModel
@@ -69,15 +70,16 @@ def build_model(
     method = _build_method(settings.method, site)
     noise = None if pairing.noise is None else pairing.noise.learned
     objective = _build_objective(settings.objective, replace(site, noise=noise))
-    return ContrastiveModel(pairing=pairing, method=method, objective=objective)
+    foreign = any(choice.own for choice in settings.parts.values())
+    return ContrastiveModel(pairing=pairing, method=method, objective=objective, foreign=foreign)
 
 
 def seeded_model(
     settings: Settings, standardizer: Standardizer, rows: Rows, *, pretrained: bool = True, progress: bool = False
 ) -> ContrastiveModel:
     """Build the model with initial weights from the seed and, if there is one, the file of weights in the settings."""
-    torch.manual_seed(seed_of(settings.training.seed, BUILDING))
-    return build_model(settings, standardizer, rows, pretrained=pretrained, progress=progress)
+    with Randomness(seed_of(settings.training.seed, BUILDING)).feeding():
+        return build_model(settings, standardizer, rows, pretrained=pretrained, progress=progress)
 
 
 def make_site(
@@ -136,7 +138,7 @@ def build_encoder(settings: Settings, shape: tuple[int, ...], *, pretrained: boo
     """Return f_θ with new weights. ``pretrained`` loads the file of weights in the settings, if there is one."""
     choice = settings.encoder
     if isinstance(choice.part, nn.Module):
-        encoder: Any = copy.deepcopy(choice.part)  # a user's object stays as it was given
+        encoder: Any = copy.deepcopy(choice.part).float()  # a user's object stays as it was given
     else:
         encoder = _made(ENCODER, choice, choice.part, shape)
     if not isinstance(encoder, nn.Module):
@@ -205,7 +207,7 @@ def build_noise(
     """
     noise, (generator, positive) = settings.noise, noise_defaults(settings)
     shape, outputs = tuple(unit.shape), 2 if noise.mean == "learned" else 1
-    part = copy.deepcopy(generator.part) if isinstance(generator.part, nn.Module) else generator.part
+    part = copy.deepcopy(generator.part).float() if isinstance(generator.part, nn.Module) else generator.part
     made = make_generator(part, shape, outputs, encoder=encoder, options=generator.options)
     shared = {id(parameter) for parameter in encoder.parameters()}
     if any(id(parameter) in shared for parameter in made.parameters()):

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from pinoise.errors import UserError
 from pinoise.files import settle
+from pinoise.randomness import Randomness
 from pinoise.training.progress import Record
 
 LAST = "last.ckpt"
@@ -33,6 +34,8 @@ def save_checkpoint(fabric: Fabric, folder: Path, state: dict[str, Any]) -> None
     """Write ``last.ckpt`` and keep the one before it as ``previous.ckpt``."""
     partial = folder / "partial.ckpt"
     try:
+        if fabric.is_global_zero:
+            partial.unlink(missing_ok=True)  # a link of this name would be written through
         fabric.save(partial, state)
     except (OSError, RuntimeError) as error:  # torch's writer raises RuntimeError on a full disk
         partial.unlink(missing_ok=True)
@@ -74,7 +77,9 @@ def damage(path: Path) -> str | None:
     return None if bad is None else f"record {bad} does not match its checksum"
 
 
-def save_state(fabric: Fabric, folder: Path, model: Any, optimizer: Any, progress: Progress) -> None:
+def save_state(
+    fabric: Fabric, folder: Path, model: Any, optimizer: Any, progress: Progress, random: Randomness
+) -> None:
     """Write a checkpoint from which training resumes exactly. Every process must call it."""
     save_checkpoint(
         fabric,
@@ -83,7 +88,7 @@ def save_state(fabric: Fabric, folder: Path, model: Any, optimizer: Any, progres
             "model": model,
             "optimizer": optimizer,
             "precision": fabric.strategy.precision.state_dict(),  # the scale of gradients in 16-mixed
-            "random": _per_process(fabric, _random_state(fabric)),
+            "random": _per_process(fabric, random.state(fabric.device)),
             "step": progress.step,
             "seconds": progress.seconds,
             "loss_sum": _per_process(fabric, progress.loss_sum.detach()),
@@ -92,7 +97,7 @@ def save_state(fabric: Fabric, folder: Path, model: Any, optimizer: Any, progres
     )
 
 
-def load_state(fabric: Fabric, path: Path, model: Any, optimizer: Any) -> Progress:
+def load_state(fabric: Fabric, path: Path, model: Any, optimizer: Any, random: Randomness) -> Progress:
     """Restore weights, optimiser and random numbers in place, and return the rest of the state."""
     try:
         rest = fabric.load(path, {"model": model, "optimizer": optimizer}, weights_only=True)
@@ -106,7 +111,7 @@ def load_state(fabric: Fabric, path: Path, model: Any, optimizer: Any) -> Progre
         )
     if rest["precision"]:
         fabric.strategy.precision.load_state_dict(rest["precision"])
-    _set_random_state(fabric, rest["random"][fabric.global_rank])
+    random.restore(rest["random"][fabric.global_rank], fabric.device)
     return Progress(
         step=rest["step"],
         seconds=rest["seconds"],
@@ -120,21 +125,3 @@ def _per_process(fabric: Fabric, tensor: Tensor) -> Tensor:
     gathered: Any = fabric.all_gather(tensor)
     rows: Tensor = gathered.reshape(fabric.world_size, -1).cpu()
     return rows
-
-
-def _random_state(fabric: Fabric) -> Tensor:
-    state = torch.get_rng_state()
-    if fabric.device.type == "cuda":
-        state = torch.cat([state, torch.cuda.get_rng_state(fabric.device)])
-    if fabric.device.type == "mps":
-        state = torch.cat([state, torch.mps.get_rng_state().cpu()])
-    return state
-
-
-def _set_random_state(fabric: Fabric, state: Tensor) -> None:
-    size = len(torch.get_rng_state())
-    torch.set_rng_state(state[:size].clone())  # torch crashes on a view into a larger tensor
-    if fabric.device.type == "cuda":
-        torch.cuda.set_rng_state(state[size:].clone(), fabric.device)
-    if fabric.device.type == "mps":
-        torch.mps.set_rng_state(state[size:].clone())

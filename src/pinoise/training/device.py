@@ -170,18 +170,6 @@ def average_statistics(fabric: Fabric, model: nn.Module) -> None:
         buffer.copy_(values.view_as(buffer))
 
 
-@contextmanager
-def kept_randomness(device: torch.device) -> Iterator[None]:
-    """Restore the state of torch's random numbers after the block."""
-    with torch.random.fork_rng(devices=[device] if device.type == "cuda" else []):
-        before = torch.mps.get_rng_state() if device.type == "mps" else None
-        try:
-            yield
-        finally:
-            if before is not None:
-                torch.mps.set_rng_state(before)
-
-
 def any_process(fabric: Fabric, flag: bool) -> bool:
     """Return whether the flag is true on at least one process. All must call it at the same step.
 

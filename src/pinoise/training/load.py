@@ -20,9 +20,11 @@ from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.files import read_json
+from pinoise.modes import own_modes
 from pinoise.networks import Embedding, read_tensors
 from pinoise.noise import PiNoise
-from pinoise.training.build import build_embedding, build_encoder, build_model, restore_noise
+from pinoise.randomness import Randomness
+from pinoise.training.build import build_embedding, build_encoder, restore_noise, seeded_model
 from pinoise.training.checkpoint import find_checkpoint
 from pinoise.training.config import Settings
 from pinoise.training.model import ContrastiveModel
@@ -94,18 +96,26 @@ class Run:
         return undo_image_layout(np.empty((1, *self.standardizer.shape)), self.standardizer.layout).shape[1:]
 
 
-def load_run(path: str | Path) -> Run:
-    """Read a finished run from its folder."""
+@own_modes()
+def load_run(path: str | Path, *, trust: bool = False) -> Run:
+    """Read a finished run from its folder.
+
+    Args:
+        path: the folder.
+        trust: whether to import the parts that its ``config.yaml`` names by an import path, and so run their code, and
+            to keep decoded images in the folder that it names.
+    """
     path = Path(path)
     if not path.is_dir():
         raise UserError(f"{path} is not a folder: give the folder of a finished run.")
-    settings = read_config(path)
+    settings = read_config(path, trust=trust)
     standardizer = read_standardizer(path / "standardizer.safetensors")
-    encoder = build_encoder(settings, standardizer.shape)
-    _load_into(encoder, path / "encoder.safetensors")
-    noise = None
-    if settings.is_learned:
-        noise = _load_noise(settings, standardizer, encoder, path / "noise.safetensors")
+    with Randomness(0).feeding():  # the weights of the files replace what is drawn
+        encoder = build_encoder(settings, standardizer.shape)
+        _load_into(encoder, path / "encoder.safetensors")
+        noise = None
+        if settings.is_learned:
+            noise = _load_noise(settings, standardizer, encoder, path / "noise.safetensors")
     record = _data_record(path / "data.json")
     return Run(
         path=path,
@@ -118,6 +128,7 @@ def load_run(path: str | Path) -> Run:
     )
 
 
+@own_modes()
 def load_model(run: Run, rows: Rows) -> ContrastiveModel:
     """Return the whole model at the end of a run, from its last checkpoint.
 
@@ -128,7 +139,7 @@ def load_model(run: Run, rows: Rows) -> ContrastiveModel:
     path, _ = find_checkpoint(run.path / "checkpoints")
     if path is None:
         raise UserError(f"{run.path / 'checkpoints'} is empty: measuring a run's views needs its last checkpoint.")
-    model = build_model(run.settings, run.standardizer, rows)
+    model = seeded_model(run.settings, run.standardizer, rows, pretrained=False)
     with _fitting(path):
         model.load_state_dict(torch.load(path, map_location="cpu", weights_only=True)["model"])
     return model.eval()

@@ -8,7 +8,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pinoise.files import write_text
+from pinoise.files import WriteError, write_text
 from pinoise.training.metrics import METRICS
 from pinoise.training.progress import Record, Reporter
 
@@ -43,8 +43,15 @@ class RunLog:
 
     def epoch(self, record: Record) -> None:
         """Write the record and pass it on."""
-        with self._csv.open("a", encoding="utf-8") as file:
-            file.write(_line(_values(record)))
+        try:
+            with self._csv.open("a", encoding="utf-8") as file:
+                file.write(_line(_values(record)))
+        except OSError as error:
+            raise WriteError(
+                f"{self._csv} cannot be written ({error.strerror or error}): free some space and continue with "
+                "--resume; earlier checkpoints are kept.",
+                error.strerror,
+            ) from error
         if self._board is not None:
             for name, value in {"loss": record.loss, **record.metrics}.items():
                 if not math.isnan(value):

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
+from pinoise.randomness import Randomness
 from pinoise.training.checkpoint import Progress, load_state, save_state
 from pinoise.training.config import TrainingSettings
 from pinoise.training.device import (
@@ -77,8 +78,8 @@ def train(
     per_epoch, batch_size = plan_epoch(len(rows), settings.batch_size, fabric.world_size)
     last_step = per_epoch * settings.epochs
     wrapped, optimizer = fabric.setup(model, make_optimizer(model, settings, fabric.device))
-    torch.manual_seed(seed_of(settings.seed, TRAINING, fabric.global_rank))
-    progress = Progress() if resume_from is None else load_state(fabric, resume_from, wrapped, optimizer)
+    random = Randomness(seed_of(settings.seed, TRAINING, fabric.global_rank))
+    progress = Progress() if resume_from is None else load_state(fabric, resume_from, wrapped, optimizer, random)
     loss_sum = progress.loss_sum.to(fabric.device)
     reporter.start(total_steps=last_step, done_steps=progress.step)
     probe = probe_batch(rows)
@@ -92,13 +93,14 @@ def train(
             order = shuffled_rows(len(rows), seed=settings.seed, epoch=epoch)
         first = (position * fabric.world_size + fabric.global_rank) * batch_size
         chosen = order[first : first + batch_size]
-        batch = Batch(fabric.to_device(rows[chosen]), fabric.to_device(chosen))
+        batch = Batch(fabric.to_device(rows[chosen]), fabric.to_device(chosen), random=random)
 
         loss, losses = wrapped(batch)
         optimizer.zero_grad()
         fabric.backward(loss)
         optimizer.step()
-        model.after_step(step, last_step)
+        with model.drawing_from(random):
+            model.after_step(step, last_step)
         average_statistics(fabric, model)
 
         done = step + 1
@@ -122,7 +124,7 @@ def train(
         reporter.step(done)
         if saves and checkpoints is not None:
             progress.loss_sum = loss_sum
-            save_state(fabric, checkpoints, wrapped, optimizer, progress)
+            save_state(fabric, checkpoints, wrapped, optimizer, progress, random)
         if stops:
             raise Interrupted(done)
     return progress.history

@@ -18,7 +18,7 @@ from pinoise.information import (
     measure_noise,
 )
 from pinoise.networks import evaluating
-from pinoise.training.device import kept_randomness
+from pinoise.randomness import Randomness
 from pinoise.training.model import ContrastiveModel
 from pinoise.views import Batch
 
@@ -63,7 +63,7 @@ def is_costly_epoch(epoch: int, epochs: int) -> bool:
 
 @torch.no_grad()
 def measure(model: ContrastiveModel, probe: Batch, *, costly: bool, draws: int) -> dict[str, float]:
-    """Return metrics by name. The random state of training is not changed.
+    """Return metrics by name. Nothing is drawn from the random numbers of training.
 
     Args:
         model: the model, at any point of training.
@@ -98,9 +98,10 @@ def measure(model: ContrastiveModel, probe: Batch, *, costly: bool, draws: int) 
 
 @torch.no_grad()
 def information_in_views(model: ContrastiveModel, batch: Batch, *, draws: int) -> InformationEstimate:
-    """Measure the information in the model's views, learned or predefined. The caller's random state is not changed."""
-    with kept_randomness(batch.x.device), evaluating(model):
-        torch.manual_seed(0)
+    """Measure the information in the model's views, learned or predefined. The draws are always the same."""
+    random = Randomness(0)
+    batch = batch._replace(random=random)
+    with model.drawing_from(random), evaluating(model):
         losses = torch.stack([model.look(batch).losses for _ in range(draws)], dim=1)  # (m, K)
         return measure_information(model.clean_losses(batch), losses)
 

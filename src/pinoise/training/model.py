@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import NamedTuple
 
 import torch
@@ -13,6 +14,7 @@ from pinoise.errors import UserError, shown
 from pinoise.methods import Method
 from pinoise.networks import has_batch_norm
 from pinoise.noise import Noise, PiNoise
+from pinoise.randomness import Randomness
 from pinoise.training.objectives import Look, Objective
 from pinoise.views import Batch, Pairing
 
@@ -26,6 +28,13 @@ class Step(NamedTuple):
 
 class ContrastiveModel(nn.Module):
     """PiNDA and related models: a pairing makes views, a method makes losses, an objective makes the loss to minimise.
+
+    Args:
+        pairing: makes the views.
+        method: makes the losses.
+        objective: makes the loss to minimise.
+        foreign: whether a part may draw from torch's global generator, as dropout does. The parts of the package draw
+            from ``Batch.random`` alone.
 
     >>> import torch
     >>> from pinoise.methods import SimCLR
@@ -41,14 +50,23 @@ class ContrastiveModel(nn.Module):
     torch.Size([5])
     """
 
-    def __init__(self, *, pairing: Pairing, method: Method, objective: Objective) -> None:
+    def __init__(self, *, pairing: Pairing, method: Method, objective: Objective, foreign: bool = True) -> None:
         super().__init__()
+        self.foreign = foreign
         self.pairing = pairing
         self.method = method
         self.objective = objective
 
     def forward(self, batch: Batch) -> Step:
         """Return the scalar to minimise and the loss of every sample."""
+        with self.drawing_from(batch.random):
+            return self._step(batch)
+
+    def drawing_from(self, random: Randomness | None) -> AbstractContextManager[None]:
+        """Return a context in which all parts draw from a source, those of a user too. None changes nothing."""
+        return nullcontext() if random is None else random.feeding(self.foreign)
+
+    def _step(self, batch: Batch) -> Step:
         look = self.look(batch, psi=self.objective.psi)
         further = [self.look(batch, theta=False) for _ in range(self.objective.further_looks)]
         loss = self.objective(look, further)

@@ -15,13 +15,14 @@ from pinoise.data.readers import open_for_training
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.files import check_writable, read_json, write_json, write_text
+from pinoise.files import RUN_FOLDERS, check_writable, read_json, real, write_json, write_text
 from pinoise.information import HealthFlag
+from pinoise.modes import own_modes
 from pinoise.networks import write_tensors
 from pinoise.training.build import build_standardizer, seeded_model
 from pinoise.training.checkpoint import find_checkpoint
-from pinoise.training.config import Settings, parse_settings, read_yaml
-from pinoise.training.device import describe_environment, kept_randomness, make_fabric, on_first
+from pinoise.training.config import Settings, distrusted, parse_settings, read_yaml
+from pinoise.training.device import describe_environment, make_fabric, on_first
 from pinoise.training.logs import RunLog
 from pinoise.training.loop import train
 from pinoise.training.metrics import model_health
@@ -41,12 +42,12 @@ class Fitted(NamedTuple):
     flags: list[HealthFlag]
 
 
+@own_modes()
 def fit(settings: Settings, standardizer: Standardizer, rows: Rows, *, reporter: Reporter) -> Fitted:
-    """Build and train a model. The caller's random state is not changed."""
+    """Build and train a model. The caller's random numbers and modes of torch stay as they are."""
     fabric = make_fabric(settings.training)
-    with kept_randomness(fabric.device):
-        model = seeded_model(settings, standardizer, rows)
-        history = train(model, rows, settings.training, fabric=fabric, reporter=reporter)
+    model = seeded_model(settings, standardizer, rows)
+    history = train(model, rows, settings.training, fabric=fabric, reporter=reporter)
     model.to("cpu").eval()
     if model.noise is not None and model.noise.support is not None:
         model.noise.support.fetch = None  # the fitted model must not keep the training data in memory
@@ -109,8 +110,8 @@ def _with_full_paths(value: Any) -> Any:
     return [_with_full_paths(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
-def read_config(path: Path) -> Settings:
-    """Read ``config.yaml`` of a run folder."""
+def read_config(path: Path, *, trust: bool = False) -> Settings:
+    """Read ``config.yaml`` of a run folder. Import paths in it are followed only with ``trust``."""
     config = path / "config.yaml"
     if not config.is_file():
         raise UserError(f"{path} is not a run folder: it has no config.yaml.")
@@ -120,7 +121,7 @@ def read_config(path: Path) -> Settings:
             f"{path} was made by {_maker(path)}, which wrote run folders of format {found}; this version reads format "
             f"{RUN_FORMAT}: use the version that made it, or train again."
         )
-    return parse_settings(values)
+    return parse_settings(values, distrust=distrusted(config, trust=trust))
 
 
 def _maker(path: Path) -> str:
@@ -131,6 +132,7 @@ def _maker(path: Path) -> str:
         return "another version of pinoise"
 
 
+@own_modes()
 def run_training(
     path: Path,
     settings: Settings,
@@ -232,8 +234,24 @@ def _settle_folder(path: Path, settings: Settings, record: dict[str, Any], stand
         write_json(file, record)
         write_json(path / "environment.json", describe_environment())
     write_tensors(path / "standardizer.safetensors", standardizer_tensors(standardizer))
-    if read_config(path).training.epochs != settings.training.epochs:
+    if _epochs(path) != settings.training.epochs:
         write_text(path / "config.yaml", config_text(settings))
+
+
+def _epochs(path: Path) -> object:
+    """Return the number of epochs in ``config.yaml``. Nothing else in it is read: the settings are already known."""
+    training = read_yaml(path / "config.yaml").get("training")
+    return training.get("epochs") if isinstance(training, dict) else None
+
+
+def check_links(path: Path) -> None:
+    """Refuse a folder inside a run that is a link to elsewhere: resuming the run would write there."""
+    for folder in (path / name for name in RUN_FOLDERS):
+        if not real(folder).is_relative_to(real(path)):
+            raise UserError(
+                f"{folder} is a link to {real(folder)}, where resuming the run would write: if you trust it, pass "
+                "--trust."
+            )
 
 
 def _changed(path: Path, settings: Settings, before: Any, now: dict[str, Any]) -> str:

@@ -99,7 +99,7 @@ class BackgroundNoise(View):
     def forward(self, batch: Batch) -> Batch:
         """Return the batch with fresh noise on the background of every image."""
         background = self.masks[batch.rows].unsqueeze(1)  # (m, 1, H, W)
-        noise = self.sigma * self.feature_scale * torch.randn_like(batch.x)
+        noise = self.sigma * self.feature_scale * torch.randn_like(batch.x, generator=batch.generator)
         return batch.moved(batch.x + noise * background)
 
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 
 from pinoise.errors import UserError, shown
 from pinoise.noise import Noise, PiNoise
+from pinoise.randomness import Randomness
 from pinoise.views.site import Site
 
 
@@ -21,6 +22,12 @@ class Batch(NamedTuple):
     noise: Noise | None = None  # ε and its σ, so that an objective can judge them
     drew: Tensor | None = None  # (m,): which samples received ε; all of them if None
     features: Tensor | None = None  # (m, dim): f_θ of these samples, if it is known already
+    random: Randomness | None = None  # where views draw from; torch's global generator if None
+
+    @property
+    def generator(self) -> torch.Generator | None:
+        """The generator to draw from on the device of the samples; None for torch's global one."""
+        return None if self.random is None else self.random.on(self.x.device)
 
     def moved(self, x: Tensor) -> Batch:
         """Return the batch with other samples in the same rows, and without the features of the old ones."""

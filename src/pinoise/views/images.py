@@ -1,6 +1,6 @@
 """Predefined augmentations of images: SimCLR's and BYOL's pipelines and DINO's local crops, on the batch's device.
 
-Every sample draws its own parameters from torch's global generator. Several samples share only the order of the colour
+Every sample draws its own parameters. Several samples share only the order of the colour
 changes. Operations are kornia's, unless ``pixels`` is faster with the same result.
 """
 
@@ -11,10 +11,11 @@ from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from pinoise.choices import NonNegative
 from pinoise.errors import UserError, unknown_choice
+from pinoise.randomness import Randomness
 from pinoise.views.base import Batch, View, per_sample
 from pinoise.views.pixels import blur_kernel, crop, draw_boxes, shift_hue, solarise
 from pinoise.views.site import Site
@@ -127,36 +128,38 @@ class ImagePipeline(View):
         x = batch.x
         if tuple(x.shape[1:]) != self.shape:
             raise UserError(f"the pipeline is for images of shape {self.shape}, got a batch of {tuple(x.shape)}.")
-        boxes = draw_boxes(len(x), self.shape[1:], area=self.preset.area, device=x.device)
+        generator = batch.generator
+        boxes = draw_boxes(len(x), self.shape[1:], area=self.preset.area, device=x.device, generator=generator)
         # Interpolation is linear, so it can come first, in any units. The other changes then have fewer pixels.
-        x = crop(x, boxes, _gate(x, self.preset.flip), size=self.size)
+        x = crop(x, boxes, _gate(x, self.preset.flip, generator), size=self.size)
         if self.preset.coloured:
             part = max(16, _PART // x.shape[1:].numel()) if x.device.type == "cpu" else len(x)
             with torch.autocast(x.device.type, enabled=False):
-                x = torch.cat([self._recolour(images) for images in x.split(part)])
+                x = torch.cat([self._recolour(images, batch.random) for images in x.split(part)])
         return batch.moved(x)
 
-    def _recolour(self, x: Tensor) -> Tensor:
-        pixels = self._change_colours((x * self.scale + self.mean).clamp(0, 1))
+    def _recolour(self, x: Tensor, random: Randomness | None) -> Tensor:
+        pixels = self._change_colours((x * self.scale + self.mean).clamp(0, 1), random)
         return (pixels - self.mean) / torch.where(self.scale > 0, self.scale, torch.inf)
 
-    def _change_colours(self, x: Tensor) -> Tensor:
+    def _change_colours(self, x: Tensor, random: Randomness | None) -> Tensor:
         from kornia.color import rgb_to_grayscale
         from kornia.filters import gaussian_blur2d
 
         preset, colours = self.preset, self.shape[0] == 3
+        generator = None if random is None else random.on(x.device)
         if preset.jitter > 0:
-            x = self._jitter(x, _gate(x, preset.jitter))
+            x = self._jitter(x, _gate(x, preset.jitter, generator), random)
         if preset.grayscale > 0 and colours:
-            x = torch.lerp(x, rgb_to_grayscale(x), per_sample(_gate(x, preset.grayscale).to(x.dtype), x))
+            x = torch.lerp(x, rgb_to_grayscale(x), per_sample(_gate(x, preset.grayscale, generator).to(x.dtype), x))
         if preset.blur > 0 and max(self.shape[1:]) > _SMALL:
-            sigma = torch.where(_gate(x, preset.blur), _uniform(x, *_BLUR), _SHARP)
+            sigma = torch.where(_gate(x, preset.blur, generator), _uniform(x, _BLUR, generator), _SHARP)
             x = gaussian_blur2d(x, blur_kernel(self.size), sigma[:, None].expand(-1, 2))
         if preset.solarise > 0:
-            x = solarise(x, _gate(x, preset.solarise))
+            x = solarise(x, _gate(x, preset.solarise, generator))
         return x
 
-    def _jitter(self, x: Tensor, gate: Tensor) -> Tensor:
+    def _jitter(self, x: Tensor, gate: Tensor, random: Randomness | None) -> Tensor:
         from kornia.enhance import (
             adjust_brightness_accumulative,
             adjust_contrast_with_mean_subtraction,
@@ -176,9 +179,12 @@ class ImagePipeline(View):
         ]
         if self.shape[0] == 1:
             del changes[2:]
-        for number in torch.randperm(len(changes)).tolist():  # on the CPU, so that nothing waits for a device
+        generator = None if random is None else random.on(x.device)
+        # On the CPU, so that nothing waits for a device.
+        order = torch.randperm(len(changes), generator=None if random is None else random.on(torch.device("cpu")))
+        for number in order.tolist():
             change, span, neutral = changes[number]
-            x = change(x, torch.where(gate, _uniform(x, *span), neutral))
+            x = change(x, torch.where(gate, _uniform(x, span, generator), neutral))
         return x
 
 
@@ -289,16 +295,17 @@ def local_size(side: int, multiple: int) -> int:
     return max(1, side // 2 // multiple) * multiple
 
 
-def _gate(x: Tensor, probability: float) -> Tensor:
-    return torch.rand(len(x), device=x.device) < probability
+def _gate(x: Tensor, probability: float, generator: Generator | None) -> Tensor:
+    return torch.rand(len(x), device=x.device, generator=generator) < probability
 
 
-def _uniform(x: Tensor, low: float, high: float) -> Tensor:
-    return low + (high - low) * torch.rand(len(x), device=x.device, dtype=x.dtype)
+def _uniform(x: Tensor, span: tuple[float, float], generator: Generator | None) -> Tensor:
+    low, high = span
+    return low + (high - low) * torch.rand(len(x), device=x.device, dtype=x.dtype, generator=generator)
 
 
 def _per_channel(name: str, values: Tensor | Sequence[float], channels: int) -> Tensor:
-    numbers = torch.as_tensor(values, dtype=torch.get_default_dtype()).flatten()
+    numbers = torch.as_tensor(values, dtype=torch.float32).flatten()
     if len(numbers) != channels:
         raise UserError(f"images of {channels} channels need a {name} for each of them, got {len(numbers)}.")
     return numbers.reshape(-1, 1, 1)

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from functools import partial
+from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from pinoise.choices import NonNegative, Share
-from pinoise.views.base import Batch, FunctionView, View, per_sample
+from pinoise.views.base import Batch, View, per_sample
 from pinoise.views.site import Site
 
 RATIO = 0.1  # the strength of each transform of MODALS
 
 
-def shuffled(x: Tensor) -> Tensor:
+def shuffled(x: Tensor, generator: Generator | None = None) -> Tensor:
     """Return another sample of the batch for every sample: the next one in a random cyclic order, never itself.
 
     >>> x = torch.arange(8.0)
     >>> bool((shuffled(x) != x).all())
     True
     """
-    order = torch.randperm(len(x), device=x.device)
+    order = torch.randperm(len(x), device=x.device, generator=generator)
     return x[order.roll(1)][order.argsort()]
 
 
@@ -39,19 +39,20 @@ class Mixup(View):
 
     def forward(self, batch: Batch) -> Batch:
         """Return the mixed batch."""
-        ratio = self.alpha + (1 - self.alpha) * torch.rand(len(batch.x), device=batch.x.device, dtype=batch.x.dtype)
-        return batch.moved(torch.lerp(shuffled(batch.x), batch.x, per_sample(ratio, batch.x)))
+        x, generator = batch.x, batch.generator
+        ratio = self.alpha + (1 - self.alpha) * torch.rand(len(x), device=x.device, dtype=x.dtype, generator=generator)
+        return batch.moved(torch.lerp(shuffled(x, generator), x, per_sample(ratio, x)))
 
 
-def interpolate(x: Tensor, ratio: float) -> Tensor:
+def interpolate(x: Tensor, ratio: float, generator: Generator | None = None) -> Tensor:
     """x + ratio (x' − x), towards another sample.
 
     MODALS moves towards a hard sample of the same class. Without labels, any sample of the batch takes its place.
     """
-    return torch.lerp(x, shuffled(x), ratio)
+    return torch.lerp(x, shuffled(x, generator), ratio)
 
 
-def extrapolate(x: Tensor, ratio: float) -> Tensor:
+def extrapolate(x: Tensor, ratio: float, generator: Generator | None = None) -> Tensor:
     """x + ratio (x − x̄), away from the mean of the batch.
 
     >>> extrapolate(torch.tensor([[0.0], [2.0]]), ratio=0.5).flatten()
@@ -60,14 +61,27 @@ def extrapolate(x: Tensor, ratio: float) -> Tensor:
     return x + ratio * (x - x.mean(0))
 
 
-def add_batch_noise(x: Tensor, ratio: float) -> Tensor:
+def add_batch_noise(x: Tensor, ratio: float, generator: Generator | None = None) -> Tensor:
     """x + ratio s ⊙ n with n ~ N(0, I) and s the standard deviation of each feature in the batch."""
-    return x + ratio * x.std(0, correction=0) * torch.randn_like(x)
+    return x + ratio * x.std(0, correction=0) * torch.randn_like(x, generator=generator)
 
 
-def add_difference(x: Tensor, ratio: float) -> Tensor:
+def add_difference(x: Tensor, ratio: float, generator: Generator | None = None) -> Tensor:
     """x + ratio (x' − x''), the difference of two other samples, drawn independently."""
-    return x + ratio * (shuffled(x) - shuffled(x))
+    return x + ratio * (shuffled(x, generator) - shuffled(x, generator))
+
+
+class _Transform(View):
+    """One of the functions above with its strength."""
+
+    def __init__(self, function: Callable[[Tensor, float, Generator | None], Tensor], ratio: float) -> None:
+        super().__init__()
+        self.function = function
+        self.ratio = ratio
+
+    def forward(self, batch: Batch) -> Batch:
+        """Return the transformed batch."""
+        return batch.moved(self.function(batch.x, self.ratio, batch.generator))
 
 
 class Modals(View):
@@ -90,4 +104,4 @@ class Modals(View):
             add_batch_noise: gaussian,
             add_difference: difference,
         }
-        return tuple(FunctionView(partial(function, ratio=ratio)) for function, ratio in ratios.items())
+        return tuple(_Transform(function, ratio) for function, ratio in ratios.items())

@@ -37,7 +37,8 @@ class GaussianNoise(View):
 
     def forward(self, batch: Batch) -> Batch:
         """Return the batch with fresh noise."""
-        return batch.moved(batch.x + self.sigma * self.feature_scale * torch.randn_like(batch.x))
+        drawn = torch.randn_like(batch.x, generator=batch.generator)
+        return batch.moved(batch.x + self.sigma * self.feature_scale * drawn)
 
 
 def within_budget(perturbation: Tensor, feature_scale: Tensor, *, budget: float) -> Tensor:
@@ -93,5 +94,6 @@ class Viewmaker(View):
     def forward(self, batch: Batch) -> Batch:
         """Return the perturbed batch."""
         x = batch.x.flatten(1)
-        perturbation = self.network(torch.cat([x, torch.rand_like(x)], dim=1)).reshape(batch.x.shape)
+        drawn = torch.rand_like(x, generator=batch.generator)
+        perturbation = self.network(torch.cat([x, drawn], dim=1)).reshape(batch.x.shape)
         return batch.moved(batch.x + within_budget(perturbation, self.feature_scale, budget=self.budget))

@@ -41,8 +41,8 @@ class PiNoiseView(View):
 
     def draw(self, batch: Batch, times: int) -> tuple[Batch, ...]:
         """Return independent draws from one pass through the generator."""
-        noises = self.noise.draw(batch.x, times, features=batch.features, rows=batch.rows)
-        return tuple(Batch(batch.x + noise.epsilon, batch.rows, noise) for noise in noises)
+        noises = self.noise.draw(batch.x, times, features=batch.features, rows=batch.rows, generator=batch.generator)
+        return tuple(batch.moved(batch.x + noise.epsilon)._replace(noise=noise, drew=None) for noise in noises)
 
 
 def choose(views: Sequence[Batch], choice: Tensor) -> Batch:
@@ -68,7 +68,7 @@ def choose(views: Sequence[Batch], choice: Tensor) -> Batch:
         if view.noise is not None:
             drew = here if view.drew is None else here & view.drew
             noise = Noise(torch.where(per_sample(drew, x), view.noise.epsilon, 0), view.noise.scale)
-    return Batch(x, views[0].rows, noise, drew)
+    return views[0].moved(x)._replace(noise=noise, drew=drew)
 
 
 class Pairing(nn.Module):
@@ -171,7 +171,7 @@ class Pairing(nn.Module):
         """Draw a, a' ~ 𝒜 uniformly for every sample and apply them."""
         # Every view sees the whole batch: some mix samples, and shapes that do not depend on draws need no host sync.
         draws = [_draw(view, batch, 2) for view in views if isinstance(view, View)]
-        choices = torch.randint(len(views), (2, len(batch.x)), device=batch.x.device)
+        choices = torch.randint(len(views), (2, len(batch.x)), device=batch.x.device, generator=batch.generator)
         return tuple(choose([draw[side] for draw in draws], choices[side]) for side in range(2))
 
 

@@ -9,7 +9,7 @@ import math
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Generator, Tensor
 
 from pinoise.views.base import per_sample
 
@@ -17,14 +17,21 @@ _RATIO = (3 / 4, 4 / 3)  # width to height of a crop
 _TRIES = 10  # boxes drawn for a crop before the largest one is taken
 
 
-def draw_boxes(count: int, size: tuple[int, ...], *, area: tuple[float, float], device: torch.device) -> Tensor:
+def draw_boxes(
+    count: int,
+    size: tuple[int, ...],
+    *,
+    area: tuple[float, float],
+    device: torch.device,
+    generator: Generator | None = None,
+) -> Tensor:
     """Draw boxes (count, 4) of top, left, height and width in whole pixels, as torchvision's random resized crop does.
 
     >>> draw_boxes(1, (8, 8), area=(1.0, 1.0), device=torch.device("cpu"))
     tensor([[0., 0., 8., 8.]])
     """
     rows, columns = size
-    share, slant = torch.rand(2, count, _TRIES, device=device)
+    share, slant = torch.rand(2, count, _TRIES, device=device, generator=generator)
     pixels = (area[0] + (area[1] - area[0]) * share) * rows * columns
     narrow, wide = (math.log(ratio) for ratio in _RATIO)
     ratio = (narrow + (wide - narrow) * slant).exp()
@@ -35,7 +42,7 @@ def draw_boxes(count: int, size: tuple[int, ...], *, area: tuple[float, float], 
     most = (min(rows, round(columns / _RATIO[0])), min(columns, round(rows * _RATIO[1])))
     height = torch.where(fits.any(dim=1), height.gather(1, first).squeeze(1), most[0])
     width = torch.where(fits.any(dim=1), width.gather(1, first).squeeze(1), most[1])
-    down, right = torch.rand(2, count, device=device)
+    down, right = torch.rand(2, count, device=device, generator=generator)
     top = torch.minimum((down * (rows - height + 1)).floor(), rows - height)
     left = torch.minimum((right * (columns - width + 1)).floor(), columns - width)
     return torch.stack([top, left, height, width], dim=1)

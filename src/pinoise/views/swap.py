@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Generator, Tensor
 
 from pinoise.choices import Share
 from pinoise.noise import NEIGHBOURS, NeighbourCount, Support, draw_bank
@@ -22,7 +22,7 @@ def swap_entries(x: Tensor, other: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, other, x)
 
 
-def draw_marginals(bank: Tensor, like: Tensor) -> Tensor:
+def draw_marginals(bank: Tensor, like: Tensor, generator: Generator | None = None) -> Tensor:
     """Draw every entry independently from the empirical marginal of its feature. The rows of a bank are the marginals.
 
     >>> bank = torch.tensor([[1.0, 10.0], [2.0, 20.0]])
@@ -31,11 +31,11 @@ def draw_marginals(bank: Tensor, like: Tensor) -> Tensor:
     ([1.0, 2.0], [10.0, 20.0])
     """
     flat = bank.flatten(1)  # (n, d)
-    rows = torch.randint(len(flat), (len(like), flat.shape[1]), device=like.device)
+    rows = torch.randint(len(flat), (len(like), flat.shape[1]), device=like.device, generator=generator)
     return flat.gather(0, rows).reshape(like.shape)
 
 
-def draw_columns(x: Tensor) -> Tensor:
+def draw_columns(x: Tensor, generator: Generator | None = None) -> Tensor:
     """Shuffle every feature independently among the samples of the batch.
 
     >>> draw_columns(torch.arange(6.0).reshape(3, 2)).sort(0).values
@@ -44,7 +44,7 @@ def draw_columns(x: Tensor) -> Tensor:
             [4., 5.]])
     """
     flat = x.flatten(1)
-    order = torch.rand_like(flat).argsort(dim=0)  # an independent permutation per column
+    order = torch.rand_like(flat, generator=generator).argsort(dim=0)  # an independent permutation per column
     return flat.gather(0, order).reshape(x.shape)
 
 
@@ -70,8 +70,9 @@ class ScarfSwap(View):
 
     def forward(self, batch: Batch) -> Batch:
         """Return the corrupted batch."""
-        mask = torch.rand_like(batch.x) < self.rate
-        return batch.moved(swap_entries(batch.x, draw_marginals(self.bank, batch.x), mask))
+        mask = torch.rand_like(batch.x, generator=batch.generator) < self.rate
+        other = draw_marginals(self.bank, batch.x, batch.generator)
+        return batch.moved(swap_entries(batch.x, other, mask))
 
 
 class VimeSwap(View):
@@ -83,8 +84,8 @@ class VimeSwap(View):
 
     def forward(self, batch: Batch) -> Batch:
         """Return the corrupted batch."""
-        mask = torch.rand_like(batch.x) < self.rate
-        return batch.moved(swap_entries(batch.x, draw_columns(batch.x), mask))
+        mask = torch.rand_like(batch.x, generator=batch.generator) < self.rate
+        return batch.moved(swap_entries(batch.x, draw_columns(batch.x, batch.generator), mask))
 
 
 class Neighbour(View):
@@ -112,4 +113,4 @@ class Neighbour(View):
 
     def forward(self, batch: Batch) -> Batch:
         """Return a neighbour of every sample."""
-        return batch.moved(self.support.draw(batch.x, rows=batch.rows)[0])
+        return batch.moved(self.support.draw(batch.x, rows=batch.rows, generator=batch.generator)[0])

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from typing import Any, get_type_hints
 
-from pydantic import BaseModel, GetCoreSchemaHandler, ValidationError, create_model
+from pydantic import BaseModel, GetCoreSchemaHandler, ValidationError, ValidationInfo, create_model
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from pinoise.choices import Kind, builder_of, find, name_of, options_of
+from pinoise.choices import Distrust, Kind, builder_of, find, name_of, options_of
 from pinoise.errors import UserError
 from pinoise.training.config.section import Section, sentence_of, unknown_name
 
@@ -45,7 +45,14 @@ class Choice:
         return {"name": self.name, **shown}
 
 
-def read_choice(value: Any, kind: Kind, path: str, *, names: Mapping[str, str] | None = None) -> Choice:
+def read_choice(
+    value: Any,
+    kind: Kind,
+    path: str,
+    *,
+    names: Mapping[str, str] | None = None,
+    distrust: Distrust | None = None,
+) -> Choice:
     """Find the part that a user chose and check its options against its signature.
 
     Args:
@@ -53,6 +60,7 @@ def read_choice(value: Any, kind: Kind, path: str, *, names: Mapping[str, str] |
         kind: the kind of part.
         path: the path of the choice in the configuration.
         names: the user's names of settings, by path, if they differ from the paths.
+        distrust: the file that the value is from, if the user has not said to trust it.
     """
     if isinstance(value, Choice):
         return value
@@ -61,10 +69,11 @@ def read_choice(value: Any, kind: Kind, path: str, *, names: Mapping[str, str] |
     if chosen is None:
         raise UserError(f"setting {path!r} is {value!r}: it must name its {kind.noun}.")
     if isinstance(chosen, str):
+        called = path if names is None else names.get(path, path)
         if ":" not in chosen and chosen not in kind.names:
-            called = path if names is None else names.get(path, path)
             raise UserError(unknown_name(called, chosen, [*kind.names, "or package.module:name"]))
-        name, part, own = chosen, find(kind, chosen), chosen not in kind.names
+        part = find(kind, chosen, distrust=distrust, setting=called)
+        name, own = chosen, chosen not in kind.names
         if part is not None and not callable(part):
             raise UserError(f"{kind.noun} {name!r} is of type {type(part).__name__}: give {kind.own}.")
     else:
@@ -125,16 +134,18 @@ class Chosen:
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
         """Return the schema with which pydantic reads and writes the field."""
         write = core_schema.plain_serializer_function_ser_schema(Choice.as_dict)
-        return core_schema.no_info_plain_validator_function(self._read, serialization=write)
+        return core_schema.with_info_plain_validator_function(self._read, serialization=write)
 
-    def _read(self, value: Any) -> Choice:
+    def _read(self, value: Any, info: ValidationInfo) -> Choice:
+        distrust: Distrust | None = info.context
         try:
-            return read_choice(value, self.kind, "")
+            return read_choice(value, self.kind, "", distrust=distrust)
         except UserError:  # ``_explain`` raises it again with the path
-            raise PydanticCustomError("choice", "not a choice", {"explain": partial(self._explain, value)}) from None
+            explain = partial(self._explain, value, distrust)
+            raise PydanticCustomError("choice", "not a choice", {"explain": explain}) from None
 
-    def _explain(self, value: Any, path: str, names: Mapping[str, str] | None) -> str:
+    def _explain(self, value: Any, distrust: Distrust | None, path: str, names: Mapping[str, str] | None) -> str:
         try:
-            return f"{read_choice(value, self.kind, path, names=names)} has no fault."
+            return f"{read_choice(value, self.kind, path, names=names, distrust=distrust)} has no fault."
         except UserError as error:
             return str(error)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,13 +10,24 @@ import numpy as np
 import yaml
 from pydantic import ValidationError
 
+from pinoise.choices import Distrust
 from pinoise.errors import UserError
 from pinoise.training.config.section import sentence_of
 from pinoise.training.config.settings import Settings
 
 
-def parse_settings(values: Mapping[str, Any], *, names: Mapping[str, str] | None = None) -> Settings:
-    """Validate a nested mapping. ``names`` are the user's names of settings, by path, for error messages.
+def parse_settings(
+    values: Mapping[str, Any],
+    *,
+    names: Mapping[str, str] | None = None,
+    distrust: Distrust | None = None,
+) -> Settings:
+    """Validate a nested mapping.
+
+    Args:
+        values: names, import paths and objects of parts, numbers and sections.
+        names: the user's names of settings, by path, for error messages.
+        distrust: the file that the values are from, if the user has not said to trust it.
 
     >>> parse_settings({"training": {"epochs": 3}}).training.epochs
     3
@@ -26,9 +37,30 @@ def parse_settings(values: Mapping[str, Any], *, names: Mapping[str, str] | None
     pinoise.errors.UserError: unknown setting 'training.epoch': did you mean 'training.epochs'?
     """
     try:
-        return Settings.model_validate(_plain(values))
+        settings = Settings.model_validate(_plain(values), context=distrust)
     except ValidationError as error:
         raise UserError(sentence_of(error, Settings, names=names)) from None
+    if distrust is not None and settings.data.cache is not None:
+        distrust.check("data.cache", str(values["data"]["cache"]), what="is a folder to write to")
+    return settings
+
+
+def distrusted(file: Path, changes: Iterable[tuple[str, Any]] = (), *, trust: bool = False) -> Distrust | None:
+    """Return the distrust of a file's values, but for what the user typed as changes; None if the file is trusted.
+
+    >>> distrusted(Path("a.yaml"), [("encoder", "mine:Net"), ("training.epochs", 3)]).typed
+    frozenset({'mine:Net'})
+    """
+    return None if trust else Distrust(file, frozenset(text for _, value in changes for text in _texts(value)))
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """Yield every text in a nested value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping | list | tuple):
+        for inner in value.values() if isinstance(value, Mapping) else value:
+            yield from _texts(inner)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -142,6 +142,11 @@ class Settings(Section):
         return found | {f"views.augmentations.{i}": view for i, view in enumerate(self.views.augmentations)}
 
     @property
+    def needs_trust(self) -> bool:
+        """Whether a file of these settings is read only if the user trusts it."""
+        return self.data.cache is not None or any(part.own for part in self.parts.values())
+
+    @property
     def is_learned(self) -> bool:
         """Whether the noise is p_ψ(ε|x)."""
         return self.views.noise.part is None and self.views.noise.name == NOISE_VIEW.default

@@ -1,0 +1,183 @@
+"""Random numbers belong to one fit: threads do not disturb them, and torch's global generator is never touched."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from pinoise import PiNDA
+from pinoise.choices import METHOD, OBJECTIVE, VIEW
+from pinoise.randomness import Randomness
+
+X = load_digits().data[:200]
+IMAGES = (load_digits().images[:64] * 15).astype(np.uint8)
+SMALL: dict[str, Any] = {"n_components": 8, "hidden": 16, "epochs": 2, "batch_size": 64}
+SMALL_IMAGES: dict[str, Any] = {"encoder": "resnet18", "image_shape": (8, 8), "epochs": 1, "batch_size": 32}
+
+
+class Dropping(nn.Module):
+    """A user's encoder that draws at every pass, and in a way that takes no generator."""
+
+    out_features = 8
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(shape[0], 16), nn.Dropout(0.3), nn.ReLU(), nn.Linear(16, 8))
+
+    def forward(self, x: Tensor) -> Tensor:
+        features: Tensor = self.layers(x)
+        return features
+
+
+def shaken(x: Tensor) -> Tensor:
+    """A user's view that draws from torch's global generator."""
+    return x + torch.randn_like(x)
+
+
+CHOICES: dict[str, dict[str, Any]] = {
+    **{f"method {name}": {"method": name} for name in METHOD.names},
+    **{f"objective {name}": {"objective": name} for name in OBJECTIVE.names},
+    **{
+        f"view {name}": {"augmentations": [name]}
+        for name in VIEW.names
+        if name not in ("background", "simclr", "byol", "crop", "viewmaker")  # of images, or against the encoder
+    },
+    "few negatives": {"method": {"name": "memorybank", "negatives": 20}},
+    "viewmaker": {"augmentations": ["viewmaker"], "objective": "adversarial"},
+    "uniform noise": {"distribution": "uniform", "mean": "learned", "generator": "mlp", "objective": "paper"},
+    "own encoder": {"encoder": Dropping, "hidden": None, "n_components": None},
+    "own view": {"augmentations": [shaken]},
+}
+
+
+def trained(seed: int, **choices: Any) -> bytes:
+    """Return all numbers that a fit and its draws of noise produce."""
+    images = "image_shape" in choices
+    x = IMAGES if images else X
+    parameters = {**({} if images else SMALL), **choices}
+    model = PiNDA(**parameters, random_state=seed).fit(x)
+    weights = [value.numpy().tobytes() for value in model.encoder_.state_dict().values()]
+    return b"".join([*weights, model.transform(x).tobytes(), model.augment(x, random_state=seed).tobytes()])
+
+
+@contextmanager
+def untouched() -> Iterator[None]:
+    """Fail if the block moved any of the process's random numbers."""
+    torch.manual_seed(12345)
+    before = torch.get_rng_state(), str(np.random.get_state()), random.getstate()  # noqa: NPY002
+    yield
+    assert torch.equal(before[0], torch.get_rng_state())
+    assert before[1:] == (str(np.random.get_state()), random.getstate())  # noqa: NPY002
+
+
+@pytest.mark.parametrize("name", CHOICES)
+def test_no_choice_touches_the_global_generators(name: str) -> None:
+    with untouched():
+        first = trained(0, **CHOICES[name])
+    torch.manual_seed(999)
+    assert trained(0, **CHOICES[name]) == first
+
+
+@pytest.mark.parametrize("view", ["simclr", "byol", "crop"])
+def test_no_view_of_images_touches_the_global_generators(view: str) -> None:
+    with untouched():
+        first = trained(0, **SMALL_IMAGES, augmentations=[view])
+    torch.manual_seed(999)
+    assert trained(0, **SMALL_IMAGES, augmentations=[view]) == first
+
+
+def test_saving_and_loading_touch_no_global_generator(tmp_path: Path) -> None:
+    model = PiNDA(**SMALL, random_state=0).fit(X)
+    with untouched():
+        model.save(tmp_path / "model.safetensors")
+        PiNDA.load(tmp_path / "model.safetensors")
+
+
+def test_twenty_fits_in_each_of_two_threads_equal_the_fits_alone() -> None:
+    work = [(seed, CHOICES[name]) for seed in range(10) for name in ("method simclr", "own encoder")] * 2
+    alone = {}
+    for seed, choices in work:
+        if (key := (seed, str(choices))) not in alone:
+            alone[key] = trained(seed, **choices)
+    with untouched(), ThreadPoolExecutor(2) as pool:
+        together = list(pool.map(lambda job: trained(job[0], **job[1]), work))
+    assert len(together) == 40
+    assert [alone[seed, str(choices)] == found for (seed, choices), found in zip(work, together, strict=True)].count(
+        False
+    ) == 0
+
+
+def test_draws_of_one_model_in_two_threads_are_those_of_their_seeds() -> None:
+    model = PiNDA(**SMALL, random_state=0).fit(X)
+    alone = [model.augment(X, random_state=seed) for seed in range(5)]
+    with ThreadPoolExecutor(2) as pool:
+        together = list(pool.map(lambda seed: model.augment(X, random_state=seed), list(range(5)) * 8))
+    assert all(np.array_equal(found, alone[number % 5]) for number, found in enumerate(together))
+
+
+ONES = torch.ones(2, 1, 4)
+OPERATIONS: dict[str, Callable[[], Tensor]] = {
+    "rand": lambda: torch.rand(3),
+    "rand_like": lambda: torch.rand_like(torch.ones(3)),
+    "randint": lambda: torch.randint(2, 5, (3,)),
+    "randint_like": lambda: torch.randint_like(torch.ones(3), 5),
+    "randperm": lambda: torch.randperm(7),
+    "bernoulli": lambda: torch.bernoulli(torch.full((9,), 0.5)),
+    "normal": lambda: torch.normal(torch.zeros(3), 1.0),
+    "multinomial": lambda: torch.multinomial(torch.ones(9), 3),
+    "uniform_": lambda: torch.empty(3).uniform_(),
+    "exponential_": lambda: torch.empty(3).exponential_(),
+    "random_": lambda: torch.empty(3, dtype=torch.int64).random_(),
+    "poisson": lambda: torch.poisson(torch.ones(4)),
+    "binomial": lambda: torch.binomial(torch.full((3,), 5.0), torch.full((3,), 0.5)),
+    "gamma": lambda: torch.distributions.Gamma(1.0, 1.0).sample((3,)),
+    "beta": lambda: torch.distributions.Beta(torch.ones(2), torch.ones(2)).sample((3,)),
+    "dropout": lambda: F.dropout(torch.ones(9)),
+    "alpha_dropout": lambda: F.alpha_dropout(torch.ones(9)),
+    "dropout2d": lambda: F.dropout2d(torch.ones(1, 5, 2, 2)),
+    "native_dropout": lambda: torch.native_dropout(torch.ones(9), 0.5, True)[0],
+    "rrelu": lambda: F.rrelu(-torch.ones(5), training=True),
+    "gumbel_softmax": lambda: F.gumbel_softmax(torch.ones(2, 3)),
+    "attention": lambda: nn.MultiheadAttention(4, 2, dropout=0.5)(ONES, ONES, ONES)[0],
+    "lstm": lambda: nn.LSTM(4, 2, 2, dropout=0.5)(ONES)[0],
+    "transformer": lambda: nn.TransformerEncoderLayer(4, 2, 8)(ONES),
+    "trunc_normal_": lambda: nn.init.trunc_normal_(torch.empty(4)),
+    "orthogonal_": lambda: nn.init.orthogonal_(torch.empty(4, 4)),
+    "fractional_max_pool2d": lambda: F.fractional_max_pool2d(torch.ones(1, 1, 8, 8), 2, output_size=4),
+}
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_every_random_operation_draws_what_a_global_generator_of_the_seed_would(name: str) -> None:
+    with untouched(), Randomness(5).feeding():
+        fed = OPERATIONS[name]()
+    torch.manual_seed(5)
+    assert torch.equal(fed, OPERATIONS[name]())
+
+
+def test_an_operation_with_a_generator_of_its_own_keeps_it() -> None:
+    wanted = torch.rand(3, generator=torch.Generator().manual_seed(8))
+    with Randomness(5).feeding():
+        assert torch.equal(torch.rand(3, generator=torch.Generator().manual_seed(8)), wanted)
+        assert torch.empty(2, device="meta").uniform_().device.type == "meta"
+
+
+def test_dropout_of_a_gpu_keeps_the_mean() -> None:
+    with Randomness(0).feeding():
+        dropped, mask = torch.native_dropout(torch.ones(10_000), 0.25, True)
+        kept, all_ones = torch.native_dropout(torch.ones(4), 0.25, False)
+    assert torch.equal(dropped, mask / 0.75)
+    assert abs(float(dropped.mean()) - 1) < 0.03
+    assert torch.equal(kept, torch.ones(4))
+    assert bool(all_ones.all())

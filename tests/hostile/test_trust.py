@@ -1,0 +1,274 @@
+"""Files of others run nothing and write nowhere: an import path, a cache or a link in them needs the user's consent."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+import safetensors
+import yaml
+from safetensors.torch import load_file, save_file
+
+from pinoise import PiNDA, UserError, load_run
+from pinoise.choices import ENCODER, GENERATOR, METHOD, NOISE_VIEW, OBJECTIVE, VIEW, Kind
+from pinoise.cli import main
+from pinoise.training.config import Settings, override
+from pinoise.training.config.choice import Chosen
+
+pytestmark = pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # toys learn little
+
+EVIL = """
+from pathlib import Path
+
+Path(__file__).with_name("marker").write_text("ran")
+
+from pinoise.networks.mlp import MLPEncoder as f
+"""
+
+# As in the report of the fault: a file beside the configuration, by way of a namespace package. Then modules that are
+# always there, and what only looks like a part of the package.
+PATHS = ["runs.mine.evil:f", "evil:f", "evil:", "os:system", "builtins:eval", "pinoise.networks:MLPEncoder", "mlp:f"]
+
+X = np.random.default_rng(0).normal(size=(60, 4))
+Command = Callable[..., Any]
+
+
+def part_settings() -> dict[str, Kind]:
+    """Every setting that holds a part, from the declaration of the configuration."""
+
+    def found(section: Any, before: str = "") -> Iterator[tuple[str, Kind]]:
+        for name, field in section.model_fields.items():
+            marks = [*field.metadata, *(mark for inner in get_args(field.annotation) for mark in get_args(inner))]
+            yield from ((before + name, mark.kind) for mark in marks if isinstance(mark, Chosen))
+            if hasattr(field.annotation, "model_fields"):
+                yield from found(field.annotation, f"{before}{name}.")
+
+    return dict(found(Settings))
+
+
+SETTINGS = part_settings()
+LISTS = ("views.augmentations",)
+
+
+def test_the_settings_that_hold_parts_are_known() -> None:
+    kinds = {"encoder": ENCODER, "method": METHOD, "objective": OBJECTIVE}
+    kinds |= {"noise.generator": GENERATOR, "views.noise": NOISE_VIEW, "views.augmentations": VIEW}
+    assert kinds == SETTINGS
+    assert {path.partition(".augmentations.")[0] for path in Settings().parts} <= SETTINGS.keys()
+
+
+@pytest.fixture(scope="module")
+def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run in ``runs/mine``, a model file and a table, all sound."""
+    folder = tmp_path_factory.mktemp("made")
+    lines = [",".join(f"{value:.4f}" for value in row) + (",a" if row[0] > 0 else ",b") for row in X]
+    (folder / "table.csv").write_text("\n".join(["p,q,r,s,class", *lines]) + "\n")
+    tiny = ["--set", "encoder.hidden=8", "--set", "encoder.out_features=4", "--epochs", "1", "--device", "cpu"]
+    before, sys.argv = sys.argv, ["pinoise", "train", "--data", str(folder / "table.csv"), "--label", "class"]
+    sys.argv += ["--out", str(folder / "runs" / "mine"), *tiny]
+    try:
+        main()
+    finally:
+        sys.argv = before
+    PiNDA(4, hidden=8, epochs=1, random_state=0).fit(X).save(folder / "model.safetensors")
+    return folder
+
+
+@pytest.fixture
+def here(_made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """This test's copy, in the current folder, with a module of a hostile hand beside everything."""
+    folder = tmp_path / "here"
+    shutil.copytree(_made, folder)
+    for place in (folder, folder / "runs" / "mine"):
+        (place / "evil.py").write_text(EVIL)
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(folder)])  # so that only the refusal keeps it from running
+    yield folder
+    for name in [name for name in sys.modules if name.split(".")[0] in ("evil", "runs")]:
+        del sys.modules[name]
+
+
+def markers(folder: Path) -> list[Path]:
+    return [*folder.rglob("marker"), *(Path(name) for name in sys.modules if "evil" in name)]
+
+
+def put(setting: str, value: object, *, config: Path = Path("runs/mine/config.yaml")) -> None:
+    """Write a value into a configuration."""
+    values = override(yaml.safe_load(config.read_text()), [(setting, value)])
+    config.write_text(yaml.safe_dump(values))
+
+
+VERBS: dict[str, list[str]] = {
+    "embed": ["embed", "runs/mine", "--data", "table.csv", "--out", "z.npy"],
+    "evaluate": ["evaluate", "runs/mine"],
+    "report": ["report", "runs/mine"],
+    "resume": ["train", "--resume", "runs/mine", "--epochs", "2"],
+    "config": ["train", "--config", "runs/mine/config.yaml", "--out", "again"],
+}
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_no_verb_follows_an_import_path_of_a_run_folder_or_a_configuration(
+    pinoise: Command, here: Path, setting: str
+) -> None:
+    sound = Path("runs/mine/config.yaml").read_text()
+    for path in PATHS:
+        for value in (path, {"name": path}, {"name": path, "hidden": 8}):
+            Path("runs/mine/config.yaml").write_text(sound)
+            put(setting, [value] if setting in LISTS else value)
+            before = {file: file.read_bytes() for file in here.rglob("*") if file.is_file()}
+            for arguments in VERBS.values():
+                sentence = pinoise(*arguments).sentence
+                assert sentence.startswith(f"runs/mine/config.yaml names {setting}"), sentence
+                assert f" {path!r}, which runs code: if you trust the file, pass --trust" in sentence
+            with pytest.raises(UserError, match=r"config\.yaml names .* runs code"):
+                load_run("runs/mine")
+            assert {file: file.read_bytes() for file in here.rglob("*") if file.is_file()} == before
+            assert markers(here) == []
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_follows_an_import_path_of_a_trusted_file(pinoise: Command, here: Path, verb: str) -> None:
+    put("encoder", {"name": "runs.mine.evil:f", "hidden": 8, "out_features": 4})
+    trusted = pinoise(*VERBS[verb], "--trust")
+    assert trusted.code == 0, trusted.err
+    assert Path("runs/mine/marker").exists()
+
+
+def run_process(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "pinoise", *arguments]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+
+
+def test_a_process_in_the_folder_above_runs_nothing_until_it_is_told_to_trust(here: Path) -> None:
+    put("encoder", {"name": "runs.mine.evil:f", "hidden": 8, "out_features": 4})
+    refused = run_process(*VERBS["embed"])
+    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1), refused.stderr
+    assert "names encoder 'runs.mine.evil:f'" in refused.stderr
+    assert markers(here) == []
+    trusted = run_process(*VERBS["embed"], "--trust")
+    assert trusted.returncode == 0, trusted.stderr
+    assert markers(here) == [here / "runs" / "mine" / "marker"]
+
+
+def test_two_processes_are_told_to_trust_by_one_flag(here: Path) -> None:
+    put("encoder", {"name": "evil:f", "hidden": 8, "out_features": 4})
+    put("training", {"epochs": 1, "device": "cpu", "devices": 2})
+    trusted = run_process(*VERBS["config"], "--trust")
+    assert trusted.returncode == 0, trusted.stderr
+    assert "pinoise evaluate again --trust" in trusted.stdout
+
+
+def test_what_is_typed_is_consent_and_what_stands_beside_it_is_not(pinoise: Command, here: Path) -> None:
+    put("encoder", {"name": "evil:f", "hidden": 8})
+    put("method", "evil:g")
+    assert "names method 'evil:g'" in pinoise(*VERBS["config"], "--encoder", "evil:f").sentence
+    put("method", "simclr")
+    assert "names encoder 'evil:f'" in pinoise(*VERBS["config"], "--set", "encoder.hidden=4").sentence
+    replaced = pinoise("train", "--config", "runs/mine/config.yaml", "--out", "one", "--encoder", "mlp")
+    assert replaced.code == 0, replaced.err
+    typed = pinoise("train", "--config", "runs/mine/config.yaml", "--out", "two", "--encoder", "evil:f")
+    assert typed.code == 0, typed.err
+    assert Path("marker").exists()
+
+
+@pytest.mark.parametrize("parameter", ["encoder", "method", "objective", "generator", "augmentations"])
+def test_a_model_file_runs_nothing_until_it_is_trusted(here: Path, parameter: str) -> None:
+    for path in PATHS:
+        for value in (path, {"name": path}):
+            params: dict[str, Any] = {parameter: [value] if parameter == "augmentations" else value}
+            write_params("model.safetensors", "evil.safetensors", params)
+            with pytest.raises(UserError) as refusal:
+                PiNDA.load("evil.safetensors")
+            assert str(refusal.value).startswith("evil.safetensors names ")
+            assert parameter in str(refusal.value)
+            assert f" {path!r}, which runs code" in str(refusal.value)
+            assert markers(here) == []
+    write_params("model.safetensors", "evil.safetensors", {"encoder": "evil:f"})
+    assert PiNDA.load("evil.safetensors", trust=True).transform(X).shape == (60, 8)
+    assert Path("marker").exists()
+
+
+def write_params(source: str, target: str, params: dict[str, Any]) -> None:
+    """Write a model file with other parameters."""
+    with safetensors.safe_open(source, framework="pt") as file:
+        metadata = dict(file.metadata())
+    header = json.loads(metadata["pinoise"])
+    header["params"] |= params
+    save_file(load_file(source), target, metadata={**metadata, "pinoise": json.dumps(header)})
+
+
+def test_full_paths_of_parts_of_the_package_need_no_trust(pinoise: Command, here: Path) -> None:
+    for setting, kind in SETTINGS.items():
+        for path in filter(None, kind.names.values()):
+            settings = {setting: [path] if setting in LISTS else path}
+            Path("full.yaml").write_text(yaml.safe_dump(override({}, settings.items())))
+            refused = pinoise("train", "--config", "full.yaml", "--out", "table.csv")
+            assert "trust" not in refused.sentence  # it is read as far as the next mistake
+    put("encoder", {"name": ENCODER.names["mlp"], "hidden": 8, "out_features": 4})
+    assert pinoise(*VERBS["embed"]).code == 0
+    from pinoise.methods import SimCLR
+
+    PiNDA(4, hidden=8, epochs=1, method=SimCLR).fit(X).save("own.safetensors")
+    assert PiNDA.load("own.safetensors").method == METHOD.names["simclr"]
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_cache_that_a_file_names_is_not_written_to(pinoise: Command, here: Path, verb: str) -> None:
+    for cache in ("../cache", str(here.parent / "cache"), "~/cache"):
+        put("data.cache", cache)
+        sentence = pinoise(*VERBS[verb]).sentence
+        assert f"names data.cache {cache!r}, which is a folder to write to: if you trust" in sentence
+    assert not (here.parent / "cache").exists()
+
+
+def test_resuming_does_not_write_through_links(pinoise: Command, here: Path) -> None:
+    outside = here.parent / "outside"
+    outside.mkdir()
+    precious = outside / "precious"
+    precious.write_text("mine")
+    run = Path("runs/mine")
+    for name in ("metrics.csv", "evaluation.json", "report.html", "curves.png", "checkpoints/partial.ckpt"):
+        (run / name).unlink(missing_ok=True)
+        (run / name).symlink_to(precious)
+    for verb in ("evaluate", "report", "resume"):
+        done = pinoise(*VERBS[verb])
+        assert done.code == 0, done.err
+    assert precious.read_text() == "mine"
+    for name in ("run.lock", "run.lock.json", "config.yaml.lock", ".config.yaml.partial"):
+        (run / name).unlink(missing_ok=True)
+        (run / name).symlink_to(precious)
+        pinoise("train", "--resume", "runs/mine", "--epochs", "3")  # it may be refused
+        (run / name).unlink(missing_ok=True)
+    assert precious.read_text() == "mine"
+    for folder in ("checkpoints", "tensorboard"):
+        moved = shutil.move(run / folder, outside / folder)
+        (run / folder).symlink_to(moved)
+        listed = sorted(outside.rglob("*"))
+        refused = pinoise("train", "--resume", "runs/mine", "--epochs", "3").sentence
+        assert refused.startswith(f"runs/mine/{folder} is a link to {moved}, where resuming the run would write")
+        assert sorted(outside.rglob("*")) == listed
+        (run / folder).unlink()
+        shutil.move(moved, run / folder)
+
+
+def test_the_current_folder_is_searched_only_for_parts_of_a_users_own(
+    pinoise: Command, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Libraries try to import modules that may be absent, and must not find them in a folder of somebody else."""
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place not in ("", str(here))])
+    assert pinoise(*VERBS["embed"]).code == 0
+    assert not {"", ".", str(here)} & set(sys.path)
+    assert (
+        "No module named 'nowhere'"
+        in pinoise("train", "--data", "digits", "--out", "a", "--encoder", "nowhere:f").sentence
+    )
