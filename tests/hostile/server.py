@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from tests.hostile.case import Case, Outcome, Wrong
+from tests.hostile.forks import fresh_streams, leave
 from tests.hostile.judge import judge, read_ended, snapshot
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,11 +75,7 @@ def _child(case: Case, reference: Path, home: Path, folder: Path) -> NoReturn:
     except BaseException:
         traceback.print_exc()
     finally:
-        with contextlib.suppress(Exception):
-            sys.stdout.flush()
-        with contextlib.suppress(Exception):
-            sys.stderr.flush()
-        os._exit(code)
+        leave(code)
 
 
 def _call(case: Case, home: Path) -> int:
@@ -120,7 +117,7 @@ def _redirect(home: Path) -> None:
         target = os.open("/dev/null" if stream == 0 else home / name, os.O_RDONLY if stream == 0 else 0o1102, 0o666)
         os.dup2(target, stream)
         os.close(target)
-    sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", errors="replace") for number in (1, 2))  # noqa: SIM115, PTH123
+    fresh_streams()
 
 
 def _give_up_root(home: Path) -> None:
