@@ -30,7 +30,7 @@ class Fork(NamedTuple):
 def fresh_streams() -> None:
     """Give Python new streams for what its files 1 and 2 are now; the old ones may hold text of the parent."""
     sys.stdout, sys.stderr = (
-        open(number, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115, PTH123
+        open(number, "w", encoding="utf-8", errors="replace", closefd=False)  # noqa: SIM115
         for number in (1, 2)
     )
 

@@ -114,16 +114,16 @@ def _of_call(case: Case, ended: Ended) -> Outcome:
         return Outcome("failure", "wrong result", ended.raised["message"])
     if not set(case.refusals) & set(ended.raised["types"]):
         return Outcome("failure", "traceback", blame(ended.raised["traceback"]))
-    return _of_sentence(ended.raised["message"], own="UserError" in ended.raised["types"])
+    return Outcome("sentence", "", ended.raised["message"].partition("\n")[0][:LONGEST_SENTENCE])
 
 
-def _of_sentence(sentence: str, *, out: str = "", own: bool = True) -> Outcome:
-    """Check the form of a sentence; one of scikit-learn's may have several lines."""
-    if own and not sentence.strip():
+def _of_sentence(sentence: str, *, out: str) -> Outcome:
+    """Check the form of a sentence on a terminal."""
+    if not sentence.strip():
         return Outcome("failure", "mute", "the sentence is empty")
     if len(sentence) > LONGEST_SENTENCE:
         return Outcome("failure", "endless sentence", f"{len(sentence)} characters: {sentence[:100]}")
-    if own and any(unicodedata.category(letter) == "Cc" for letter in sentence):
+    if any(unicodedata.category(letter) == "Cc" for letter in sentence):
         return Outcome("failure", "control characters", repr(sentence)[:300])
     if out:
         return Outcome("failure", "output before a refusal", out[:100])

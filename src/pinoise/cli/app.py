@@ -12,7 +12,7 @@ import typer
 
 from pinoise.choices import OWN_MODULES
 from pinoise.cli.compare import compare, demo
-from pinoise.cli.console import warnings_as_notes
+from pinoise.cli.console import say, warnings_as_notes
 from pinoise.cli.datasets import datasets
 from pinoise.cli.embed import embed
 from pinoise.cli.evaluate import evaluate
@@ -99,5 +99,5 @@ def _usage_sentence(error: Any) -> str:
 def _fail(sentence: str) -> NoReturn:
     # The sentence is empty if the help was printed instead. Of several processes, one speaks.
     if sentence and int(os.environ.get("LOCAL_RANK", "0")) == 0:
-        print(f"pinoise: {sentence}", file=sys.stderr)
+        say(f"pinoise: {sentence}")
     sys.exit(2)

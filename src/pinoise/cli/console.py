@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pinoise.training.progress import Record, Reporter
 
 SCORE_TITLES = {"knn": "kNN", "sr": "SR", "lr": "LR", "few": "few-label"}
+ENDS = (1000, 400)  # the characters that are kept at the start and at the end of a very long sentence
 QUIET_SECONDS = 2.0  # between two plain lines on progress
 
 
@@ -30,9 +31,26 @@ def on_terminal() -> bool:
     return sys.stderr.isatty()
 
 
+def printable(sentence: str) -> str:
+    """Return a sentence that is safe to show: names from files can hold codes that move the cursor or forge lines.
+
+    Characters that are not printable become escapes. Of a very long sentence only both ends are kept.
+
+    >>> printable("no column '\\x1b[2J'")
+    "no column '\\\\x1b[2J'"
+    >>> len(printable("x" * 10_000))
+    1403
+    """
+    if len(sentence) > sum(ENDS):
+        sentence = f"{sentence[: ENDS[0]]} … {sentence[-ENDS[1] :]}"
+    if sentence.isprintable():
+        return sentence
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in sentence)
+
+
 def say(sentence: str) -> None:
     """Print a sentence for people to standard error."""
-    print(sentence, file=sys.stderr, flush=True)
+    print(printable(sentence), file=sys.stderr, flush=True)
 
 
 def note(sentence: str) -> None:
