@@ -5,7 +5,7 @@ BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 API = $(addprefix pinoise.,estimator noise views networks methods information data training evaluation experiments report)
 
-.PHONY: setup demo test lint bench docs clean
+.PHONY: setup demo test hostile lint bench docs clean
 
 setup: $(READY)
 
@@ -19,6 +19,10 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest --numprocesses auto --quiet
+
+# Thousands of bad inputs; HOSTILE="--seed 3 --only data" runs others, HOSTILE="--case data/17" one of them again.
+hostile: setup
+	$(BIN)/python -m tests.hostile.run $(HOSTILE)
 
 lint: setup
 	$(BIN)/ruff check .

@@ -352,6 +352,28 @@ def knn(path: Path) -> str:
     return "\n".join([*lines, ""])
 
 
+def hostile(path: Path) -> str:
+    """The section on the hostile suite."""
+    return "\n".join(["## Hostile inputs\n", *hostile_lines(path), ""])
+
+
+def hostile_lines(path: Path) -> list[str]:
+    """The table of ``make hostile`` and a line about how it was made."""
+    result = json.loads(path.read_text(encoding="utf-8"))
+    kinds = ("sentence", "right", "failure")
+    rows = {**result["families"], "all": {k: sum(f[k] for f in result["families"].values()) for k in kinds}}
+    lines = [
+        f"`make hostile`, seed {result['seed']}, version {result['version']}; {describe(result['environment'])}",
+        "",
+        "| family | cases | one sentence | right result | failures |",
+        "|---|---|---|---|---|",
+    ]
+    for family, counts in rows.items():
+        cells = [sum(counts.values()), *(counts[kind] for kind in kinds)]
+        lines.append(f"| {family} | {' | '.join(f'{cell:,}' for cell in cells)} |")
+    return lines
+
+
 def _unique(items: Any) -> list[str]:
     return list(dict.fromkeys(items))
 
@@ -370,6 +392,7 @@ SECTIONS = (
     ("step_cost.json", step_cost),
     ("image_cost.json", image_cost),
     ("knn.json", knn),
+    ("hostile.json", hostile),
 )
 
 
@@ -387,6 +410,7 @@ def main() -> None:
     put(ROOT / "README.md", "vectors", standing(read(RESULTS / "vectors_joined.json")[1]))
     cells = read(RESULTS / "images.json")[1]
     put(ROOT / "docs" / "images.md", "images", [*across(cells), "", *added(cells)])
+    put(ROOT / "docs" / "security.md", "hostile", hostile_lines(RESULTS / "hostile.json"))
 
 
 if __name__ == "__main__":

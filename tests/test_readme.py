@@ -14,7 +14,7 @@ from pinoise.cli.app import app
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-DOCUMENTS = [README, ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+DOCUMENTS = [README, ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]
 PLACEHOLDER = re.compile(r"^\s*[A-Z0-9]+(?:_[A-Z0-9]+)+\s*$", re.MULTILINE)
 
 

@@ -1,0 +1,141 @@
+"""Sound files that cases alter: tables, arrays, images, finished runs, a model file, and what they give."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from pinoise.cli import main
+
+ROWS = 24
+TINY = (
+    *("--batch-size", "8", "--device", "cpu", "--set", "encoder.hidden=8", "--set", "encoder.out_features=4"),
+    *("--set", "head.hidden=8", "--set", "head.out_features=4", "--set", "training.information_draws=0"),
+)
+"""Settings with which a run takes a moment."""
+
+WEIGHTS = ("encoder.safetensors", "noise.safetensors", "standardizer.safetensors")
+
+
+def numbers() -> npt.NDArray[np.float64]:
+    """The samples of every reference file of numbers: 24 rows of 3, all exact in text."""
+    return np.round(np.random.default_rng(7).normal(size=(ROWS, 3)) * [1, 10, 100], 3)
+
+
+def pixels() -> npt.NDArray[np.uint8]:
+    """The samples of the reference folder of images: 12 gray images of 6 × 6."""
+    return np.random.default_rng(8).integers(0, 256, size=(12, 6, 6), dtype=np.uint8)
+
+
+def command(*arguments: str) -> int:
+    """Run the command in this process and return its exit code; the caller captures what it prints."""
+    before, path = sys.argv, list(sys.path)
+    sys.argv = ["pinoise", *arguments]
+    try:
+        main()
+    except SystemExit as stop:
+        return int(stop.code or 0)
+    finally:
+        sys.argv, sys.path[:] = before, path
+    return 0
+
+
+def write_table(path: Path, x: npt.NDArray[np.float64] | None = None) -> Path:
+    """Write numbers as a CSV file."""
+    x = numbers() if x is None else x
+    lines = ["a,b,c", *(",".join(repr(float(value)) for value in row) for row in x)]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def write_people(path: Path) -> Path:
+    """Write a table with text, a gap and labels."""
+    towns, lines = ("Oslo", "Rome", "Bern"), ["age,town,income,group"]
+    for row, (a, b, _) in enumerate(numbers()):
+        age = "" if row == 5 else f"{30 + 20 * (row % 2) + a:.2f}"
+        lines.append(f"{age},{towns[row % 3]},{1000 + b:.1f},{'yes' if row % 2 else 'no'}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def write_svmlight(path: Path) -> Path:
+    """Write numbers in svmlight's format."""
+    cells = (" ".join(f"{i}:{value!r}" for i, value in enumerate(row.tolist(), start=1)) for row in numbers())
+    path.write_text("".join(f"{row % 2} {line}\n" for row, line in enumerate(cells)))
+    return path
+
+
+def write_idx(path: Path) -> Path:
+    """Write numbers as an IDX file of doubles."""
+    path.write_bytes(bytes([0, 0, 0x0E, 2, 0, 0, 0, ROWS, 0, 0, 0, 3]) + numbers().astype(">f8").tobytes())
+    return path
+
+
+def write_images(folder: Path) -> Path:
+    """Write images as PNG files."""
+    from PIL import Image
+
+    folder.mkdir()
+    for number, image in enumerate(pixels()):
+        Image.fromarray(image).save(folder / f"{number:02d}.png")
+    return folder
+
+
+def prepare(folder: Path) -> None:
+    """Make all reference files in a folder."""
+    here = Path.cwd()
+    os.chdir(folder)
+    try:
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            _prepare()
+    finally:
+        os.chdir(here)
+
+
+def _prepare() -> None:
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    x = numbers()
+    write_table(Path("table.csv"))
+    write_people(Path("people.csv"))
+    np.save("array.npy", x)
+    np.savez("array.npz", X=x)
+    pyarrow.parquet.write_table(pa.table({name: x[:, i] for i, name in enumerate("abc")}), "table.parquet")
+    write_svmlight(Path("lines.svm"))
+    write_idx(Path("array.idx"))
+    write_images(Path("images"))
+    for name, data, more in (
+        ("table", "table.csv", ()),
+        ("array", "array.npy", ()),
+        ("lines", "lines.svm", ("--set", "data.scaling=features")),
+        ("images_run", "images", ()),
+        ("people", "people.csv", ("--label", "group")),
+    ):
+        _run("train", "--data", data, "--out", name, "--epochs", "2", *TINY, *more)
+    _run("train", "--data", "people.csv", "--label", "group", "--out", "people_longer", "--epochs", "4", *TINY)
+    for name, data in (("table", "table.csv"), ("people", "people.csv")):
+        _run("embed", name, "--data", data, "--out", f"{name}.embedding.npy")
+    _run("evaluate", "people", "--json")
+    _run("report", "people", "--out", "page")
+    _model()
+
+
+def _run(*arguments: str) -> None:
+    code = command(*arguments)
+    if code != 0:
+        raise RuntimeError(f"a sound command ended with {code}: {arguments}")
+
+
+def _model() -> None:
+    from pinoise import PiNDA
+
+    model = PiNDA(4, hidden=8, epochs=2, batch_size=8, random_state=0, device="cpu").fit(numbers())
+    model.save("model.safetensors")
+    np.save("model.embedding.npy", model.transform(numbers()))
