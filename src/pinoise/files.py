@@ -113,7 +113,9 @@ def settle(temporary: Path, path: Path) -> None:
 
 
 def _sync(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
+    if os.name == "nt" and path.is_dir():  # Windows cannot open a folder
+        return
+    handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(handle)
     except OSError:
@@ -126,7 +128,8 @@ def _sync(path: Path) -> None:
 def write_text(path: Path, text: str) -> None:
     """Write a text file atomically."""
     with written(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
+        # Names of files may hold bytes that are not UTF-8; they are written as escapes.
+        temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -205,7 +208,11 @@ def unsealed(record: object, *, where: object) -> dict[str, Any]:
     if not isinstance(record, dict) or not isinstance(record.get("sha256"), str):
         raise UserError(f"{where} has no checksum: it is damaged or was not written by this version of pinoise.")
     content = {name: value for name, value in record.items() if name != "sha256"}
-    if _json_digest(content) != record["sha256"]:
+    try:
+        same = _json_digest(content) == record["sha256"]
+    except RecursionError:  # values in values in values, which no file of ours has
+        same = False
+    if not same:
         raise UserError(f"{where} does not match its checksum: it was altered or damaged.")
     return content
 

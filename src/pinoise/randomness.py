@@ -44,11 +44,11 @@ class Randomness:
 
     def restore(self, state: Tensor, device: torch.device) -> None:
         """Go back to a state that ``state`` returned. That of another device restores the CPU's part alone."""
-        for generator in self._both(device):
-            size = len(generator.get_state())
-            part, state = state[:size].clone(), state[size:]  # torch crashes on a view into a larger tensor
-            if len(part) == size:
-                generator.set_state(part)
+        sizes = [len(generator.get_state()) for generator in self._both(device)]
+        if len(state) != sum(sizes):
+            device, sizes = torch.device("cpu"), sizes[:1]
+        for generator, part in zip(self._both(device), state[: sum(sizes)].split(sizes), strict=True):
+            generator.set_state(part.clone())  # torch crashes on a view into a larger tensor
 
     @staticmethod
     def is_state(state: Tensor) -> bool:

@@ -87,11 +87,12 @@ def test_a_draw_has_the_rows_asked_for_in_order_with_their_labels_and_groups() -
         assert part.groups is not None
         np.testing.assert_array_equal(part.y, rows)
         np.testing.assert_array_equal(part.groups, rows)
-    assert small.notes == (
+    assert small.notes[:3] == (
         "earlier",
         "30 of 100 training rows were drawn at random (seed 0)",
         "10 of 40 test rows were drawn at random (seed 0)",
     )
+    assert "classes without a training row" in small.notes[3]  # every row is a class of its own here
 
 
 def test_every_row_is_as_likely_to_be_drawn() -> None:

@@ -26,7 +26,13 @@ def start(run: Path, *flags: str, launcher: tuple[str, ...] = ()) -> subprocess.
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=_listen_to_hangups,
     )
+
+
+def _listen_to_hangups() -> None:
+    """Undo what ``nohup`` may have set for the tests."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def await_checkpoint(process: subprocess.Popen[str], run: Path) -> None:

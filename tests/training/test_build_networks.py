@@ -134,7 +134,7 @@ def test_a_module_of_the_users_is_called_with_the_shape_of_a_sample(
         }
     )
     run_training(tmp_path / "run", settings, reporter=Quiet())
-    run = load_run(tmp_path / "run")
+    run = load_run(tmp_path / "run", trust=True)
     assert isinstance(run.embedding.encoder, Own)
     assert run.embedding.encoder.shape == shape
     assert isinstance(run.noise, PiNoise)

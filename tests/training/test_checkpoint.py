@@ -10,6 +10,7 @@ from lightning_fabric import Fabric
 from torch import nn
 
 from pinoise.errors import UserError
+from pinoise.randomness import Randomness
 from pinoise.training.checkpoint import (
     DamagedError,
     Expected,
@@ -38,7 +39,7 @@ def save(folder: Path, value: float, **changes: Any) -> None:
     state = {
         **Identity()._asdict(),
         **{"model": model, "optimizer": optimizer, "precision": {}, "step": 1, "seconds": 0.5},
-        **{"random": torch.zeros(1, 9, dtype=torch.uint8), "loss_sum": torch.zeros(1, 2)},
+        **{"random": Randomness(0).state(torch.device("cpu"))[None], "loss_sum": torch.zeros(1, 2)},
         "history": [(1, 1, 0.5, {"contrast": 0.5}, 0.5)],
     }
     save_checkpoint(fabric, folder, {**state, **changes})

@@ -43,10 +43,7 @@ def evaluate(
     from pinoise.files import WriteError, write_json
     from pinoise.training.load import load_run
 
-    if draws is not None and draws < 2:
-        raise UserError(f"--draws is {draws}: mutual information needs at least 2 draws of every view.")
-    if draws is not None and draws > MOST_DRAWS:
-        raise UserError(f"--draws is {draws}: give at most {MOST_DRAWS}, as the time grows with their square.")
+    _check_draws(draws)
     if rows is not None and rows < NEIGHBOURS:
         raise UserError(f"--rows is {rows}: kNN looks at {NEIGHBOURS} training rows, so give at least that number.")
     finished = load_run(run, trust=trust)
@@ -78,6 +75,13 @@ def evaluate(
     print(f"\nWith few labels, the learned embedding is {found} raw features.")
     if measured:
         _print_information(measured)
+
+
+def _check_draws(draws: int | None) -> None:
+    if draws is not None and draws < 2:
+        raise UserError(f"--draws is {draws}: mutual information needs at least 2 draws of every view.")
+    if draws is not None and draws > MOST_DRAWS:
+        raise UserError(f"--draws is {draws}: give at most {MOST_DRAWS}, as the time grows with their square.")
 
 
 def _print_information(measured: dict[str, InformationEstimate]) -> None:

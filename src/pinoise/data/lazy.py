@@ -19,6 +19,8 @@ from pinoise.data.messages import cannot_read
 from pinoise.errors import UserError
 from pinoise.files import open_regular
 
+_MOST_BYTES = 1 << 30  # in one call of the system, which takes less than 2 GiB on some
+
 
 class LazyArray(ABC):
     """A read-only array of samples: indexing reads rows into an ordinary array, ``take`` only chooses rows."""
@@ -162,7 +164,7 @@ class FileRows(LazyArray):
 
     def _read_at(self, buffer: memoryview, position: int) -> int:
         if hasattr(os, "preadv"):
-            return os.preadv(self._stream.fileno(), [buffer], position)
+            return os.preadv(self._stream.fileno(), [buffer[:_MOST_BYTES]], position)
         with self._turn:
             self._stream.seek(position, io.SEEK_SET)
             return self._stream.readinto(buffer)

@@ -35,7 +35,7 @@ from pinoise.modes import own_modes
 from pinoise.networks import Embedding, load_weights
 from pinoise.noise import PiNoise
 from pinoise.randomness import Randomness
-from pinoise.training.build import build_embedding, build_encoder, build_standardizer, restore_noise
+from pinoise.training.build import build_embedding, build_encoder, build_standardizer, check_size, restore_noise
 from pinoise.training.config import Settings, distrusted
 from pinoise.training.metrics import METRICS
 from pinoise.training.progress import Lines, Quiet
@@ -328,6 +328,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             raise UserError(f"{path} has a standardiser for other samples than its header: the file is damaged.")
         try:
             with Randomness(0).feeding():  # the weights of the file replace what is drawn
+                check_size(settings, standardizer.shape)
                 encoder = build_encoder(settings, standardizer.shape)
                 load_weights(encoder, parts["encoder"], where=path)
                 noise = restore_noise(settings, standardizer, encoder, parts["noise"])
@@ -375,6 +376,8 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         except (TypeError, ValueError):
             check_numbers(X, where="X")  # which names the cell, where it is a cell
             raise
+        except OverflowError as error:
+            raise UserError(f"X holds a number that is too large ({error}): scale its column down.") from None
         sparse = bool(sp.issparse(x))
         samples: Samples = sp.csr_array(x) if sparse else x  # one type for every sparse input
         check_finite(samples, getattr(self, "feature_names_in_", None), where="X")

@@ -61,7 +61,14 @@ def embed(
             if start == 0:
                 result = torch.empty((n, z.shape[1]), dtype=kept)
             result[start:stop] = z
-    return result.numpy()
+    embedded = result.numpy()
+    if not np.isfinite(embedded).all():
+        row = int(np.flatnonzero(~np.isfinite(embedded).all(axis=1))[0])
+        raise UserError(
+            f"the output for row {row} (counted from 0) is nan or infinite: its numbers are too large for the model, "
+            "or the model's weights are damaged."
+        )
+    return embedded
 
 
 def check_embedding_file(path: Path, *, inputs: Iterable[Path] = (), force: bool = False) -> None:

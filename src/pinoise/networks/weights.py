@@ -50,10 +50,10 @@ def read_stored(path: Path) -> StoredTensors:
         with safetensors.safe_open(path, framework="pt") as file:
             entries = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except PermissionError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
     except MemoryError:
         raise
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror or error}.") from None
     except Exception as error:  # what another kind of file or a damaged one raises in the reader
         raise UserError(f"{path} cannot be read as safetensors ({error}): the file is damaged.") from None
     try:

@@ -63,7 +63,7 @@ def build_model(
     unit = feature_scale(standardizer)
     if not bool(unit.any()):
         raise UserError("every feature is constant: there is nothing to learn from; give at least one that varies.")
-    _check_size(settings, standardizer.shape)
+    check_size(settings, standardizer.shape)
     encoder = build_encoder(settings, standardizer.shape, pretrained=pretrained)
     site = make_site(settings, standardizer, rows, encoder, progress=progress)
     pairing = build_pairing(settings, site)
@@ -342,11 +342,11 @@ def _function(kind: Kind, item: Choice, arguments: int) -> Callable[..., Any]:
     return partial(item.part, **item.options)
 
 
-def _check_size(settings: Settings, shape: tuple[int, ...]) -> None:
+def check_size(settings: Settings, shape: tuple[int, ...]) -> None:
     """Refuse networks whose weights, gradients and moments do not fit in memory, before any memory is taken."""
     networks = []
     with torch.device("meta"):  # counts sizes without taking memory
-        if not settings.encoder.own and not settings.encoder.trait("for_images"):
+        if not settings.encoder.own:
             networks.append(build_encoder(settings, shape))
         generator, _ = noise_defaults(settings)
         if settings.is_learned and not generator.own and generator.name != "shared":

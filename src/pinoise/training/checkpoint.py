@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from pinoise.errors import UserError
-from pinoise.files import check_is_file, settle
+from pinoise.files import settle
 from pinoise.networks import check_finite_weights
 from pinoise.randomness import Randomness
 from pinoise.training.fabric import Fabric
@@ -175,13 +175,16 @@ def read_checkpoint(path: Path) -> Stored:
 
     Whatever cannot be read raises ``DamagedError``. Nothing in the file is executed.
     """
-    check_is_file(path)
+    if not path.is_file():
+        raise DamagedError("is not a file")
     try:
         _check_seal(path)
         return Stored.model_validate(torch.load(path, map_location="cpu", weights_only=True))
     except (MemoryError, DamagedError):
         raise
-    except PermissionError as error:
+    except OSError as error:
+        if error.errno is None:  # torch's own, for a damaged archive
+            raise DamagedError("is damaged (it cannot be read)") from None
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
     except ValidationError as error:
         first = error.errors()[0]

@@ -23,7 +23,7 @@ from pinoise.modes import own_modes
 from pinoise.networks import Embedding, load_weights, read_tensors
 from pinoise.noise import PiNoise
 from pinoise.randomness import Randomness
-from pinoise.training.build import build_embedding, build_encoder, restore_noise, seeded_model
+from pinoise.training.build import build_embedding, build_encoder, check_size, restore_noise, seeded_model
 from pinoise.training.checkpoint import Expected, find_checkpoint, read_checkpoint
 from pinoise.training.config import Settings
 from pinoise.training.model import ContrastiveModel
@@ -132,6 +132,7 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
     settings = read_config(path, trust=trust)
     standardizer = read_standardizer(path / "standardizer.safetensors")
     with Randomness(0).feeding():  # the weights of the files replace what is drawn
+        check_size(settings, standardizer.shape)
         encoder = build_encoder(settings, standardizer.shape)
         _load_into(encoder, path / "encoder.safetensors")
         noise = None

@@ -81,12 +81,14 @@ def hold(folder: Path, *, note: Callable[[str], None] = lambda _: None) -> Itera
         finally:
             (folder / HOLDER).unlink(missing_ok=True)
     finally:
-        if {file.name for file in folder.iterdir()} <= {LOCK}:
-            with suppress(OSError):
-                (folder / LOCK).unlink(missing_ok=True)
-                folder.rmdir()
-        if lock is not None:
-            lock.release()
+        try:
+            with suppress(OSError):  # the folder may be gone
+                if {file.name for file in folder.iterdir()} <= {LOCK}:
+                    (folder / LOCK).unlink(missing_ok=True)
+                    folder.rmdir()
+        finally:
+            if lock is not None:
+                lock.release()
 
 
 def refuse_if_held(folder: Path) -> None:

@@ -21,6 +21,7 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.files import (
     LOCK_FILES,
+    RUN_FILES,
     RUN_FOLDERS,
     check_writable,
     read_json,
@@ -34,26 +35,21 @@ from pinoise.information import HealthFlag
 from pinoise.modes import own_modes
 from pinoise.networks import write_tensors
 from pinoise.training.build import build_standardizer, seeded_model
-from pinoise.training.checkpoint import DAMAGED, LAST, Expected, Identity, find_checkpoint
+from pinoise.training.checkpoint import DAMAGED, LAST, PREVIOUS, Expected, Identity, find_checkpoint
 from pinoise.training.config import Settings, distrusted, dump_yaml, parse_settings, read_yaml
 from pinoise.training.device import describe_environment, make_fabric, on_first
-from pinoise.training.lock import HOLDER, hold, refuse_if_held
+from pinoise.training.lock import hold, refuse_if_held
 from pinoise.training.logs import RunLog
 from pinoise.training.loop import make_optimizer, train
 from pinoise.training.metrics import model_health
 from pinoise.training.model import ContrastiveModel
+from pinoise.training.processes import is_first
 from pinoise.training.progress import Quiet, Record, Reporter
 from pinoise.training.record import DataRecord, read_record, write_record
 from pinoise.training.units import read_standardizer, standardizer_tensors
 
 # The format of run folders. It increases when older folders can no longer be read.
 RUN_FORMAT = 3
-
-# The files that training writes in a run folder. A kill can leave their temporary files.
-_FILES = (
-    *("config.yaml", "data.json", "environment.json", "metrics.csv", HOLDER),
-    *("standardizer.safetensors", "encoder.safetensors", "noise.safetensors"),
-)
 
 
 class Fitted(NamedTuple):
@@ -95,7 +91,8 @@ def _check_usable(path: Path) -> None:
     if path.exists() and not path.is_dir():
         raise UserError(f"{path} is a file: choose another folder with --out.")
     check_writable(path, what="a run")
-    refuse_if_held(path)
+    if is_first():  # the others of the group need not ask
+        refuse_if_held(path)
 
 
 def _check_free(path: Path) -> None:
@@ -107,7 +104,7 @@ def _check_free(path: Path) -> None:
 
 
 def _is_leftover(file: Path) -> bool:
-    return replaced_by(file.name) in _FILES
+    return replaced_by(file.name) in RUN_FILES
 
 
 def create_folder(path: Path, settings: Settings) -> None:
@@ -120,10 +117,8 @@ def create_folder(path: Path, settings: Settings) -> None:
                 "give a class or function of a module."
             )
     text = config_text(settings)
-    try:
+    with writing(path):
         path.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{path} cannot be created ({error.strerror}): choose another folder with --out.") from None
     write_text(path / "config.yaml", text)
 
 
@@ -203,7 +198,7 @@ def run_training(
     fabric.launch()
     for sentence in data.notes if fabric.is_global_zero else ():
         note(sentence)
-    begun = (path / "checkpoints").is_dir() and any((path / "checkpoints").iterdir())
+    begun = any((path / "checkpoints" / name).exists() for name in (LAST, PREVIOUS))
     standardizer = _standardizer_of(path, settings, data.train.x, begun=begun)
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
     record = on_first(fabric, partial(_describe_data, settings, data, preparation))  # one pass over all values
@@ -305,7 +300,7 @@ def _settle_folder(
     if complaint is not None:
         note(complaint)
         (folder / LAST).replace(folder / DAMAGED)  # the next checkpoint must not replace a sound one by it
-    if checkpoint is None:
+    if checkpoint is None or not (path / "data.json").exists():
         write_record(path / "data.json", record)
         write_json(path / "environment.json", describe_environment())
     write_tensors(path / "standardizer.safetensors", standardizer_tensors(standardizer))

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pinoise.choices import Positive
 from pinoise.errors import UserError
-from pinoise.files import cache_folder, locked
+from pinoise.files import cache_folder, locked, open_regular
 from pinoise.views.base import Batch, View
 from pinoise.views.mask_cache import cached_masks
 from pinoise.views.noise import SIGMA
@@ -177,6 +177,7 @@ def _read_array(path: Path) -> npt.NDArray[Any]:
     if path.suffix not in (".npy", ".npz"):
         raise UserError(f"{path}: masks are read from a .npy or .npz file.")
     try:
+        open_regular(path).close()  # a pipe would be waited for
         content = np.load(path, allow_pickle=False)
         if isinstance(content, np.ndarray):
             return content

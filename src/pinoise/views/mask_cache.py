@@ -88,7 +88,7 @@ def cached_masks(
         raise UserError(
             f"cannot keep masks in {folder} ({error.strerror or error}): make room there, or choose another folder."
         ) from error
-    return _mapped(stored)
+    return _read_masks(stored)
 
 
 def _images_checksum(images: npt.NDArray[np.uint8]) -> str:
@@ -111,15 +111,15 @@ def _plain(model: str | SamSize) -> str | dict[str, Any]:
     return model if isinstance(model, str) else model._asdict() | {"global_blocks": list(model.global_blocks)}
 
 
-def _mapped(path: Path) -> npt.NDArray[np.bool_]:
-    masks: npt.NDArray[np.bool_] = np.load(path, mmap_mode="c", allow_pickle=False)
+def _read_masks(path: Path) -> npt.NDArray[np.bool_]:
+    masks: npt.NDArray[np.bool_] = np.load(path, allow_pickle=False)
     return masks
 
 
 def _read_stored(stored: Path, described: Path, parts: dict[str, Any]) -> npt.NDArray[np.bool_] | None:
     """Return the masks of a finished computation, None if a file is missing or not as it was written."""
     try:
-        return _mapped(stored) if read_json(described) == {**parts, "masks": sha256_of(stored)} else None
+        return _read_masks(stored) if read_json(described) == {**parts, "masks": sha256_of(stored)} else None
     except (OSError, ValueError):  # a UserError of a damaged description is a ValueError
         return None
 

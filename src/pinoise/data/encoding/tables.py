@@ -26,6 +26,7 @@ class TableEncoding:
 
     >>> import pyarrow as pa
     >>> from pinoise.data.encoding.learning import learn_table
+    >>> from pinoise.data.options import ReadOptions
     >>> raw = RawTable(pa.table({"age": [20, None, 40], "town": ["Rome", "Oslo", "Rome"], "y": ["a", "b", "a"]}))
     >>> encoding, _ = learn_table(raw, ReadOptions(label="y"), where="people")
     >>> encoding.feature_names

@@ -25,7 +25,11 @@ from pinoise.files import open_regular
 GROUPS = ("groups", "group", "qid", "subject", "user", "speaker")
 
 _MOST_AXES = 32  # of NumPy before version 2
-_HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
+# Version 3 is version 2 with names of fields in UTF-8, and plain numbers have no fields.
+_HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    **dict.fromkeys([(2, 0), (3, 0)], np.lib.format.read_array_header_2_0),
+}
 
 
 class _Header(NamedTuple):

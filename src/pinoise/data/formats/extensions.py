@@ -35,16 +35,21 @@ def existing_path(path: str | Path) -> Path:
     """Return the path of a folder, or of a file that is not empty and can be opened; raise a clear error otherwise."""
     path = expanded(path)
     try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise UserError(f"the name {str(path)!r} is not UTF-8, so a run could not note it: rename the file.") from None
+    try:
         if path.is_dir():
             return path
         with open_regular(path) as stream:
-            if stream.seek(0, 2) == 0:
-                raise UserError(f"the file {path} is empty.")
+            size = stream.seek(0, 2)
     except FileNotFoundError as error:
         raise UserError(f"the file {path} does not exist.") from error
     except (OSError, ValueError) as error:  # such as a NUL in the name
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"the file {path} cannot be opened: {reason}.") from error
+    if size == 0:
+        raise UserError(f"the file {path} is empty.")
     return path
 
 

@@ -16,6 +16,7 @@ from pinoise.errors import UserError
 
 DENSE = 0.5  # share of written cells from which a dense array is the smaller one
 LARGEST_INDEX = np.iinfo(np.int32).max
+_DIGITS = len(str(LARGEST_INDEX))  # Python does not turn thousands of digits into a number
 _BLOCK = 64 << 20  # bytes of text parsed at a time
 
 
@@ -148,7 +149,7 @@ def line_problem(line: str) -> str | None:
             return f"{pair!r} is not index:value"
         if index.startswith("-") and index[1:].isdecimal():
             return f"the feature index {index} is negative"
-        if not index.isdecimal() or int(index) > LARGEST_INDEX:
+        if not index.isdecimal() or len(index) > _DIGITS or int(index) > LARGEST_INDEX:
             return f"the feature index {index!r} is not a whole number up to {LARGEST_INDEX}"
         if int(index) <= last:
             return f"feature {index} does not come after feature {last}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from pydantic import ValidationError
 
 from pinoise.choices import Distrust
 from pinoise.errors import UserError, brief
+from pinoise.files import open_regular
 from pinoise.training.config.documents import DEEPEST, MOST_CHARACTERS, DocumentError, load_yaml
 from pinoise.training.config.section import sentence_of
 from pinoise.training.config.settings import Settings
@@ -44,7 +46,7 @@ def parse_settings(
     except ValidationError as error:
         raise UserError(sentence_of(error, Settings, names=names)) from None
     if distrust is not None and settings.data.cache is not None:
-        distrust.check("data.cache", str(values["data"]["cache"]), what="is a folder to write to")
+        distrust.check("data.cache", str(values["data"]["cache"]), what="is a folder to write to", anywhere=False)
     return settings
 
 
@@ -52,9 +54,11 @@ def distrusted(file: Path, changes: Iterable[tuple[str, Any]] = (), *, trust: bo
     """Return the distrust of a file's values, but for what the user typed as changes; None if the file is trusted.
 
     >>> distrusted(Path("a.yaml"), [("encoder", "mine:Net"), ("training.epochs", 3)]).typed
-    frozenset({'mine:Net'})
+    frozenset({('encoder', 'mine:Net')})
     """
-    return None if trust else Distrust(file, frozenset(text for _, value in changes for text in _texts(value)))
+    if trust:
+        return None
+    return Distrust(file, frozenset((path, text) for path, value in changes for text in _texts(value)))
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -69,7 +73,7 @@ def _texts(value: Any) -> Iterator[str]:
 def read_yaml(path: Path) -> dict[str, Any]:
     """Read a configuration file as nested values."""
     try:
-        with path.open(encoding="utf-8") as stream:
+        with io.TextIOWrapper(open_regular(path), encoding="utf-8") as stream:
             values = load_yaml(stream.read(MOST_CHARACTERS + 1))
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
