@@ -166,6 +166,8 @@ def _case(number: int, verb: str, option: str, value: str, seed: int) -> Case:
 
 def _writes(verb: str, option: str, value: str) -> tuple[str, ...]:
     """Return what a verb may write: its output, which may have any name but that of an input."""
+    if verb == "report" and option == "--out" and value in ("", "."):
+        return ("report.html", "*.png")  # the current folder
     if option != "--out" or value in ("people.csv", ".", "", "/"):
         return WRITES.get(verb, ())
     return (value, f"{value}/*")
