@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pinoise.choices import import_path
 from pinoise.errors import UserError
+from pinoise.files import check_is_file
 from pinoise.networks import read_stored, write_tensors
 
 FORMAT = 4  # raised whenever older files can no longer be read
@@ -49,6 +50,7 @@ def read_model(path: Path) -> tuple[Header, dict[str, dict[str, Tensor]]]:
     """Read what ``write_model`` wrote: the header, and the tensors of every part. Refuse any other file."""
     if not path.exists():
         raise UserError(f"{path} does not exist: give a file that PiNDA.save wrote.")
+    check_is_file(path)
     if (older := _older_format(path)) is not None:
         raise UserError(f"{path} has format {older}: this version of pinoise reads format {FORMAT}.")
     tensors, values = read_stored(path)

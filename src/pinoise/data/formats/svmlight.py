@@ -148,7 +148,7 @@ def line_problem(line: str) -> str | None:
             return f"{pair!r} is not index:value"
         if index.startswith("-") and index[1:].isdecimal():
             return f"the feature index {index} is negative"
-        if not index.isdecimal() or int(index) > LARGEST_INDEX:
+        if not index.isdecimal() or len(index) > 18 or int(index) > LARGEST_INDEX:  # Python reads no endless numbers
             return f"the feature index {index!r} is not a whole number up to {LARGEST_INDEX}"
         if int(index) <= last:
             return f"feature {index} does not come after feature {last}"
