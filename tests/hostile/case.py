@@ -61,6 +61,7 @@ class Case:
         environment: variables to set, or to remove if None.
         limit: seconds until it counts as a hang.
         humble: whether to run without the rights of root.
+        hungry: whether it asks for much memory in the open, so that running out of it may be said.
         refusals: the errors that count as a sentence of a Python call.
     """
 
@@ -76,6 +77,7 @@ class Case:
     environment: Mapping[str, str | None] = field(default_factory=dict)
     limit: float = LIMIT
     humble: bool = False
+    hungry: bool = False
     refusals: tuple[str, ...] = ("UserError", "ValueError")
 
     @property

@@ -18,6 +18,8 @@ from tests.hostile.case import MARKER, Case, Outcome
 LONGEST_SENTENCE = 2000  # characters
 PROGRESS = re.compile(r"(note|warning): |epoch \d+ · |.* · seed \d+$")
 LOCKS = ("*.lock", ".lock", "*/.lock")  # a lock file may stay; it is empty or names its process
+DIVERGED = "the loss became nan"
+EXHAUSTED = "this needs more memory"
 LARGE = 1 << 24  # bytes; of larger files only the size and the time are compared
 
 
@@ -76,7 +78,10 @@ def judge(case: Case, ended: Ended, before: dict[str, str], folder: Path, refere
     outcome = _of_call(case, ended) if callable(case.call) else _of_command(case, ended, folder, reference)
     if outcome.kind == "failure":
         return outcome
-    allowed = case.writes if outcome.kind == "right" else ()
+    if outcome.detail.startswith(EXHAUSTED) and not case.hungry:
+        return Outcome("failure", "memory", outcome.detail)
+    diverged = outcome.detail.startswith(DIVERGED)  # after training began: its folder stays
+    allowed = case.writes if outcome.kind == "right" or diverged else ()
     if wrong := changed(before, snapshot(folder), allowed):
         return Outcome("failure", "files changed", f"{', '.join(wrong[:5])} after: {outcome.detail}")
     if case.expect not in ("either", outcome.kind):

@@ -168,7 +168,7 @@ def serve(scratch: Path) -> None:
     """Answer cases until standard input ends."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the other end, which closes standard input
     import torch
-    from tests.hostile.families import find_case
+    from tests.hostile.families import SIZES, cases, find_case
     from tests.hostile.reference import prepare
 
     torch.set_num_threads(1)
@@ -177,6 +177,8 @@ def serve(scratch: Path) -> None:
     reference = scratch / "reference"
     reference.mkdir()
     prepare(reference)
+    for family in SIZES:
+        cases(family, 0)  # all modules now, so that an edit during a long run does not mix two versions
     print("ready", file=answers, flush=True)
     for line in sys.stdin:
         asked = json.loads(line)

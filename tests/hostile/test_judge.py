@@ -73,8 +73,8 @@ def _say(*lines: str, code: int = 2) -> Callable[[], None]:
     ("fault", "cause"),
     [
         (_raise(RuntimeError("planted")), "traceback"),
-        (_raise(MemoryError()), "traceback"),
-        (_fill_memory, "traceback"),
+        (_raise(MemoryError()), "memory"),
+        (_fill_memory, "memory"),
         (lambda: time.sleep(60), "hang"),
         (_crash, "signal"),
         (lambda: _write(MARKER), "payload executed"),

@@ -11,7 +11,7 @@ TEXT = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
 NAMED = re.findall(r"^\| (.+?) \|.*\| `(tests/\S+\.py)::(\w+)` \|$", TEXT, re.MULTILINE)
 
 
-def tests_in(path: Path) -> set[str]:
+def found_in(path: Path) -> set[str]:
     return {
         node.name
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
@@ -20,7 +20,7 @@ def tests_in(path: Path) -> set[str]:
 
 
 def test_every_test_that_is_named_exists() -> None:
-    missing = [f"{path}::{name}" for _, path, name in NAMED if name not in tests_in(ROOT / path)]
+    missing = [f"{path}::{name}" for _, path, name in NAMED if name not in found_in(ROOT / path)]
     assert missing == []
 
 

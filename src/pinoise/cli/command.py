@@ -32,6 +32,7 @@ def main() -> None:
 def _run_verb(interrupts: Any) -> int:
     """Run the verb that the arguments name, and return its exit code."""
     os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")  # torch's hints on DDP are for its developers
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a σ must not stop a run whose output goes to an old code page
@@ -79,6 +80,15 @@ def _run_verb(interrupts: Any) -> int:
             raise
         _end("pinoise: this needs more memory than there is: use fewer rows, a smaller batch or smaller networks.", 2)
     return code
+
+
+def _open_closed_streams() -> None:
+    """Open the streams that the caller closed, so that no file of ours takes the place of one and gets its text."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:
+        pass
+    os.close(number)
+    sys.stdout = sys.stdout or open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
 
 
 def _is_out_of_memory(error: Exception) -> bool:

@@ -21,7 +21,7 @@ from torch import Tensor
 from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE
 from pinoise.data.checks import check_finite
 from pinoise.data.dataset import Samples
-from pinoise.data.formats.memory import InMemory, check_numbers, needs_encoding
+from pinoise.data.formats.memory import InMemory, check_numbers, needs_encoding, to_samples
 from pinoise.data.layout import undo_image_layout
 from pinoise.data.preparation import preparation_from_json
 from pinoise.data.readers import from_arrays
@@ -363,6 +363,8 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             validate_data(self, X, reset=fitting, skip_check_array=True)
             return self._preparation.read(InMemory(X, name="X"), labelled=False).train.x
         images = self.image_shape is not None
+        if sp.issparse(X) or isinstance(X, torch.Tensor | np.ma.MaskedArray):
+            X = to_samples(X, where="X")  # of which scikit-learn checks less
         try:
             x = validate_data(
                 self,
@@ -373,11 +375,11 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
                 ensure_min_samples=2 if fitting else 1,
                 ensure_all_finite=False,
             )
+        except OverflowError:
+            raise UserError("X holds a whole number beyond the range of floating-point numbers.") from None
         except (TypeError, ValueError):
             check_numbers(X, where="X")  # which names the cell, where it is a cell
             raise
-        except OverflowError as error:
-            raise UserError(f"X holds a number that is too large ({error}): scale its column down.") from None
         sparse = bool(sp.issparse(x))
         samples: Samples = sp.csr_array(x) if sparse else x  # one type for every sparse input
         check_finite(samples, getattr(self, "feature_names_in_", None), where="X")

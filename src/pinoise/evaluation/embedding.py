@@ -62,12 +62,7 @@ def embed(
                 result = torch.empty((n, z.shape[1]), dtype=kept)
             result[start:stop] = z
     embedded = result.numpy()
-    if not np.isfinite(embedded).all():
-        row = int(np.flatnonzero(~np.isfinite(embedded).all(axis=1))[0])
-        raise UserError(
-            f"the output for row {row} (counted from 0) is nan or infinite: its numbers are too large for the model, "
-            "or the model's weights are damaged."
-        )
+    _check_finite_rows(embedded, "the output")
     return embedded
 
 
@@ -101,9 +96,12 @@ def write_embedding(
     """Write the embedding of each part, complete or not at all; only ``.npz`` holds several, as X_train and X_test.
 
     The ``names`` of the rows of a part, if given, become a first column ``file``, or the arrays names_train and
-    names_test. A ``.npy`` file leaves them out. A file that exists is replaced only with ``force``.
+    names_test. A ``.npy`` file leaves them out. A file that exists is replaced only with ``force``. An embedding
+    that is not finite is refused, which takes a pass over it.
     """
     check_embedding_file(path, force=force)
+    for part, z in embeddings.items():
+        _check_finite_rows(z, f"the {part} embedding")
     suffix, names = path.suffix.lower(), names or {}
     with written(path) as temporary, temporary.open("wb") as file:
         if suffix == ".npz":
@@ -140,16 +138,20 @@ def check_embeddings(train: np.ndarray, test: np.ndarray) -> None:
             raise UserError(
                 f"the {name} embedding has the shape {z.shape}, but must be (rows, features), both above 0."
             )
-        finite = np.isfinite(z).all(axis=1)
-        if not finite.all():
-            raise UserError(
-                f"row {int(finite.argmin())} of the {name} embedding is not finite "
-                f"({int((~finite).sum())} such rows in all): look for NaN in the data or a diverged training."
-            )
+        _check_finite_rows(z, f"the {name} embedding")
     if train.shape[1] != test.shape[1]:
         raise UserError(
             f"the training embedding has {train.shape[1]} features but the test embedding has {test.shape[1]}: "
             "embed both with one encoder."
+        )
+
+
+def _check_finite_rows(z: np.ndarray, what: str) -> None:
+    finite = np.isfinite(z).all(axis=1)
+    if not finite.all():
+        raise UserError(
+            f"row {int(finite.argmin())} of {what} is not finite ({int((~finite).sum())} such rows in all): "
+            "look for NaN or very large numbers in the data, a diverged training or damaged weights."
         )
 
 

@@ -351,7 +351,7 @@ ARRAYS = [
     text("a call in the header", header(f"open('{MARKER}', 'w')", body=FLOATS), ".npy", expect="sentence"),
     text("an unknown type", header("(24, 3)", "'<q9'", body=FLOATS), ".npy", expect="sentence"),
     text("a nested header", header("(" * 500 + ")" * 500, body=FLOATS), ".npy", expect="sentence"),
-    text("version 3", header("(24, 3)", body=FLOATS, version=3), ".npy", expect="right"),
+    text("version 3", header("(24, 3)", body=FLOATS, version=3), ".npy"),
     text("version 9", header("(24, 3)", body=FLOATS, version=9), ".npy", expect="sentence"),
     text("a pickle", pickle.dumps(Bomb()), ".npy", expect="sentence"),
 ]

@@ -70,11 +70,11 @@ COMMON = (
 
 
 def whole(least: int, most: int | None = None) -> Callable[[str], bool]:
-    """Return whether text is a whole number in a range, as Python reads it without underscores."""
+    """Return whether text is a whole number in a range, as Python reads it."""
 
     def allowed(text: str) -> bool:
         try:
-            value = int(text) if "_" not in text and len(text) < 4000 else -(10**9)
+            value = int(text) if len(text) < 4000 else -(10**9)
         except ValueError:
             return False
         return value >= least and (most is None or value <= most)
@@ -85,7 +85,7 @@ def whole(least: int, most: int | None = None) -> Callable[[str], bool]:
 def positive(text: str) -> bool:
     """Whether text is a finite number above 0."""
     try:
-        return 0 < float(text) < math.inf and "_" not in text
+        return 0 < float(text) < math.inf
     except ValueError:
         return False
 
@@ -166,6 +166,8 @@ def _case(number: int, verb: str, option: str, value: str, seed: int) -> Case:
 
 def _writes(verb: str, option: str, value: str) -> tuple[str, ...]:
     """Return what a verb may write: its output, which may have any name but that of an input."""
+    if verb == "report" and option == "--out" and value in ("", "."):
+        return ("report.html", "*.png")  # the current folder
     if option != "--out" or value in ("people.csv", ".", "", "/"):
         return WRITES.get(verb, ())
     return (value, f"{value}/*")

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.hostile import forge
 from tests.hostile.case import PAYLOAD, Case, Expect, Generator, Wrong
 from tests.hostile.families.data import Bomb
 from tests.hostile.families.runs import filled, rewritten
@@ -48,15 +49,9 @@ def write(path: Path, header: Any, body: bytes, *, length: int | None = None) ->
 
 
 def edit_values(change: Callable[[Any, Generator], Any]) -> Change:
-    """Return the change of the values that pinoise keeps in the header."""
+    """Return the change of the values that pinoise keeps in the header, with the checksum of the change."""
 
-    def make(rng: Generator) -> None:
-        header, body = read(FILE)
-        held = json.loads(header["__metadata__"]["pinoise"])
-        header["__metadata__"]["pinoise"] = json.dumps(change(held, rng))
-        write(FILE, header, body)
-
-    return make
+    return lambda rng: forge.values(FILE, lambda held: change(held, rng))
 
 
 def edit_header(change: Callable[[Any, Generator], Any]) -> Change:
@@ -135,7 +130,7 @@ def _tensor(edit: str, value: Any) -> Change:
 
 def _forged_tensors(label: str, edit: Any) -> tuple[str, Change, Expect]:
     name, change = rewritten(FILE.name, label, edit)
-    return name, lambda rng: change(Path(), rng), "either"
+    return name, lambda rng: change(Path(), rng), "sentence"
 
 
 def special() -> list[tuple[str, Change, Expect]]:

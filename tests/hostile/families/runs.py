@@ -7,16 +7,18 @@ import os
 import pickle
 import shutil
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import yaml
-from tests.hostile.case import PAYLOAD, Case, Check, Expect, Generator
+from tests.hostile import forge
+from tests.hostile.case import PAYLOAD, Case, Check, Expect, Generator, finished
 from tests.hostile.families.data import Bomb
 from tests.hostile.mutations import BYTES, flip, mutate_value
-from tests.hostile.oracles import same_array, same_weights
+from tests.hostile.oracles import finite_weights, same_array, same_weights
 
 Change = Callable[[Path, Generator], None]  # of a run folder
 
@@ -24,6 +26,7 @@ FILES = (
     *("config.yaml", "data.json", "encoder.safetensors", "noise.safetensors", "standardizer.safetensors"),
     *("checkpoints/last.ckpt", "metrics.csv", "environment.json"),
 )
+LAST = "checkpoints/last.ckpt"
 VERBS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Check]] = {
     "embed": (
         ("embed", "mine", "--data", "people.csv", "--out", "out.npy"),
@@ -43,6 +46,17 @@ VERBS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Check]] = {
         lambda reference: _same_scores(reference),
     ),
 }
+
+
+@dataclass(frozen=True)
+class Bad:
+    """A kind of bad run folder."""
+
+    label: str
+    change: Change
+    verb: str | None = None  # the verb that it is for, or all in turn
+    expect: Expect = "either"
+    exact: bool = True  # whether a result must be that of the sound run; else it must be finite
 
 
 def _same_scores(reference: Path) -> str | None:
@@ -65,11 +79,13 @@ def damage(file: str, mutation: Any) -> tuple[str, Change]:
 
 
 def retype(file: str) -> tuple[str, Change]:
-    """Return the change that replaces a random value of a file of values."""
+    """Return the change that replaces a random value of a file of values, with its checksum."""
 
     def change(run: Path, rng: Generator) -> None:
         text = (run / file).read_text()
-        if file.endswith(".json"):
+        if file == "data.json":
+            forge.values(run / file, lambda record: mutate_value(record, rng))
+        elif file.endswith(".json"):
             (run / file).write_text(json.dumps(mutate_value(json.loads(text), rng)))
         else:
             (run / file).write_text(yaml.safe_dump(mutate_value(yaml.safe_load(text), rng), sort_keys=False))
@@ -104,22 +120,9 @@ def pointing(section: tuple[str, ...], value: Any) -> tuple[str, Change]:
 
 
 def rewritten(file: str, label: str, edit: Callable[[Any], Any]) -> tuple[str, Change]:
-    """Return the change that forges tensors, in a file that is well-formed."""
+    """Return the change that forges tensors, with their checksum."""
 
-    def change(run: Path, rng: Generator) -> None:
-        import safetensors
-        import safetensors.torch
-
-        path = run / file
-        if file.endswith(".ckpt"):
-            torch.save(edit(torch.load(path, weights_only=True)), path)
-            return
-        with safetensors.safe_open(path, framework="pt") as opened:
-            metadata = opened.metadata()
-        tensors = {name: tensor.clone() for name, tensor in safetensors.torch.load_file(path).items()}
-        safetensors.torch.save_file(edit(tensors), path, metadata=metadata)
-
-    return f"{file} with {label}", change
+    return f"{file} with {label}", lambda run, rng: forge.tensors(run / file, edit)
 
 
 def filled(value: float) -> Callable[[Any], Any]:
@@ -134,6 +137,10 @@ def filled(value: float) -> Callable[[Any], Any]:
 
 def _grown(tensors: Any) -> Any:
     return {name: torch.stack([tensor, tensor]) for name, tensor in tensors.items()}
+
+
+def _extended(tensors: Any) -> Any:
+    return {**tensors, "more": torch.zeros(3)}
 
 
 def _cast(tensors: Any) -> Any:
@@ -153,70 +160,73 @@ def _array(path: Path) -> None:
         np.save(stream, np.arange(3))
 
 
-def special() -> list[tuple[str, Change, str | None, Expect]]:
-    """Return forged folders, the verb that each is for or None for all in turn, and what is expected."""
-    found: list[tuple[str, Change, str | None, Expect]] = []
-    payload: Expect = "sentence"
-    for path in (
-        "evil:f",
-        "mine.evil:f",
-        "mine.evil:F",
-        "os:system",
-        "builtins:exec",
-        "subprocess:run",
-        "pickle:loads",
-    ):
+def payloads() -> list[Bad]:
+    """Return run folders whose configuration names code."""
+    found = []
+    for path in ("evil:f", "mine.evil:f", "mine.evil:F", "os:system", "builtins:exec", "subprocess:run"):
         for section in (("encoder", "name"), ("method",), ("objective",), ("noise", "generator")):
-            found.append((*pointing(section, path), None, payload))
-    for section, value in (
-        (("views", "noise"), "mine.evil:f"),
-        (("views", "augmentations"), ["mine.evil:f"]),
-        (("views", "augmentations"), [{"name": "evil:f", "x": 1}]),
-        (("encoder",), {"name": "module", "factory": "mine.evil:f"}),
-        (("noise",), {"factory": "mine.evil:f"}),
-    ):
-        found.append((*pointing(section, value), None, payload))
-    for file in FILES:
-        must: Expect = "sentence" if file.endswith(".safetensors") or file in ("config.yaml", "data.json") else "either"
-        found.append((*replaced(file, "a folder", Path.mkdir), None, "either"))
-        found.append((*replaced(file, "a FIFO", os.mkfifo), None, "either"))
-        found.append((*replaced(file, "nothing", lambda path: None), None, "either"))
-        found.append((*replaced(file, "a link to itself", lambda path: path.symlink_to(path.name)), None, "either"))
-        found.append((*replaced(file, "a pickle", _pickled(Bomb())), "embed", must))
-        found.append(
-            (*replaced(file, "a link to /dev/zero", lambda path: path.symlink_to("/dev/zero")), None, "either")
-        )
-    for file in FILES[2:5]:
-        for label, edit in (
-            ("NaN", filled(float("nan"))),
-            ("infinity", filled(float("inf"))),
-            ("zeros", filled(0.0)),
-            ("one axis more", _grown),
-            ("integers", _cast),
-            ("no tensors", lambda tensors: {}),
-            ("a tensor more", lambda tensors: {**tensors, "more": torch.zeros(3)}),
-        ):
-            found.append((*rewritten(file, label, edit), "embed", "either"))
-    last = "checkpoints/last.ckpt"
+            found.append(Bad(*pointing(section, path), expect="sentence"))
+    values: dict[tuple[str, ...], list[Any]] = {
+        ("views", "noise"): ["mine.evil:f"],
+        ("views", "augmentations"): [["mine.evil:f"], [{"name": "evil:f", "x": 1}]],
+        ("encoder",): [{"name": "module", "factory": "mine.evil:f"}],
+        ("noise",): [{"factory": "mine.evil:f"}],
+    }
+    return found + [
+        Bad(*pointing(section, value), expect="sentence") for section, some in values.items() for value in some
+    ]
+
+
+def strangers() -> list[Bad]:
+    """Return run folders with something else in the place of a file."""
+    instead: dict[str, Callable[[Path], object]] = {
+        "a folder": Path.mkdir,
+        "a FIFO": os.mkfifo,
+        "nothing": lambda path: None,
+        "a link to itself": lambda path: path.symlink_to(path.name),
+        "/dev/zero": lambda path: path.symlink_to("/dev/zero"),
+        "a pickle": _pickled(Bomb()),
+    }
+    found = [Bad(*replaced(file, what, make)) for file in FILES for what, make in instead.items()]
     others: dict[str, Any] = {
         "a list": [1, 2],
         "a tensor": torch.zeros(3),
         "nothing": None,
         "other keys": {"a": 1},
         "a model of text": {"model": "x"},
+        "a payload": Bomb(),
     }
-    for label, other in others.items():
-        found.append((*replaced(last, f"torch.save of {label}", _saved(other)), "resume", "either"))
-    found.append((*replaced(last, "torch.save of a payload", _saved(Bomb())), "resume", "either"))
-    found.append((*replaced(last, "an array", _array), "resume", "either"))
-    for label, edit in (
-        ("a key less", lambda held: {key: held[key] for key in list(held)[1:]}),
-        ("text for numbers", lambda held: {key: "x" if isinstance(item, int) else item for key, item in held.items()}),
-        ("no model", lambda held: {**held, "model": {}}),
-        ("a step of 10^18", lambda held: {key: 10**18 if key == "step" else item for key, item in held.items()}),
-    ):
-        found.append((*rewritten(last, label, edit), "resume", "either"))
-    return found
+    found += [Bad(*replaced(LAST, f"torch.save of {what}", _saved(value)), "resume") for what, value in others.items()]
+    return [*found, Bad(*replaced(LAST, "an array", _array), "resume")]
+
+
+def forged() -> list[Bad]:
+    """Return run folders whose tensors and values were changed, with their checksums."""
+    no: Expect = "sentence"
+    found = []
+    for file in FILES[2:5]:
+        found += [
+            Bad(*rewritten(file, "NaN", filled(float("nan"))), "embed", no),
+            Bad(*rewritten(file, "infinity", filled(float("inf"))), "embed", no),
+            Bad(*rewritten(file, "zeros", filled(0.0)), "embed", exact=False),
+            Bad(*rewritten(file, "1e30", filled(1e30)), "embed", exact=False),
+            Bad(*rewritten(file, "one axis more", _grown), "embed", no),
+            Bad(*rewritten(file, "integers", _cast), "embed", exact=False),
+            Bad(*rewritten(file, "no tensors", lambda tensors: {}), "embed", no),
+            Bad(
+                *rewritten(file, "one more", lambda tensors: {**tensors, "more": torch.zeros(3)}), "embed", exact=False
+            ),
+        ]
+    edits: dict[str, Callable[[Any], Any]] = {
+        "a key less": lambda held: {key: held[key] for key in list(held)[1:]},
+        "text for numbers": lambda held: {key: "x" if isinstance(item, int) else item for key, item in held.items()},
+        "no model": lambda held: {**held, "model": {}},
+        "a step of 10^18": lambda held: {key: 10**18 if key == "step" else item for key, item in held.items()},
+        "NaN": lambda held: {**held, "model": filled(float("nan"))(held["model"])},
+        "another model": lambda held: {**held, "model": _grown(held["model"])},
+    }
+    found += [Bad(*rewritten(LAST, label, edit), "resume") for label, edit in edits.items()]
+    return [*found, Bad("a script in names", _script, "report", exact=False)]
 
 
 def _script(run: Path, rng: Generator) -> None:
@@ -228,31 +238,32 @@ def _script(run: Path, rng: Generator) -> None:
 
 
 def cases(seed: int, size: int) -> tuple[Case, ...]:
-    """Return forged folders and damaged ones in turn."""
-    forged = [*special(), ("a script in names", _script, "report", "either")]
-    made: list[Case] = []
-    order = np.random.default_rng(5).permutation(len(forged))
+    """Return folders of all kinds in turn: hostile ones first, each once, and damaged ones for ever."""
+    hostile = [*payloads(), *strangers(), *forged()]
+    order = np.random.default_rng(5).permutation(len(hostile))
     verbs = tuple(VERBS)
+    made: list[Case] = []
     for number in range(size):
-        if number % 2 == 0 and number // 2 < len(forged):
-            label, change, only, expect = forged[order[number // 2]]
-            verb = only or verbs[number // 2 % 4]
-            if verb == "report" and expect == "either" and "metrics" not in label:
-                verb = "embed"
+        turn = number // 2
+        if number % 2 == 0 and turn < len(hostile):
+            bad = hostile[order[turn]]
+            made.append(_case(number, bad, bad.verb or verbs[turn % len(verbs)], seed))
         else:
-            turn = number // 2
-            file = FILES[turn % len(FILES)]
-            verb = verbs[turn % len(verbs)] if turn % 3 else ("resume" if "ckpt" in file else "embed")
-            expect = "either"
-            if turn % 4 == 1 and file.endswith((".json", ".yaml")):
-                label, change = retype(file)
-            else:
-                label, change = damage(file, flip if turn % 2 else BYTES[turn // 2 % len(BYTES)])
-        made.append(_case(number, label, change, verb, expect, seed))
+            made.append(_damaged(number, turn, verbs, seed))
     return tuple(made)
 
 
-def _case(number: int, label: str, change: Change, verb: str, expect: Expect, seed: int) -> Case:
+def _damaged(number: int, turn: int, verbs: tuple[str, ...], seed: int) -> Case:
+    """Return the case of a file with damaged bytes, or with another value."""
+    file = FILES[turn % len(FILES)]
+    verb = verbs[turn % len(verbs)] if turn % 3 else ("resume" if file == LAST else "embed")
+    if turn % 4 == 1 and file.endswith((".json", ".yaml")):
+        # A hand that computes checksums may choose how later data is read; finite numbers are all that is promised.
+        return _case(number, Bad(*retype(file), exact=file != "data.json"), verb, seed)
+    return _case(number, Bad(*damage(file, flip if turn % 2 else BYTES[turn // 2 % len(BYTES)])), verb, seed)
+
+
+def _case(number: int, bad: Bad, verb: str, seed: int) -> Case:
     call, writes, right = VERBS[verb]
 
     def make(reference: Path, rng: Generator) -> None:
@@ -261,6 +272,18 @@ def _case(number: int, label: str, change: Change, verb: str, expect: Expect, se
         (Path("mine") / "evaluation.json").unlink(missing_ok=True)
         config = Path("mine/config.yaml")
         config.write_text(config.read_text().replace(str(reference), str(Path.cwd())))
-        change(Path("mine"), rng)
+        bad.change(Path("mine"), rng)
 
-    return Case("runs", number, f"{verb}: {label}", seed, call, make, expect, right, writes)
+    check = right if bad.exact else FINITE.get(verb, finished)
+    return Case("runs", number, f"{verb}: {bad.label}", seed, call, make, bad.expect, check, writes)
+
+
+def _finite_embedding(reference: Path) -> str | None:
+    return None if np.isfinite(np.load("out.npy")).all() else "the embedding is not finite"
+
+
+FINITE: dict[str, Check] = {
+    "embed": _finite_embedding,
+    "resume": lambda reference: finite_weights(Path("mine")),
+    "report": lambda reference: _harmless_page(),
+}

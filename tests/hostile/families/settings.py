@@ -205,7 +205,7 @@ def _case(number: int, path: str, hint: Any, part: str | None, value: str, seed:
     return Case(
         "settings", number, f"{'file' if config else 'set'}: {part or ''} {text[:60]}", seed, tuple(call),
         _make(config), expected(hint, value) if part is None or section in PARTS else "either", _right(),
-        ("run", "run/*"), limit=60,
+        ("run", "run/*"), limit=60, hungry=True,
     )  # fmt: skip
 
 

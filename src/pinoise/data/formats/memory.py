@@ -22,6 +22,7 @@ from pinoise.data.formats.arrow import (
     text_of,
 )
 from pinoise.data.formats.raw import Array, RawArrays, RawPart, RawTable
+from pinoise.data.limits import check_memory
 from pinoise.errors import UserError
 
 NAME = "array"  # what messages call samples in memory
@@ -165,6 +166,7 @@ def _plain_labels(y: Any, where: str) -> Any:
 def to_samples(X: Any, *, where: str) -> Samples:
     """Return samples in memory as a NumPy array or a sparse matrix of rows."""
     if sp.issparse(X):
+        check_sparse(X, where=where)
         matrix: sp.csr_array = sp.csr_array(cast(Any, X))
         return matrix
     tensor = _from_torch(X, where)
@@ -178,6 +180,29 @@ def to_samples(X: Any, *, where: str) -> Samples:
         return np.asarray(X)
     except ValueError as error:
         raise UserError(f"{where} has rows of different lengths: samples must all have one shape.") from error
+
+
+def check_sparse(matrix: Any, *, where: str) -> None:
+    """Refuse a sparse matrix whose indices point outside it: compiled code would read other memory there.
+
+    It takes a pass over the indices.
+
+    >>> matrix = sp.csr_array([[0.0, 1.0], [2.0, 0.0]])
+    >>> matrix.indices[0] = 9
+    >>> check_sparse(matrix, where="X")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: X is a broken sparse matrix (indices must be < 2): make it again.
+    """
+    check_memory(8 * max(matrix.shape), where=where, what=f"a sparse matrix of shape {matrix.shape}")
+    try:
+        if matrix.format in ("csr", "csc", "bsr"):  # a copy of the frame alone, because the check may change it
+            parts = (matrix.data, matrix.indices, matrix.indptr)
+            type(matrix)(parts, shape=matrix.shape, copy=False).check_format(full_check=True)
+        elif matrix.format == "coo":
+            type(matrix)((matrix.data, (matrix.row, matrix.col)), shape=matrix.shape, copy=False)
+    except ValueError as error:
+        raise UserError(f"{where} is a broken sparse matrix ({error}): make it again.") from None
 
 
 def _from_torch(value: Any, where: str) -> Array | None:
