@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import stat
@@ -15,7 +16,7 @@ from safetensors import safe_open
 
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.files import read_json, write_json, write_text
+from pinoise.files import WriteError, read_json, write_json, write_text
 from pinoise.networks import read_stored, read_tensors, write_tensors
 from pinoise.training.units import read_standardizer, standardizer_tensors
 
@@ -77,12 +78,18 @@ def test_files_replace_earlier_ones_and_leave_nothing_aside(tmp_path: Path) -> N
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a.json", "a.safetensors", "a.txt"]
 
 
-def test_a_write_that_fails_keeps_the_file_before_it(tmp_path: Path) -> None:
+def test_a_write_that_fails_keeps_the_file_before_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "a.txt"
     write_text(path, "kept")
-    with pytest.raises(UnicodeEncodeError):
-        write_text(path, "\ud800")
+
+    def full(handle: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(WriteError, match="No space left"):
+        write_text(path, "new")
     assert path.read_text() == "kept"
+    assert os.listdir(tmp_path) == ["a.txt"]
 
 
 def test_a_file_that_is_missing_or_damaged_is_one_sentence(tmp_path: Path) -> None:
