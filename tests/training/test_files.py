@@ -89,7 +89,7 @@ def test_a_write_that_fails_keeps_the_file_before_it(tmp_path: Path, monkeypatch
     with pytest.raises(WriteError, match="No space left"):
         write_text(path, "new")
     assert path.read_text() == "kept"
-    assert os.listdir(tmp_path) == ["a.txt"]
+    assert list(tmp_path.iterdir()) == [path]
 
 
 def test_a_file_that_is_missing_or_damaged_is_one_sentence(tmp_path: Path) -> None:
