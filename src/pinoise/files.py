@@ -179,15 +179,17 @@ def read_json(path: Path) -> Any:
 
 
 def check_is_file(path: Path) -> None:
-    """Refuse folders and pipes, which a reader would fail or wait on.
+    """Refuse what cannot be read, such as folders, and pipes, on which a reader would wait.
 
     >>> check_is_file(Path("/"))
     Traceback (most recent call last):
     ...
-    pinoise.errors.UserError: / is not a file.
+    pinoise.errors.UserError: / cannot be read: it is a folder.
     """
-    if path.exists() and not path.is_file():
-        raise UserError(f"{path} is not a file.")
+    try:
+        open_regular(path).close()
+    except OSError as error:
+        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def sealed(record: Mapping[str, Any]) -> dict[str, Any]:

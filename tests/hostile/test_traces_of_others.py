@@ -36,7 +36,7 @@ pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")
 )
 def test_a_pipe_is_never_waited_for(read: Callable[[Path], Any], tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(UserError, match=r"pipe|not a file"):
+    with pytest.raises(UserError, match="it is a pipe"):
         read(tmp_path / "pipe")
 
 

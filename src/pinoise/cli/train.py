@@ -151,8 +151,9 @@ def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Setti
 
 
 def _run(path: Path, settings: Settings, *, as_json: bool) -> None:
-    from pinoise.training.device import flushed_denormals, is_first_process
+    from pinoise.training.device import flushed_denormals
     from pinoise.training.loop import Interrupted
+    from pinoise.training.processes import is_first
     from pinoise.training.rendezvous import noticing_losses
     from pinoise.training.run import run_training
 
@@ -174,10 +175,10 @@ def _run(path: Path, settings: Settings, *, as_json: bool) -> None:
                 progress=on_terminal(),
             )
     except Interrupted as stop:
-        if is_first_process():
+        if is_first():
             say(f"stopped after step {stop.step}, all saved; go on with: {again}")
         raise typer.Exit(STOPPED) from None
-    if not is_first_process():
+    if not is_first():
         return
     last = result.history[-1]
     for flag in result.flags:

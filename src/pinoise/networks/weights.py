@@ -46,7 +46,6 @@ def read_stored(path: Path) -> StoredTensors:
         raise UserError(f"{path} is missing: train to the end first, or resume the run.")
     check_is_file(path)
     try:
-        path.open("rb").close()
         with safetensors.safe_open(path, framework="pt") as file:
             entries = file.metadata() or {}
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from pinoise.errors import UserError, brief, unknown_choice
 from pinoise.training.config import TrainingSettings
 from pinoise.training.fabric import ClusterEnvironment, DDPStrategy, Fabric, hidden_variables
-from pinoise.training.processes import ALONE, Group, find_group, is_first
+from pinoise.training.processes import ALONE, Group, find_group
 from pinoise.training.rendezvous import join
 
 # Purposes of random numbers, for seed_of.
@@ -191,11 +191,6 @@ def _check_group(device: str, kind: str, group: Group) -> None:
         raise UserError(
             f"{group.per_node} processes were asked for, but this machine has {cores} core(s): start fewer."
         )
-
-
-def is_first_process() -> bool:
-    """Whether this is the first of the processes that train together. Only the first one talks to the user."""
-    return is_first()
 
 
 def on_first(fabric: Fabric, work: Callable[[], T]) -> T:
