@@ -36,6 +36,7 @@ Seed = Annotated[int, Interval(ge=0, le=LARGEST_SEED)]
 Distribution = Literal["gaussian", "uniform"]
 Mean = Literal["zero", "learned"]
 ScaleMap = Literal["softplus", "abs", "fixed-entropy"]
+Covariance = Literal["diagonal", "differences", "low-rank", "mixed"]
 PairingName = Literal["identity-noise", "noise-noise", "sampled", "compose", "identity"]
 EmbeddingName = Literal["joined", "learned"]
 

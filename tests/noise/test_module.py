@@ -486,7 +486,7 @@ def test_features_in_hand_spare_the_shared_generator_a_pass_through_the_encoder(
 
 def test_repr_names_the_settings() -> None:
     text = repr(PiNoise(3, hidden=4, distribution="uniform", mean="learned", positive="abs"))
-    assert "(3,), distribution=uniform, mean=learned, positive=abs" in text
+    assert "(3,), distribution=uniform, covariance=diagonal, mean=learned, positive=abs" in text
 
 
 @pytest.mark.parametrize(

@@ -411,7 +411,7 @@ def test_without_an_initial_scale_it_is_how_much_neighbours_differ(distribution:
 @pytest.mark.parametrize("shape", [(4,), (2, 2)])
 def test_noise_along_data_is_made_of_what_neighbours_in_deviations_differ_by(shape: tuple[int, ...]) -> None:
     data = make_bank(shape) * 3
-    noise = PiNoise.along(data, neighbours=5)
+    noise = PiNoise.along(data, neighbours=5, covariance="diagonal")
     deviation = data.std(dim=0, correction=0)
     support = make_support(data)
     support.refresh(deviation)

@@ -20,7 +20,8 @@ def test_neighbour_spread_agrees_with_one_pair_at_a_time(rows: int, k: int) -> N
         )
         for j in range(3)
     ]
-    np.testing.assert_allclose(neighbour_spread(x, neighbours).numpy(), expected, rtol=1e-5)
+    pairs = torch.stack([torch.arange(rows).repeat_interleave(k), neighbours.flatten()], dim=1)
+    np.testing.assert_allclose(neighbour_spread(x, pairs).numpy(), expected, rtol=1e-5)
 
 
 def test_neighbour_spread_of_independent_draws_is_their_deviation() -> None:

@@ -64,7 +64,7 @@ class SlowSupport:
         return self.square(self.bank[j], self.bank[last]) - self.crowding[last]
 
     def spread(self) -> np.ndarray:
-        pairs = [(i, j) for i, found in enumerate(self.found) for j in found]
+        pairs = [(i, j) for i in range(len(self.bank)) for j in self.of_row(i)]
         squares = sum(((self.bank[j] - self.bank[i]) * self.metric) ** 2 for i, j in pairs)
         return np.asarray(np.sqrt(squares / len(pairs) / 2))
 

@@ -54,7 +54,7 @@ def settings_from(parameters: Mapping[str, Any], *, seed: int, distrust: Distrus
         "encoder": _section(ENCODER, parameters["encoder"], distrust, where_it_fits=sizes),
         "method": _section(METHOD, parameters["method"], distrust, its_own=named("temperature")),
         "noise": {
-            **named("distribution", "mean", "initial_scale"),
+            **named("distribution", "mean", "covariance", "amplitude", "initial_scale"),
             "generator": _section(GENERATOR, parameters["generator"], distrust, where_it_fits={"hidden": hidden}),
         },
         "objective": _section(OBJECTIVE, parameters["objective"], distrust, its_own=named("penalty", "neighbours")),

@@ -90,6 +90,14 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         The family of the noise.
     mean : {"zero", "learned"}
         Whether the noise has a mean of its own.
+    covariance : {"diagonal", "differences", "low-rank", "mixed"} or None
+        How the noise of different features goes together. ``"diagonal"`` is independent noise; ``"differences"`` moves
+        a sample by differences between other samples and their neighbours; ``"low-rank"`` is Gaussian noise with about
+        their covariance; ``"mixed"`` gives half of the samples a step to a neighbour with independent noise, and the
+        other half differences. None is ``"mixed"`` for objective "supported" on vectors, and ``"diagonal"`` elsewhere.
+    amplitude : float or None
+        The size of the noise at the start, as a multiple of how much neighbours differ, for noise that has neighbours.
+        None is 1, or 2 for correlated noise without a step to a neighbour.
     generator : str, dict or object
         What is behind the noise: "global", one number per feature; "mlp", the paper's network; "shared", a light head
         on the encoder's own features; or for images "resnet18", "resnet50" or "unet". ``"auto"`` is
@@ -170,6 +178,8 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         objective: Any = OBJECTIVE.default,
         distribution: str = _SETTINGS.noise.distribution,
         mean: str = _SETTINGS.noise.mean,
+        covariance: str | None = _SETTINGS.noise.covariance,
+        amplitude: float | None = _SETTINGS.noise.amplitude,
         generator: Any = GENERATOR.default,
         pairing: str = _SETTINGS.views.pairing,
         augmentations: Sequence[Any] = _SETTINGS.views.augmentations,
@@ -195,6 +205,8 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         self.objective = objective
         self.distribution = distribution
         self.mean = mean
+        self.covariance = covariance
+        self.amplitude = amplitude
         self.generator = generator
         self.pairing = pairing
         self.augmentations = augmentations

@@ -17,7 +17,7 @@ from pinoise.errors import UserError
 from pinoise.files import check_is_file
 from pinoise.networks import read_stored, write_tensors
 
-FORMAT = 4  # raised whenever older files can no longer be read
+FORMAT = 5  # raised whenever older files can no longer be read
 
 
 class Header(BaseModel):

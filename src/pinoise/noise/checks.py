@@ -1,15 +1,17 @@
-"""Checks of the arguments of ``PiNoise``: the shape of a sample and the scales."""
+"""Checks of the arguments of ``PiNoise``: the shape of a sample, the scales and the covariance."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from operator import index
-from typing import SupportsIndex
+from typing import SupportsIndex, get_args
 
 import torch
 from torch import Tensor
 
-from pinoise.errors import UserError
+from pinoise.choices import Covariance
+from pinoise.errors import UserError, unknown_choice
 
 
 def check_shape(shape: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
@@ -53,3 +55,34 @@ def check_initial_scale(initial_scale: float | Tensor, shape: tuple[int, ...], *
             f"initial_scale is {float(wrong.flatten()[0])}: it must be a finite number of at least {least:g}."
         )
     return values.expand(shape).clone()
+
+
+def check_covariance(
+    covariance: str,
+    distribution: str,
+    amplitude: float | None,
+    initial_scale: object,
+    *,
+    has_support: bool,
+) -> None:
+    """Refuse a covariance that is unknown or does not fit the other arguments of ``PiNoise``.
+
+    >>> check_covariance("differences", "gaussian", None, None, has_support=False)
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: covariance 'differences' is that of neighbours in the data: give a support.
+    """
+    if covariance not in get_args(Covariance):
+        raise unknown_choice("covariance", covariance, get_args(Covariance))
+    if amplitude is not None and not (amplitude > 0 and math.isfinite(amplitude)):
+        raise UserError(f"amplitude is {amplitude}: it must be a positive number, or None.")
+    if amplitude is not None and initial_scale is not None:
+        raise UserError(f"amplitude is {amplitude} and initial_scale is given too: both set σ; leave one out.")
+    if covariance != "diagonal" and not has_support:
+        raise UserError(f"covariance {covariance!r} is that of neighbours in the data: give a support.")
+    if covariance != "diagonal" and distribution != "gaussian":
+        raise UserError(
+            f"covariance {covariance!r} belongs to distribution 'gaussian', not {distribution!r}: change one of them."
+        )
+    if amplitude is not None and not has_support:
+        raise UserError(f"amplitude is {amplitude}, a multiple of how much neighbours differ: give a support.")

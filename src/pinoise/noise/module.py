@@ -9,10 +9,11 @@ from typing import Any, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 
-from pinoise.choices import GENERATOR, Distribution, Mean, ScaleMap, find, options_of
+from pinoise.choices import GENERATOR, Covariance, Distribution, Mean, ScaleMap, find, options_of
 from pinoise.errors import UserError, unknown_choice
 from pinoise.networks.blocks import evaluating
-from pinoise.noise.checks import check_feature_scale, check_initial_scale, check_shape
+from pinoise.noise.checks import check_covariance, check_feature_scale, check_initial_scale, check_shape
+from pinoise.noise.covariances import TRANSPLANT_AMPLITUDE, Correlated, log_determinant, mahalanobis
 from pinoise.noise.distributions import (
     BASE_DRAWS,
     BASE_VARIANCES,
@@ -28,6 +29,8 @@ from pinoise.noise.support import NEIGHBOURS, Support
 DISTRIBUTION: Distribution = "gaussian"
 MEAN: Mean = "zero"
 SCALE_MAP: ScaleMap = "softplus"
+COVARIANCE: Covariance = "diagonal"
+ALONG_COVARIANCE: Covariance = "mixed"  # of the library's default noise
 
 # The smallest σ, in standard deviations; less has no effect as noise. σ stays there and stops learning, which keeps its
 # gradients away from denormal numbers. Arithmetic with denormal numbers is many times slower.
@@ -58,6 +61,16 @@ class PiNoise(nn.Module):
     the step to one of the sample's neighbours plus a draw from the distribution. Neighbours are the nearest rows by
     distance in units of the learned σ.
 
+    ``covariance`` says how the noise of different features goes together:
+
+    ===============  ================================================================================================
+    ``diagonal``     independent features, ε = σ ⊙ n
+    ``differences``  ε = σ/r ⊙ a transplanted difference of other rows and their neighbours (``Support.differences``)
+    ``low-rank``     ε = σ ⊙ n with n Gaussian and about the correlations of those differences; it has a density
+    ``mixed``        every sample draws one of two noises: a step to a neighbour plus diagonal noise, or a transplanted
+                     difference of twice the size without such a step
+    ===============  ================================================================================================
+
     Args:
         shape: the shape of one sample, or the number of features.
         distribution: ``"gaussian"``, ε = μ + σ ⊙ n, or ``"uniform"``, ε = μ + (2u − 1) ⊙ w.
@@ -68,14 +81,18 @@ class PiNoise(nn.Module):
             the mean is learned.
         positive: the map to σ ≥ 0: ``"softplus"``, ``"abs"``, or ``"fixed-entropy"``, which keeps Σ_j log σ_j constant.
         initial_scale: σ (or w) for a generator output of 0, in units of ``feature_scale``; a number, or a tensor of
-            shape ``shape``. None is the spread of neighbours in the support, or 1 without a support.
+            shape ``shape``. None is ``amplitude`` times the spread of neighbours in the support, or 1 without one.
         feature_scale: the standard deviation of each feature, a tensor of shape ``shape``; ones if None.
         normalize: the root mean square to which every ε is rescaled, over live features and in units of
             ``feature_scale``; None does not rescale.
         hidden: width of a generator's fully connected layers; the generator's default if None.
         width: channels of a generator for images; the generator's default if None.
         encoder: the encoder whose features the ``shared`` generator reads.
-        support: the training rows to which noise moves samples, in the units of x.
+        support: training rows and their neighbours, in the units of x.
+        covariance: as above; all but ``"diagonal"`` need a support.
+        amplitude: σ at the start as a multiple of the spread of neighbours. None is 1, or 2 for correlated noise
+            without a step to a neighbour.
+        moves: whether samples move to their neighbours in the support.
         weight: λ of ``regularizer``.
 
     >>> noise = PiNoise(4, hidden=8)
@@ -102,10 +119,14 @@ class PiNoise(nn.Module):
         width: int | None = None,
         encoder: nn.Module | None = None,
         support: Support | None = None,
+        covariance: Covariance = COVARIANCE,
+        amplitude: float | None = None,
+        moves: bool = True,
         weight: float = 0.0,
     ) -> None:
         super().__init__()
         self.shape = check_shape(shape)
+        check_covariance(covariance, distribution, amplitude, initial_scale, has_support=support is not None)
         if distribution not in REPARAMETERISATIONS:
             raise unknown_choice("distribution", distribution, REPARAMETERISATIONS)
         if positive not in SCALE_MAPS:
@@ -121,10 +142,15 @@ class PiNoise(nn.Module):
         self.normalize = normalize
         self.outputs = 2 if mean == "learned" else 1
         self.weight = weight
+        self.covariance = covariance
+        self.moves = moves and support is not None
+        self._correlated = None
+        if support is not None and covariance != "diagonal":
+            self._correlated = Correlated(support, low_rank=covariance == "low-rank")
         unit = check_feature_scale(torch.ones(self.shape) if feature_scale is None else feature_scale, self.shape)
         self.register_buffer("feature_scale", unit)
         if initial_scale is None:
-            initial_scale = 1.0 if support is None else self._prior_of(support)
+            initial_scale = 1.0 if support is None else self._prior_of(support, amplitude)
         self.register_buffer("initial_scale", check_initial_scale(initial_scale, self.shape, least=SMALLEST_SCALE))
         self.support = support
         given = {name: value for name, value in (("hidden", hidden), ("width", width)) if value is not None}
@@ -132,17 +158,29 @@ class PiNoise(nn.Module):
             given = {name: value for name, value in given.items() if name in options_of(part)}
         self.generator = make_generator(generator, self.shape, self.outputs, encoder=encoder, options=given)
 
-    def _prior_of(self, support: Support) -> Tensor:
-        """Return r, the spread of neighbours, as a scale of this distribution."""
+    def _prior_of(self, support: Support, amplitude: float | None) -> Tensor:
+        """Return the amplitude times r, the spread of neighbours, as a scale of this distribution."""
+        if amplitude is None:
+            alone = self._correlated is not None and not self.moves and self.covariance != "mixed"
+            amplitude = TRANSPLANT_AMPLITUDE if alone else 1.0
         # w of uniform noise on (−w, w) is √3 times its standard deviation.
-        factor = 1 / math.sqrt(BASE_VARIANCES[self.distribution])
+        factor = amplitude / math.sqrt(BASE_VARIANCES[self.distribution])
         return prior_scale(support.spread(), self.feature_scale) * factor
 
     @classmethod
-    def along(cls, data: Tensor, *, neighbours: int = NEIGHBOURS, weight: float = PRIOR_WEIGHT) -> PiNoise:
+    def along(
+        cls,
+        data: Tensor,
+        *,
+        neighbours: int = NEIGHBOURS,
+        covariance: Covariance = ALONG_COVARIANCE,
+        amplitude: float | None = None,
+        weight: float = PRIOR_WEIGHT,
+    ) -> PiNoise:
         """Return the library's default noise, which moves samples along the data, for your own training loop.
 
-        A sample moves to one of its nearest neighbours and gets noise of fixed entropy with one learned σ per feature.
+        A sample moves to one of its nearest neighbours and gets noise of fixed entropy with one learned σ per feature,
+        or it moves by a difference between two other neighbours.
         In train mode the neighbours follow σ. Compiled noise needs a call of ``follow`` from time to time. A loop uses
         it in three lines::
 
@@ -153,7 +191,9 @@ class PiNoise(nn.Module):
         Args:
             data: training rows in any units, shape (n, *shape). At most 2,048 of them, chosen at random, are kept as
                 neighbours. They are part of the state.
-            neighbours: the number of neighbours of a sample.
+            neighbours: the number of neighbours of a sample; with 0, samples do not move to neighbours.
+            covariance: how the noise of different features goes together.
+            amplitude: σ at the start as a multiple of the spread of neighbours.
             weight: λ of ``regularizer``.
 
         >>> data = torch.randn(50, 4)
@@ -167,7 +207,7 @@ class PiNoise(nn.Module):
             raise UserError(f"data is {found}: give training rows as a tensor of floating-point numbers, (n, *shape).")
         data = data.detach()
         deviation = data.std(dim=0, correction=0)
-        support = Support.of(data, k=neighbours)
+        support = Support.of(data, k=neighbours or NEIGHBOURS)
         support.refresh(deviation)
         return cls(
             tuple(data.shape[1:]),
@@ -175,6 +215,9 @@ class PiNoise(nn.Module):
             positive="fixed-entropy",
             feature_scale=deviation,
             support=support,
+            covariance=covariance,
+            amplitude=amplitude,
+            moves=neighbours > 0,
             weight=weight,
         ).to(data.device)
 
@@ -241,16 +284,74 @@ class PiNoise(nn.Module):
         # Reading the counter would break a compiled graph, so compiled noise keeps its neighbours.
         if self.support is not None and not torch.compiler.is_compiling():
             self._follow(self.support, x, rows)
-        draws = BASE_DRAWS[self.distribution](x.expand(times, *x.shape), generator=generator)
+        draws, stays = self._base_draws(x, times, generator)
         noise_of = REPARAMETERISATIONS[self.distribution]
         unit = self.feature_scale
         if self.normalize is None:
             noise = noise_of(mean * unit if isinstance(mean, Tensor) else mean, scale * unit, draws)
         else:
             noise = unit * self.normalize * unit_rms(noise_of(mean, scale, draws), unit > 0)
-        if self.support is not None:
-            noise = noise + (self.support.draw(x, rows=rows, times=times, generator=generator) - x)
+        if self.support is not None and self.moves:
+            step = self.support.draw(x, rows=rows, times=times, generator=generator) - x
+            noise = noise + (step if stays is None else torch.where(stays, 0, step))
         return tuple(Noise(epsilon, scale) for epsilon in noise)
+
+    def _base_draws(self, x: Tensor, times: int, generator: torch.Generator | None) -> tuple[Tensor, Tensor | None]:
+        """Return n, (times, m, *shape), and for mixed noise which samples stay away from neighbours, (times, m, 1…)."""
+        many = x.expand(times, *x.shape)
+        independent = BASE_DRAWS[self.distribution]
+        if self._correlated is None:
+            return independent(many, generator=generator), None
+        correlated = self._correlated.draw(times * len(x), generator=generator).reshape(many.shape).to(x.dtype)
+        if self.covariance != "mixed":
+            return correlated, None
+        lots = torch.rand(times, len(x), *(1 for _ in self.shape), device=x.device, generator=generator)
+        stays = lots < 0.5
+        drawn = torch.where(stays, TRANSPLANT_AMPLITUDE * correlated, independent(many, generator=generator))
+        return drawn, stays
+
+    def log_density(self, x: Tensor, noise: Tensor) -> Tensor:
+        """log p_ψ(ε|x) over live features, in nats, shape (m,), for noise that has a density.
+
+        Args:
+            x: samples (m, *shape).
+            noise: ε, in the units of x, shape (m, *shape).
+
+        >>> PiNoise(2, generator="constant").log_density(torch.zeros(1, 2), torch.zeros(1, 2))  # −log 2π
+        tensor([-1.8379])
+        """
+        scale, mean, live = self._density_parameters(x)
+        n = torch.where(live, (noise - mean) / torch.where(live, scale, 1), 0).flatten(1)
+        alive = live.flatten()
+        if self.distribution == "uniform":
+            outside = (n[:, alive].abs() > 1).any(dim=1)
+            return torch.where(outside, -math.inf, -self.entropy(x))
+        square = n.square().sum(dim=1)
+        if self._correlated is not None:
+            square = mahalanobis(n, self._correlated.factors(), alive)
+        return live.sum() / 2 - square / 2 - self.entropy(x)
+
+    def entropy(self, x: Tensor) -> Tensor:
+        """The entropy of ε given x over live features, in nats, shape (m,), for noise that has a density.
+
+        >>> PiNoise(1, distribution="uniform", initial_scale=0.5, generator="constant").entropy(torch.zeros(2, 1))
+        tensor([0., 0.])
+        """
+        scale, _, live = self._density_parameters(x)
+        each = torch.where(live, torch.where(live, scale, 1).log(), 0).flatten(1).sum(dim=1)
+        if self.distribution == "uniform":
+            return each + live.sum() * math.log(2)
+        if self._correlated is not None:
+            each = each + log_determinant(self._correlated.factors(), live.flatten()) / 2
+        return each + live.sum() * (1 + math.log(2 * math.pi)) / 2
+
+    def _density_parameters(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Return σ, μ (m, *shape) and the live features (*shape). Refuse noise without a density."""
+        if self.moves or self.covariance in ("differences", "mixed") or self.normalize is not None:
+            raise UserError(
+                "this noise has no density: choose covariance 'diagonal' or 'low-rank', no neighbours and no normalize."
+            )
+        return self.scale(x), self.mean(x), self.feature_scale > 0
 
     def scale(self, x: Tensor) -> Tensor:
         """σ(x) (or w(x) of the uniform distribution), in the units of x, shape (m, *shape)."""
@@ -333,4 +434,5 @@ class PiNoise(nn.Module):
     def extra_repr(self) -> str:
         """Name the settings in the module's repr."""
         mean = "learned" if self.outputs == 2 else "zero"
-        return f"{self.shape}, distribution={self.distribution}, mean={mean}, positive={self.positive}"
+        kind = f"distribution={self.distribution}, covariance={self.covariance}"
+        return f"{self.shape}, {kind}, mean={mean}, positive={self.positive}"

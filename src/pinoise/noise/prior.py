@@ -8,26 +8,29 @@ import torch
 from torch import Tensor
 
 from pinoise.noise.scale_maps import FARTHEST
+from pinoise.noise.search import BLOCK_ENTRIES
 
 PRIOR_WEIGHT = 0.3  # λ: how strongly the learned σ is held near r
 
 SMALLEST_PRIOR = 0.1  # the smallest median of the prior, in standard deviations
 
 
-def neighbour_spread(x: Tensor, neighbours: Tensor) -> Tensor:
-    """r with r_j² = ½ · mean over rows i and their neighbours k of (x_kj − x_ij)²: the spread of neighbours.
+def neighbour_spread(x: Tensor, pairs: Tensor) -> Tensor:
+    """r with r_j² = ½ · mean over pairs of neighbours (i, k) of (x_kj − x_ij)²: the spread of neighbours.
 
     The expected squared difference of two draws from one distribution is twice the variance, hence the factor ½.
 
     Args:
         x: rows (n, d).
-        neighbours: the positions of each row's neighbours in x, shape (n, k).
+        pairs: the positions of a row and of one of its neighbours in x, shape (p, 2).
 
-    >>> neighbour_spread(torch.tensor([[0.0, 1.0], [2.0, 1.0]]), torch.tensor([[1], [0]]))
+    >>> neighbour_spread(torch.tensor([[0.0, 1.0], [2.0, 1.0]]), torch.tensor([[0, 1], [1, 0]]))
     tensor([1.4142, 0.0000])
     """
-    squares = sum(((x[column] - x).square().mean(dim=0) for column in neighbours.T), start=x.new_zeros(x.shape[1]))
-    return (squares / (2 * neighbours.shape[1])).sqrt()
+    squares = x.new_zeros(x.shape[1])
+    for some in pairs.split(max(1, BLOCK_ENTRIES // x.shape[1])):
+        squares += (x[some[:, 0]] - x[some[:, 1]]).square().sum(dim=0)
+    return (squares / (2 * len(pairs))).sqrt()
 
 
 def prior_scale(spread: Tensor, feature_scale: Tensor) -> Tensor:

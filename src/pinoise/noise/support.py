@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple, Protocol
 
 import torch
 from annotated_types import Interval
 from torch import Generator, Tensor, nn
+from torch.nn import functional as F
 
 from pinoise.errors import UserError
 from pinoise.noise.prior import neighbour_spread
@@ -28,6 +30,8 @@ TABLE_ROWS = 16_384
 _BANK_ENTRIES = 1 << 24
 
 STALE_AFTER = 0.02  # neighbours are searched again once log σ has moved by this much, on average over features
+
+TRANSPLANTED = 4  # Q: the number of differences that a draw of ``differences`` adds up
 
 _TABLE_BLOCK = 1024  # the most rows fetched at once; fewer if they are wide
 _ROUNDING = 1e-4  # relative error of squared distances in single precision; they are differences of larger numbers
@@ -64,6 +68,13 @@ class Neighbours(NamedTuple):
 
     positions: Tensor  # (m, k): positions in the bank
     eligible: Tensor  # (m, k): whether the sample may move there
+
+
+class Pairs(NamedTuple):
+    """Rows of the bank with their neighbours, and how much the two differ."""
+
+    positions: Tensor  # (p, 2): of a row and of a neighbour to which it may move
+    spread: Tensor  # (*shape): r of ``neighbour_spread``
 
 
 class _Bank(NamedTuple):
@@ -111,6 +122,7 @@ class Support(nn.Module):
     metric: Tensor  # σ at the last refresh; saved, so that a resumed run has the same neighbours
     _known_bank: _Bank | None
     _known_table: Neighbours | None
+    _known_pairs: Pairs | None
 
     def __init__(
         self,
@@ -220,9 +232,48 @@ class Support(nn.Module):
         except IndexError:  # a CPU raises it at no extra cost
             raise self._out_of_range(rows) from None
 
+    def pairs(self) -> Pairs:
+        """Return all rows of the bank with the neighbours to which they may move, in the current metric.
+
+        If no row has a mutual neighbour, plain neighbours are taken.
+        """
+        if self._known_pairs is None:
+            positions, eligible = self._judged(self._measured_bank().found)
+            # Neighbours that do not exist, in a bank of few rows, are not eligible either.
+            wanted = eligible if bool(eligible.any()) else self._measured_bank().found.distances.isfinite()
+            rows, places = wanted.nonzero(as_tuple=True)
+            found = torch.stack([rows, positions[rows, places]], dim=1)
+            spread = neighbour_spread(self.bank.flatten(1), found).reshape(self.metric.shape)
+            self._known_pairs = Pairs(found, spread)
+        return self._known_pairs
+
     def spread(self) -> Tensor:
-        """Return r of ``neighbour_spread`` for neighbours in the current metric, shape (*shape)."""
-        return neighbour_spread(self.bank.flatten(1), self._measured_bank().found.positions).reshape(self.metric.shape)
+        """Return r of ``neighbour_spread``, shape (*shape)."""
+        return self.pairs().spread
+
+    def differences(self, count: int, *, generator: Generator | None = None) -> Tensor:
+        """Draw ε = Σ_q g_q (x_p − x_k(p)) / √(2Q): differences of neighbours, transplanted, shape (count, *shape).
+
+        p is a random row of the bank, k(p) one of its neighbours, g ~ N(0, 1) and Q = 4. The covariance of ε is that of
+        the differences between neighbours, halved, because both neighbours vary. No matrix is needed for it.
+
+        Args:
+            count: the number of draws.
+            generator: where random numbers come from; None is torch's global generator.
+
+        >>> support = Support(torch.tensor([[0.0, 0.0], [1.0, 2.0]]), numbers=torch.arange(2), rows=2, k=1)
+        >>> x, y = support.differences(3).T
+        >>> torch.allclose(2 * x, y)
+        True
+        """
+        pairs, bank = self.pairs().positions, self.bank.flatten(1)
+        drawn: dict[str, Any] = {"device": bank.device, "generator": generator}
+        chosen = pairs[torch.randint(len(pairs), (count, TRANSPLANTED), **drawn)]  # (count, Q, 2)
+        weights = torch.randn(count, TRANSPLANTED, 1, dtype=bank.dtype, **drawn) / math.sqrt(2 * TRANSPLANTED)
+        signed = torch.cat([weights, -weights], dim=2)
+        with torch.autocast(bank.device.type, enabled=False):
+            noise = F.embedding_bag(chosen.flatten(1), bank, per_sample_weights=signed.flatten(1), mode="sum")
+        return noise.reshape(count, *self.metric.shape)
 
     @torch.no_grad()
     def refresh(self, scale: Tensor) -> None:
@@ -294,6 +345,7 @@ class Support(nn.Module):
         """Drop what depends on the metric. It is computed again when needed."""
         self._known_bank = None
         self._known_table = None
+        self._known_pairs = None
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         self._forget()  # the module may move to another device
@@ -305,4 +357,4 @@ class Support(nn.Module):
         self._forget()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_known_bank": None, "_known_table": None, "fetch": None}
+        return {**self.__dict__, "_known_bank": None, "_known_table": None, "_known_pairs": None, "fetch": None}

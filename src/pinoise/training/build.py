@@ -22,7 +22,7 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError, shown
 from pinoise.methods import Method, PairLoss
 from pinoise.networks import Embedding, check_finite_weights, evaluating, load_weights
-from pinoise.noise import PiNoise, Support, make_generator
+from pinoise.noise import NEIGHBOURS, PiNoise, Support, make_generator
 from pinoise.randomness import Randomness
 from pinoise.training.config import Choice, Settings, embedding_of, image_part, noise_defaults, scaling_of
 from pinoise.training.device import BUILDING, memory_gb, seed_of
@@ -205,7 +205,7 @@ def build_noise(
         support: the training rows to which noise moves samples.
         initial_scale: the initial σ; None takes the value in the settings.
     """
-    noise, (generator, positive) = settings.noise, noise_defaults(settings)
+    noise, (generator, positive, covariance) = settings.noise, noise_defaults(settings)
     shape, outputs = tuple(unit.shape), 2 if noise.mean == "learned" else 1
     part = copy.deepcopy(generator.part).float() if isinstance(generator.part, nn.Module) else generator.part
     made = make_generator(part, shape, outputs, encoder=encoder, options=generator.options)
@@ -225,7 +225,19 @@ def build_noise(
         feature_scale=unit,
         normalize=noise.normalize,
         support=support,
+        covariance=covariance,
+        amplitude=noise.amplitude if initial_scale is None else None,  # a stored scale has it already
+        moves=settings.neighbours > 0,
     )
+
+
+def support_neighbours(settings: Settings) -> int:
+    """Return how many neighbours each row of the noise's support has; 0 if the noise needs no support.
+
+    >>> support_neighbours(Settings()), support_neighbours(Settings.model_validate({"objective": "paper"}))
+    (10, 0)
+    """
+    return settings.neighbours or (0 if noise_defaults(settings).covariance == "diagonal" else NEIGHBOURS)
 
 
 def restore_noise(
@@ -240,7 +252,9 @@ def restore_noise(
         total = tensors.get("support.total", torch.tensor(0))
         if not bank.is_floating_point() or bank.shape[1:] != standardizer.shape or not len(bank) or total.shape != ():
             raise RuntimeError("the support has another shape than the samples")
-        support = Support(bank, numbers=torch.arange(len(bank)), rows=int(total), k=max(1, settings.neighbours))
+        support = Support(
+            bank, numbers=torch.arange(len(bank)), rows=int(total), k=max(1, support_neighbours(settings))
+        )
     initial = tensors.get("initial_scale", 1.0)
     noise = build_noise(settings, feature_scale(standardizer), encoder, support=support, initial_scale=initial)
     load_weights(noise, tensors, where="the noise")
@@ -264,7 +278,8 @@ def build_pairing(settings: Settings, site: Site) -> Pairing:
 
 def _noise_view(settings: Settings, site: Site) -> View | None:
     if settings.is_learned:
-        support = Support.of(site.rows, k=settings.neighbours) if settings.neighbours else None
+        neighbours = support_neighbours(settings)
+        support = Support.of(site.rows, k=neighbours) if neighbours else None
         return PiNoiseView(build_noise(settings, site.unit, site.encoder, support=support))
     if settings.views.noise.part is None:
         return None
@@ -348,7 +363,7 @@ def check_size(settings: Settings, shape: tuple[int, ...]) -> None:
     with torch.device("meta"):  # counts sizes without taking memory
         if not settings.encoder.own:
             networks.append(build_encoder(settings, shape))
-        generator, _ = noise_defaults(settings)
+        generator = noise_defaults(settings).generator
         if settings.is_learned and not generator.own and generator.name != "shared":
             outputs = 2 if settings.noise.mean == "learned" else 1
             networks.append(make_generator(generator.part, shape, outputs, options=generator.options))

@@ -13,12 +13,12 @@ import torch
 from annotated_types import Interval
 from torch import Tensor, nn
 
-from pinoise.choices import NonNegative, PairingName, ScaleMap
+from pinoise.choices import Covariance, NonNegative, PairingName, ScaleMap
 from pinoise.errors import UserError
 from pinoise.information import mutual_information
 from pinoise.noise import NEIGHBOURS, PRIOR_WEIGHT, Noise, inverse_norm, mean_log_ratio_squared
 from pinoise.noise.generators import PAPERS_GENERATOR
-from pinoise.noise.module import SCALE_MAP
+from pinoise.noise.module import ALONG_COVARIANCE, COVARIANCE, SCALE_MAP
 from pinoise.views import Site
 
 
@@ -40,6 +40,8 @@ class Objective(nn.Module):
     generator: ClassVar[str] = PAPERS_GENERATOR
     image_generator: ClassVar[str] = "resnet18"
     positive: ClassVar[ScaleMap] = SCALE_MAP
+    covariance: ClassVar[Covariance] = COVARIANCE
+    image_covariance: ClassVar[Covariance] = COVARIANCE
     pairing: ClassVar[PairingName] = "identity-noise"
     """The defaults of the noise, for settings that the configuration leaves open."""
 
@@ -79,6 +81,7 @@ class Supported(Objective):
     generator = "global"
     image_generator = "shared"
     positive = "fixed-entropy"
+    covariance = ALONG_COVARIANCE
     pairing = "noise-noise"
     prior: Tensor
 

@@ -49,7 +49,7 @@ from pinoise.training.record import DataRecord, read_record, write_record
 from pinoise.training.units import read_standardizer, standardizer_tensors
 
 # The format of run folders. It increases when older folders can no longer be read.
-RUN_FORMAT = 3
+RUN_FORMAT = 4
 
 
 class Fitted(NamedTuple):

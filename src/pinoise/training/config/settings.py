@@ -17,6 +17,7 @@ from pinoise.choices import (
     NOISE_VIEW,
     OBJECTIVE,
     VIEW,
+    Covariance,
     Distribution,
     EmbeddingName,
     Entries,
@@ -34,7 +35,7 @@ from pinoise.data.options import ImageSize, ReadOptions
 from pinoise.data.standardizer import SCALING, Scaling
 from pinoise.errors import UserError
 from pinoise.networks import heads
-from pinoise.noise.module import DISTRIBUTION, MEAN, SMALLEST_SCALE
+from pinoise.noise.module import COVARIANCE, DISTRIBUTION, MEAN, SMALLEST_SCALE
 from pinoise.training.config.choice import Choice, Chosen, read_choice
 from pinoise.training.config.section import Section, with_exact_numbers
 from pinoise.training.objectives import Objective
@@ -69,12 +70,17 @@ class HeadSettings(Section):
 
 
 class NoiseSettings(Section):
-    """p_ψ(ε|x). The objective decides ``auto``. ``initial_scale`` None is the spread of neighbours, else 1."""
+    """p_ψ(ε|x). The objective decides ``auto`` and a covariance of None.
+
+    ``initial_scale`` None is ``amplitude`` times the spread of neighbours, or 1 for noise that has no neighbours.
+    """
 
     generator: Annotated[Choice, Chosen(GENERATOR)] = _default(GENERATOR)
     distribution: Distribution = DISTRIBUTION
     mean: Mean = MEAN
     positive: Literal[ScaleMap, "auto"] = "auto"
+    covariance: Covariance | None = None
+    amplitude: Positive | None = None
     initial_scale: Annotated[float, Field(ge=SMALLEST_SCALE)] | None = None
     normalize: Positive | None = None
 
@@ -147,6 +153,12 @@ class Settings(Section):
                 f"views.local_crops makes smaller images, but encoder {self.encoder.name!r} does not take them: "
                 "choose another encoder"
             )
+        if self.noise.amplitude is not None and self.noise.initial_scale is not None:
+            raise ValueError("noise.amplitude and noise.initial_scale both set σ: leave one out")
+        if (self.noise.covariance or "diagonal") != "diagonal" and self.noise.distribution != "gaussian":
+            raise ValueError(
+                f"noise.covariance {self.noise.covariance!r} belongs to distribution 'gaussian': change one of them"
+            )
         if self.training.information_draws == 1:
             raise ValueError("training.information_draws is 1: give at least 2, or 0 to measure no information")
         return self
@@ -175,29 +187,36 @@ class Settings(Section):
 
 
 class NoiseDefaults(NamedTuple):
-    """The generator and the map of the noise, after the objective has decided ``auto``."""
+    """The generator, the map and the covariance of the noise, after the objective has decided what was left open."""
 
     generator: Choice
     positive: ScaleMap
+    covariance: Covariance
 
 
 def noise_defaults(settings: Settings) -> NoiseDefaults:
-    """Return the generator and the map of the noise, as configured or as the objective decides.
+    """Return the generator, the map and the covariance of the noise, as configured or as the objective decides.
 
-    >>> generator, positive = noise_defaults(Settings())
-    >>> generator.name, positive
-    ('global', 'fixed-entropy')
+    >>> generator, positive, covariance = noise_defaults(Settings())
+    >>> generator.name, positive, covariance
+    ('global', 'fixed-entropy', 'mixed')
     """
     objective, noise = settings.objective, settings.noise
+
+    def decided(name: str) -> Any:
+        name = f"image_{name}" if takes_images(settings) else name
+        return objective.trait(name, getattr(Objective, name))
+
     positive = objective.trait("positive", Objective.positive) if noise.positive == "auto" else noise.positive
+    covariance = noise.covariance or (decided("covariance") if noise.distribution == "gaussian" else COVARIANCE)
+    generator = noise.generator
     if not objective.trait("learns_noise", True):
-        return NoiseDefaults(read_choice("constant", GENERATOR, "noise.generator"), positive)
-    if noise.generator.part is not None:
-        return NoiseDefaults(noise.generator, positive)
-    name = "image_generator" if takes_images(settings) else "generator"
-    chosen = read_choice(objective.trait(name, getattr(Objective, name)), GENERATOR, "noise.generator")
-    fitting = {key: value for key, value in noise.generator.options.items() if key in options_of(chosen.part)}
-    return NoiseDefaults(read_choice({"name": chosen.name, **fitting}, GENERATOR, "noise.generator"), positive)
+        generator = read_choice("constant", GENERATOR, "noise.generator")
+    elif generator.part is None:
+        chosen = read_choice(decided("generator"), GENERATOR, "noise.generator")
+        fitting = {key: value for key, value in generator.options.items() if key in options_of(chosen.part)}
+        generator = read_choice({"name": chosen.name, **fitting}, GENERATOR, "noise.generator")
+    return NoiseDefaults(generator, positive, covariance)
 
 
 def takes_images(settings: Settings) -> bool:

@@ -1,0 +1,136 @@
+"""How noise in different features goes together: draws n with variance 1 in every feature, correlated as the data.
+
+``differences`` transplants the differences between other rows and their neighbours. ``low-rank`` is the Gaussian with
+about the same covariance; unlike transplanted differences it has a density, and so an entropy.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import torch
+from torch import Generator, Tensor
+
+from pinoise.noise.support import Support
+
+RANK = 32  # directions in which low-rank noise is correlated
+
+TRANSPLANT_AMPLITUDE = 2.0
+"""The size of correlated noise that stands alone, as a multiple of how much neighbours differ. Beside a move to a
+neighbour, 1 is enough."""
+
+_LEAST = 1e-6  # of v, where a density is computed
+_PAIRS = 1024  # pairs of neighbours from which the covariance is estimated
+
+
+class Factors(NamedTuple):
+    """The correlation matrix W Wᵀ + diag(v) of noise. Its diagonal is 1, or 0 where neighbours are equal."""
+
+    directions: Tensor  # W, shape (d, k)
+    rest: Tensor  # v ≥ 0, shape (d,)
+
+
+def low_rank_factors(differences: Tensor, rank: int = RANK) -> Factors:
+    """Return factors of the correlation matrix of differences: the leading directions, and what they leave.
+
+    Args:
+        differences: centred at 0, shape (p, d).
+        rank: the most directions.
+
+    >>> factors = low_rank_factors(torch.tensor([[1.0, 2.0, 0.0], [2.0, 4.0, 0.0]]), rank=1)
+    >>> (factors.directions @ factors.directions.T + factors.rest.diag()).round(decimals=3)
+    tensor([[1., 1., 0.],
+            [1., 1., 0.],
+            [0., 0., 0.]])
+    """
+    size = differences.square().mean(dim=0).sqrt()
+    unit = differences / torch.where(size > 0, size, 1)
+    _, singular, directions = torch.linalg.svd(unit / math.sqrt(len(unit)), full_matrices=False)
+    leading = directions[:rank].T * singular[:rank]
+    return Factors(leading, ((size > 0).to(unit.dtype) - leading.square().sum(dim=1)).clamp_min(0))
+
+
+def draw_low_rank(factors: Factors, count: int, *, generator: Generator | None = None) -> Tensor:
+    """Draw n = W u + √v ⊙ w with u, w ~ N(0, I), shape (count, d).
+
+    >>> draw_low_rank(Factors(torch.zeros(3, 1), torch.tensor([1.0, 1.0, 0.0])), 2)[:, 2].abs()
+    tensor([0., 0.])
+    """
+    directions, rest = factors
+    like: dict[str, Any] = {"dtype": rest.dtype, "device": rest.device, "generator": generator}
+    along = torch.randn(count, directions.shape[1], **like) @ directions.T
+    return along + rest.sqrt() * torch.randn(count, len(rest), **like)
+
+
+def log_determinant(factors: Factors, live: Tensor) -> Tensor:
+    """log det(W Wᵀ + diag(v)) over live features, by the matrix determinant lemma, without a d × d matrix.
+
+    Args:
+        factors: W and v; v is raised to 1e-6, as a direction without noise has no density.
+        live: which features count, shape (d,).
+
+    >>> factors = Factors(torch.tensor([[0.8], [0.6]]), torch.tensor([0.36, 0.64]))
+    >>> matrix = torch.tensor([[1.0, 0.48], [0.48, 1.0]])
+    >>> torch.allclose(log_determinant(factors, torch.tensor([True, True])), matrix.logdet())
+    True
+    """
+    directions, rest = factors.directions[live], factors.rest[live].clamp_min(_LEAST)
+    return rest.log().sum() + torch.logdet(_inner(directions, rest))
+
+
+def mahalanobis(n: Tensor, factors: Factors, live: Tensor) -> Tensor:
+    """nᵀ (W Wᵀ + diag(v))⁻¹ n over live features, by Woodbury's identity, shape (m,). Arguments as above.
+
+    >>> factors = Factors(torch.tensor([[0.8], [0.6]]), torch.tensor([0.36, 0.64]))
+    >>> n, matrix = torch.tensor([[1.0, 2.0]]), torch.tensor([[1.0, 0.48], [0.48, 1.0]])
+    >>> torch.allclose(mahalanobis(n, factors, torch.tensor([True, True])), n @ matrix.inverse() @ n[0])
+    True
+    """
+    directions, rest = factors.directions[live], factors.rest[live].clamp_min(_LEAST)
+    scaled = n[:, live] / rest
+    along = scaled @ directions
+    shared: Tensor = torch.linalg.solve(_inner(directions, rest), along.T)
+    return (scaled * n[:, live]).sum(dim=1) - (along * shared.T).sum(dim=1)
+
+
+def _inner(directions: Tensor, rest: Tensor) -> Tensor:
+    """I + Wᵀ diag(v)⁻¹ W, shape (k, k)."""
+    own = torch.eye(directions.shape[1], dtype=rest.dtype, device=rest.device)
+    return own + directions.T @ (directions / rest[:, None])
+
+
+class Correlated:
+    """Draws n whose features go together as the differences between neighbours in a support do.
+
+    Args:
+        support: the training rows and their neighbours.
+        low_rank: whether n is Gaussian, with a density, or made of transplanted differences.
+
+    >>> rows = torch.tensor([[0.0, 0.0], [1.0, 2.0]])
+    >>> n = Correlated(Support(rows, numbers=torch.arange(2), rows=2, k=1), low_rank=False).draw(1000)
+    >>> torch.allclose(n[:, 0], n[:, 1]), bool((n.std(dim=0) - 1).abs().max() < 0.2)
+    (True, True)
+    """
+
+    def __init__(self, support: Support, *, low_rank: bool) -> None:
+        self.support = support
+        self.low_rank = low_rank
+        self._known: tuple[Tensor, Factors] | None = None  # the pairs, and the factors from them
+
+    def draw(self, count: int, *, generator: Generator | None = None) -> Tensor:
+        """Return n, shape (count, *shape). ``generator`` is where random numbers come from."""
+        if self.low_rank:
+            return draw_low_rank(self.factors(), count, generator=generator).reshape(count, *self.support.metric.shape)
+        spread = self.support.pairs().spread
+        return self.support.differences(count, generator=generator) / torch.where(spread > 0, spread, 1)
+
+    def factors(self) -> Factors:
+        """Return the factors of the correlation matrix. They are found again when the neighbours have changed."""
+        pairs = self.support.pairs().positions
+        if self._known is None or self._known[0] is not pairs:
+            size = min(_PAIRS, len(pairs))
+            some = pairs[torch.arange(size, device=pairs.device) * len(pairs) // size]  # evenly spaced
+            bank = self.support.bank.flatten(1)
+            self._known = pairs, low_rank_factors(bank[some[:, 0]] - bank[some[:, 1]])
+        return self._known[1]
