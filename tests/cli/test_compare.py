@@ -13,7 +13,9 @@ import pytest
 from pinoise.cli.compare import chosen_seeds
 from pinoise.cli.options import spread
 from pinoise.experiments import scoring
+from pinoise.experiments.ranking import ranking_as_dict
 from pinoise.experiments.recipes import SUITES
+from pinoise.experiments.results import Cell
 from pinoise.training.config import Settings
 from pinoise.training.run import fit
 
@@ -40,7 +42,7 @@ def test_the_json_has_a_row_for_every_method_and_seed(pinoise: Command, tiny: li
     result = pinoise("compare", "--data", "digits", "wine", "--rows", 100, *methods, "--seeds", "3,5", "--json", *tiny)
     document = json.loads(result.out)
     assert document.keys() == {
-        *("rows", "ranks", "significance", "verdicts"),
+        *("rows", "ranks", "significance", "held_out", "verdicts"),
         *("embedding", "suite", "steps", "settings", "environment"),
     }
     assert [(row["data"], row["method"], row["seed"]) for row in document["rows"]] == [
@@ -150,7 +152,11 @@ def test_a_suite_is_every_set_that_is_here_with_fewer_rows(pinoise: Command, fit
     )
     assert re.fullmatch(r"raw features( +\d–\d +\d\.\d{3}){2}", standing["raw features"].rstrip())
 
+    assert re.search(r"Ranks on the 1 set that no choice was made on: few-label \w+ \d\.\d\d, .*; kNN \w+ ", result.out)
+
     document = json.loads(pinoise(*asked, "--embedding", "learned", "--json").out)
+    wine = [Cell.from_dict(row) for row in document["rows"] if row["data"] == "wine"]  # digits decide choices
+    assert document["held_out"] == json.loads(json.dumps(ranking_as_dict(wine)))
     assert len(fits) == 4  # every fit was scored under both embeddings
     assert (document["suite"], document["steps"], document["embedding"]) == ("vectors", 4, "learned")
     assert {row["embedding"] for row in document["rows"]} == {"learned"}

@@ -25,7 +25,7 @@ from pinoise.experiments.recipes import ALWAYS, EPOCHS, MOST_SEEDS, RECIPES, SEE
 
 if TYPE_CHECKING:
     from pinoise.experiments.compare import Comparison
-    from pinoise.experiments.results import Line
+    from pinoise.experiments.results import Cell, Line
 
 MethodsOption = Annotated[
     list[str] | None,
@@ -192,6 +192,8 @@ def _print_tables(found: Comparison) -> None:
         print()
     if len(found.by_data) > 1:
         _print_ranking(found.lines)
+    if found.held_out:
+        _print_held_out(found.held_out)
     over = f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "one seed"
     labels = f"{LABELS_PER_CLASS} labels per class, 10 draws"
     print(f"Accuracy in percent, {over}; few-label: {labels}; fit s: seconds to train.")
@@ -249,6 +251,20 @@ def _print_ranking(lines: list[Line]) -> None:
     if lost.get("raw"):
         print(f"With few labels it is below raw features on: {', '.join(lost['raw'])}.")
     print()
+
+
+def _print_held_out(cells: list[Cell]) -> None:
+    """Print one line with the ranks on the sets that no choice was made on."""
+    from pinoise.experiments.ranking import rank_methods
+    from pinoise.experiments.results import summarise
+
+    def shown(score: str) -> str:
+        ranks = rank_methods(summarise(cells), score)
+        return f"{SCORE_TITLES[score]} {', '.join(f'{method} {rank:.2f}' for method, rank in ranks.items())}"
+
+    sets = len({cell.data for cell in cells})
+    counted = "1 set" if sets == 1 else f"{sets} sets"
+    print(f"Ranks on the {counted} that no choice was made on: {'; '.join(map(shown, ('few', 'knn')))}.\n")
 
 
 def demo(json: JsonOption = False) -> None:

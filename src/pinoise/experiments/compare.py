@@ -47,6 +47,13 @@ class Comparison:
         return {name: list(lines) for name, lines in groupby(self.lines, key=lambda line: line.data)}
 
     @property
+    def held_out(self) -> list[Cell]:
+        """The cells of the sets that no choice was made on; none where a comparison is not of a suite that says so."""
+        suite = None if self.suite is None else find_suite(self.suite)
+        sets = suite.held_out if suite is not None and suite.chosen_on else ()
+        return [cell for cell in self.cells if cell.data in sets]
+
+    @property
     def verdicts(self) -> dict[str, str]:
         """What the comparison says about every data set, in one sentence each."""
         return {name: verdict(lines) for name, lines in self.by_data.items()}
@@ -56,6 +63,7 @@ class Comparison:
         return {
             "rows": [cell.as_dict() for cell in self.cells],
             **ranking_as_dict(self.cells),
+            "held_out": ranking_as_dict(self.held_out) if self.held_out else None,
             "verdicts": self.verdicts,
             "embedding": self.embedding,
             "suite": self.suite,

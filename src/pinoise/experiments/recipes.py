@@ -28,6 +28,12 @@ class Suite(NamedTuple):
     rows: int  # the most training rows, and the most test rows
     embeddings: Sequence[EmbeddingName]  # what is scored of every fit; the first is shown
     pixels: int  # the most a side
+    chosen_on: Sequence[str] = ()  # sets whose validation rows, of the training part, may decide a choice
+
+    @property
+    def held_out(self) -> tuple[str, ...]:
+        """The sets that decide nothing, and so say how good the choices are."""
+        return tuple(source for source in self.sources if source not in self.chosen_on)
 
 
 _DATA = tomllib.loads(Path(__file__).with_name("recipes.toml").read_text(encoding="utf-8"))
