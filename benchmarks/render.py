@@ -10,9 +10,10 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
+from pinoise.cli.console import SCORE_TITLES
 from pinoise.experiments.ranking import against_rivals, rank_methods
 from pinoise.experiments.recipes import RECIPES, SUITES
-from pinoise.experiments.results import SCORES, Cell, summarise, verdict
+from pinoise.experiments.results import Cell, Line, columns, summarise, verdict
 
 RESULTS = Path(__file__).parent / "results"
 ROOT = RESULTS.parent.parent
@@ -56,11 +57,9 @@ def command(result: dict[str, Any], cells: list[Cell], path: Path) -> str:
     """Return the command that prints a result. It does not depend on cells from the cache."""
     source = f"--suite {result['suite']}" if result["suite"] else f"--data {' '.join(_unique(c.data for c in cells))}"
     chosen = _unique(cell.method for cell in cells)
-    methods = (
-        ""
-        if result["suite"] and set(chosen) == set(SUITES[result["suite"]].methods)
-        else f" --methods {' '.join(chosen)}"
-    )
+    usual = SUITES[result["suite"]].methods if result["suite"] else []
+    needed = [method for method in usual if method in chosen or RECIPES[method].needs is None]
+    methods = "" if needed == chosen else f" --methods {' '.join(chosen)}"
     seeds = sorted({cell.seed for cell in cells})
     epochs = result["settings"].get("training", {}).get("epochs")
     length = f" --epochs {epochs}" if epochs else "" if result["suite"] else f" --steps {result['steps']}"
@@ -76,14 +75,15 @@ def comparison(path: Path) -> str:
     parts = []
     for data in _unique(cell.data for cell in cells):
         here = [cell for cell in cells if cell.data == data]
+        shown = columns([line.means for line in summarise(here)])
         lines = [
             f"## {data}, {result['embedding']} embedding\n",
             command(result, cells, path),
-            "| | kNN | SR | LR | few-label | fit (s) | health |",
-            "|---|---|---|---|---|---|---|",
+            f"| | {' | '.join(SCORE_TITLES[key] for key in shown)} | fit (s) | health |",
+            f"|---|{'---|' * len(shown)}---|---|",
         ]
         for line in summarise(here):
-            figures = " | ".join(f"{line.means[key]:.1f} ± {line.stds[key]:.1f}" for key in SCORES)
+            figures = " | ".join(_figure(line, key) for key in shown)
             title = RECIPES[line.method].title
             lines.append(f"| {title} | {figures} | {line.seconds:.0f} | {', '.join(line.flags)} |")
         parts.append("\n".join([*lines, "", verdict(summarise(here)), ""]))
@@ -111,8 +111,8 @@ def standing(cells: list[Cell]) -> list[str]:
 
 
 def by_set(cells: list[Cell], score: str) -> list[str]:
-    """One score of every method on every data set; the best trained method of a set is bold."""
-    lines = summarise(cells)
+    """One score of every method on every data set; the best of a set is bold."""
+    lines = [line for line in summarise(cells) if score in line.means]
     methods = _unique(line.method for line in lines)
     table = [
         f"| {score} | {' | '.join(RECIPES[method].title for method in methods)} |",
@@ -120,15 +120,11 @@ def by_set(cells: list[Cell], score: str) -> list[str]:
     ]
     for data in _unique(line.data for line in lines):
         here = {line.method: line for line in lines if line.data == data}
-        trained = [line.means[score] for method, line in here.items() if RECIPES[method].settings is not None]
+        best = max(line.means[score] for line in here.values())
         row = []
         for method in methods:
-            if method not in here:
-                row.append("")
-                continue
-            shown = f"{here[method].means[score]:.1f} ± {here[method].stds[score]:.1f}"
-            best = RECIPES[method].settings is not None and here[method].means[score] == max(trained)
-            row.append(f"**{shown}**" if best else shown)
+            shown = _figure(here[method], score) if method in here else ""
+            row.append(f"**{shown}**" if method in here and here[method].means[score] == best else shown)
         table.append(f"| {data} | {' | '.join(row)} |")
     return table
 
@@ -174,11 +170,7 @@ def across(cells: list[Cell]) -> list[str]:
         f"|---|{'---|' * (2 * len(sets))}",
     ]
     for method in _unique(line.method for line in lines):
-        row = [
-            f"{found[data, method].means[score]:.1f} ± {found[data, method].stds[score]:.1f}"
-            for data in sets
-            for score in ("knn", "few")
-        ]
+        row = [_figure(found[data, method], score) for data in sets for score in ("knn", "few")]
         table.append(f"| {RECIPES[method].title} | {' | '.join(row)} |")
     return table
 
@@ -377,6 +369,10 @@ def hostile_lines(path: Path) -> list[str]:
 
 def _unique(items: Any) -> list[str]:
     return list(dict.fromkeys(items))
+
+
+def _figure(line: Line, score: str) -> str:
+    return f"{line.means[score]:.1f} ± {line.stds[score]:.1f}" if score in line.means else "–"
 
 
 def _p(value: float) -> str:

@@ -179,6 +179,7 @@ def _print_tables(found: Comparison) -> None:
     from pinoise.evaluation.logistic import LABELS_PER_CLASS
     from pinoise.experiments.ranking import against_best_rival
     from pinoise.experiments.recipes import RECIPES
+    from pinoise.experiments.results import columns
 
     seeds = len({cell.seed for cell in found.cells})
     bracketed = False
@@ -197,6 +198,8 @@ def _print_tables(found: Comparison) -> None:
     over = f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "one seed"
     labels = f"{LABELS_PER_CLASS} labels per class, 10 draws"
     print(f"Accuracy in percent, {over}; few-label: {labels}; fit s: seconds to train.")
+    if any("few_standardised" in columns([line.means for line in lines]) for lines in found.by_data.values()):
+        print("standardised: few-label after every column is divided by its standard deviation, where that differs.")
     if bracketed:
         what = "seeds and draws of labels" if seeds > 1 else "draws of labels"
         print(f"In brackets: 95 % bootstrap interval over {what}, for these test rows.")
@@ -205,20 +208,27 @@ def _print_tables(found: Comparison) -> None:
 def _print_lines(name: str, lines: list[Line], *, several: bool) -> None:
     """Print the table of one data set."""
     from pinoise.experiments.recipes import RECIPES
-    from pinoise.experiments.results import SCORES
+    from pinoise.experiments.results import columns
+
+    scores = columns([line.means for line in lines])
+
+    def shown(line: Line, score: str) -> str:
+        if score not in line.means:
+            return "–"
+        return f"{line.means[score]:.1f}" + (f" ±{line.stds[score]:.1f}" if several else "")
 
     flagged = any(line.flags for line in lines)
     table = [
         [
             RECIPES[line.method].title,
-            *(f"{line.means[key]:.1f}" + (f" ±{line.stds[key]:.1f}" if several else "") for key in SCORES),
+            *(shown(line, score) for score in scores),
             f"{line.seconds:.1f}",
             *([", ".join(line.flags)] if flagged else []),
         ]
         for line in lines
     ]
-    titles = [name, *(SCORE_TITLES[key] for key in SCORES), "fit s", *(["health"] if flagged else [])]
-    print_table(titles, table, words=(0, 6))
+    titles = [name, *(SCORE_TITLES[score] for score in scores), "fit s", *(["health"] if flagged else [])]
+    print_table(titles, table, words=(0, len(scores) + 2))
 
 
 def _print_ranking(lines: list[Line]) -> None:

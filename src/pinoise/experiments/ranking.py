@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pinoise.experiments.recipes import OURS, is_trained
-from pinoise.experiments.results import SCORES, Cell, Line, summarise
+from pinoise.choices import SCORES
+from pinoise.experiments.recipes import OURS, is_ranked, is_trained
+from pinoise.experiments.results import Cell, Line, summarise
 from pinoise.experiments.significance import (
     DECIMALS,
     Interval,
@@ -40,31 +41,32 @@ def mean_ranks(scores: ScoreTable) -> dict[str, float]:
 
 
 def score_table(lines: Sequence[Line], score: str) -> ScoreTable:
-    """Return data set to method to mean score, in percent."""
+    """Return data set to method to mean score, in percent, of the methods that have it."""
     table: dict[str, dict[str, float]] = {}
-    for line in lines:
+    for line in (line for line in lines if score in line.means):
         table.setdefault(line.data, {})[line.method] = line.means[score]
     return table
 
 
 def rank_methods(lines: Sequence[Line], score: str) -> dict[str, float]:
-    """Return the mean rank over data sets of every trained method, best first.
+    """Return the mean rank over data sets of every method that is a choice, best first.
 
     >>> means = {"few": 90.0}
     >>> lines = [Line("toy", "scarf", means, {}, 1.0, ()), Line("toy", "pinda", {"few": 95.0}, {}, 1.0, ())]
     >>> rank_methods(lines, "few")
     {'pinda': 1.0, 'scarf': 2.0}
     """
-    table = score_table([line for line in lines if is_trained(line.method)], score)
+    table = score_table([line for line in lines if is_ranked(line.method)], score)
     return dict(sorted(mean_ranks(table).items(), key=lambda item: item[1]))
 
 
 def against_rivals(lines: Sequence[Line], score: str) -> list[Versus]:
-    """Return our method against every other that was compared, or the best-ranked one if ours was not."""
-    ranks = rank_methods(lines, score)
-    if not ranks:
+    """Return our method against every other that has the score, or the best-ranked trained one if ours was not."""
+    lines = [line for line in lines if score in line.means]
+    trained = [method for method in rank_methods(lines, score) if is_trained(method)]
+    if not trained:
         return []
-    method = OURS if OURS in ranks else next(iter(ranks))
+    method = OURS if OURS in trained else trained[0]
     others = dict.fromkeys(line.method for line in lines if line.method != method)
     return [against(score_table(lines, score), method, rival) for rival in others]
 
@@ -72,11 +74,12 @@ def against_rivals(lines: Sequence[Line], score: str) -> list[Versus]:
 def against_best_rival(cells: Sequence[Cell]) -> tuple[str, Interval] | None:
     """Return our few-label advantage over the best rival on one data set, with a bootstrap interval, in percent.
 
-    Nothing where our method or every rival is absent, or where seeds differ.
+    Raw features have a sentence of their own, so they do not count as a rival here. Nothing where our method or every
+    rival is absent, or where seeds differ.
     """
-    lines = [line for line in summarise(cells) if is_trained(line.method)]
-    rivals = [line for line in lines if line.method != OURS]
-    if len(rivals) == len(lines) or not rivals:
+    lines = [line for line in summarise(cells) if is_ranked(line.method) and line.method != "raw"]
+    rivals = [line for line in lines if line.method != OURS and "few" in line.means]
+    if not rivals or not any(line.method == OURS for line in lines):
         return None
     best = max(rivals, key=lambda line: line.means["few"]).method
     draws = {method: {cell.seed: cell.few_draws for cell in cells if cell.method == method} for method in (OURS, best)}
