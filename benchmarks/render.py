@@ -11,9 +11,10 @@ from statistics import fmean, pstdev
 from typing import Any
 
 from pinoise.cli.console import SCORE_TITLES
-from pinoise.experiments.ranking import against_rivals, rank_methods
+from pinoise.experiments.ranking import against_rivals, critical_difference, rank_methods
 from pinoise.experiments.recipes import RECIPES, SUITES
 from pinoise.experiments.results import Cell, Line, columns, summarise, verdict
+from pinoise.report import rank_diagrams, to_png
 
 RESULTS = Path(__file__).parent / "results"
 ROOT = RESULTS.parent.parent
@@ -97,15 +98,15 @@ def standing(cells: list[Cell]) -> list[str]:
     found = {score: {item.rival: item for item in against_rivals(lines, score)} for score in ("few", "knn")}
     methods = sorted(_unique(cell.method for cell in cells), key=lambda method: ranks["few"].get(method, 99))
     table = [
-        "| | few-label rank | PiNDA won–lost | p | kNN rank | PiNDA won–lost | p |",
-        "|---|---|---|---|---|---|---|",
+        "| | few-label rank | PiNDA won–lost | p | Holm | kNN rank | PiNDA won–lost | p | Holm |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
     for method in methods:
         row = [RECIPES[method].title]
         for score in ("few", "knn"):
             item = found[score].get(method)
             row.append(f"{ranks[score][method]:.2f}" if method in ranks[score] else "–")
-            row += ["–", "–"] if item is None else [f"{item.wins}–{len(item.losses)}", _p(item.p)]
+            row += 3 * ["–"] if item is None else [f"{item.wins}–{len(item.losses)}", _p(item.p), _p(item.holm)]
         table.append(f"| {' | '.join(row)} |")
     return table
 
@@ -210,7 +211,7 @@ def suite(path: Path) -> str:
             command(result, cells, path),
             *standing(cells),
             "",
-            f"p: Wilcoxon over sets, two-sided, not corrected for the number of rivals. {losses(cells)} {health}\n",
+            f"p: Wilcoxon over sets, two-sided; Holm: corrected for the number of rows. {losses(cells)} {health}\n",
             "hapt561 and hapt_raw are the same recordings; pcmac and newsgroups20 are texts of the same kind. On the "
             f"sets that no choice was made on ({', '.join(held_out)}):\n",
             *standing([cell for cell in cells if cell.data in held_out]),
@@ -393,6 +394,14 @@ SECTIONS = (
 )
 
 
+def draw(cells: list[Cell], path: Path) -> None:
+    """Draw which methods can be told apart."""
+    titles = {"few": "few-label", "knn": "kNN"}
+    found = {title: critical_difference(summarise(cells), score) for score, title in titles.items()}
+    shown = {f"{title}, mean rank over {each.sets} sets": each for title, each in found.items() if each is not None}
+    path.write_bytes(to_png(rank_diagrams(shown, {name: recipe.title for name, recipe in RECIPES.items()})))
+
+
 def put(document: Path, name: str, lines: list[str]) -> None:
     """Put a table into a document between its marks."""
     begin, end = (mark.format(name=name) for mark in MARKS)
@@ -404,7 +413,9 @@ def put(document: Path, name: str, lines: list[str]) -> None:
 def main() -> None:
     parts = [HEAD, *(render(path) for pattern, render in SECTIONS for path in sorted(RESULTS.glob(pattern)))]
     (RESULTS / "README.md").write_text("\n".join(parts), encoding="utf-8")
-    put(ROOT / "README.md", "vectors", standing(read(RESULTS / "vectors_joined.json")[1]))
+    cells = read(RESULTS / "vectors_joined.json")[1]
+    put(ROOT / "README.md", "vectors", standing(cells))
+    draw(cells, ROOT / "docs" / "critical_difference.png")
     cells = read(RESULTS / "images.json")[1]
     put(ROOT / "docs" / "images.md", "images", [*across(cells), "", *added(cells)])
     put(ROOT / "docs" / "security.md", "hostile", hostile_lines(RESULTS / "hostile.json"))

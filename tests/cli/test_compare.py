@@ -144,12 +144,12 @@ def test_a_suite_is_every_set_that_is_here_with_fewer_rows(pinoise: Command, fit
     lines = result.out.splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("over 2 sets"))
     standing = {line.split("  ")[0]: line for line in lines[start:]}
-    assert re.search(r"few-label rank +won–lost +p +kNN rank +won–lost +p", lines[start])
+    assert re.search(r"few-label rank +won–lost +p +Holm +kNN rank +won–lost +p +Holm", lines[start])
     assert re.fullmatch(r"PiNDA +\d\.\d\d +\d\.\d\d *", standing["PiNDA"])
     assert re.fullmatch(
-        r"random noise \(σ = 1\)( +\d\.\d\d +\d–\d +\d\.\d{3}){2}", standing["random noise (σ = 1)"].rstrip()
+        r"random noise \(σ = 1\)( +\d\.\d\d +\d–\d +\d\.\d{3} +\d\.\d{3}){2}", standing["random noise (σ = 1)"].rstrip()
     )
-    assert re.fullmatch(r"raw features( +\d\.\d\d +\d–\d +\d\.\d{3}){2}", standing["raw features"].rstrip())
+    assert re.fullmatch(r"raw features( +\d\.\d\d +\d–\d +\d\.\d{3} +\d\.\d{3}){2}", standing["raw features"].rstrip())
 
     assert re.search(r"Ranks on the 1 set that no choice was made on: few-label \w+ \d\.\d\d, .*; kNN \w+ ", result.out)
 

@@ -250,14 +250,16 @@ def _print_ranking(lines: list[Line]) -> None:
             row.append(f"{ranks[score][method]:.2f}" if method in ranks[score] else "")
             row.append("" if item is None else f"{item.wins}–{len(item.losses)}")
             row.append("" if item is None else f"{item.p:.3f}")
+            row.append("" if item is None else f"{item.holm:.3f}")
         table.append(row)
     sets = len({line.data for line in lines})
     titles = [f"over {sets} sets"]
     for score in scores:
-        titles += [f"{SCORE_TITLES[score]} rank", "won–lost", "p"]
+        titles += [f"{SCORE_TITLES[score]} rank", "won–lost", "p", "Holm"]
     print_table(titles, table)
     lost = {item.rival: item.losses for item in found["few"].values()}
-    print(f"\nwon–lost, p (Wilcoxon): {RECIPES[subject].title} against the method of the row.")
+    against = f"{RECIPES[subject].title} against the method of the row"
+    print(f"\nwon–lost, p (Wilcoxon): {against}; Holm: p corrected for the number of rows.")
     if lost.get("raw"):
         print(f"With few labels it is below raw features on: {', '.join(lost['raw'])}.")
     print()
