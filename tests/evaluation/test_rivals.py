@@ -67,8 +67,11 @@ def test_a_classifier_is_right_on_what_is_easy_silent_and_the_same_again(name: s
 def test_few_rows_and_lone_classes_are_fine(name: str) -> None:
     x = np.concatenate([np.zeros((6, 2)), np.full((6, 2), 5.0), np.full((1, 2), 50.0)])
     y = np.repeat([0, 1, 2], [6, 6, 1])
-    found = few_label_accuracies(x, y, x, y, classifier=CLASSIFIERS[name], labels_per_class=2, draws=2)
-    assert all(0 <= accuracy <= 1 for accuracy in found)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for labels in (2, 10):  # some rows without a label, and none
+            found = few_label_accuracies(x, y, x, y, classifier=CLASSIFIERS[name], labels_per_class=labels, draws=2)
+            assert all(0 <= accuracy <= 1 for accuracy in found)
 
 
 @pytest.mark.parametrize("shape", [(200, 80), (30, 8), (20, 80)])

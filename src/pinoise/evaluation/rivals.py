@@ -6,6 +6,7 @@ where a comment says why.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
@@ -64,7 +65,10 @@ def train_itself(train: np.ndarray, test: np.ndarray) -> Predict:
     def predict(y: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.int64]:
         # Nearly all rows that are ever added are added in the first rounds, and a round is a fit on up to all rows.
         model = SelfTrainingClassifier(LogisticRegression(max_iter=1000, tol=1e-3), max_iter=5)
-        with threadpool_limits(1, user_api="blas"):
+        with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", message="y contains no unlabeled samples"
+            )  # small classes are all labelled
             found: npt.NDArray[np.int64] = model.fit(train, y).predict(test)
         return found
 
