@@ -15,10 +15,11 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import train_test_split
 
+from pinoise.choices import SCORES
 from pinoise.data import Dataset, load
 from pinoise.experiments.fitting import fit_all
 from pinoise.experiments.plans import plan
-from pinoise.experiments.results import SCORES, summarise
+from pinoise.experiments.results import summarise
 from pinoise.training.device import describe_environment
 
 STRENGTHS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)

@@ -42,6 +42,7 @@ EmbeddingName = Literal["joined", "learned"]
 
 PAIRINGS: tuple[PairingName, ...] = get_args(PairingName)
 EMBEDDINGS: tuple[EmbeddingName, ...] = get_args(EmbeddingName)
+SCORES = ("knn", "sr", "lr", "few", "few_standardised")  # of an embedding; ``evaluation.Scores`` says what they are
 
 
 class Kind(NamedTuple):

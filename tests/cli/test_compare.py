@@ -10,16 +10,17 @@ from typing import Any
 
 import pytest
 
+from pinoise.choices import SCORES
 from pinoise.cli.compare import chosen_seeds
 from pinoise.cli.options import spread
 from pinoise.experiments import scoring
+from pinoise.experiments.ranking import ranking_as_dict
 from pinoise.experiments.recipes import SUITES
+from pinoise.experiments.results import Cell
 from pinoise.training.config import Settings
 from pinoise.training.run import fit
 
 Command = Callable[..., Any]
-
-SCORES = ["knn", "sr", "lr", "few"]
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def test_the_json_has_a_row_for_every_method_and_seed(pinoise: Command, tiny: li
     result = pinoise("compare", "--data", "digits", "wine", "--rows", 100, *methods, "--seeds", "3,5", "--json", *tiny)
     document = json.loads(result.out)
     assert document.keys() == {
-        *("rows", "ranks", "significance", "verdicts"),
+        *("rows", "ranks", "significance", "held_out", "verdicts"),
         *("embedding", "suite", "steps", "settings", "environment"),
     }
     assert [(row["data"], row["method"], row["seed"]) for row in document["rows"]] == [
@@ -55,8 +56,8 @@ def test_the_json_has_a_row_for_every_method_and_seed(pinoise: Command, tiny: li
         assert row["few"] == pytest.approx(sum(row["few_draws"]) / 10)
         assert row["embedding"] == "joined"
     for score in SCORES:
-        assert document["ranks"][score].keys() == {"fixed", "scarf", "pinda"}
-        assert sum(document["ranks"][score].values()) == 6
+        assert document["ranks"][score].keys() == {"raw", "fixed", "scarf", "pinda"}
+        assert sum(document["ranks"][score].values()) == 10
         against = document["significance"]["over_sets"][score]
         assert [item["rival"] for item in against] == ["raw", "untrained", "fixed", "scarf"]
         assert {item["method"] for item in against} == {"pinda"}
@@ -143,14 +144,18 @@ def test_a_suite_is_every_set_that_is_here_with_fewer_rows(pinoise: Command, fit
     lines = result.out.splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith("over 2 sets"))
     standing = {line.split("  ")[0]: line for line in lines[start:]}
-    assert re.search(r"few-label rank +won–lost +p +kNN rank +won–lost +p", lines[start])
+    assert re.search(r"few-label rank +won–lost +p +Holm +kNN rank +won–lost +p +Holm", lines[start])
     assert re.fullmatch(r"PiNDA +\d\.\d\d +\d\.\d\d *", standing["PiNDA"])
     assert re.fullmatch(
-        r"random noise \(σ = 1\)( +\d\.\d\d +\d–\d +\d\.\d{3}){2}", standing["random noise (σ = 1)"].rstrip()
+        r"random noise \(σ = 1\)( +\d\.\d\d +\d–\d +\d\.\d{3} +\d\.\d{3}){2}", standing["random noise (σ = 1)"].rstrip()
     )
-    assert re.fullmatch(r"raw features( +\d–\d +\d\.\d{3}){2}", standing["raw features"].rstrip())
+    assert re.fullmatch(r"raw features( +\d\.\d\d +\d–\d +\d\.\d{3} +\d\.\d{3}){2}", standing["raw features"].rstrip())
+
+    assert re.search(r"Ranks on the 1 set that no choice was made on: few-label \w+ \d\.\d\d, .*; kNN \w+ ", result.out)
 
     document = json.loads(pinoise(*asked, "--embedding", "learned", "--json").out)
+    wine = [Cell.from_dict(row) for row in document["rows"] if row["data"] == "wine"]  # digits decide choices
+    assert document["held_out"] == json.loads(json.dumps(ranking_as_dict(wine)))
     assert len(fits) == 4  # every fit was scored under both embeddings
     assert (document["suite"], document["steps"], document["embedding"]) == ("vectors", 4, "learned")
     assert {row["embedding"] for row in document["rows"]} == {"learned"}
@@ -180,8 +185,8 @@ def test_the_table_fits_a_narrow_terminal_and_loses_no_figure(
     assert [line.split("  ")[0] for line in table] == 2 * [
         *("raw features", "untrained encoder", "random noise (σ = 1)", "PiNDA (paper)"),
     ]
-    assert all(len(re.findall(r"\d+\.\d ±\d+\.\d", line)) == 4 for line in table)
-    assert max(len(line.rstrip()) for line in table) < 80
+    assert all(len(re.findall(r"\d+\.\d ±\d+\.\d", line)) in (4, 5) for line in table)
+    assert max(len(line.rstrip()) for line in table) < 90
     assert "…" not in result.out
     assert "On people, " in result.out
     assert "On wine, " in result.out
@@ -191,16 +196,16 @@ def test_the_table_fits_a_narrow_terminal_and_loses_no_figure(
 def test_ctrl_c_prints_what_is_done_and_the_same_command_goes_on(
     pinoise: Command, tiny: list[str], fresh: bool, fits: list[Settings], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    score, calls = scoring.score, 0
+    embedded, calls = scoring.embedded, 0
 
     def stop_at_fourth(*arguments: Any, **options: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls == 4:
             raise KeyboardInterrupt
-        return score(*arguments, **options)
+        return embedded(*arguments, **options)
 
-    monkeypatch.setattr(scoring, "score", stop_at_fourth)
+    monkeypatch.setattr(scoring, "embedded", stop_at_fourth)
     asked = ["compare", "--data", "digits", "--rows", 50, "--methods", "fixed", "scarf", "--seeds", 1, *tiny]
     result = pinoise(*asked, *(["--fresh"] if fresh else []))
     assert result.code == 130

@@ -9,11 +9,20 @@ from scipy.special import log_softmax, softmax
 from sklearn.datasets import load_digits
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from pinoise.errors import UserError
 from pinoise.evaluation import logistic
-from pinoise.evaluation.logistic import few_label_accuracies, few_label_rows, fit_logistic, logistic_regression
+from pinoise.evaluation.logistic import (
+    Classifier,
+    few_label_accuracies,
+    few_label_rows,
+    fit_logistic,
+    logistic_regression,
+    plain,
+    standardised,
+)
 
 
 def slow_probabilities(train: np.ndarray, y: np.ndarray, test: np.ndarray, *, C: float) -> np.ndarray:
@@ -46,7 +55,7 @@ def test_probabilities_are_those_of_the_true_minimum(C: float) -> None:
     x = random.standard_normal((4, 10))[y] + random.standard_normal((300, 10))
     x = x * np.logspace(-3, 3, 10) + 5  # scales that only standardisation makes equal
     test = x[200:]
-    found = fit_logistic(x[:200], y[:200], C=C).predict_proba(test)
+    found = fit_logistic(x[:200], y[:200], C=C, standardise=True).predict_proba(test)
     np.testing.assert_allclose(found, slow_probabilities(x[:200], y[:200], test, C=C), atol=1e-2)
 
 
@@ -59,8 +68,9 @@ def test_constant_columns_change_nothing() -> None:
     x, y = load_digits(return_X_y=True)
     x = x[:, x.std(axis=0) > 0].astype(np.float32)
     wide = np.column_stack([x, np.zeros(len(x)), np.full(len(x), 0.1)]).astype(np.float32)
-    narrow = fit_logistic(x[:300], y[:300]).predict_proba(x[300:])
-    np.testing.assert_allclose(fit_logistic(wide[:300], y[:300]).predict_proba(wide[300:]), narrow, atol=1e-2)
+    narrow = fit_logistic(x[:300], y[:300], standardise=True).predict_proba(x[300:])
+    found = fit_logistic(wide[:300], y[:300], standardise=True).predict_proba(wide[300:])
+    np.testing.assert_allclose(found, narrow, atol=1e-2)
 
 
 def test_too_few_iterations_warn_in_one_sentence() -> None:
@@ -111,12 +121,12 @@ def test_every_embedding_is_probed_on_the_same_rows(monkeypatch: pytest.MonkeyPa
     x, y = load_digits(return_X_y=True)
     fitted: list[np.ndarray] = []
 
-    def recording(train: np.ndarray, labels: np.ndarray) -> object:
+    def recording(train: np.ndarray, labels: np.ndarray, **options: bool) -> object:
         fitted.append(train[:, 0].copy())
-        return fit_logistic(train, labels)
+        return fit_logistic(train, labels, **options)
 
     monkeypatch.setattr(logistic, "fit_logistic", recording)
-    number = np.arange(len(x))
+    number = np.arange(len(x)) / len(x)
     for embedding in (np.column_stack([number, x]), np.column_stack([number, np.sqrt(x), x**2])):
         few_label_accuracies(embedding, y, embedding[:50], y[:50], draws=3, seed=4)
     for first, second in zip(fitted[:3], fitted[3:], strict=True):
@@ -124,18 +134,36 @@ def test_every_embedding_is_probed_on_the_same_rows(monkeypatch: pytest.MonkeyPa
     assert not np.array_equal(fitted[0], fitted[1])
 
 
-def test_every_draw_is_what_scikit_learn_scores_on_its_rows() -> None:
+@pytest.mark.parametrize(
+    ("classifier", "steps"), [(plain, ()), (standardised, (StandardScaler(),))], ids=["plain", "standardised"]
+)
+def test_every_draw_is_what_scikit_learn_scores_on_its_rows(
+    classifier: Classifier, steps: tuple[StandardScaler, ...]
+) -> None:
     x, y = load_digits(return_X_y=True)
+    x /= 16
     accuracies = []
     for draw in range(3):
         rows = few_label_rows(y[:1200], labels_per_class=10, draw=draw, seed=1)
-        scaler = StandardScaler().fit(x[rows])
-        model = LogisticRegression(max_iter=2000).fit(scaler.transform(x[rows]), y[rows])
-        accuracies.append(model.score(scaler.transform(x[1200:]), y[1200:]))
-    found = few_label_accuracies(x[:1200], y[:1200], x[1200:], y[1200:], draws=3, seed=1)
+        model = make_pipeline(*steps, LogisticRegression(max_iter=2000)).fit(x[rows], y[rows])
+        accuracies.append(model.score(x[1200:], y[1200:]))
+    found = few_label_accuracies(x[:1200], y[:1200], x[1200:], y[1200:], classifier=classifier, draws=3, seed=1)
     assert found == pytest.approx(accuracies, abs=0.005)
     assert len(set(found)) == 3
     assert 0.7 < min(found) <= max(found) < 0.95
+
+
+def test_the_plain_probe_sees_the_scale_of_the_embedding_and_the_standardised_one_does_not() -> None:
+    x, y = load_digits(return_X_y=True)
+    parts = [(a * x[:1200], y[:1200], a * x[1200:], y[1200:]) for a in (0.001, 1.0)]
+    assert len({few_label_accuracies(*part, draws=2) for part in parts}) == 2
+    small, large = (few_label_accuracies(*part, draws=2, classifier=standardised) for part in parts)
+    assert small == pytest.approx(large, abs=0.002)
+
+
+def test_labels_may_be_any_values() -> None:
+    x, y = np.repeat(np.eye(3), 20, axis=0), np.repeat([-1, 7, 3], 20)
+    assert few_label_accuracies(x, y, x, y, labels_per_class=2, draws=2) == (1.0, 1.0)
 
 
 def test_more_labels_help() -> None:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
+from pinoise.choices import SCORES
 from pinoise.errors import UserError
 from pinoise.evaluation import (
     Scores,
@@ -16,6 +17,7 @@ from pinoise.evaluation import (
     logistic_regression,
     softmax_regression,
 )
+from pinoise.evaluation.logistic import standardised
 
 
 def test_every_score_is_that_of_its_own_function() -> None:
@@ -26,7 +28,17 @@ def test_every_score_is_that_of_its_own_function() -> None:
         sr=softmax_regression(*parts, seed=3),
         lr=logistic_regression(*parts),
         few_draws=few_label_accuracies(*parts, seed=3),
+        few_standardised_draws=few_label_accuracies(*parts, seed=3, classifier=standardised),
     )
+
+
+@pytest.mark.parametrize("asked", [("knn",), ("few", "sr"), ("lr", "few_standardised")])
+def test_only_the_scores_asked_for_are_computed(asked: tuple[str, ...]) -> None:
+    x, y = load_digits(return_X_y=True)
+    parts = (x[:300] / 16, y[:300], x[300:600] / 16, y[300:600])
+    some, every = evaluate(*parts, scores=asked), evaluate(*parts)
+    for name in SCORES:
+        assert getattr(some, name) == (getattr(every, name) if name in asked else None)
 
 
 def test_scores_are_frozen_and_go_through_json() -> None:
@@ -34,6 +46,7 @@ def test_scores_are_frozen_and_go_through_json() -> None:
     scores = Scores(knn=0.5, sr=0.25, lr=1.0, few_draws=draws)
     assert json.loads(json.dumps(scores.as_dict())) == {
         **{"knn": 0.5, "sr": 0.25, "lr": 1.0, "few": np.mean(draws), "few_std": np.std(draws)},
+        "few_standardised": None,
     }
     with pytest.raises(dataclasses.FrozenInstanceError):
         scores.knn = 1.0  # type: ignore[misc]
@@ -45,8 +58,8 @@ def test_better_embeddings_score_higher_everywhere() -> None:
     noise = random.standard_normal((4000, 8))
     good, bad = ((strength * np.eye(4, 8)[y] + noise) for strength in (6.0, 0.5))
     better, worse = (evaluate(x[:3000], y[:3000], x[3000:], y[3000:]) for x in (good, bad))
-    for name in ("knn", "sr", "lr", "few"):
-        assert better.as_dict()[name] > worse.as_dict()[name]
+    for name in SCORES:
+        assert getattr(better, name) > getattr(worse, name)
 
 
 def test_missing_labels_are_named_by_part() -> None:
@@ -78,4 +91,4 @@ def test_a_read_only_embedding_is_accepted() -> None:
     x = np.random.default_rng(0).standard_normal((40, 3)).astype(np.float32)
     x.flags.writeable = False
     y = (x[:, 0] > 0).astype(np.int64)
-    assert evaluate(x, y, x, y).lr > 0.9
+    assert logistic_regression(x, y, x, y) > 0.9

@@ -12,20 +12,26 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from sklearn.decomposition import PCA
+from sklearn.linear_model import LogisticRegression
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.svm import SVC
 
+from pinoise.choices import SCORES
 from pinoise.data.dataset import Dataset, Part
 from pinoise.data.options import ReadOptions
 from pinoise.data.readers import open_source
 from pinoise.errors import UserError
+from pinoise.evaluation import evaluate
+from pinoise.evaluation.logistic import few_label_rows
 from pinoise.experiments import scoring
 from pinoise.experiments.cache import CellCache, cell_key
 from pinoise.experiments.fitting import _what_counts, fit_all
 from pinoise.experiments.plans import plan
-from pinoise.experiments.recipes import RECIPES
-from pinoise.experiments.results import SCORES, Cell
+from pinoise.experiments.recipes import RECIPES, installed, sees_features
+from pinoise.experiments.results import Cell
 from pinoise.networks import ResNet
 from pinoise.training.config import Settings, parse_settings
 from pinoise.training.run import fit
@@ -80,9 +86,13 @@ def test_every_recipe_trains_and_gives_finite_scores(digits: Dataset, method: st
             dataclasses.replace(part, x=np.asarray(part.x).reshape(-1, 8, 8)) for part in (digits.train, digits.test)
         ]
         digits = dataclasses.replace(digits, train=parts[0], test=parts[1])
+    if not installed(method):
+        pytest.skip(f"{method} needs {RECIPES[method].needs}")
     (cell,) = cells_of(digits, [method], [0])
     assert (cell.data, cell.method, cell.seed, cell.embedding) == ("digits", method, 0, "joined")
-    assert all(0 < getattr(cell, score) <= 1 for score in SCORES)
+    scored = ("few",) if RECIPES[method].classifier else SCORES
+    assert all(0 < getattr(cell, score) <= 1 for score in scored)
+    assert all(getattr(cell, score) is None for score in SCORES if score not in scored)
     assert len(cell.few_draws) == 10
     assert cell.few == pytest.approx(np.mean(cell.few_draws))
 
@@ -93,6 +103,59 @@ def test_the_raw_row_is_what_scikit_learn_computes(digits: Dataset) -> None:
     knn = make_pipeline(StandardScaler(), KNeighborsClassifier(5)).fit(digits.train.x, digits.train.y)
     assert joined.knn == pytest.approx(knn.score(digits.test.x, digits.test.y), abs=1.5 / len(digits.test))  # one tie
     assert untimed([dataclasses.replace(learned, embedding="joined")]) == untimed([joined])  # there is no learned part
+
+
+def test_classifiers_and_reductions_are_scored_on_the_standardised_features_and_the_labels_of_all(
+    digits: Dataset, fits: list[Settings]
+) -> None:
+    cells = {cell.method: cell for cell in cells_of(digits, ["raw", "svm", "self-training", "pca"], [3])}
+    assert digits.test is not None
+    assert digits.train.y is not None
+    assert digits.test.y is not None
+    scaler = StandardScaler().fit(digits.train.x)
+    train, test = (scaler.transform(part.x) for part in (digits.train, digits.test))
+    models = {
+        "raw": LogisticRegression(max_iter=1000),
+        "svm": SVC(),
+        "pca": make_pipeline(PCA(50), LogisticRegression(max_iter=1000)),
+    }
+    for name, model in models.items():
+        if name == "pca":  # learned from all rows
+            train, test = (model[0].fit(train).transform(x) for x in (train, test))
+            model = model[1]
+            knn = KNeighborsClassifier(5).fit(train, digits.train.y).score(test, digits.test.y)
+            assert cells[name].knn == pytest.approx(knn, abs=1.5 / len(digits.test))
+        expected = []
+        for draw in range(10):
+            rows = few_label_rows(digits.train.y, labels_per_class=10, draw=draw, seed=3)
+            expected.append(model.fit(train[rows], digits.train.y[rows]).score(test, digits.test.y))
+        assert cells[name].few_draws == pytest.approx(expected, abs=0.01)
+    assert fits == []
+
+
+def test_only_the_scores_asked_for_are_computed_and_cached_apart(digits: Dataset, tmp_path: Path) -> None:
+    cache = CellCache(tmp_path)
+    some = cells_of(digits, ["raw", "fixed", "forest"], [0], scores=("few", "knn"), cache=cache)
+    every = cells_of(digits, ["raw", "fixed"], [0], cache=cache)
+    for cell, whole in zip(some, every, strict=False):
+        assert (cell.sr, cell.lr, cell.few_standardised) == (None, None, None)
+        assert (cell.knn, cell.few_draws) == (whole.knn, whole.few_draws)
+        assert None not in (whole.sr, whole.lr, whole.few_standardised)
+    assert cells_of(digits, ["raw", "fixed", "forest"], [0], scores=("knn", "few"), cache=cache) == some
+
+
+def test_what_no_seed_changes_is_computed_once(digits: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[set[str]] = []
+
+    def remember(*parts: Any, **options: Any) -> Any:
+        asked.append(set(options["scores"]))
+        return evaluate(*parts, **options)
+
+    monkeypatch.setattr(scoring, "evaluate", remember)
+    cells = cells_of(digits, ["raw"], [0, 1], embeddings=("joined", "learned"))
+    assert asked == [{"knn", "lr"}, *2 * [{"sr", "few", "few_standardised"}]]
+    assert len({(cell.knn, cell.lr) for cell in cells}) == 1
+    assert len({cell.sr for cell in cells}) == 2
 
 
 @pytest.mark.parametrize("method", ["untrained", "pinda-paper", "pinda", "scarf"])
@@ -171,16 +234,16 @@ def test_a_stopped_comparison_goes_on(few: Dataset, fits: list[Settings], tmp_pa
 def test_a_fit_that_is_interrupted_is_done_again(
     few: Dataset, fits: list[Settings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    score = scoring.score
+    embedded = scoring.embedded
 
     def stop(*_: Any, **__: Any) -> Any:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(scoring, "score", stop)
+    monkeypatch.setattr(scoring, "embedded", stop)
     with pytest.raises(KeyboardInterrupt):
         cells_of(few, ["fixed"], [0], cache=CellCache(tmp_path))
     assert list(tmp_path.iterdir()) == []
-    monkeypatch.setattr(scoring, "score", score)
+    monkeypatch.setattr(scoring, "embedded", embedded)
     (cell,) = cells_of(few, ["fixed"], [0], cache=CellCache(tmp_path))
     assert len(fits) == 2
     assert untimed([cell]) == untimed(cells_of(few, ["fixed"], [0]))
@@ -291,7 +354,7 @@ def test_cells_of_a_users_own_module_are_not_kept(
 def test_the_key_of_a_cell_without_files_is_that_of_its_settings_as_json() -> None:
     for method, settings in {key[0]: value for key, value in plan(list(RECIPES), [0], settings=SMALL).items()}.items():
         plain = settings.model_dump(mode="json", exclude={"data": {"source", "label"}, "embedding": True})
-        expected = {"data": plain["data"]} if method == "raw" else plain
+        expected = {"data": plain["data"]} if sees_features(method) else plain
         assert cell_key(_what_counts(method, settings)) == cell_key(expected)
 
 

@@ -13,6 +13,7 @@ import pinoise
 from pinoise.data import from_arrays, load
 from pinoise.errors import UserError
 from pinoise.experiments import compare as module
+from pinoise.experiments import recipes
 from pinoise.experiments.results import Cell
 
 SMALL: dict[str, Any] = {
@@ -59,6 +60,14 @@ def test_a_stopped_comparison_raises_or_returns_what_it_has(monkeypatch: pytest.
     assert (len(partial.cells), partial.total) == (1, 3)
     with pytest.raises(KeyboardInterrupt):
         pinoise.compare("wine", methods=["fixed"], seeds=1, settings=SMALL)
+
+
+def test_a_method_whose_package_is_missing_is_left_out_with_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipes, "find_spec", lambda _: None)
+    notes: list[str] = []
+    found = pinoise.compare("wine", methods=["umap", "pca"], seeds=1, settings=SMALL, note=notes.append)
+    assert [cell.method for cell in found.cells] == ["raw", "untrained", "pca"]
+    assert "UMAP is left out: the module umap is not installed" in notes
 
 
 def test_contradictions_are_one_sentence() -> None:

@@ -1,13 +1,25 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from itertools import combinations
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from pinoise.experiments.ranking import against_best_rival, against_rivals, rank_methods, ranking_as_dict, score_table
-from pinoise.experiments.results import SCORES, Cell, Line, summarise
+from pinoise.choices import SCORES
+from pinoise.experiments.ranking import (
+    against_best_rival,
+    against_rivals,
+    critical_difference,
+    rank_methods,
+    ranking_as_dict,
+    runs_alike,
+    score_table,
+)
+from pinoise.experiments.results import Cell, Line, summarise
+from pinoise.experiments.significance import holm
 
 METHODS = ("raw", "untrained", "fixed", "scarf", "pinda")
 
@@ -19,11 +31,10 @@ def table(methods: tuple[str, ...] = METHODS, *, sets: int = 6, seeds: int = 2, 
     for number in range(sets):
         for method in methods:
             for seed in range(seeds):
-                knn, sr, lr = map(float, rng.random(3))
+                knn, sr, lr, other = map(float, rng.random(4))
                 few = tuple(map(float, rng.random(draws)))
-                cells.append(
-                    Cell(f"set{number}", method, seed, "joined", knn, sr, lr, float(np.mean(few)), 1.0, (), few)
-                )
+                mean = float(np.mean(few))
+                cells.append(Cell(f"set{number}", method, seed, "joined", knn, sr, lr, mean, 1.0, (), few, other))
     return cells
 
 
@@ -46,11 +57,11 @@ def test_scores_are_means_over_seeds(score: str) -> None:
 
 
 @pytest.mark.parametrize("score", SCORES)
-def test_ranks_are_those_of_scipy_over_trained_methods_alone_best_first(score: str) -> None:
+def test_ranks_are_those_of_scipy_without_the_untrained_encoder_best_first(score: str) -> None:
     cells = table()
-    trained = ("fixed", "scarf", "pinda")
-    rows = [[-row[method] for method in trained] for row in means(cells, score).values()]
-    expected = dict(zip(trained, np.mean([stats.rankdata(row) for row in rows], axis=0), strict=True))
+    ranked = ("raw", "fixed", "scarf", "pinda")
+    rows = [[-row[method] for method in ranked] for row in means(cells, score).values()]
+    expected = dict(zip(ranked, np.mean([stats.rankdata(row) for row in rows], axis=0), strict=True))
     found = rank_methods(summarise(cells), score)
     assert found == pytest.approx(expected)
     assert list(found.values()) == sorted(found.values())
@@ -73,7 +84,7 @@ def test_our_method_is_held_against_every_other_also_untrained_ones() -> None:
 
 def test_without_ours_the_best_ranked_is_the_one() -> None:
     lines = summarise(table(("raw", "fixed", "scarf", "vime")))
-    best = next(iter(rank_methods(lines, "knn")))
+    best = next(method for method in rank_methods(lines, "knn") if method != "raw")
     found = against_rivals(lines, "knn")
     assert {item.method for item in found} == {best}
     assert {item.rival for item in found} == {"raw", "fixed", "scarf", "vime"} - {best}
@@ -81,7 +92,7 @@ def test_without_ours_the_best_ranked_is_the_one() -> None:
 
 def test_nothing_trained_has_no_standing() -> None:
     cells = table(("raw", "untrained"))
-    assert rank_methods(summarise(cells), "few") == {}
+    assert rank_methods(summarise(cells), "few") == {"raw": 1.0}
     assert against_rivals(summarise(cells), "few") == []
     assert ranking_as_dict(cells)["significance"]["within_sets"] == {}
 
@@ -89,9 +100,21 @@ def test_nothing_trained_has_no_standing() -> None:
 def test_a_method_that_is_not_on_every_set_has_no_rank() -> None:
     cells = [cell for cell in table() if (cell.data, cell.method) != ("set3", "scarf")]
     lines = summarise(cells)
-    assert set(rank_methods(lines, "few")) == {"fixed", "pinda"}
+    assert set(rank_methods(lines, "few")) == {"raw", "fixed", "pinda"}
     held = {item.rival: item.sets for item in against_rivals(lines, "few")}
     assert held == {"raw": 6, "untrained": 6, "fixed": 6, "scarf": 5}
+
+
+def test_a_method_without_a_score_takes_no_part_in_it() -> None:
+    cells = table(("raw", "forest", "fixed", "pinda"))
+    cells = [replace(cell, knn=None) if cell.method == "forest" else cell for cell in cells]
+    lines = summarise(cells)
+    assert set(rank_methods(lines, "knn")) == {"raw", "fixed", "pinda"}
+    assert rank_methods(lines, "knn") == rank_methods([line for line in lines if line.method != "forest"], "knn")
+    assert set(rank_methods(lines, "few")) == {"raw", "forest", "fixed", "pinda"}
+    assert [item.rival for item in against_rivals(lines, "knn")] == ["raw", "fixed"]
+    assert [item.rival for item in against_rivals(lines, "few")] == ["raw", "forest", "fixed"]
+    json.dumps(ranking_as_dict(cells), allow_nan=False)
 
 
 def test_the_best_rival_is_the_trained_one_with_the_most_with_few_labels() -> None:
@@ -146,8 +169,9 @@ def test_the_standing_is_json_of_ranks_and_significance() -> None:
     for score in SCORES:
         assert found["ranks"][score] == rank_methods(lines, score)
         for stored, item in zip(found["significance"]["over_sets"][score], against_rivals(lines, score), strict=True):
-            assert stored.keys() == {"method", "rival", "sets", "wins", "losses", "median", "p"}
+            assert stored.keys() == {"method", "rival", "sets", "wins", "losses", "median", "p", "holm"}
             assert (stored["rival"], stored["wins"], stored["p"]) == (item.rival, item.wins, item.p)
+        assert found["significance"]["alike"][score].keys() == {"friedman", "groups"}
     within = found["significance"]["within_sets"]
     assert list(within) == [f"set{number}" for number in range(6)]
     for name, stored in within.items():
@@ -155,6 +179,37 @@ def test_the_standing_is_json_of_ranks_and_significance() -> None:
         gap = against_best_rival([cell for cell in cells if cell.data == name])
         assert gap is not None
         assert (stored["rival"], stored["mean"]) == (gap[0], gap[1].mean)
+
+
+def test_groups_are_the_longest_runs_without_a_pair_that_differs() -> None:
+    random = np.random.default_rng(0)
+    order = "abcdefg"
+    for _ in range(50):
+        p = {pair: float(random.choice([0.01, 0.5], p=[0.3, 0.7])) for pair in combinations(order, 2)}
+        runs = [order[i:j] for i in range(7) for j in range(i + 2, 8)]
+        alike = [run for run in runs if all(p[pair] >= 0.05 for pair in combinations(run, 2))]
+        longest = [run for run in alike if not any(run in other and run != other for other in alike)]
+        assert ["".join(run) for run in runs_alike(order, p)] == longest
+
+
+def test_all_pairs_are_tested_and_corrected_together() -> None:
+    cells = table(sets=8)
+    found = critical_difference(summarise(cells), "few")
+    assert found is not None
+    rows = means(cells, "few")
+    ranked = list(rank_methods(summarise(cells), "few"))
+    pairs = list(combinations(ranked, 2))
+    raw = [float(stats.wilcoxon([row[a] - row[b] for row in rows.values()]).pvalue) for a, b in pairs]
+    assert list(found.p) == pairs
+    assert list(found.p.values()) == pytest.approx(holm(raw))
+    assert found.friedman == pytest.approx(
+        stats.friedmanchisquare(*[[row[method] for row in rows.values()] for method in ranked]).pvalue
+    )
+    assert (found.sets, list(found.ranks)) == (8, ranked)
+    assert found.friedman > 0.05  # random scores
+    assert found.groups == [tuple(ranked)]
+    assert replace(found, friedman=0.01, p=dict.fromkeys(pairs, 0.01)).groups == []
+    assert critical_difference(summarise(table(sets=1)), "few") is None
 
 
 def test_one_set_has_ranks_too() -> None:

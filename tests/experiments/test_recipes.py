@@ -3,13 +3,22 @@ from __future__ import annotations
 import pytest
 
 from pinoise.errors import UserError
-from pinoise.experiments.recipes import DEFAULT_METHODS, SUITES, choose_methods
+from pinoise.evaluation.rivals import CLASSIFIERS, REDUCTIONS
+from pinoise.experiments.recipes import ALWAYS, DEFAULT_METHODS, RECIPES, SUITES, choose_methods
 
 
 def test_lists_of_methods_hold_known_ones_and_ours() -> None:
     for names in (DEFAULT_METHODS, *(suite.methods for suite in SUITES.values())):
         assert choose_methods(list(names)) == list(names)
         assert "pinda" in names
+
+
+def test_a_recipe_is_made_in_one_way_by_something_that_exists() -> None:
+    for name, recipe in RECIPES.items():
+        ways = [recipe.settings, recipe.classifier, recipe.reduction]
+        assert sum(way is not None for way in ways) == (0 if name in ALWAYS else 1)
+        assert recipe.classifier is None or recipe.classifier in CLASSIFIERS
+        assert recipe.reduction is None or recipe.reduction in REDUCTIONS
 
 
 def test_raw_and_untrained_are_always_there_and_first() -> None:

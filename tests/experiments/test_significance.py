@@ -8,7 +8,15 @@ import pytest
 from scipy import stats
 
 from pinoise.errors import UserError
-from pinoise.experiments.significance import Interval, against, bootstrap_difference, wilcoxon
+from pinoise.experiments.significance import (
+    Interval,
+    against,
+    against_all,
+    bootstrap_difference,
+    friedman,
+    holm,
+    wilcoxon,
+)
 
 
 def two_levels(seeds: int, repetitions: int) -> tuple[np.ndarray, np.ndarray]:
@@ -31,6 +39,54 @@ def test_wilcoxon_is_the_share_of_sign_patterns_at_least_as_uneven() -> None:
     patterns = [abs(ranks @ np.array(signs)) for signs in product((-1, 1), repeat=len(gaps))]
     assert wilcoxon(first, second) == pytest.approx(np.mean([value >= uneven - 1e-9 for value in patterns]))
     assert wilcoxon(second, first) == wilcoxon(first, second)
+
+
+def rejected(p: list[float], level: float) -> set[int]:
+    """Holm's procedure, step by step: the smallest p-values, as long as each passes its own level."""
+    found: set[int] = set()
+    for step, number in enumerate(sorted(range(len(p)), key=lambda number: p[number])):
+        if p[number] > level / (len(p) - step) * (1 + 1e-12):
+            break
+        found.add(number)
+    return found
+
+
+def test_a_corrected_p_value_is_the_smallest_level_at_which_holms_procedure_rejects() -> None:
+    random = np.random.default_rng(0)
+    for size in (1, 2, 5, 9):
+        p = [*random.random(size - 1) ** 3, 0.01]
+        p[0] = p[-1]  # equal ones
+        for number, corrected in enumerate(holm(p)):
+            if corrected < 1:
+                assert number in rejected(p, corrected)
+            assert number not in rejected(p, 0.999 * corrected)
+            assert p[number] <= corrected <= 1
+
+
+def test_an_example_worked_by_hand_is_corrected_so() -> None:
+    # .005 × 4 = .02, .01 × 3 = .03, .03 × 2 = .06; .04 × 1 is below .06 and becomes it.
+    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm([]) == []
+
+
+def test_friedman_is_the_chi_square_of_the_squared_rank_sums() -> None:
+    table = np.random.default_rng(0).random((9, 4))
+    n, k = table.shape
+    sums = stats.rankdata(table, axis=1).sum(axis=0)
+    statistic = 12 / (n * k * (k + 1)) * (sums**2).sum() - 3 * n * (k + 1)
+    assert friedman(table) == pytest.approx(stats.chi2.sf(statistic, k - 1))
+    assert friedman(np.ones((5, 3))) == 1.0
+    with pytest.raises(UserError, match=r"shape \(5, 2\): Friedman's test needs at least 2 sets and 3 methods"):
+        friedman(np.ones((5, 2)))
+
+
+def test_rivals_are_corrected_for_their_number() -> None:
+    random = np.random.default_rng(1)
+    gains = np.array([0.4, 0.2, 0.0, 0.0])
+    scores = {f"set{i}": dict(zip("abcd", random.random(4) + gains, strict=True)) for i in range(12)}
+    found = against_all(scores, "a", ["b", "c", "d"])
+    assert [item.p for item in found] == [against(scores, "a", rival).p for rival in "bcd"]
+    assert [item.holm for item in found] == holm([item.p for item in found])
 
 
 def test_wilcoxon_of_scores_without_a_difference_is_one() -> None:

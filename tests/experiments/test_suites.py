@@ -39,6 +39,13 @@ def test_every_set_of_a_suite_is_in_the_catalogue_once_with_labels_and_test_rows
         assert min(entry(source).rows) > 0
 
 
+def test_half_of_the_vectors_decide_choices_and_the_other_half_is_held_out() -> None:
+    suite = find_suite("vectors")
+    assert len(suite.sources) == 30
+    assert len(suite.chosen_on) == len(suite.held_out) == 15
+    assert sorted((*suite.chosen_on, *suite.held_out)) == sorted(suite.sources)
+
+
 def test_only_bundled_sets_are_present_without_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PINOISE_CACHE", str(tmp_path))
     monkeypatch.delenv("PINOISE_DATA", raising=False)

@@ -25,7 +25,7 @@ from pinoise.experiments.recipes import ALWAYS, EPOCHS, MOST_SEEDS, RECIPES, SEE
 
 if TYPE_CHECKING:
     from pinoise.experiments.compare import Comparison
-    from pinoise.experiments.results import Line
+    from pinoise.experiments.results import Cell, Line
 
 MethodsOption = Annotated[
     list[str] | None,
@@ -179,6 +179,7 @@ def _print_tables(found: Comparison) -> None:
     from pinoise.evaluation.logistic import LABELS_PER_CLASS
     from pinoise.experiments.ranking import against_best_rival
     from pinoise.experiments.recipes import RECIPES
+    from pinoise.experiments.results import columns
 
     seeds = len({cell.seed for cell in found.cells})
     bracketed = False
@@ -192,9 +193,13 @@ def _print_tables(found: Comparison) -> None:
         print()
     if len(found.by_data) > 1:
         _print_ranking(found.lines)
+    if found.held_out:
+        _print_held_out(found.held_out)
     over = f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "one seed"
     labels = f"{LABELS_PER_CLASS} labels per class, 10 draws"
     print(f"Accuracy in percent, {over}; few-label: {labels}; fit s: seconds to train.")
+    if any("few_standardised" in columns([line.means for line in lines]) for lines in found.by_data.values()):
+        print("standardised: few-label after every column is divided by its standard deviation, where that differs.")
     if bracketed:
         what = "seeds and draws of labels" if seeds > 1 else "draws of labels"
         print(f"In brackets: 95 % bootstrap interval over {what}, for these test rows.")
@@ -203,20 +208,27 @@ def _print_tables(found: Comparison) -> None:
 def _print_lines(name: str, lines: list[Line], *, several: bool) -> None:
     """Print the table of one data set."""
     from pinoise.experiments.recipes import RECIPES
-    from pinoise.experiments.results import SCORES
+    from pinoise.experiments.results import columns
+
+    scores = columns([line.means for line in lines])
+
+    def shown(line: Line, score: str) -> str:
+        if score not in line.means:
+            return "–"
+        return f"{line.means[score]:.1f}" + (f" ±{line.stds[score]:.1f}" if several else "")
 
     flagged = any(line.flags for line in lines)
     table = [
         [
             RECIPES[line.method].title,
-            *(f"{line.means[key]:.1f}" + (f" ±{line.stds[key]:.1f}" if several else "") for key in SCORES),
+            *(shown(line, score) for score in scores),
             f"{line.seconds:.1f}",
             *([", ".join(line.flags)] if flagged else []),
         ]
         for line in lines
     ]
-    titles = [name, *(SCORE_TITLES[key] for key in SCORES), "fit s", *(["health"] if flagged else [])]
-    print_table(titles, table, words=(0, 6))
+    titles = [name, *(SCORE_TITLES[score] for score in scores), "fit s", *(["health"] if flagged else [])]
+    print_table(titles, table, words=(0, len(scores) + 2))
 
 
 def _print_ranking(lines: list[Line]) -> None:
@@ -238,17 +250,33 @@ def _print_ranking(lines: list[Line]) -> None:
             row.append(f"{ranks[score][method]:.2f}" if method in ranks[score] else "")
             row.append("" if item is None else f"{item.wins}–{len(item.losses)}")
             row.append("" if item is None else f"{item.p:.3f}")
+            row.append("" if item is None else f"{item.holm:.3f}")
         table.append(row)
     sets = len({line.data for line in lines})
     titles = [f"over {sets} sets"]
     for score in scores:
-        titles += [f"{SCORE_TITLES[score]} rank", "won–lost", "p"]
+        titles += [f"{SCORE_TITLES[score]} rank", "won–lost", "p", "Holm"]
     print_table(titles, table)
     lost = {item.rival: item.losses for item in found["few"].values()}
-    print(f"\nwon–lost, p (Wilcoxon): {RECIPES[subject].title} against the method of the row.")
+    against = f"{RECIPES[subject].title} against the method of the row"
+    print(f"\nwon–lost, p (Wilcoxon): {against}; Holm: p corrected for the number of rows.")
     if lost.get("raw"):
         print(f"With few labels it is below raw features on: {', '.join(lost['raw'])}.")
     print()
+
+
+def _print_held_out(cells: list[Cell]) -> None:
+    """Print one line with the ranks on the sets that no choice was made on."""
+    from pinoise.experiments.ranking import rank_methods
+    from pinoise.experiments.results import summarise
+
+    def shown(score: str) -> str:
+        ranks = rank_methods(summarise(cells), score)
+        return f"{SCORE_TITLES[score]} {', '.join(f'{method} {rank:.2f}' for method, rank in ranks.items())}"
+
+    sets = len({cell.data for cell in cells})
+    counted = "1 set" if sets == 1 else f"{sets} sets"
+    print(f"Ranks on the {counted} that no choice was made on: {'; '.join(map(shown, ('few', 'knn')))}.\n")
 
 
 def demo(json: JsonOption = False) -> None:

@@ -37,7 +37,6 @@ def evaluate(
     """
     from pinoise.evaluation.knn import NEIGHBOURS
     from pinoise.experiments.information import DRAWS, information_of_run
-    from pinoise.experiments.results import distance
     from pinoise.experiments.scoring import score_run
     from pinoise.experiments.sources import open_scored, sample_rows
     from pinoise.files import WriteError, write_json
@@ -69,10 +68,7 @@ def evaluate(
     if json:
         print_json(result)
         return
-    lines = [[name, *(f"{100 * getattr(value, key):.1f}" for key in SCORE_TITLES)] for name, value in scores.items()]
-    print_table(["accuracy (%)", *SCORE_TITLES.values()], lines)
-    found = distance(scores["learned"].few, scores["raw"].few)
-    print(f"\nWith few labels, the learned embedding is {found} raw features.")
+    _print_scores({name: {key: getattr(value, key) for key in SCORE_TITLES} for name, value in scores.items()})
     if measured:
         _print_information(measured)
 
@@ -82,6 +78,16 @@ def _check_draws(draws: int | None) -> None:
         raise UserError(f"--draws is {draws}: mutual information needs at least 2 draws of every view.")
     if draws is not None and draws > MOST_DRAWS:
         raise UserError(f"--draws is {draws}: give at most {MOST_DRAWS}, as the time grows with their square.")
+
+
+def _print_scores(scores: dict[str, dict[str, float]]) -> None:
+    from pinoise.experiments.results import columns, distance
+
+    shown = columns([{key: 100 * value for key, value in found.items()} for found in scores.values()])
+    lines = [[name, *(f"{100 * found[key]:.1f}" for key in shown)] for name, found in scores.items()]
+    print_table(["accuracy (%)", *(SCORE_TITLES[key] for key in shown)], lines)
+    found = distance(scores["learned"]["few"], scores["raw"]["few"])
+    print(f"\nWith few labels, the learned embedding is {found} raw features.")
 
 
 def _print_information(measured: dict[str, InformationEstimate]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -17,21 +18,35 @@ from pinoise.errors import UserError
 from pinoise.evaluation.embedding import check_labelled
 
 LABELS_PER_CLASS = 10  # labels of each class that the few-label probe reveals
+UNKNOWN = -1  # the label of a row without one, as in ``sklearn.semi_supervised``
+
+Predict = Callable[[npt.NDArray[np.int64], int], npt.NDArray[np.int64]]
+"""From labels of the training rows, ``UNKNOWN`` where there is none, and a seed to labels of the test rows."""
+
+Classifier = Callable[[np.ndarray, np.ndarray], Predict]
+"""From training and test rows to what predicts under any labels, so that work without labels is done once."""
 
 
-def fit_logistic(train: np.ndarray, y: np.ndarray, *, C: float = 1.0, max_iter: int = 2000) -> Any:
-    """Return scikit-learn's L2 logistic regression, fitted on ``train`` standardised by its own statistics.
+def fit_logistic(
+    train: np.ndarray, y: np.ndarray, *, standardise: bool = False, C: float = 1.0, max_iter: int = 20_000
+) -> Any:
+    """Return scikit-learn's L2 logistic regression, fitted on ``train`` as it is.
 
-    A constant column is only centred. The fit runs in float32 to scikit-learn's default tolerance; if it stops before
-    that, one sentence warns.
+    The fit runs in float32 to scikit-learn's default tolerance; if it stops before that, one sentence warns.
+
+    Args:
+        train: the embedding.
+        y: its labels.
+        standardise: whether to divide columns by their standard deviation first; a constant one is only centred.
+        C: the inverse strength of regularisation.
+        max_iter: the most iterations.
 
     >>> import numpy as np
     >>> fit_logistic(np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])).predict([[-5.0], [9.0]])
     array([0, 1])
     """
-    model: Pipeline = make_pipeline(
-        StandardScaler(), FunctionTransformer(_to_float32), LogisticRegression(C=C, max_iter=max_iter)
-    )
+    steps = [FunctionTransformer(_to_float32), LogisticRegression(C=C, max_iter=max_iter)]
+    model: Pipeline = make_pipeline(*([StandardScaler()] if standardise else []), *steps)
     # One iteration is too small to share among threads: on busy cores, waiting for each other costs more than it saves.
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
@@ -50,7 +65,7 @@ def fit_logistic(train: np.ndarray, y: np.ndarray, *, C: float = 1.0, max_iter: 
 
 
 def logistic_regression(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray) -> float:
-    """Return the test accuracy of converged logistic regression on the standardised embedding.
+    """Return the test accuracy of converged logistic regression on the embedding as it is.
 
     >>> import numpy as np
     >>> x, y = np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])
@@ -58,7 +73,41 @@ def logistic_regression(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_te
     0.5
     """
     check_labelled(train, y, test, y_test)
-    return _accuracy(train, y, test, y_test)
+    return float(np.mean(fit_logistic(train, y).predict(test) == y_test))
+
+
+def on_labelled(make: Callable[[int], Any]) -> Classifier:
+    """Return what fits an estimator on the labelled rows alone; ``make`` makes one from a seed.
+
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> predict = on_labelled(lambda seed: KNeighborsClassifier(1))(np.array([[0.0], [1.0], [5.0]]), np.array([[2.0]]))
+    >>> predict(np.array([4, UNKNOWN, 7]), 0)
+    array([4])
+    """
+
+    def prepare(train: np.ndarray, test: np.ndarray) -> Predict:
+        def predict(y: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.int64]:
+            known = y != UNKNOWN
+            found: npt.NDArray[np.int64] = make(seed).fit(train[known], y[known]).predict(test)
+            return found
+
+        return predict
+
+    return prepare
+
+
+class _Logistic:
+    """``fit_logistic`` as an estimator."""
+
+    def __init__(self, *, standardise: bool) -> None:
+        self.standardise = standardise
+
+    def fit(self, train: np.ndarray, y: np.ndarray) -> Any:
+        return fit_logistic(train, y, standardise=self.standardise)
+
+
+plain: Classifier = on_labelled(lambda _: _Logistic(standardise=False))
+standardised: Classifier = on_labelled(lambda _: _Logistic(standardise=True))
 
 
 def few_label_accuracies(
@@ -67,13 +116,14 @@ def few_label_accuracies(
     test: np.ndarray,
     y_test: np.ndarray,
     *,
+    classifier: Classifier = plain,
     labels_per_class: int = LABELS_PER_CLASS,
     draws: int = 10,
     seed: int = 0,
 ) -> tuple[float, ...]:
-    """Return the test accuracy with few labels under each of several draws of them.
+    """Return the test accuracy of a classifier with few labels under each of several draws of them.
 
-    Each draw fits :func:`fit_logistic` on the rows of :func:`few_label_rows`.
+    A draw reveals the labels of :func:`few_label_rows`. The default fits :func:`fit_logistic` on these rows.
 
     >>> import numpy as np
     >>> x, y = np.repeat(np.eye(3), 20, axis=0), np.repeat([0, 1, 2], 20)
@@ -83,8 +133,15 @@ def few_label_accuracies(
     check_labelled(train, y, test, y_test)
     if labels_per_class < 1 or draws < 1:
         raise UserError(f"labels_per_class is {labels_per_class} and draws is {draws}, but both must be at least 1.")
-    drawn = [few_label_rows(y, labels_per_class=labels_per_class, draw=draw, seed=seed) for draw in range(draws)]
-    return tuple(_accuracy(train[rows], y[rows], test, y_test) for rows in drawn)
+    classes, numbers = np.unique(y, return_inverse=True)
+    predict = classifier(train, test)
+    accuracies = []
+    for draw in range(draws):
+        rows = few_label_rows(y, labels_per_class=labels_per_class, draw=draw, seed=seed)
+        revealed = np.full(len(y), UNKNOWN, dtype=np.int64)
+        revealed[rows] = numbers[rows]
+        accuracies.append(float(np.mean(classes[predict(revealed, seed)] == y_test)))
+    return tuple(accuracies)
 
 
 def few_label_rows(y: np.ndarray, *, labels_per_class: int, draw: int, seed: int) -> npt.NDArray[np.int64]:
@@ -102,9 +159,5 @@ def few_label_rows(y: np.ndarray, *, labels_per_class: int, draw: int, seed: int
     return np.concatenate(chosen)
 
 
-def _accuracy(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray) -> float:
-    return float(np.mean(fit_logistic(train, y).predict(test) == y_test))
-
-
 def _to_float32(x: np.ndarray) -> np.ndarray:
-    return x.astype(np.float32, copy=False)
+    return np.asarray(x, dtype=np.float32)

@@ -10,14 +10,24 @@ from typing import Any
 
 import numpy as np
 
-from pinoise.choices import EMBEDDINGS, LARGEST_SEED, EmbeddingName
+from pinoise.choices import EMBEDDINGS, LARGEST_SEED, SCORES, EmbeddingName
 from pinoise.data.dataset import Dataset
 from pinoise.errors import UserError, brief, unknown_choice
 from pinoise.experiments.cache import CellCache
 from pinoise.experiments.fitting import fit_all
 from pinoise.experiments.plans import Plans, plan
 from pinoise.experiments.ranking import ranking_as_dict
-from pinoise.experiments.recipes import DEFAULT_METHODS, EPOCHS, MOST_SEEDS, SEEDS, Suite, choose_methods, find_suite
+from pinoise.experiments.recipes import (
+    DEFAULT_METHODS,
+    EPOCHS,
+    MOST_SEEDS,
+    RECIPES,
+    SEEDS,
+    Suite,
+    choose_methods,
+    find_suite,
+    installed,
+)
 from pinoise.experiments.results import Cell, Line, summarise, verdict
 from pinoise.experiments.sources import open_compared, present_sources, sample_rows, shrink_images
 from pinoise.training.config import embedding_of, merge, parse_settings
@@ -47,6 +57,13 @@ class Comparison:
         return {name: list(lines) for name, lines in groupby(self.lines, key=lambda line: line.data)}
 
     @property
+    def held_out(self) -> list[Cell]:
+        """The cells of the sets that no choice was made on; none where a comparison is not of a suite that says so."""
+        suite = None if self.suite is None else find_suite(self.suite)
+        sets = suite.held_out if suite is not None and suite.chosen_on else ()
+        return [cell for cell in self.cells if cell.data in sets]
+
+    @property
     def verdicts(self) -> dict[str, str]:
         """What the comparison says about every data set, in one sentence each."""
         return {name: verdict(lines) for name, lines in self.by_data.items()}
@@ -56,6 +73,7 @@ class Comparison:
         return {
             "rows": [cell.as_dict() for cell in self.cells],
             **ranking_as_dict(self.cells),
+            "held_out": ranking_as_dict(self.held_out) if self.held_out else None,
             "verdicts": self.verdicts,
             "embedding": self.embedding,
             "suite": self.suite,
@@ -106,24 +124,34 @@ def compare(
         raise UserError("give either data (names, files or data sets) or a suite.")
     chosen = None if suite is None else find_suite(suite)
     present, shared, steps = _share(sources, chosen, settings or {}, steps, note)
-    names = choose_methods(list(methods or (DEFAULT_METHODS if chosen is None else chosen.methods)))
-    plans = plan(names, _listed_seeds(seeds), settings=shared)
+    plans = plan(_methods(methods, chosen, note), _listed_seeds(seeds), settings=shared)
     shown = _embedding(embedding, chosen, plans)
     datasets = _opened(present, shared, label=label, suite=chosen, progress=progress, note=note)
     # A suite reports both embeddings, one at a time, so each fit is scored under both.
     wanted = tuple(name for name in EMBEDDINGS if name == shown or name in (chosen.embeddings if chosen else ()))
-    kept = None if cache is None else CellCache(cache)
+    scores, kept = chosen.scores if chosen else SCORES, None if cache is None else CellCache(cache)
     total = (len(datasets) if isinstance(datasets, list) else len(present)) * len(plans)
     found = Comparison(total, shown, suite, steps, shared)
     try:
         with flushed_denormals():
-            for cell in fit_all(datasets, plans, embeddings=wanted, steps=steps, cache=kept, reporter=reporter):
+            for cell in fit_all(
+                datasets, plans, embeddings=wanted, scores=scores, steps=steps, cache=kept, reporter=reporter
+            ):
                 if cell.embedding == shown:
                     found.cells.append(cell)
     except KeyboardInterrupt:
         if not keep_partial:
             raise
     return found
+
+
+def _methods(asked: Sequence[str] | None, suite: Suite | None, note: Callable[[str], None]) -> list[str]:
+    """Return the methods to compare, without those whose packages are not here."""
+    names = choose_methods(list(asked or (DEFAULT_METHODS if suite is None else suite.methods)))
+    for name in names:
+        if not installed(name):
+            note(f"{RECIPES[name].title} is left out: the module {RECIPES[name].needs} is not installed")
+    return list(filter(installed, names))
 
 
 def _listed_seeds(seeds: int | Sequence[int]) -> Sequence[int]:

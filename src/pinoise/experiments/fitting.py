@@ -10,19 +10,19 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pinoise.choices import EmbeddingName
+from pinoise.choices import SCORES, EmbeddingName
 from pinoise.data.dataset import Dataset, row_slices
 from pinoise.data.standardizer import Scaling
 from pinoise.experiments.cache import CellCache, by_content, cell_key
 from pinoise.experiments.plans import Plans, with_steps
-from pinoise.experiments.recipes import RECIPES
+from pinoise.experiments.recipes import RECIPES, sees_features
 from pinoise.experiments.results import Cell
 from pinoise.experiments.scoring import Prepared, fit_cells
 from pinoise.experiments.sources import check_scorable
 from pinoise.training.config import Settings, scaling_of
 from pinoise.training.progress import Quiet, Reporter
 
-CELL_FORMAT = 1  # raised whenever a change of the code makes cached cells wrong
+CELL_FORMAT = 2  # raised whenever a change of the code makes cached cells wrong
 
 
 def fit_all(
@@ -30,6 +30,7 @@ def fit_all(
     plans: Plans,
     *,
     embeddings: Sequence[EmbeddingName] = ("joined",),
+    scores: Sequence[str] = SCORES,
     steps: int | None = None,
     cache: CellCache | None = None,
     reporter: Callable[[str], Reporter] = lambda _: Quiet(),
@@ -40,6 +41,7 @@ def fit_all(
         datasets: labelled sets with a test part.
         plans: the settings of every method and seed.
         embeddings: what is scored of every fit.
+        scores: which are computed.
         steps: about how many steps every fit takes, whatever the number of rows; the plans' epochs if None.
         cache: where finished cells are kept, and looked for first; those of a user's own module are not.
         reporter: makes the reporter of a fit from its title.
@@ -50,6 +52,7 @@ def fit_all(
         for (method, seed), planned in plans.items():
             settings = planned if steps is None else with_steps(planned, steps, rows=len(data.train))
             about = {**identity, "method": method, "settings": _what_counts(method, settings), "format": CELL_FORMAT}
+            about["scores"] = sorted(scores)
             parts = {name: {**about, "seed": seed, "embedding": name} for name in embeddings}
             kept = None if _runs_foreign_code(method, settings) else cache
             cells = {name: _cached(kept, parts[name]) for name in embeddings}
@@ -57,11 +60,11 @@ def fit_all(
             if missing:
                 scaling = scaling_of(settings)
                 if scaling not in prepared:
-                    prepared[scaling] = Prepared.of(data, scaling)
+                    prepared[scaling] = Prepared(data, scaling)
                 title = f"{data.name} · {RECIPES[method].title} · seed {seed}"
                 for name, cell in zip(
                     missing,
-                    fit_cells(data, prepared[scaling], method, settings, missing, reporter(title)),
+                    fit_cells(prepared[scaling], method, settings, missing, reporter(title), scores=scores),
                     strict=True,
                 ):
                     cells[name] = cell
@@ -74,13 +77,13 @@ def _what_counts(method: str, settings: Settings) -> dict[str, Any]:
     """Return the settings that a cell depends on, with files by their content; the image cache does not count."""
     values = settings.model_dump(exclude={"data": {"source", "label"}, "embedding": True})
     values["data"]["cache"] = None
-    counting: dict[str, Any] = by_content({"data": values["data"]} if method == "raw" else values)
+    counting: dict[str, Any] = by_content({"data": values["data"]} if sees_features(method) else values)
     return counting
 
 
 def _runs_foreign_code(method: str, settings: Settings) -> bool:
     """Whether a cell depends on a user's own part, whose code has no checksum."""
-    return method != "raw" and any(part.own for part in settings.parts.values())
+    return not sees_features(method) and any(part.own for part in settings.parts.values())
 
 
 def _checksum(data: Dataset) -> str:

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
-from pinoise.experiments.recipes import OURS, is_trained
-from pinoise.experiments.results import SCORES, Cell, Line, summarise
+from pinoise.choices import SCORES
+from pinoise.experiments.recipes import OURS, is_ranked, is_trained
+from pinoise.experiments.results import Cell, Line, summarise
 from pinoise.experiments.significance import (
     DECIMALS,
     Interval,
     ScoreTable,
     Versus,
-    against,
+    against_all,
     bootstrap_difference,
+    friedman,
+    holm,
+    wilcoxon,
 )
+
+LEVEL = 0.05  # of p-values
 
 
 def mean_ranks(scores: ScoreTable) -> dict[str, float]:
@@ -40,43 +47,45 @@ def mean_ranks(scores: ScoreTable) -> dict[str, float]:
 
 
 def score_table(lines: Sequence[Line], score: str) -> ScoreTable:
-    """Return data set to method to mean score, in percent."""
+    """Return data set to method to mean score, in percent, of the methods that have it."""
     table: dict[str, dict[str, float]] = {}
-    for line in lines:
+    for line in (line for line in lines if score in line.means):
         table.setdefault(line.data, {})[line.method] = line.means[score]
     return table
 
 
 def rank_methods(lines: Sequence[Line], score: str) -> dict[str, float]:
-    """Return the mean rank over data sets of every trained method, best first.
+    """Return the mean rank over data sets of every method that is a choice, best first.
 
     >>> means = {"few": 90.0}
     >>> lines = [Line("toy", "scarf", means, {}, 1.0, ()), Line("toy", "pinda", {"few": 95.0}, {}, 1.0, ())]
     >>> rank_methods(lines, "few")
     {'pinda': 1.0, 'scarf': 2.0}
     """
-    table = score_table([line for line in lines if is_trained(line.method)], score)
+    table = score_table([line for line in lines if is_ranked(line.method)], score)
     return dict(sorted(mean_ranks(table).items(), key=lambda item: item[1]))
 
 
 def against_rivals(lines: Sequence[Line], score: str) -> list[Versus]:
-    """Return our method against every other that was compared, or the best-ranked one if ours was not."""
-    ranks = rank_methods(lines, score)
-    if not ranks:
+    """Return our method against every other that has the score, or the best-ranked trained one if ours was not."""
+    lines = [line for line in lines if score in line.means]
+    trained = [method for method in rank_methods(lines, score) if is_trained(method)]
+    if not trained:
         return []
-    method = OURS if OURS in ranks else next(iter(ranks))
+    method = OURS if OURS in trained else trained[0]
     others = dict.fromkeys(line.method for line in lines if line.method != method)
-    return [against(score_table(lines, score), method, rival) for rival in others]
+    return against_all(score_table(lines, score), method, list(others))
 
 
 def against_best_rival(cells: Sequence[Cell]) -> tuple[str, Interval] | None:
     """Return our few-label advantage over the best rival on one data set, with a bootstrap interval, in percent.
 
-    Nothing where our method or every rival is absent, or where seeds differ.
+    Raw features have a sentence of their own, so they do not count as a rival here. Nothing where our method or every
+    rival is absent, or where seeds differ.
     """
-    lines = [line for line in summarise(cells) if is_trained(line.method)]
-    rivals = [line for line in lines if line.method != OURS]
-    if len(rivals) == len(lines) or not rivals:
+    lines = [line for line in summarise(cells) if is_ranked(line.method) and line.method != "raw"]
+    rivals = [line for line in lines if line.method != OURS and "few" in line.means]
+    if not rivals or not any(line.method == OURS for line in lines):
         return None
     best = max(rivals, key=lambda line: line.means["few"]).method
     draws = {method: {cell.seed: cell.few_draws for cell in cells if cell.method == method} for method in (OURS, best)}
@@ -86,18 +95,74 @@ def against_best_rival(cells: Sequence[Cell]) -> tuple[str, Interval] | None:
     return best, bootstrap_difference(ours, theirs)
 
 
+@dataclass(frozen=True)
+class CriticalDifference:
+    """Which methods can be told apart over data sets (Demšar, 2006; Benavoli et al., 2016)."""
+
+    sets: int
+    ranks: dict[str, float]  # mean over sets, best first
+    friedman: float  # p-value that all rank alike
+    p: dict[tuple[str, str], float]  # Wilcoxon of every pair, the better-ranked first, corrected by Holm's method
+
+    @property
+    def groups(self) -> list[tuple[str, ...]]:
+        """The largest runs of neighbours in rank of which no two differ; all methods if Friedman's test says so."""
+        order = list(self.ranks)
+        return [tuple(order)] if self.friedman >= LEVEL else runs_alike(order, self.p)
+
+
+def runs_alike(order: Sequence[str], p: Mapping[tuple[str, str], float]) -> list[tuple[str, ...]]:
+    """Return the largest runs of two or more neighbours in which every pair has a p-value of at least ``LEVEL``.
+
+    >>> runs_alike("abc", {("a", "b"): 0.2, ("a", "c"): 0.01, ("b", "c"): 0.3})
+    [('a', 'b'), ('b', 'c')]
+    """
+    runs: list[tuple[str, ...]] = []
+    end = 0
+    for start in range(len(order)):
+        stop = start + 1
+        while stop < len(order) and all(p[other, order[stop]] >= LEVEL for other in order[start:stop]):
+            stop += 1
+        if stop > max(end, start + 1):
+            runs.append(tuple(order[start:stop]))
+            end = stop
+    return runs
+
+
+def critical_difference(lines: Sequence[Line], score: str) -> CriticalDifference | None:
+    """Compare every ranked method with every other over data sets; nothing below two sets or three methods."""
+    ranks, table = rank_methods(lines, score), score_table(lines, score)
+    if len(table) < 2 or len(ranks) < 3:
+        return None
+    columns = {method: [row[method] for row in table.values()] for method in ranks}
+    pairs = list(combinations(ranks, 2))
+    corrected = holm([wilcoxon(columns[first], columns[second]) for first, second in pairs])
+    return CriticalDifference(
+        sets=len(table),
+        ranks=ranks,
+        friedman=friedman(np.transpose(list(columns.values()))),
+        p=dict(zip(pairs, corrected, strict=True)),
+    )
+
+
 def ranking_as_dict(cells: Sequence[Cell]) -> dict[str, Any]:
     """Return ranks and significance for JSON."""
     lines = summarise(cells)
     within = {}
     for data in dict.fromkeys(cell.data for cell in cells):
-        found = against_best_rival([cell for cell in cells if cell.data == data])
-        if found is not None:
-            within[data] = {"rival": found[0], **asdict(found[1])}
+        best = against_best_rival([cell for cell in cells if cell.data == data])
+        if best is not None:
+            within[data] = {"rival": best[0], **asdict(best[1])}
+    differences = {score: critical_difference(lines, score) for score in SCORES}
     return {
         "ranks": {score: rank_methods(lines, score) for score in SCORES},
         "significance": {
             "over_sets": {score: [asdict(found) for found in against_rivals(lines, score)] for score in SCORES},
             "within_sets": within,
+            "alike": {
+                score: {"friedman": found.friedman, "groups": [list(group) for group in found.groups]}
+                for score, found in differences.items()
+                if found is not None
+            },
         },
     }

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pinoise.choices import EmbeddingName
+from pinoise.choices import SCORES, EmbeddingName
 from pinoise.errors import unknown_choice
 
 
@@ -15,7 +16,10 @@ class Recipe(NamedTuple):
     """How one row of a comparison is made."""
 
     title: str
-    settings: Mapping[str, Any] | None = None  # None: nothing is trained
+    settings: Mapping[str, Any] | None = None  # None: no encoder is trained
+    classifier: str | None = None  # on the features themselves, with few labels: see ``evaluation.rivals``
+    reduction: str | None = None  # of the features, scored like an embedding: see ``evaluation.rivals``
+    needs: str | None = None  # a module that need not be installed
 
 
 class Suite(NamedTuple):
@@ -28,6 +32,13 @@ class Suite(NamedTuple):
     rows: int  # the most training rows, and the most test rows
     embeddings: Sequence[EmbeddingName]  # what is scored of every fit; the first is shown
     pixels: int  # the most a side
+    scores: Sequence[str] = SCORES  # what is computed; the others are absent
+    chosen_on: Sequence[str] = ()  # sets whose validation rows, of the training part, may decide a choice
+
+    @property
+    def held_out(self) -> tuple[str, ...]:
+        """The sets that decide nothing, and so say how good the choices are."""
+        return tuple(source for source in self.sources if source not in self.chosen_on)
 
 
 _DATA = tomllib.loads(Path(__file__).with_name("recipes.toml").read_text(encoding="utf-8"))
@@ -65,9 +76,37 @@ def choose_methods(names: list[str]) -> list[str]:
 
 
 def is_trained(method: str) -> bool:
-    """Whether the method trains an encoder with an augmentation, and so takes part in ranks.
+    """Whether the method trains an encoder with an augmentation.
 
     >>> is_trained("raw"), is_trained("scarf")
     (False, True)
     """
     return RECIPES[method].settings is not None
+
+
+def is_ranked(method: str) -> bool:
+    """Whether the method is something that one would choose; the untrained encoder is there to compare with.
+
+    >>> is_ranked("raw"), is_ranked("untrained")
+    (True, False)
+    """
+    return method != "untrained"
+
+
+def sees_features(method: str) -> bool:
+    """Whether the method works on the features themselves, so that no encoder and no setting of it counts.
+
+    >>> sees_features("raw"), sees_features("forest"), sees_features("untrained")
+    (True, True, False)
+    """
+    return not is_trained(method) and method != "untrained"
+
+
+def installed(method: str) -> bool:
+    """Whether the packages of the method are here.
+
+    >>> installed("raw")
+    True
+    """
+    needs = RECIPES[method].needs
+    return needs is None or find_spec(needs) is not None

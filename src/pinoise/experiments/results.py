@@ -8,27 +8,28 @@ from typing import Any
 
 import numpy as np
 
-from pinoise.choices import listed
-from pinoise.experiments.recipes import RECIPES
+from pinoise.choices import SCORES, listed
+from pinoise.experiments.recipes import RECIPES, is_trained
 
-SCORES = ("knn", "sr", "lr", "few")
+_VISIBLE = 0.5  # points from which the standardised probe is worth a column of its own
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One method on one data set with one seed, under one embedding; accuracies from 0 to 1."""
+    """One method on one data set with one seed, under one embedding; accuracies from 0 to 1, None if not scored."""
 
     data: str
     method: str
     seed: int
     embedding: str
-    knn: float
-    sr: float
-    lr: float
-    few: float
+    knn: float | None
+    sr: float | None
+    lr: float | None
+    few: float | None
     seconds: float  # to fit the encoder, without evaluation
     flags: tuple[str, ...] = ()  # what went wrong in training, by name
     few_draws: tuple[float, ...] = ()  # of every draw of labels, whose mean is ``few``
+    few_standardised: float | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -46,7 +47,7 @@ class Line:
 
     data: str
     method: str
-    means: dict[str, float]
+    means: dict[str, float]  # of the scores that it has
     stds: dict[str, float]
     seconds: float
     flags: tuple[str, ...]
@@ -62,17 +63,34 @@ def summarise(cells: Sequence[Cell]) -> list[Line]:
     groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         groups.setdefault((cell.data, cell.method), []).append(cell)
-    return [
-        Line(
-            data=data,
-            method=method,
-            means={name: 100 * float(np.mean([getattr(cell, name) for cell in group])) for name in SCORES},
-            stds={name: 100 * float(np.std([getattr(cell, name) for cell in group])) for name in SCORES},
-            seconds=float(np.median([cell.seconds for cell in group])),
-            flags=tuple(dict.fromkeys(flag for cell in group for flag in cell.flags)),
-        )
-        for (data, method), group in groups.items()
-    ]
+    return [_summary(data, method, group) for (data, method), group in groups.items()]
+
+
+def _summary(data: str, method: str, cells: Sequence[Cell]) -> Line:
+    values = {name: [getattr(cell, name) for cell in cells] for name in SCORES}
+    scored = {name: found for name, found in values.items() if None not in found}
+    return Line(
+        data=data,
+        method=method,
+        means={name: 100 * float(np.mean(found)) for name, found in scored.items()},
+        stds={name: 100 * float(np.std(found)) for name, found in scored.items()},
+        seconds=float(np.median([cell.seconds for cell in cells])),
+        flags=tuple(dict.fromkeys(flag for cell in cells for flag in cell.flags)),
+    )
+
+
+def columns(rows: Sequence[Mapping[str, float]]) -> list[str]:
+    """Return the scores that a table shows: those that any row has, in percent.
+
+    The standardised probe has a column only where it differs from the plain one by more than half a point.
+
+    >>> columns([{"few": 90.0, "few_standardised": 90.4}, {"knn": 80.0, "few": 90.0}])
+    ['knn', 'few']
+    >>> columns([{"few": 90.0, "few_standardised": 90.6}])
+    ['few', 'few_standardised']
+    """
+    differs = any(abs(row["few_standardised"] - row["few"]) > _VISIBLE for row in rows if "few_standardised" in row)
+    return [name for name in SCORES if any(name in row for row in rows) and (name != "few_standardised" or differs)]
 
 
 def verdict(lines: Sequence[Line]) -> str:
@@ -85,7 +103,7 @@ def verdict(lines: Sequence[Line]) -> str:
     """
     data = lines[0].data
     raw = next((line for line in lines if line.method == "raw"), None)
-    trained = [line for line in lines if RECIPES[line.method].settings is not None]
+    trained = [line for line in lines if is_trained(line.method)]
     if raw is None or not trained:
         return f"On {data}, nothing was trained, so there is nothing to compare with raw features."
     best = max(trained, key=lambda line: line.means["few"])

@@ -1,19 +1,25 @@
-"""One encoder fitted and its embeddings scored; labels are used only to score."""
+"""One method fitted and its embeddings scored; labels are used only to score."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple
 
+import numpy as np
 import torch
 from torch import nn
 
-from pinoise.choices import EmbeddingName
+from pinoise.choices import SCORES, EmbeddingName
 from pinoise.data.dataset import Dataset
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Scaling, Standardizer
-from pinoise.evaluation import Scores, embed, evaluate
+from pinoise.evaluation import Scores, embed, evaluate, few_label_accuracies
+from pinoise.evaluation.rivals import CLASSIFIERS, REDUCTIONS
+from pinoise.evaluation.scores import SEEDED
+from pinoise.experiments.recipes import RECIPES, sees_features
 from pinoise.experiments.results import Cell
 from pinoise.experiments.sources import check_scorable
 from pinoise.modes import own_modes
@@ -29,60 +35,110 @@ from pinoise.training.run import fit
 _STATISTICS_ROWS, _STATISTICS_BATCH = 2048, 256  # for the batch normalisation of encoders that are not trained
 
 
-class Prepared(NamedTuple):
-    """A data set as encoders see it."""
+class Labelled(NamedTuple):
+    """The rows of both parts as classifiers see them, with their labels."""
 
-    standardizer: Standardizer
-    train: Rows
-    test: Rows
+    train: np.ndarray
+    y_train: np.ndarray
+    test: np.ndarray
+    y_test: np.ndarray
 
-    @classmethod
-    def of(cls, data: Dataset, scaling: Scaling) -> Prepared:
+
+class Prepared:
+    """A data set as encoders see it, and what is known about its features whatever the seed."""
+
+    def __init__(self, data: Dataset, scaling: Scaling) -> None:
         """Learn the units of the training part and take both in them."""
         assert data.test is not None  # it was checked
-        standardizer = Standardizer.fit(data.train.x, scaling=scaling)
-        parts = (make_rows(part.x, standardizer, origin=part.origin) for part in (data.train, data.test))
-        return cls(standardizer, *parts)
+        self.data = data
+        self.standardizer = Standardizer.fit(data.train.x, scaling=scaling)
+        self.train, self.test = (
+            make_rows(part.x, self.standardizer, origin=part.origin) for part in (data.train, data.test)
+        )
+        self._steady: dict[str, tuple[Labelled, Scores]] = {}
+
+    @cached_property
+    def features(self) -> Labelled:
+        """The features themselves with their labels."""
+        return embedded(nn.Flatten(), self.data, self.train, self.test)
+
+    def reduced(self, reduction: str | None, scores: Collection[str]) -> tuple[Labelled, Scores]:
+        """Return the features, reduced or not, and those of their scores that no seed changes."""
+        name = reduction or "raw"
+        if name not in self._steady:
+            parts = self.features
+            if reduction is not None:
+                train, test = REDUCTIONS[reduction](parts.train, parts.test)
+                parts = parts._replace(train=train, test=test)
+            self._steady[name] = parts, evaluate(*parts, scores=set(scores) - set(SEEDED))
+        return self._steady[name]
 
 
 def fit_cells(
-    data: Dataset,
     prepared: Prepared,
     method: str,
     settings: Settings,
     embeddings: Sequence[EmbeddingName],
     reporter: Reporter,
+    *,
+    scores: Collection[str] = SCORES,
 ) -> Iterator[Cell]:
     """Fit once and score every embedding asked for."""
     seed = settings.training.seed
     began = time.perf_counter()
+    if sees_features(method):
+        found = score_features(prepared, method, scores, seed=seed)
+        seconds = round(time.perf_counter() - began, 3) if RECIPES[method].classifier else 0.0
+        yield from (_cell(prepared, method, seed, name, found, seconds) for name in embeddings)
+        return
     encoder, flags = fit_encoder(method, settings, prepared.standardizer, prepared.train, reporter)
     seconds = round(time.perf_counter() - began, 3)
     for name in embeddings:
-        encode = nn.Flatten() if encoder is None else Embedding(encoder, name=name)
-        scores = score(encode, data, prepared.train, prepared.test, seed=seed)
-        yield Cell(
-            data=data.name,
-            method=method,
-            seed=seed,
-            embedding=name,
-            knn=scores.knn,
-            sr=scores.sr,
-            lr=scores.lr,
-            few=scores.few,
-            seconds=seconds,
-            flags=flags,
-            few_draws=scores.few_draws,
-        )
+        encode = Embedding(encoder, name=name)
+        parts = embedded(encode, prepared.data, prepared.train, prepared.test)
+        found = evaluate(*parts, seed=seed, scores=scores)
+        yield _cell(prepared, method, seed, name, found, seconds, flags)
+
+
+def _cell(
+    prepared: Prepared,
+    method: str,
+    seed: int,
+    embedding: EmbeddingName,
+    found: Scores,
+    seconds: float,
+    flags: tuple[str, ...] = (),
+) -> Cell:
+    values = {name: getattr(found, name) for name in SCORES}
+    return Cell(
+        data=prepared.data.name,
+        method=method,
+        seed=seed,
+        embedding=embedding,
+        seconds=seconds,
+        flags=flags,
+        few_draws=found.few_draws,
+        **values,
+    )
+
+
+def score_features(prepared: Prepared, method: str, scores: Collection[str], *, seed: int) -> Scores:
+    """Score a method that sees the features themselves; a classifier has the few-label score alone."""
+    recipe = RECIPES[method]
+    if recipe.classifier is not None:
+        classifier = CLASSIFIERS[recipe.classifier]
+        parts = prepared.features
+        return Scores(few_draws=few_label_accuracies(*parts, classifier=classifier, seed=seed))
+    parts, steady = prepared.reduced(recipe.reduction, scores)
+    seeded = evaluate(*parts, seed=seed, scores=set(scores) & set(SEEDED))
+    return replace(seeded, knn=steady.knn, lr=steady.lr)
 
 
 @own_modes()
 def fit_encoder(
     method: str, settings: Settings, standardizer: Standardizer, rows: Rows, reporter: Reporter
-) -> tuple[nn.Module | None, tuple[str, ...]]:
-    """Return the trained encoder of a method, none for raw features, and the names of what went wrong in training."""
-    if method == "raw":
-        return None, ()
+) -> tuple[nn.Module, tuple[str, ...]]:
+    """Return the encoder of a method and the names of what went wrong in training."""
     if method == "untrained":
         with Randomness(seed_of(settings.training.seed, BUILDING)).feeding():
             encoder = build_encoder(settings, standardizer.shape, pretrained=True)
@@ -93,10 +149,12 @@ def fit_encoder(
     return fitted.model.method.encoder, tuple(flag.name for flag in fitted.flags)
 
 
-def score(encode: nn.Module, data: Dataset, train_rows: Rows, test_rows: Rows, *, seed: int) -> Scores:
-    """Score an encoder on a labelled data set."""
+def embedded(encode: nn.Module, data: Dataset, train_rows: Rows, test_rows: Rows) -> Labelled:
+    """Embed a labelled data set."""
     assert data.test is not None  # the caller split it
-    return evaluate(embed(encode, train_rows), data.train.y, embed(encode, test_rows), data.test.y, seed=seed)
+    assert data.train.y is not None  # and checked its labels
+    assert data.test.y is not None
+    return Labelled(embed(encode, train_rows), data.train.y, embed(encode, test_rows), data.test.y)
 
 
 def score_run(run: Run, data: Dataset, *, seed: int) -> dict[str, Scores]:
@@ -105,10 +163,11 @@ def score_run(run: Run, data: Dataset, *, seed: int) -> dict[str, Scores]:
     assert data.test is not None  # it was just checked
     train_rows, test_rows = (run.rows(part.x, where=data.name) for part in (data.train, data.test))
     untrained, _ = fit_encoder("untrained", run.settings, run.standardizer, train_rows, Quiet())
-    assert untrained is not None  # only raw features have none
     embeddings = {
         "raw": nn.Flatten(),
         "untrained": build_embedding(untrained, run.settings),
         "learned": run.embedding,
     }
-    return {name: score(encode, data, train_rows, test_rows, seed=seed) for name, encode in embeddings.items()}
+    return {
+        name: evaluate(*embedded(encode, data, train_rows, test_rows), seed=seed) for name, encode in embeddings.items()
+    }

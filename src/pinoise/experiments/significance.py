@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -93,6 +93,43 @@ def wilcoxon(first: Sequence[float], second: Sequence[float]) -> float:
     return float(stats.wilcoxon(pairs, alternative="two-sided").pvalue)
 
 
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Return p-values corrected for their number, in the same order (Holm, 1979).
+
+    The i-th smallest of m is multiplied by m + 1 − i, and none is below a smaller one. All that stay below a level are
+    significant together: the chance of even one error is at most that level.
+
+    >>> holm([0.01, 0.04, 0.03])
+    [0.03, 0.06, 0.06]
+    """
+    values = np.asarray(p_values, dtype=np.float64)
+    order = np.argsort(values, kind="stable")
+    stepped = np.minimum(1, np.maximum.accumulate(values[order] * np.arange(len(values), 0, -1)))
+    corrected = np.empty_like(values)
+    corrected[order] = stepped
+    found: list[float] = corrected.tolist()
+    return found
+
+
+def friedman(scores: npt.ArrayLike) -> float:
+    """Return the p-value of Friedman's test that methods rank alike, 1 where nothing differs.
+
+    Args:
+        scores: one of every data set and method, of shape (sets, methods), with at least three methods.
+
+    >>> round(friedman([[1, 2, 3], [1, 2, 3], [1, 2, 3], [2, 1, 3]]), 4)
+    0.0388
+    """
+    table = np.round(np.asarray(scores, dtype=np.float64), DECIMALS)
+    if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 3:
+        raise UserError(f"the scores have shape {table.shape}: Friedman's test needs at least 2 sets and 3 methods.")
+    if (table == table[:, :1]).all():
+        return 1.0
+    from scipy import stats
+
+    return float(stats.friedmanchisquare(*table.T).pvalue)
+
+
 @dataclass(frozen=True)
 class Versus:
     """A method against a rival over all data sets that have both."""
@@ -104,18 +141,20 @@ class Versus:
     losses: tuple[str, ...]  # names of the sets where the rival is above
     median: float  # of the differences, in the unit of the scores
     p: float  # Wilcoxon, two-sided
+    holm: float  # the same, corrected for the number of rivals
 
 
 def against(scores: ScoreTable, method: str, rival: str) -> Versus:
-    """Summarise a method against a rival from their mean scores on every data set.
+    """Summarise a method against one rival from their mean scores on every data set.
 
     >>> against({"wine": {"raw": 0.5, "scarf": 0.75}, "digits": {"raw": 0.5, "scarf": 0.25}}, "scarf", "raw")
-    Versus(method='scarf', rival='raw', sets=2, wins=1, losses=('digits',), median=0.0, p=1.0)
+    Versus(method='scarf', rival='raw', sets=2, wins=1, losses=('digits',), median=0.0, p=1.0, holm=1.0)
     """
     by_set = differences(scores, method, rival)
     if not by_set:
         raise UserError(f"no data set has both {method!r} and {rival!r}: there is nothing to compare.")
     values = list(by_set.values())
+    p = wilcoxon(values, [0.0] * len(values))
     return Versus(
         method=method,
         rival=rival,
@@ -123,8 +162,20 @@ def against(scores: ScoreTable, method: str, rival: str) -> Versus:
         wins=sum(value > 0 for value in values),
         losses=tuple(name for name, value in by_set.items() if value < 0),
         median=float(np.median(values)),
-        p=wilcoxon(values, [0.0] * len(values)),
+        p=p,
+        holm=p,
     )
+
+
+def against_all(scores: ScoreTable, method: str, rivals: Sequence[str]) -> list[Versus]:
+    """Summarise a method against several rivals, with p-values that are corrected for their number.
+
+    >>> scores = {"wine": {"raw": 0.5, "fixed": 0.6, "scarf": 0.75}}
+    >>> [(item.rival, item.p, item.holm) for item in against_all(scores, "scarf", ["raw", "fixed"])]
+    [('raw', 1.0, 1.0), ('fixed', 1.0, 1.0)]
+    """
+    found = [against(scores, method, rival) for rival in rivals]
+    return [replace(item, holm=p) for item, p in zip(found, holm([item.p for item in found]), strict=True)]
 
 
 def _paired(first: npt.ArrayLike, second: npt.ArrayLike) -> npt.NDArray[np.float64]:

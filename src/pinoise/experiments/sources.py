@@ -106,7 +106,7 @@ def present_sources(suite: Suite) -> tuple[tuple[str, ...], tuple[str, ...]]:
     >>> from pinoise.experiments.recipes import find_suite
     >>> present, absent = present_sources(find_suite("vectors"))
     >>> present[:3], len(present) + len(absent)
-    (('digits', 'wine', 'breast_cancer'), 20)
+    (('digits', 'wine', 'breast_cancer'), 30)
     """
     here = {source: all(locate(source).values()) for source in suite.sources}
     return tuple(source for source in here if here[source]), tuple(source for source in here if not here[source])

@@ -5,5 +5,6 @@ Functions of arrays draw; ``collect`` and ``write_report`` read run folders. Not
 
 from pinoise.report.charts import Ranking, compare_bars, curves, rank_features, sigma_bars, to_png
 from pinoise.report.collect import NoisySamples, collect
+from pinoise.report.diagrams import rank_diagrams
 from pinoise.report.pictures import MapRow, compare_grid, noise_grid
 from pinoise.report.write import Report, check_report_folder, write_report

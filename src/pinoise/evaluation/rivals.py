@@ -1,0 +1,121 @@
+"""What a user would pick instead of an embedding: classifiers and reductions of the features themselves.
+
+Classifiers see the same few labels as the probe of an embedding. None is tuned: the settings are scikit-learn's, except
+where a comment says why.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.decomposition import PCA
+from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import NearestNeighbors
+from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
+from sklearn.svm import SVC
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+from pinoise.errors import UserError
+from pinoise.evaluation.embedding import check_embeddings
+from pinoise.evaluation.logistic import Classifier, Predict, on_labelled
+
+NEIGHBOURS = 7  # of a row in the graph of label spreading, as in scikit-learn
+COMPONENTS = 50  # the most of a reduction
+
+Reduce = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+
+
+def spread_labels(train: np.ndarray, test: np.ndarray) -> Predict:
+    """Label spreading over the graph of nearest neighbours, which is built once for all draws of labels.
+
+    >>> x = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
+    >>> spread_labels(x, np.array([[0.05], [5.05]]))(np.array([0, -1, -1, 1, -1, -1]), 0)
+    array([0, 1])
+    """
+    k = min(NEIGHBOURS, len(train) // 2)
+    search = NearestNeighbors(n_neighbors=k).fit(train)
+    among = search.kneighbors_graph(train)  # like scikit-learn's own kernel "knn"; a row is a neighbour of itself
+    across = search.kneighbors_graph(test).T
+
+    def predict(y: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.int64]:
+        rows = np.arange(len(y))[:, None]  # the kernel knows the samples by their numbers
+        # The 30 rounds of scikit-learn are too few on some data.
+        model = LabelSpreading(kernel=lambda a, b: among if a is b else across, max_iter=1000).fit(rows, y)
+        with np.errstate(invalid="ignore"):  # a row that no label reaches is of the first class
+            found: npt.NDArray[np.int64] = model.predict(np.arange(len(test))[:, None])
+        return found
+
+    return predict
+
+
+def train_itself(train: np.ndarray, test: np.ndarray) -> Predict:
+    """Self-training: logistic regression that adds its confident predictions to the labels and is fitted again.
+
+    >>> x = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
+    >>> train_itself(x, np.array([[0.05], [5.05]]))(np.array([0, -1, -1, 1, -1, -1]), 0)
+    array([0, 1])
+    """
+
+    def predict(y: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.int64]:
+        # Nearly all rows that are ever added are added in the first rounds, and a round is a fit on up to all rows.
+        model = SelfTrainingClassifier(LogisticRegression(max_iter=1000, tol=1e-3), max_iter=5)
+        with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
+            warnings.filterwarnings(
+                "ignore", message="y contains no unlabeled samples"
+            )  # small classes are all labelled
+            found: npt.NDArray[np.int64] = model.fit(train, y).predict(test)
+        return found
+
+    return predict
+
+
+def _forest(seed: int) -> RandomForestClassifier:
+    return RandomForestClassifier(n_estimators=200, random_state=seed)
+
+
+def _boosting(seed: int) -> GradientBoostingClassifier:
+    # HistGradientBoosting puts at least 20 rows into a leaf, so it cannot split ten rows of two classes, and its
+    # histograms cost more than such small samples. Each split looks at √d features, and larger steps need fewer trees,
+    # of which every class has its own: this keeps wide data and many classes affordable.
+    return GradientBoostingClassifier(n_estimators=30, learning_rate=0.2, max_features="sqrt", random_state=seed)
+
+
+CLASSIFIERS: Mapping[str, Classifier] = {
+    "forest": on_labelled(_forest),
+    "boosting": on_labelled(_boosting),
+    "svm": on_labelled(lambda _: SVC()),
+    "label-spreading": spread_labels,
+    "self-training": train_itself,
+}
+
+
+def reduce_by_pca(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both parts in the first principal components of the training part, at most ``COMPONENTS``.
+
+    >>> [z.shape for z in reduce_by_pca(np.eye(4), np.ones((2, 4)))]
+    [(4, 4), (2, 4)]
+    """
+    check_embeddings(train, test)
+    model = PCA(min(COMPONENTS, *train.shape), random_state=0).fit(train)
+    return model.transform(train), model.transform(test)
+
+
+def reduce_by_umap(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Return both parts as umap-learn, which need not be installed, places them in ten dimensions."""
+    check_embeddings(train, test)
+    try:
+        umap: Any = import_module("umap")
+    except ImportError as error:
+        raise UserError("UMAP needs umap-learn, which is not installed: pip install umap-learn.") from error
+    neighbours = min(15, len(train) - 1)
+    model = umap.UMAP(n_neighbors=neighbours, n_components=10, min_dist=0.0, random_state=0, n_jobs=1).fit(train)
+    return np.asarray(model.embedding_), np.asarray(model.transform(test))
+
+
+REDUCTIONS: Mapping[str, Reduce] = {"pca": reduce_by_pca, "umap": reduce_by_umap}
