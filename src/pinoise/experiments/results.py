@@ -26,7 +26,7 @@ class Cell:
     sr: float | None
     lr: float | None
     few: float | None
-    seconds: float  # to fit the encoder, without evaluation
+    seconds: float  # to fit the encoder or the classifier once, without evaluation
     flags: tuple[str, ...] = ()  # what went wrong in training, by name
     few_draws: tuple[float, ...] = ()  # of every draw of labels, whose mean is ``few``
     few_standardised: float | None = None
