@@ -21,7 +21,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pinoise import HealthWarning, PiNDA, UserError
-from pinoise.networks.embedding import LEARNED_SHARE
+from pinoise.networks.embedding import LEARNED_WEIGHT, TOTAL_VARIANCE
 from pinoise.training.metrics import METRICS
 
 
@@ -63,14 +63,17 @@ def test_transform_is_the_encoder_on_standardised_samples_alone_or_beside_them(
     model = small(embedding="learned").fit(X)
     with torch.no_grad():
         learned = model.encoder_(torch.from_numpy(standard).float()).numpy()
-    np.testing.assert_allclose(model.transform(X), learned, atol=1e-4)
+    unit = learned / np.linalg.norm(learned, axis=1, keepdims=True)
+    block = (unit - unit.mean(axis=0)) / np.sqrt(unit.var(axis=0).sum())
+    np.testing.assert_allclose(model.transform(X), np.sqrt(TOTAL_VARIANCE) * block, atol=1e-4)
 
-    joined = small().fit(X)
+    joined = small().fit(X)  # the same seed gives the same encoder
     Z = joined.transform(X)
     assert Z.shape == (300, 64 + 8)
-    np.testing.assert_allclose(Z[:, :64], standard / 8, atol=1e-6)
-    unit = learned / np.linalg.norm(learned, axis=1, keepdims=True)  # the same seed gave the same encoder
-    np.testing.assert_allclose(Z[:, 64:], LEARNED_SHARE * unit, atol=1e-5)
+    size = np.sqrt(TOTAL_VARIANCE / (1 + LEARNED_WEIGHT**2))
+    np.testing.assert_allclose(Z[:, :64], size * standard / np.sqrt(live.sum()), atol=1e-5)
+    np.testing.assert_allclose(Z[:, 64:], size * LEARNED_WEIGHT * block, atol=1e-4)
+    np.testing.assert_allclose(Z.var(axis=0).sum(), TOTAL_VARIANCE, rtol=1e-5)
 
 
 @pytest.mark.parametrize(("embedding", "width"), [("joined", 72), ("learned", 8)])
@@ -128,9 +131,10 @@ def test_texts_are_scaled_by_rows_whether_sparse_or_dense() -> None:
     live = X.any(axis=0)
     common = math.sqrt(unit.var(axis=0)[live].mean())
     np.testing.assert_allclose(sparse.scale_, np.where(live, common, 0))
-    np.testing.assert_allclose(
-        sparse.transform(X)[:, :150], (unit - unit.mean(axis=0)) / common / math.sqrt(150), atol=1e-6
-    )
+    centred = unit - unit.mean(axis=0)
+    again = centred / np.linalg.norm(centred, axis=1, keepdims=True)
+    size = math.sqrt(TOTAL_VARIANCE / (1 + LEARNED_WEIGHT**2) / again.var(axis=0).sum())
+    np.testing.assert_allclose(sparse.transform(X)[:, :150], size * again, atol=1e-5)
     np.testing.assert_array_equal(sparse.transform(sp.csr_matrix(X)), sparse.transform(X))
     np.testing.assert_allclose(small().fit(X).transform(X), sparse.transform(X), atol=1e-5)
     np.testing.assert_array_equal(sparse.augment(sp.csc_matrix(X)), sparse.augment(X))
@@ -153,7 +157,7 @@ def test_noisy_texts_return_to_counts_of_the_same_length() -> None:
 
 def nearly_noiseless(**changes: Any) -> PiNDA:
     """A model whose noise is the way to a neighbour and next to nothing beside it."""
-    return small(initial_scale=1e-6, epochs=1, noise_learning_rate=1e-9, **changes)
+    return small(initial_scale=1e-6, covariance="diagonal", epochs=1, noise_learning_rate=1e-9, **changes)
 
 
 @pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")
@@ -312,7 +316,7 @@ def test_a_file_that_is_not_a_saved_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"other\.safetensors has no checksum: .* was not written by this version"):
         PiNDA.load(tmp_path / "other.safetensors")
     save_file({"a": torch.zeros(1)}, tmp_path / "old.safetensors", metadata={"pinoise": json.dumps({"format": 1})})
-    with pytest.raises(UserError, match=r"old\.safetensors has format 1: this version of pinoise reads format 4"):
+    with pytest.raises(UserError, match=r"old\.safetensors has format 1: this version of pinoise reads format 5"):
         PiNDA.load(tmp_path / "old.safetensors")
 
 

@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 from pinoise.data.rows import make_rows
 from pinoise.errors import UserError
 from pinoise.evaluation import embed
-from pinoise.networks import Embedding, read_tensors, write_tensors
+from pinoise.networks import read_tensors, write_tensors
 from pinoise.noise import PiNoise
 from pinoise.training import run as run_module
 from pinoise.training.build import seeded_model
@@ -87,7 +87,7 @@ def test_noise_and_embedding_of_a_folder_are_those_that_were_trained(
     assert (run.noise.support is None) == (model.noise.support is None)
     assert torch.equal(draws(run.noise, x), draws(model.noise, x))
     assert torch.equal(run.noise.relative_scale(x), model.noise.relative_scale(x))
-    expected = embed(Embedding(model.method.encoder, name="joined"), rows)
+    expected = embed(trained.outcome.embedding, rows)
     np.testing.assert_array_equal(embed(run.embedding, rows), expected)
     assert expected.shape == (40, 64 + 8)
 

@@ -35,7 +35,14 @@ from pinoise.modes import own_modes
 from pinoise.networks import Embedding, load_weights
 from pinoise.noise import PiNoise
 from pinoise.randomness import Randomness
-from pinoise.training.build import build_embedding, build_encoder, build_standardizer, check_size, restore_noise
+from pinoise.training.build import (
+    build_encoder,
+    build_standardizer,
+    check_size,
+    embedding_tensors,
+    restore_embedding,
+    restore_noise,
+)
 from pinoise.training.config import Settings, distrusted
 from pinoise.training.metrics import METRICS
 from pinoise.training.progress import Lines, Quiet
@@ -235,7 +242,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         for flag in fitted.flags:
             warnings.warn(f"{flag.name}: {flag.meaning}.", HealthWarning, stacklevel=2)
         assert fitted.model.noise is not None  # the settings ask for it
-        self._adopt(build_embedding(fitted.model.method.encoder, settings), fitted.model.noise, standardizer)
+        self._adopt(fitted.embedding, fitted.model.noise, standardizer)
         self.flags_ = [flag.name for flag in fitted.flags]
         self.history_ = {
             **{name: [getattr(record, name) for record in fitted.history] for name in ("epoch", "loss", "seconds")},
@@ -312,6 +319,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             Path(path),
             header,
             encoder=self.encoder_.state_dict(),
+            embedding=embedding_tensors(self.embedding_),
             noise=self.noise_.state_dict(),
             standardizer=standardizer_tensors(self._standardizer),
         )
@@ -343,10 +351,11 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
                 check_size(settings, standardizer.shape)
                 encoder = build_encoder(settings, standardizer.shape)
                 load_weights(encoder, parts["encoder"], where=path)
+                embedding = restore_embedding(encoder, settings, standardizer, parts["embedding"])
                 noise = restore_noise(settings, standardizer, encoder, parts["noise"])
         except RuntimeError:  # as torch refuses weights
             raise UserError(f"{path} does not fit its parameters: a part of your own has changed since.") from None
-        self._adopt(build_embedding(encoder, settings).eval(), noise, standardizer)
+        self._adopt(embedding, noise, standardizer)
         self.history_, self.flags_, self.n_features_in_ = header.history, header.flags, header.n_features_in
         self._preparation = preparation
         if header.feature_names_in:

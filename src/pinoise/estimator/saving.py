@@ -65,12 +65,13 @@ def read_model(path: Path) -> tuple[Header, dict[str, dict[str, Tensor]]]:
         entry = str(next(iter(error.errors()[0]["loc"]), "feature_names_in"))
         raise UserError(f"{path} has no sound entry {entry!r} in its header: the file is damaged.") from None
     params = {name: tuple(value) if isinstance(value, list) else value for name, value in header.params.items()}
-    parts: dict[str, dict[str, Tensor]] = {"encoder": {}, "noise": {}, "standardizer": {}}
+    parts: dict[str, dict[str, Tensor]] = {"encoder": {}, "embedding": {}, "noise": {}, "standardizer": {}}
+    known = len(parts)
     for name, tensor in tensors.items():
         part, _, inner = name.partition(".")
         parts.setdefault(part, {})[inner] = tensor
-    if len(parts) > 3:
-        raise UserError(f"{path} holds tensors of an unknown part {list(parts)[3]!r}: the file is damaged.")
+    if len(parts) > known:
+        raise UserError(f"{path} holds tensors of an unknown part {list(parts)[known]!r}: the file is damaged.")
     return header.model_copy(update={"params": params}), parts
 
 

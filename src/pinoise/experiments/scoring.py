@@ -23,7 +23,7 @@ from pinoise.experiments.recipes import RECIPES, sees_features
 from pinoise.experiments.results import Cell
 from pinoise.experiments.sources import check_scorable
 from pinoise.modes import own_modes
-from pinoise.networks import Embedding, settle_statistics
+from pinoise.networks import Raw, settle_statistics
 from pinoise.randomness import Randomness
 from pinoise.training.build import build_embedding, build_encoder
 from pinoise.training.config import Settings
@@ -60,7 +60,7 @@ class Prepared:
     @cached_property
     def features(self) -> Labelled:
         """The features themselves with their labels."""
-        return embedded(nn.Flatten(), self.data, self.train, self.test)
+        return embedded(Raw(unit_rows=self.standardizer.unit_rows), self.data, self.train, self.test)
 
     def reduced(self, reduction: str | None, scores: Collection[str]) -> tuple[Labelled, Scores]:
         """Return the features, reduced or not, and those of their scores that no seed changes."""
@@ -95,7 +95,7 @@ def fit_cells(
     encoder, flags = fit_encoder(method, settings, prepared.standardizer, prepared.train, reporter)
     seconds = round(time.perf_counter() - began, 3)
     for name in embeddings:
-        encode = Embedding(encoder, name=name)
+        encode = build_embedding(encoder, name, prepared.standardizer, prepared.train)
         parts = embedded(encode, prepared.data, prepared.train, prepared.test)
         found = evaluate(*parts, seed=seed, scores=scores)
         yield _cell(prepared, method, seed, name, found, seconds, flags)
@@ -165,8 +165,8 @@ def score_run(run: Run, data: Dataset, *, seed: int) -> dict[str, Scores]:
     train_rows, test_rows = (run.rows(part.x, where=data.name) for part in (data.train, data.test))
     untrained, _ = fit_encoder("untrained", run.settings, run.standardizer, train_rows, Quiet())
     embeddings = {
-        "raw": nn.Flatten(),
-        "untrained": build_embedding(untrained, run.settings),
+        "raw": Raw(unit_rows=run.standardizer.unit_rows),
+        "untrained": build_embedding(untrained, run.embedding.name, run.standardizer, train_rows),
         "learned": run.embedding,
     }
     return {

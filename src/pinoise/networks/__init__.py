@@ -2,7 +2,7 @@
 
 from pinoise.networks.blocks import evaluating, has_batch_norm, settle_statistics
 from pinoise.networks.cost import Operations, count_operations
-from pinoise.networks.embedding import Embedding, join
+from pinoise.networks.embedding import Blocks, Embedding, Raw
 from pinoise.networks.heads import PROTOTYPES, BatchNormHead, PredictionHead, ProjectionHead, PrototypeHead, SimSiamHead
 from pinoise.networks.mlp import MLPEncoder
 from pinoise.networks.resnet import ResNet, ResNet18, ResNet50

@@ -14,14 +14,14 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from pinoise.choices import ENCODER, METHOD, OBJECTIVE, VIEW, Kind, PairingName, check_call
+from pinoise.choices import ENCODER, METHOD, OBJECTIVE, VIEW, EmbeddingName, Kind, PairingName, check_call
 from pinoise.data.dataset import Samples
 from pinoise.data.layout import AS_IS, image_layout
 from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError, shown
 from pinoise.methods import Method, PairLoss
-from pinoise.networks import Embedding, check_finite_weights, evaluating, load_weights
+from pinoise.networks import Blocks, Embedding, check_finite_weights, evaluating, load_weights
 from pinoise.noise import NEIGHBOURS, PiNoise, Support, make_generator
 from pinoise.randomness import Randomness
 from pinoise.training.config import Choice, Settings, embedding_of, image_part, noise_defaults, scaling_of
@@ -29,6 +29,8 @@ from pinoise.training.device import BUILDING, memory_gb, seed_of
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.objectives import FunctionObjective, Objective
 from pinoise.views import FunctionView, Pairing, PiNoiseView, Site, View, local_crops
+
+_MEASURED_ROWS, _MEASURED_BATCH = 2048, 128  # training rows that set the units of an embedding
 
 
 def build_standardizer(settings: Settings, x: Samples) -> Standardizer:
@@ -183,9 +185,31 @@ def channels_together(network: nn.Module) -> nn.Module:
     return network
 
 
-def build_embedding(encoder: nn.Module, settings: Settings) -> Embedding:
-    """Return the embedding that the settings ask for, on an encoder."""
-    return Embedding(encoder, name=embedding_of(settings))
+def build_embedding(encoder: nn.Module, name: EmbeddingName, standardizer: Standardizer, rows: Rows) -> Embedding:
+    """Return an embedding on an encoder, in units of at most 2,048 training rows, evenly spaced."""
+    size = min(len(rows), _MEASURED_ROWS)
+    batches = (rows[some] for some in (torch.arange(size) * len(rows) // size).split(_MEASURED_BATCH))
+    return Embedding.measured(encoder, batches, name=name, unit_rows=standardizer.unit_rows).eval()
+
+
+def restore_embedding(
+    encoder: nn.Module, settings: Settings, standardizer: Standardizer, tensors: Mapping[str, Tensor]
+) -> Embedding:
+    """Return an embedding from its stored units. Units that do not fit raise torch's RuntimeError."""
+    width: Any = encoder.out_features
+    empty = Blocks(torch.zeros(width), torch.zeros(()), torch.zeros(()))
+    if tensors.keys() != empty._asdict().keys():
+        raise RuntimeError("the units of the embedding are not there")
+    blocks = empty._replace(**tensors)
+    if any(stored.shape != own.shape or stored.dtype != own.dtype for stored, own in zip(blocks, empty, strict=True)):
+        raise RuntimeError("the units of the embedding have another shape")
+    check_finite_weights(tensors, where="the embedding")
+    return Embedding(encoder, name=embedding_of(settings), blocks=blocks, unit_rows=standardizer.unit_rows).eval()
+
+
+def embedding_tensors(embedding: Embedding) -> dict[str, Tensor]:
+    """Return the units of an embedding as tensors to save."""
+    return embedding.blocks._asdict()
 
 
 def build_noise(

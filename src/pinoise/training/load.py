@@ -23,7 +23,7 @@ from pinoise.modes import own_modes
 from pinoise.networks import Embedding, load_weights, read_tensors
 from pinoise.noise import PiNoise
 from pinoise.randomness import Randomness
-from pinoise.training.build import build_embedding, build_encoder, check_size, restore_noise, seeded_model
+from pinoise.training.build import build_encoder, check_size, restore_embedding, restore_noise, seeded_model
 from pinoise.training.checkpoint import Expected, find_checkpoint, read_checkpoint
 from pinoise.training.config import Settings
 from pinoise.training.model import ContrastiveModel
@@ -135,6 +135,10 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
         check_size(settings, standardizer.shape)
         encoder = build_encoder(settings, standardizer.shape)
         _load_into(encoder, path / "encoder.safetensors")
+        path_of_units = path / "embedding.safetensors"
+        units = read_tensors(path_of_units)
+        with _fitting(path_of_units):
+            embedding = restore_embedding(encoder, settings, standardizer, units)
         noise = None
         if settings.is_learned:
             noise = _load_noise(settings, standardizer, encoder, path / "noise.safetensors")
@@ -143,7 +147,7 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
         path=path,
         settings=settings,
         standardizer=standardizer,
-        embedding=build_embedding(encoder, settings).eval(),
+        embedding=embedding,
         noise=noise,
         preparation=preparation_from_json(record.preparation),
         fingerprint=record.fingerprint,

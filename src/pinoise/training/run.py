@@ -33,10 +33,10 @@ from pinoise.files import (
 )
 from pinoise.information import HealthFlag
 from pinoise.modes import own_modes
-from pinoise.networks import write_tensors
-from pinoise.training.build import build_standardizer, seeded_model
+from pinoise.networks import Embedding, write_tensors
+from pinoise.training.build import build_embedding, build_standardizer, embedding_tensors, seeded_model
 from pinoise.training.checkpoint import DAMAGED, LAST, PREVIOUS, Expected, Identity, find_checkpoint
-from pinoise.training.config import Settings, distrusted, dump_yaml, parse_settings, read_yaml
+from pinoise.training.config import Settings, distrusted, dump_yaml, embedding_of, parse_settings, read_yaml
 from pinoise.training.device import describe_environment, make_fabric, on_first
 from pinoise.training.lock import hold, refuse_if_held
 from pinoise.training.logs import RunLog
@@ -53,9 +53,10 @@ RUN_FORMAT = 4
 
 
 class Fitted(NamedTuple):
-    """A trained model on the CPU, its history and its health flags."""
+    """A trained model on the CPU, the embedding of its encoder, its history and its health flags."""
 
     model: ContrastiveModel
+    embedding: Embedding
     history: list[Record]
     flags: list[HealthFlag]
 
@@ -69,7 +70,8 @@ def fit(settings: Settings, standardizer: Standardizer, rows: Rows, *, reporter:
     model.to("cpu").eval()
     if model.noise is not None and model.noise.support is not None:
         model.noise.support.fetch = None  # the fitted model must not keep the training data in memory
-    return Fitted(model, history, run_health(model, rows, settings, history))
+    embedding = build_embedding(model.method.encoder, embedding_of(settings), standardizer, rows)
+    return Fitted(model, embedding, history, run_health(model, rows, settings, history))
 
 
 def run_health(
@@ -225,9 +227,11 @@ def run_training(
             resume_from=checkpoint,
             should_stop=should_stop,
         )
+        embedding = build_embedding(model.method.encoder, embedding_of(settings), standardizer, rows)
         if fabric.is_global_zero:
-            _write_weights(path, model)
-    return Fitted(model, history, run_health(model, rows, settings, history, processes=fabric.world_size))
+            _write_weights(path, model, embedding)
+    flags = run_health(model, rows, settings, history, processes=fabric.world_size)
+    return Fitted(model, embedding, history, flags)
 
 
 def _expected(model: ContrastiveModel, settings: Settings, identity: Identity, n_rows: int) -> Expected:
@@ -328,7 +332,8 @@ def _check_unchanged(path: Path, settings: Settings, record: DataRecord) -> None
         )
 
 
-def _write_weights(path: Path, model: ContrastiveModel) -> None:
+def _write_weights(path: Path, model: ContrastiveModel, embedding: Embedding) -> None:
     write_tensors(path / "encoder.safetensors", model.method.encoder.state_dict())
+    write_tensors(path / "embedding.safetensors", embedding_tensors(embedding))
     if model.noise is not None:
         write_tensors(path / "noise.safetensors", model.noise.state_dict())
