@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from pinoise.choices import EMBEDDINGS
 from pinoise.errors import UserError
 from pinoise.networks import Blocks, Embedding, MLPEncoder, Raw
-from pinoise.networks.embedding import LEARNED_WEIGHT, TOTAL_VARIANCE, measure_blocks, raw_block
+from pinoise.networks.embedding import LEARNED_WEIGHT, measure_blocks, raw_block
 
 
 def slow_joined(x: np.ndarray, z: np.ndarray) -> np.ndarray:
@@ -20,13 +20,11 @@ def slow_joined(x: np.ndarray, z: np.ndarray) -> np.ndarray:
     learned = [[float(v) / math.sqrt(sum(float(u) ** 2 for u in row)) for v in row] for row in z]
     means = [sum(column) / len(learned) for column in zip(*learned, strict=True)]
     learned = [[value - mean for value, mean in zip(row, means, strict=True)] for row in learned]
-    size = math.sqrt(TOTAL_VARIANCE / (1 + LEARNED_WEIGHT**2))
-    left, right = (
-        math.sqrt(sum(float(np.var(column)) for column in zip(*rows, strict=True))) for rows in (flat, learned)
-    )
+    columns = (zip(*flat, strict=True), zip(*learned, strict=True))
+    left, right = (math.sqrt(sum(float(np.var(column)) for column in block)) for block in columns)
     return np.array(
         [
-            [size * value / left for value in row] + [size * LEARNED_WEIGHT * value / right for value in code]
+            row + [LEARNED_WEIGHT * left / right * value for value in code]
             for row, code in zip(flat, learned, strict=True)
         ]
     )
@@ -50,9 +48,9 @@ def test_blocks_keep_their_shares_however_many_features_there_are(features: int)
         variance = Embedding.measured(encoder, x.split(200), name="joined")(x).var(dim=0, correction=0)
         alone = Embedding.measured(encoder, x.split(200), name="learned")(x).var(dim=0, correction=0)
     raw, learned = float(variance[:features].sum()), float(variance[features:].sum())
-    assert raw + learned == pytest.approx(TOTAL_VARIANCE, rel=1e-3)
+    assert raw == pytest.approx(float(x.var(dim=0, correction=0).sum()), rel=1e-3)
     assert learned / raw == pytest.approx(LEARNED_WEIGHT**2, rel=1e-3)
-    assert float(alone.sum()) == pytest.approx(TOTAL_VARIANCE, rel=1e-3)
+    assert float(alone.sum()) == pytest.approx(raw, rel=1e-3)
 
 
 class Table(nn.Module):
@@ -71,11 +69,11 @@ def test_what_is_learned_decides_between_equal_samples_and_the_sample_between_eq
     x = torch.tensor([[0.0], [0.0], [0.0], [90.0]])
     numbered = torch.cat([x, torch.arange(4.0)[:, None]], dim=1)
     blocks = measure_blocks([(x, codes)])
-    joined = torch.cat([blocks.raw * x, blocks.learned * (nn.functional.normalize(codes) - blocks.centre)], dim=1)
+    joined = torch.cat([x, blocks.factor * (nn.functional.normalize(codes) - blocks.centre)], dim=1)
     near = NearestNeighbors(n_neighbors=4).fit(joined).kneighbors(joined[:1], return_distance=False)
     assert near[0, :2].tolist() == [0, 1]
     embedding = Embedding(Table(codes), name="learned", blocks=blocks)
-    torch.testing.assert_close(embedding(numbered), math.sqrt(TOTAL_VARIANCE) * joined[:, 1:])
+    torch.testing.assert_close(embedding(numbered), joined[:, 1:])
 
 
 def test_a_code_that_does_not_vary_adds_nothing() -> None:
@@ -104,4 +102,4 @@ def test_an_embedding_keeps_the_precision_of_its_input() -> None:
 def test_an_unknown_embedding_is_answered_with_the_nearest() -> None:
     assert EMBEDDINGS == ("joined", "learned")
     with pytest.raises(UserError, match="unknown embedding 'joint': did you mean 'joined'"):
-        Embedding(nn.Linear(3, 2), name="joint", blocks=Blocks(*torch.zeros(3)))  # type: ignore[arg-type]
+        Embedding(nn.Linear(3, 2), name="joint", blocks=Blocks(*torch.zeros(2)))  # type: ignore[arg-type]

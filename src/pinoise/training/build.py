@@ -197,7 +197,7 @@ def restore_embedding(
 ) -> Embedding:
     """Return an embedding from its stored units. Units that do not fit raise torch's RuntimeError."""
     width: Any = encoder.out_features
-    empty = Blocks(torch.zeros(width), torch.zeros(()), torch.zeros(()))
+    empty = Blocks(torch.zeros(width), torch.zeros(()))
     if tensors.keys() != empty._asdict().keys():
         raise RuntimeError("the units of the embedding are not there")
     blocks = empty._replace(**tensors)
