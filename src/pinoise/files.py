@@ -25,7 +25,7 @@ REPORT_FILES = ("report.html", "curves.png", "noise.png", "sigma.png", "comparis
 RUN_FILES = frozenset(
     (
         *("config.yaml", "data.json", "environment.json", "metrics.csv", "evaluation.json"),
-        *("standardizer.safetensors", "encoder.safetensors", "noise.safetensors"),
+        *("standardizer.safetensors", "encoder.safetensors", "noise.safetensors", "classifier.safetensors"),
         *LOCK_FILES,
         *REPORT_FILES,
     )

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
@@ -202,5 +201,5 @@ def rows_of(X: Any, rows: npt.NDArray[np.int64]) -> Any:
     """
     if is_table(X) or isinstance(X, list | tuple):
         return _safe_indexing(X, rows)
-    array: Any = X if hasattr(X, "shape") else np.asarray(X)
-    return (array.tocsr() if sp.issparse(array) else array)[rows]
+    array: Any = X.tocsr() if hasattr(X, "tocsr") else X if hasattr(X, "shape") else np.asarray(X)
+    return array[rows]
