@@ -87,6 +87,17 @@ def test_one_label_of_each_class_is_enough(pinoise: Command, people: Path, tiny:
     assert (pd.read_csv("new.csv")["class"] == table["group"]).mean() > 0.7  # chance is 0.5
 
 
+def test_names_of_classes_do_not_move_the_cursor(pinoise: Command, people: Path, tiny: list[str]) -> None:
+    table = pd.read_csv(people)
+    table["group"] = table["group"].map({"yes": "\x1b[2Jyes", "no": "no"})
+    table.to_csv("odd.csv", index=False)
+    assert pinoise("train", "--data", "odd.csv", "--target", "group", "--out", "run", *tiny).code == 0
+    result = pinoise("predict", "run", "--data", "odd.csv", "--out", "new.csv")
+    assert result.code == 0
+    assert "\x1b" not in result.out
+    assert "30 \\x1b[2Jyes" in result.out
+
+
 def test_a_run_that_goes_on_keeps_its_target(pinoise: Command, run: Path) -> None:
     before = (run / CLASSIFIER).read_bytes()
     assert pinoise("train", "--resume", run, "--epochs", "3", "--target", "group").code == 0

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pinoise.cli.console import note, on_terminal, print_json
+from pinoise.cli.console import note, on_one_line, on_terminal, print_json
 from pinoise.cli.options import DataOption, ForceOption, JsonOption, TrustOption
 
 FORMATS = (".csv", ".parquet")
@@ -47,4 +47,5 @@ def predict(
     if json:
         print_json({"out": str(out), "rows": len(probabilities), "classes": counts})
     else:
-        print(f"{out}: {len(probabilities)} rows, " + ", ".join(f"{count} {name}" for name, count in counts.items()))
+        found = ", ".join(f"{count} {name}" for name, count in counts.items())
+        print(on_one_line(f"{out}: {len(probabilities)} rows, {found}"))  # the names are from a file

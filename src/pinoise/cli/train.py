@@ -208,7 +208,7 @@ def _run(path: Path, settings: Settings, target: str | None, *, as_json: bool) -
         return
     print(f"{path}: {last.epoch} epochs, {last.step} steps, loss {last.loss:.4f}, {last.seconds:.0f} s")
     if classifier is not None:
-        print(f"a vote of {len(classifier.vote.voters)} models on the labels of {target!r}, of weight")
+        print(f"{target!r} is predicted by a vote; weight, model and validated scores:")
         for voter in classifier.vote.voters:
             print(f"  {voter}")
         print(f"next: pinoise predict {path} --data FILE --out FILE{trusting}")
