@@ -1,6 +1,7 @@
 """Learned data augmentation for contrastive learning: π-noise (PiNDA) on any data.
 
-Three doors: the scikit-learn transformer ``PiNDA``, the PyTorch module ``PiNoise`` and the command ``pinoise``.
+Three doors: the scikit-learn transformer ``PiNDA`` (``PiNDAClassifier`` for few labels), the
+PyTorch module ``PiNoise`` and the command ``pinoise``.
 ``load_run`` reads what the command trained; ``compare`` sets methods side by side.
 """
 
@@ -12,15 +13,16 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     __version__: str
     from pinoise.errors import UserError
-    from pinoise.estimator import HealthWarning, PiNDA
+    from pinoise.estimator import HealthWarning, PiNDA, PiNDAClassifier
     from pinoise.experiments.compare import compare
     from pinoise.noise import PiNoise
     from pinoise.training.load import load_run
 
-__all__ = ["HealthWarning", "PiNDA", "PiNoise", "UserError", "__version__", "compare", "load_run"]
+__all__ = ["HealthWarning", "PiNDA", "PiNDAClassifier", "PiNoise", "UserError", "__version__", "compare", "load_run"]
 
 _HOMES = {
     "PiNDA": "pinoise.estimator",
+    "PiNDAClassifier": "pinoise.estimator",
     "HealthWarning": "pinoise.estimator",
     "PiNoise": "pinoise.noise",
     "compare": "pinoise.experiments.compare",

@@ -26,6 +26,7 @@ RUN_FILES = frozenset(
     (
         *("config.yaml", "data.json", "environment.json", "metrics.csv", "evaluation.json"),
         *("standardizer.safetensors", "encoder.safetensors", "embedding.safetensors", "noise.safetensors"),
+        "classifier.safetensors",
         *LOCK_FILES,
         *REPORT_FILES,
     )

@@ -11,6 +11,7 @@ from pinoise.cli.datasets import datasets
 from pinoise.cli.embed import embed
 from pinoise.cli.evaluate import evaluate
 from pinoise.cli.options import VariadicCommand
+from pinoise.cli.predict import predict
 from pinoise.cli.report import report
 from pinoise.cli.train import train
 
@@ -22,7 +23,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for verb in (demo, train, embed, evaluate):
+for verb in (demo, train, embed, predict, evaluate):
     app.command()(verb)
 app.command(cls=VariadicCommand)(compare)
 app.command()(report)

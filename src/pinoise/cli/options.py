@@ -11,6 +11,10 @@ DataOption = Annotated[
     str, typer.Option("--data", help="A data set of the catalogue, or a file (.csv .parquet .npy .npz .svm).")
 ]
 LabelOption = Annotated[str | None, typer.Option("--label", help="The label's column; it is never used in training.")]
+TargetOption = Annotated[
+    str | None,
+    typer.Option("--target", help="The column to predict, with empty cells where it is not known; fits a classifier."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 SetOption = Annotated[
     list[str] | None,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -30,6 +31,7 @@ from pinoise.cli.options import (
     LabelOption,
     RowsOption,
     SetOption,
+    TargetOption,
     TrustOption,
     changes_from,
 )
@@ -72,6 +74,7 @@ def train(
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="The run folder to make.")] = None,
     label: LabelOption = None,
+    target: TargetOption = None,
     resume: Annotated[Path | None, typer.Option("--resume", help="Go on with this run folder.")] = None,
     config: Annotated[Path | None, typer.Option("--config", help="Settings from a YAML file, under the flags.")] = None,
     method: Annotated[str | None, typer.Option(help=f"{listed(METHOD.names)}{OWN}.")] = None,
@@ -99,20 +102,24 @@ def train(
 
     After Ctrl-C: `pinoise train --resume runs/digits`
     """
+    if target is not None and label is not None:
+        raise UserError("--target and --label name one column twice: --target, whose cells may be empty, is enough.")
     changes = changes_from({path: context.params[flag] for flag, path in FLAGS.items()}, set_)
     if resume is not None:
         if out is not None or config is not None:
             raise UserError("--resume goes on with a folder as it is: leave out --out and --config.")
-        _run(resume, _resumed_settings(resume, changes, trust=trust), as_json=json)
+        _run(resume, _resumed_settings(resume, changes, target, trust=trust), target, as_json=json)
         return
     if out is None:
         raise UserError("--out is missing: name the run folder to make, or one to go on with by --resume.")
     if data is None and config is None:
         raise UserError("--data is missing: name a data set ('pinoise datasets' lists them) or a file.")
-    _run(out, _new_settings(out, config, changes, trust=trust), as_json=json)
+    _run(out, _new_settings(out, config, changes, target, trust=trust), target, as_json=json)
 
 
-def _new_settings(out: Path, config: Path | None, changes: list[Change], *, trust: bool) -> Settings:
+def _new_settings(
+    out: Path, config: Path | None, changes: list[Change], target: str | None, *, trust: bool
+) -> Settings:
     """Check all that can be checked before any data is read."""
     from pinoise.training.config import distrusted, override, parse_settings, read_yaml
     from pinoise.training.device import check_device
@@ -124,10 +131,13 @@ def _new_settings(out: Path, config: Path | None, changes: list[Change], *, trus
     settings = parse_settings(override(values, changes), distrust=distrust)
     check_device(settings.training.device)
     check_folder(out)
-    return settings
+    if target is None:
+        return settings
+    data = replace(settings.data, drop=(*settings.data.drop, target))  # it is no feature
+    return settings.model_copy(update={"data": data})
 
 
-def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Settings:
+def _resumed_settings(run: Path, changes: list[Change], target: str | None, *, trust: bool) -> Settings:
     """Few settings may change when a run goes on: all else would make it another run."""
     from pinoise.training.config import override, parse_settings
     from pinoise.training.record import MAY_CHANGE
@@ -136,6 +146,8 @@ def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Setti
     before = read_config(run, trust=trust)
     if not trust:
         check_links(run)
+    if target is not None and target not in before.data.drop:
+        raise UserError(f"{run} was begun without --target {target}: start a new run with it.")
     other = [path for path, _ in changes if path not in MAY_CHANGE]
     if other:
         raise UserError(
@@ -150,15 +162,19 @@ def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Setti
     return settings
 
 
-def _run(path: Path, settings: Settings, *, as_json: bool) -> None:
+def _run(path: Path, settings: Settings, target: str | None, *, as_json: bool) -> None:
+    from pinoise.estimator.run_classifier import fit_run_classifier, read_target
     from pinoise.training.device import flushed_denormals
+    from pinoise.training.load import load_run
     from pinoise.training.loop import Interrupted
     from pinoise.training.processes import is_first
     from pinoise.training.rendezvous import noticing_losses
     from pinoise.training.run import run_training
 
     trusting = " --trust" if settings.needs_trust else ""
-    again = f"pinoise train --resume {shlex.quote(str(path))}{trusting}"
+    targeting = "" if target is None else f" --target {shlex.quote(target)}"
+    again = f"pinoise train --resume {shlex.quote(str(path))}{targeting}{trusting}"
+    labelled = None if target is None else read_target(settings.data.source, target)  # a mistake in it ends here
     try:
         with (
             noticing_losses(again),
@@ -181,10 +197,20 @@ def _run(path: Path, settings: Settings, *, as_json: bool) -> None:
     if not is_first():
         return
     last = result.history[-1]
+    classifier = None
+    if labelled is not None:
+        classifier = fit_run_classifier(load_run(path, trust=settings.needs_trust), labelled)
     for flag in result.flags:
         say(f"warning: {flag.name}: {flag.meaning}.")
     if as_json:
-        print_json({"run": str(path), **last._asdict(), "flags": [flag.name for flag in result.flags]})
+        chosen = {} if classifier is None else {"chosen": [str(voter) for voter in classifier.vote.voters]}
+        print_json({"run": str(path), **last._asdict(), "flags": [flag.name for flag in result.flags], **chosen})
         return
     print(f"{path}: {last.epoch} epochs, {last.step} steps, loss {last.loss:.4f}, {last.seconds:.0f} s")
+    if classifier is not None:
+        print(f"{target!r} is predicted by a vote; weight, model and validated scores:")
+        for voter in classifier.vote.voters:
+            print(f"  {voter}")
+        print(f"next: pinoise predict {path} --data FILE --out FILE{trusting}")
+        return
     print(f"next: pinoise evaluate {path}{trusting}   or   pinoise embed {path} --data FILE --out FILE{trusting}")

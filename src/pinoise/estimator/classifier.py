@@ -1,0 +1,205 @@
+"""``PiNDAClassifier``: many rows, few labels."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.utils import _safe_indexing
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+
+from pinoise.data.encoding.labels import MANY_CLASSES
+from pinoise.data.formats.memory import is_table
+from pinoise.errors import UserError
+from pinoise.estimator.parameters import seed_of_state
+from pinoise.estimator.pinda import PiNDA
+from pinoise.estimator.voting import Vote, choose
+
+UNLABELLED = -1
+"""What marks a row without a label among numbers, as in ``sklearn.semi_supervised``."""
+
+
+# scikit-learn ships no types, so its classes are Any to the type checker.
+class PiNDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Learn an embedding from all rows with ``PiNDA``, and a classifier from the few rows that have a label.
+
+    The classifier is a weighted vote of logistic regression on the raw features, on the learned ones and on both
+    joined, and of extremely randomised trees on the raw and on the joined ones. Cross-validation on the labelled rows
+    chooses the strength of each, by log loss, and its weight, exp(2 √n · accuracy) with n labels: few labels give
+    nearly equal weights, many labels leave the best alone.
+
+    The choice costs 17 models × 5 folds × 2 repeats = 170 small fits, half as many above 200 labels. At most about
+    1,000 labelled rows take part, whatever their number. Then at most 5 models are fitted on all labelled rows. With
+    an embedding that lacks the raw features (``PiNDA(embedding="learned")``, images), 6 and 2 models take their place.
+
+    Parameters
+    ----------
+    embedder : PiNDA or None
+        What learns the embedding, cloned before it is fitted; its parameters are ``embedder__epochs`` and so on.
+        None is ``PiNDA()``.
+    random_state : int, RandomState instance or None
+        Of folds and trees, and of the embedder if that has none of its own. An int makes the result repeatable.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+    embedding_ : PiNDA
+        The fitted embedder.
+    chosen_ : tuple
+        The voters, the heaviest first; each has a ``candidate`` (its ``features``, ``model`` and ``strength``), a
+        ``weight``, and its validated ``accuracy`` and ``log_loss``; ``str`` makes a line of each.
+    cv_results_ : dict of lists
+        The same of every candidate, for ``pandas.DataFrame``. ``accuracy`` is nan where no row could be held out: each
+        class had one label.
+    n_features_in_ : int
+    feature_names_in_ : ndarray of str, where the input had them
+
+    Notes
+    -----
+    Store a fitted classifier with pickle or joblib, as any other of scikit-learn. ``pinoise train --target`` stores
+    one without pickle.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_digits
+    >>> from pinoise import PiNDA, PiNDAClassifier
+    >>> X, y = load_digits(return_X_y=True)
+    >>> few = np.where(np.arange(500) < 50, y[:500], -1)  # 50 labels
+    >>> embedder = PiNDA(n_components=16, hidden=64, epochs=5)
+    >>> model = PiNDAClassifier(embedder, random_state=0).fit(X[:500], few)
+    >>> model.score(X[500:], y[500:]) > 0.7
+    True
+    """
+
+    def __init__(
+        self, embedder: PiNDA | None = None, *, random_state: int | np.random.RandomState | None = None
+    ) -> None:
+        self.embedder = embedder
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from all rows of X, and from the labels in y.
+
+        Parameters
+        ----------
+        X : samples, as ``PiNDA.fit`` takes them
+        y : array-like of shape (n_samples,)
+            Numbers, with −1 or nan for rows without a label; or text, with None or nan for them. Labels that are all
+            −1 and 1 are two classes.
+        """
+        if y is None:
+            raise UserError("PiNDAClassifier requires y to be passed, but the target y is None.")
+        y = column_or_1d(y, dtype=None, warn=True)
+        check_consistent_length(X, y)
+        labelled = has_label(y)
+        self.classes_, numbers = class_numbers(y[labelled])
+        seed = seed_of_state(self.random_state)
+        embedder = PiNDA() if self.embedder is None else clone(self.embedder)
+        if embedder.random_state is None:
+            embedder.set_params(random_state=seed)
+        self.embedding_ = embedder.fit(X)
+        self.n_features_in_ = embedder.n_features_in_
+        if hasattr(embedder, "feature_names_in_"):
+            self.feature_names_in_ = embedder.feature_names_in_
+        Z = self._embedded(rows_of(X, np.flatnonzero(labelled)))
+        raw = Z.shape[1] - embedder.encoder_.out_features
+        choice = choose(Z, numbers, raw=raw, seed=seed)
+        self.chosen_ = choice.voters
+        self.cv_results_ = choice.table()
+        self._vote = Vote(choice.voters, Z, numbers, raw=raw, seed=seed)
+        return self
+
+    def _embedded(self, X: Any) -> npt.NDArray[np.float64]:
+        return np.asarray(self.embedding_.transform(X), dtype=np.float64)
+
+    def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the probability of every class, in the order of ``classes_``."""
+        check_is_fitted(self)
+        return self._vote.probabilities(self._embedded(X))
+
+    def predict(self, X: Any) -> npt.NDArray[Any]:
+        """Return the most probable class of every row."""
+        probabilities = self.predict_proba(X)
+        most_probable: npt.NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
+        return most_probable
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def has_label(y: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which rows have a label: not None, nan or −1. Text has no mark but None and nan.
+
+    Where all numbers are −1 and 1, both are classes; without nan among them, a warning says so.
+
+    >>> has_label(np.array([0, 2, -1])).tolist(), has_label(np.array([1, -1, np.nan])).tolist()
+    ([True, True, False], [True, True, False])
+    >>> has_label(np.array(["-1", "yes", None, np.nan], dtype=object)).tolist()
+    [True, True, False, False]
+    """
+    if y.dtype.kind not in "ifO":
+        return np.ones(len(y), dtype=bool)
+    given: npt.NDArray[np.bool_]
+    given = np.array([not _is_missing(value) for value in y]) if y.dtype.kind == "O" else y == y  # nan is not itself
+    if set(y[given].tolist()) != {UNLABELLED, 1}:
+        given[given] = y[given] != UNLABELLED
+        return given
+    if given.all():
+        warnings.warn(
+            "all labels in y are -1 and 1, which are taken for two classes: mark rows without a label by nan.",
+            stacklevel=3,
+        )
+    return given
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)  # pandas' own, nan
+
+
+def class_numbers(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """Return the classes, sorted, and the class number of every label; refuse what is not a classification.
+
+    >>> class_numbers(np.array(["b", "a", "b"], dtype=object))
+    (array(['a', 'b'], dtype='<U1'), array([1, 0, 1]))
+    """
+    if len(labels) == 0:
+        raise UserError(
+            "y has no label, but classes need labels: give some, and mark only the other rows by -1 or nan."
+        )
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        raise UserError("Input y contains infinity: labels must be finite numbers or text.")
+    if labels.dtype.kind == "O":
+        if len({isinstance(label, str) for label in labels}) > 1:
+            raise UserError("y mixes text and numbers: make the labels all text or all numbers.")
+        labels = np.array(labels.tolist())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # on many classes, which is said below
+        check_classification_targets(labels)
+    classes, numbers = np.unique(labels, return_inverse=True)
+    if len(classes) < 2:
+        hint = "" if classes.dtype.kind in "US" else "; -1 marks rows without a label"
+        raise UserError(f"y has one class, {classes[0]!s}, and a classifier needs two or more{hint}.")
+    if len(classes) > MANY_CLASSES and len(classes) > len(labels) / 2:
+        raise UserError(
+            f"y has {len(classes)} different labels in {len(labels)} labelled rows: that is a measurement or an "
+            "identifier, not a class."
+        )
+    return classes, numbers.astype(np.int64)
+
+
+def rows_of(X: Any, rows: npt.NDArray[np.int64]) -> Any:
+    """Return some rows of whatever ``PiNDA`` takes.
+
+    >>> rows_of([[1, 2], [3, 4]], np.array([1]))
+    [[3, 4]]
+    """
+    if is_table(X) or isinstance(X, list | tuple):
+        return _safe_indexing(X, rows)
+    array: Any = X.tocsr() if hasattr(X, "tocsr") else X if hasattr(X, "shape") else np.asarray(X)
+    return array[rows]

@@ -1,0 +1,183 @@
+"""The classifier of a run folder: its labelled rows and the choice are stored, and models are fitted again to predict.
+
+So a folder holds no pickle, and reading it runs no code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import torch
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from torch import Tensor
+
+from pinoise.data.dataset import Labels, Part
+from pinoise.data.encoding.labels import LabelEncoding, learn_labels
+from pinoise.data.encoding.tables import column_names, find_column, label_column
+from pinoise.data.source import find_source
+from pinoise.errors import UserError
+from pinoise.estimator.voting import Candidate, Classes, Features, Floats, Model, Vote, Voter, choose
+from pinoise.evaluation import embed
+from pinoise.files import written
+from pinoise.networks import read_stored, write_tensors
+from pinoise.training.load import Run
+
+CLASSIFIER = "classifier.safetensors"
+
+
+@dataclass(frozen=True)
+class Target:
+    """The target column of a table: which rows have a label, and their class numbers."""
+
+    rows: Labels  # the numbers of the labelled rows
+    numbers: Classes
+    labels: LabelEncoding
+
+    def within(self, part: Part) -> Target:
+        """Return the target of a part of the table, with row numbers within the part."""
+        if part.origin is None:
+            return self
+        _, inside, own = np.intersect1d(part.origin.rows, self.rows, return_indices=True)
+        order = np.argsort(inside)
+        return Target(inside[order], self.numbers[own[order]], self.labels)
+
+
+def read_target(source: str, column: str) -> Target:
+    """Read the labels in a column of a table; an empty cell is a row without a label."""
+    found = find_source(source)
+    if found.kind != "table":
+        raise UserError(f"--target names a column of a table (.csv, .parquet), and {source} is none.")
+    table = found.table().table
+    where = label_column(column, source)
+    cells = table.column(find_column(column, column_names(table, where=source), where=source))
+    given = pc.invert(pc.is_null(cells, nan_is_null=pa.types.is_floating(cells.type)))
+    known = cells.filter(given)
+    if len(known) == 0:
+        raise UserError(f"{where} is empty: a classifier needs some labels.")
+    labels = learn_labels(known, where=where)
+    return Target(np.flatnonzero(given.to_numpy(zero_copy_only=False)), labels.encode(known, where=where), labels)
+
+
+class _Voter(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    features: Features
+    model: Model
+    strength: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
+    weight: Annotated[float, Field(gt=0, le=1)]
+    accuracy: float
+    log_loss: float
+
+
+class _Header(BaseModel):
+    """Everything but tensors in the file of a classifier."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    format: Literal[1]
+    classes: Annotated[list[str], Field(min_length=2)]
+    seed: Annotated[int, Field(ge=0, lt=2**32)]
+    voters: Annotated[list[_Voter], Field(min_length=1, max_length=64)]
+
+
+@dataclass(frozen=True)
+class RunClassifier:
+    """The classes of a run's target, and the vote on them."""
+
+    run: Run
+    classes: tuple[str, ...]
+    vote: Vote
+
+    def probabilities(self, part: Part, *, where: str) -> Floats:
+        """Return p(class) of every row, (n, K)."""
+        return self.vote.probabilities(_embedded(self.run, part, where=where))
+
+
+def fit_run_classifier(run: Run, target: Target) -> RunClassifier:
+    """Fit a classifier on the labelled rows of a finished run, and store it in the run's folder."""
+    part = run.own_data().train
+    inside = target.within(part)
+    present, numbers = np.unique(inside.numbers, return_inverse=True)
+    if len(present) < 2:
+        raise UserError(f"the rows of {run.path} have labels of {len(present)} class, but a classifier needs two.")
+    Z = _embedded(run, part.take(inside.rows), where=run.settings.data.source)
+    raw, seed = _raw_columns(run), run.settings.training.seed
+    voters = choose(Z, numbers, raw=raw, seed=seed).voters
+    classes = tuple(target.labels.names[number] for number in present)
+    header = _Header(
+        format=1,
+        classes=list(classes),
+        seed=seed,
+        voters=[
+            _Voter(
+                **voter.candidate._asdict(),
+                weight=voter.weight,
+                accuracy=voter.accuracy,
+                log_loss=voter.log_loss,
+            )
+            for voter in voters
+        ],
+    )
+    tensors = {"embedding": torch.from_numpy(Z).float(), "numbers": torch.from_numpy(numbers)}
+    write_tensors(run.path / CLASSIFIER, tensors, metadata=header.model_dump())
+    return RunClassifier(run, classes, Vote(voters, Z, numbers, raw=raw, seed=seed))
+
+
+def read_run_classifier(run: Run) -> RunClassifier:
+    """Read the classifier of a run, and fit its models again."""
+    path = run.path / CLASSIFIER
+    if not path.exists():
+        raise UserError(f"{run.path} has no classifier: train with --target COLUMN.")
+    tensors, values = read_stored(path)
+    try:
+        header = _Header.model_validate(values)
+    except ValidationError as error:
+        entry = ".".join(map(str, error.errors()[0]["loc"]))
+        raise UserError(f"{path} has no sound entry {entry!r} in its header: the file is damaged.") from None
+    raw, learned = _raw_columns(run), cast(int, run.embedding.encoder.out_features)
+    if not _fits(tensors, width=raw + learned, n_classes=len(header.classes)):
+        raise UserError(f"{path} does not fit the run beside it: the file is damaged.")
+    if not raw and any(voter.features != "learned" for voter in header.voters):
+        raise UserError(f"{path} votes on features that the run's embedding does not have: the file is damaged.")
+    voters = [
+        Voter(Candidate(each.features, each.model, each.strength), each.weight, each.accuracy, each.log_loss)
+        for each in header.voters
+    ]
+    Z, numbers = tensors["embedding"].double().numpy(), tensors["numbers"].numpy()
+    return RunClassifier(run, tuple(header.classes), Vote(voters, Z, numbers, raw=raw, seed=header.seed))
+
+
+def write_predictions(path: Path, classes: Sequence[str], probabilities: Floats) -> None:
+    """Write the most probable ``class`` of every row, and a column ``p=class`` for each, complete or not at all."""
+    from pyarrow import csv, parquet
+
+    names = pa.array(classes, pa.string())
+    columns = {"class": names.take(pa.array(probabilities.argmax(axis=1)))}
+    columns |= {f"p={name}": pa.array(probabilities[:, i]) for i, name in enumerate(classes)}
+    write = csv.write_csv if path.suffix.lower() == ".csv" else parquet.write_table
+    with written(path) as temporary, temporary.open("wb") as file:
+        write(pa.table(columns), file)
+
+
+def _fits(tensors: dict[str, Tensor], *, width: int, n_classes: int) -> bool:
+    """Whether the stored rows have the run's width, and a label of every class."""
+    if set(tensors) != {"embedding", "numbers"}:
+        return False
+    Z, numbers = tensors["embedding"], tensors["numbers"]
+    if Z.dtype != torch.float32 or numbers.dtype != torch.int64 or Z.shape != (len(numbers), width):
+        return False
+    return bool(torch.isfinite(Z).all()) and numbers.unique().tolist() == list(range(n_classes))
+
+
+def _raw_columns(run: Run) -> int:
+    return run.standardizer.mean.size if run.embedding.name == "joined" else 0
+
+
+def _embedded(run: Run, part: Part, *, where: str) -> Floats:
+    return embed(run.embedding, run.rows(part.x, where=where)).astype(np.float64)

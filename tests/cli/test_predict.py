@@ -1,0 +1,154 @@
+"""``pinoise train --target`` and ``pinoise predict``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from pinoise.estimator.run_classifier import CLASSIFIER, read_run_classifier
+from pinoise.estimator.voting import Vote, choose
+from pinoise.evaluation import embed
+from pinoise.networks import read_stored, write_tensors
+from pinoise.training.load import load_run
+
+Command = Callable[..., Any]
+
+
+@pytest.fixture
+def some_known(people: Path) -> Path:
+    """The table of people, with the group of every fourth pair of rows only."""
+    table = pd.read_csv(people)
+    table["group"] = table["group"].where(table.index // 2 % 4 == 0)
+    table.to_csv("some.csv", index=False)
+    return people
+
+
+@pytest.fixture
+def run(pinoise: Command, some_known: Path, tiny: list[str]) -> Path:
+    """A run with a classifier."""
+    result = pinoise("train", "--data", "some.csv", "--target", "group", "--out", "run", *tiny)
+    assert result.code == 0, result.err
+    assert "next: pinoise predict run" in result.out
+    assert "trees on raw: accuracy" in result.out
+    return Path("run")
+
+
+def test_the_target_of_unlabelled_and_of_new_rows_is_predicted(pinoise: Command, run: Path) -> None:
+    assert load_run(run).preparation.encoding.feature_names == ("age", *(f"town={t}" for t in TOWNS), "income")
+    result = pinoise("predict", run, "--data", "people.csv", "--out", "new.csv")  # which has the target's column
+    assert result.code == 0, result.err
+    found, truth = pd.read_csv("new.csv"), pd.read_csv("people.csv")["group"]
+    assert (found["class"] == truth).mean() > 0.95
+    assert list(found.columns) == ["class", "p=no", "p=yes"]
+    np.testing.assert_allclose(found["p=no"] + found["p=yes"], 1)
+    pd.read_csv("people.csv").drop(columns="group").to_csv("bare.csv", index=False)
+    other = pinoise("predict", run, "--data", "bare.csv", "--out", "new.parquet", "--json")
+    assert json.loads(other.out)["rows"] == 60
+    np.testing.assert_allclose(pd.read_parquet("new.parquet")["p=yes"], found["p=yes"], atol=1e-9)
+
+
+TOWNS = ("Bern", "Oslo", "Rome", "missing")
+
+
+def test_the_stored_vote_is_the_one_that_was_chosen_on_the_labelled_rows(run: Path) -> None:
+    finished = load_run(run)
+    table = pd.read_csv("some.csv")
+    part = finished.read("some.csv", labelled=False).train
+    Z = embed(finished.embedding, finished.rows(part.x, where="some.csv")).astype(float)
+    known = table["group"].notna().to_numpy()
+    numbers = (table["group"][known] == "yes").to_numpy().astype(np.int64)
+    raw = part.x.shape[1]
+    voters = choose(Z[known], numbers, raw=raw, seed=0).voters
+    expected = Vote(voters, Z[known], numbers, raw=raw, seed=0).probabilities(Z)
+    np.testing.assert_allclose(read_run_classifier(finished).probabilities(part, where="some.csv"), expected, atol=1e-6)
+
+
+def test_labels_follow_the_rows_that_were_drawn(pinoise: Command, some_known: Path, tiny: list[str]) -> None:
+    result = pinoise("train", "--data", "some.csv", "--target", "group", "--rows", "40", "--out", "run", *tiny)
+    assert result.code == 0, result.err
+    stored = read_stored(Path("run") / CLASSIFIER).tensors
+    part = load_run("run").own_data().train
+    assert part.origin is not None
+    table = pd.read_csv("some.csv").iloc[part.origin.rows]
+    assert stored["numbers"].tolist() == (table["group"].dropna() == "yes").astype(int).tolist()
+
+
+def test_one_label_of_each_class_is_enough(pinoise: Command, people: Path, tiny: list[str]) -> None:
+    table = pd.read_csv(people)
+    table.assign(group=table["group"].where(table.index < 2)).to_csv("two.csv", index=False)
+    assert pinoise("train", "--data", "two.csv", "--target", "group", "--out", "run", *tiny).code == 0
+    assert pinoise("predict", "run", "--data", "two.csv", "--out", "new.csv").code == 0
+    assert (pd.read_csv("new.csv")["class"] == table["group"]).mean() > 0.7  # chance is 0.5
+
+
+def test_names_of_classes_do_not_move_the_cursor(pinoise: Command, people: Path, tiny: list[str]) -> None:
+    table = pd.read_csv(people)
+    table["group"] = table["group"].map({"yes": "\x1b[2Jyes", "no": "no"})
+    table.to_csv("odd.csv", index=False)
+    assert pinoise("train", "--data", "odd.csv", "--target", "group", "--out", "run", *tiny).code == 0
+    result = pinoise("predict", "run", "--data", "odd.csv", "--out", "new.csv")
+    assert result.code == 0
+    assert "\x1b" not in result.out
+    assert "30 \\x1b[2Jyes" in result.out
+
+
+def test_a_run_that_goes_on_keeps_its_target(pinoise: Command, run: Path) -> None:
+    before = (run / CLASSIFIER).read_bytes()
+    assert pinoise("train", "--resume", run, "--epochs", "3", "--target", "group").code == 0
+    assert (run / CLASSIFIER).read_bytes() != before
+    other = pinoise("train", "--resume", run, "--target", "town")
+    assert other.code == 2
+    assert other.err.strip() == "pinoise: run was begun without --target town: start a new run with it."
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--data", "some.csv", "--target", "grup"), "unknown column of some.csv 'grup': did you mean 'group'?"),
+        (("--data", "digits", "--target", "group"), "names a column of a table (.csv, .parquet), and digits is none."),
+        (("--data", "some.csv", "--target", "group", "--label", "group"), "--target and --label name one column twice"),
+        (("--data", "one.csv", "--target", "group"), "every label is 'yes', but classes need two or more."),
+        (("--data", "none.csv", "--target", "group"), "label column 'group' is empty: a classifier needs some labels."),
+    ],
+)
+def test_a_target_that_cannot_be_learned_is_refused_before_training(
+    pinoise: Command, some_known: Path, arguments: tuple[str, ...], sentence: str
+) -> None:
+    table = pd.read_csv("some.csv")
+    table.assign(group=table["group"].where(table["group"] == "yes")).to_csv("one.csv", index=False)
+    table.assign(group=None).to_csv("none.csv", index=False)
+    result = pinoise("train", *arguments, "--out", "run")
+    assert result.code == 2
+    assert sentence in result.err
+    assert not Path("run").exists()
+
+
+def test_predictions_do_not_replace_files_or_come_from_a_run_without_a_target(
+    pinoise: Command, run: Path, digits_run: Path
+) -> None:
+    Path("mine.csv").write_text("keep")
+    refused = pinoise("predict", run, "--data", "people.csv", "--out", "mine.csv")
+    assert refused.code == 2
+    assert Path("mine.csv").read_text() == "keep"
+    assert pinoise("predict", run, "--data", "people.csv", "--out", "mine.csv", "--force").code == 0
+    assert pinoise("predict", run, "--data", "people.csv", "--out", "people.csv", "--force").code == 2
+    assert ".npy'" in pinoise("predict", run, "--data", "people.csv", "--out", "z.npy").err
+    without = pinoise("predict", digits_run, "--data", "digits", "--out", "z.csv")
+    assert without.err.strip().endswith("has no classifier: train with --target COLUMN.")
+
+
+@pytest.mark.parametrize(
+    ("entry", "value"), [("classes", ["one"]), ("classes", ["a", "b", "c"]), ("voters", []), ("seed", -1)]
+)
+def test_an_altered_classifier_is_refused(pinoise: Command, run: Path, entry: str, value: Any) -> None:
+    tensors, header = read_stored(run / CLASSIFIER)
+    write_tensors(run / CLASSIFIER, tensors, metadata={**header, entry: value})
+    result = pinoise("predict", run, "--data", "people.csv", "--out", "z.csv")
+    assert result.code == 2
+    assert "the file is damaged." in result.err

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+import torch
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from pinoise import PiNDA, PiNDAClassifier, UserError
+from pinoise.estimator import voting
+
+
+def small(**changes: Any) -> PiNDAClassifier:
+    embedder = PiNDA(n_components=4, hidden=8, epochs=1, batch_size=64)
+    model = PiNDAClassifier(embedder, random_state=0)
+    model.set_params(**changes)
+    return model
+
+
+@pytest.fixture
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer and smaller models."""
+    monkeypatch.setattr(voting, "TREES", 5)
+    monkeypatch.setattr(voting, "REPEATS", 1)
+    monkeypatch.setitem(voting.STRENGTHS, "logistic", (1.0,))
+
+
+@pytest.fixture(scope="module")
+def digits() -> tuple[np.ndarray, np.ndarray]:
+    data = load_digits()
+    return data.data[:600], data.target[:600]
+
+
+def hide(y: np.ndarray, *, per_class: int) -> np.ndarray:
+    """Return labels of which only the first few of each class are left."""
+    few = np.full(len(y), -1)
+    for label in np.unique(y):
+        rows = np.flatnonzero(y == label)[:per_class]
+        few[rows] = y[rows]
+    return few
+
+
+# No check is skipped here; scikit-learn itself exempts the array API check where SCIPY_ARRAY_API is not set.
+@pytest.mark.usefixtures("quick")
+@pytest.mark.filterwarnings(
+    "ignore:batch_size is", "ignore:all labels in y are -1 and 1", "ignore::pinoise.HealthWarning"
+)  # the checks fit a few rows
+@parametrize_with_checks([small()])  # type: ignore[untyped-decorator]  # scikit-learn ships no types
+def test_the_scikit_learn_contract_is_kept(estimator: PiNDAClassifier, check: Any) -> None:
+    check(estimator)
+
+
+def test_few_labels_beside_many_rows_beat_logistic_regression_on_the_labelled_rows() -> None:
+    X, y = load_digits(return_X_y=True)
+    train, test, few = X[:1200], X[1200:], hide(y[:1200], per_class=5)
+    model = PiNDAClassifier(PiNDA(n_components=64, hidden=128, epochs=8), random_state=0).fit(train, few)
+    scale = StandardScaler().fit(train)
+    plain = LogisticRegression().fit(scale.transform(train[few >= 0]), few[few >= 0])
+    raw = scale.transform(test)
+    assert model.score(test, y[1200:]) > plain.score(raw, y[1200:]) + 0.03
+    assert log_loss(y[1200:], model.predict_proba(test)) < log_loss(y[1200:], plain.predict_proba(raw))
+    assert isinstance(model.embedding_, PiNDA)
+    assert sum(voter.weight for voter in model.chosen_) == pytest.approx(1)
+    table = pd.DataFrame(model.cv_results_)
+    assert len(table) == 17
+    assert table.weight.sum() == pytest.approx(1)
+    best = table.sort_values("weight").iloc[-1]
+    assert tuple(best[["features", "model"]]) == model.chosen_[0].candidate[:2]
+    assert best.accuracy == model.chosen_[0].accuracy == table[table.weight > 0].accuracy.max()
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # one epoch of a small encoder
+def test_every_mark_of_unlabelled_rows_means_the_same(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = digits[0][:200], digits[1][:200]
+    few = hide(y, per_class=2)
+    expected = small().fit(X, few)
+    words = np.array([f"class {label}" for label in range(10)])
+    text = np.where(few >= 0, words[few], None)
+    for marked in (
+        np.where(few >= 0, few, np.nan),
+        pd.Series(few).where(few >= 0).astype("Int64"),
+        pd.Series(few, dtype=object).where(few >= 0, None),
+        text,
+        pd.Series(text),
+        pd.Series(text).astype("category"),
+        pd.Series(text).astype("string"),
+    ):
+        model = small().fit(X, marked)
+        np.testing.assert_array_equal(model.predict_proba(X), expected.predict_proba(X))
+        predicted = model.predict(X)
+        numbers = predicted if predicted.dtype.kind in "if" else np.array([int(word[-1]) for word in predicted])
+        np.testing.assert_array_equal(numbers, expected.predict(X))
+    assert expected.predict(X).dtype == few.dtype
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # one epoch of a small encoder
+def test_every_container_of_the_same_rows_gives_the_same(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    X, few = digits[0][:200], hide(digits[1][:200], per_class=2)
+    expected = small().fit(X, few).predict_proba(X)
+    for same in (X.tolist(), torch.from_numpy(X), sp.coo_array(X), pd.DataFrame(X)):
+        np.testing.assert_allclose(small().fit(same, few).predict_proba(same), expected, atol=0.02)  # as float32
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # one epoch of a small encoder
+def test_a_frame_with_categories_is_classified(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    town = np.array(["Rome", "Oslo"])[np.arange(100) % 2]
+    frame = pd.DataFrame({"town": town, "age": np.random.default_rng(0).normal(size=100)})
+    y = np.where(np.arange(100) < 20, (town == "Rome").astype(int), -1)
+    model = small().fit(frame, y)
+    np.testing.assert_array_equal(model.predict(frame), town == "Rome")
+    assert list(model.feature_names_in_) == ["town", "age"]
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # one epoch of a small encoder
+def test_one_label_of_each_class_is_enough_and_cannot_be_validated(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = digits
+    model = small().fit(X, hide(y, per_class=1))
+    assert model.score(X, y) > 0.4  # chance is 0.1
+    assert np.isnan(model.cv_results_["accuracy"]).all()
+    assert [voter.weight for voter in model.chosen_] == pytest.approx([0.2] * 5)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # one epoch of a small encoder
+def test_the_learned_part_alone_is_enough(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    X, few = digits[0], hide(digits[1], per_class=3)
+    model = small(embedder__embedding="learned").fit(X, few)
+    assert {voter.candidate.features for voter in model.chosen_} == {"learned"}
+    assert model.predict_proba(X).shape == (600, 10)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # one epoch of a small encoder
+def test_a_classifier_is_repeatable_pickled_cloned_and_searched(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    X, few = digits[0][:200], hide(digits[1][:200], per_class=3)
+    model = small().fit(X, few)
+    expected = model.predict_proba(X)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(model)).predict_proba(X), expected)
+    np.testing.assert_array_equal(clone(model).fit(X, few).predict_proba(X), expected)
+    assert not np.allclose(small(random_state=1).fit(X, few).predict_proba(X), expected)
+    assert model.embedder is not None
+    assert model.embedder.random_state is None  # fitting left the given one as it was
+    assert not hasattr(model.embedder, "encoder_")
+    search = GridSearchCV(small(), {"embedder__n_components": [2, 4]}, cv=2).fit(X, digits[1][:200])
+    assert search.best_estimator_.embedding_.n_components == search.best_params_["embedder__n_components"]
+
+
+@pytest.mark.parametrize(
+    ("y", "sentence"),
+    [
+        ([-1, -1, -1, -1], "y has no label"),
+        ([np.nan] * 4, "y has no label"),
+        ([3, -1, 3, -1], "y has one class, 3, and a classifier needs two or more"),
+        ([0, -1, 0, -1], "y has one class, 0, .* -1 marks rows without a label"),
+        ([0, 1, -1], "inconsistent numbers of samples"),
+        (np.array(["a", 1, "b", None], dtype=object), "y mixes text and numbers"),
+        ([0.5, 1.5, 2.5, 0.1], "Unknown label type"),
+        ([0, 1, np.inf, 0], "y contains infinity"),
+    ],
+)
+def test_labels_that_make_no_classes_are_refused_in_one_sentence(y: Any, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        small().fit(np.random.default_rng(0).normal(size=(4, 3)), y)
+
+
+def test_labels_that_hardly_repeat_are_refused() -> None:
+    with pytest.raises(UserError, match="100 different labels in 100 labelled rows: that is a measurement"):
+        small().fit(np.random.default_rng(0).normal(size=(100, 3)), np.arange(100))
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")
+def test_minus_one_beside_one_is_a_class_and_is_told_where_it_may_be_a_mark() -> None:
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    y = np.where(X[:, 0] > 0, 1, -1)
+    with pytest.warns(UserWarning, match="all labels in y are -1 and 1, which are taken for two classes"):
+        assert list(small().fit(X, y).classes_) == [-1, 1]
+    some = np.where(np.arange(80) < 20, y, np.nan)
+    assert list(small().fit(X, some).classes_) == [-1, 1]
