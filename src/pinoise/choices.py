@@ -126,8 +126,9 @@ VIEW = Kind(
     },
     own="a View, or a function from a batch of samples to a batch of the same shape",
 )
-# The choices for ``views.noise``: learned noise (``pi``), no noise (``none``), or any view.
-NOISE_VIEW = VIEW._replace(noun="noise", default="pi", names={"pi": "", "none": "", **VIEW.names})
+# The choices for ``views.noise``: learned noise (``pi``), learned noise of a kind that trial fits choose (``auto``), no
+# noise (``none``), or any view.
+NOISE_VIEW = VIEW._replace(noun="noise", default="pi", names={"pi": "", "auto": "", "none": "", **VIEW.names})
 
 # Where modules of users are looked for after Python's own path, from the first import path of a user on. The command
 # adds the current folder: not at its start, because libraries try to import modules that may be absent.

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from pinoise.choices import ENCODER, GENERATOR, LARGEST_SEED, METHOD, OBJECTIVE, Distrust, Kind, find, options_of
 from pinoise.data.layout import image_layout
-from pinoise.errors import UserError, brief
+from pinoise.errors import UserError, brief, unknown_choice
 from pinoise.training.config import Settings, image_part, parse_settings
 
 # What a parameter is called whose setting has another name.
@@ -21,6 +21,8 @@ _NAMES = {
     "noise.generator": "generator",
     "views.augmentations": "augmentations",
 }
+
+_NOISES = ("pi", "auto")  # a fixed view has no noise to show
 
 
 def settings_from(parameters: Mapping[str, Any], *, seed: int, distrust: Distrust | None = None) -> Settings:
@@ -58,12 +60,14 @@ def settings_from(parameters: Mapping[str, Any], *, seed: int, distrust: Distrus
             "generator": _section(GENERATOR, parameters["generator"], distrust, where_it_fits={"hidden": hidden}),
         },
         "objective": _section(OBJECTIVE, parameters["objective"], distrust, its_own=named("penalty", "neighbours")),
-        "views": {**named("pairing"), "augmentations": tuple(augmentations)},
+        "views": {**named("noise", "pairing"), "augmentations": tuple(augmentations)},
         "training": {
             **named("epochs", "batch_size", "learning_rate", "noise_learning_rate", "device"),
             "seed": seed,
         },
     }
+    if parameters["noise"] not in _NOISES:
+        raise unknown_choice("noise", parameters["noise"], _NOISES)
     settings = parse_settings(values, names=_NAMES, distrust=distrust)
     _check_image_shape(parameters["image_shape"], settings)
     return settings

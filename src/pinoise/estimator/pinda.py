@@ -35,6 +35,7 @@ from pinoise.modes import own_modes
 from pinoise.networks import Embedding, load_weights
 from pinoise.noise import PiNoise
 from pinoise.randomness import Randomness
+from pinoise.training.automatic import CANDIDATES, with_noise
 from pinoise.training.build import (
     build_encoder,
     build_standardizer,
@@ -93,6 +94,10 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         at ``initial_scale``; ``"adversarial"`` lets noise of fixed entropy maximise the loss; ``"information"``
         maximises the mutual information of noise and task. Your own is a class derived from
         ``pinoise.training.objectives.Objective``, or a function from a ``Look`` to a scalar.
+    noise : {"pi", "auto"}
+        ``"auto"`` fits four kinds of noise for a quarter of the epochs each, and goes on with the one whose embedding
+        spreads samples most evenly; it takes no labels and twice the time. ``"pi"`` is the noise that the other
+        parameters describe.
     distribution : {"gaussian", "uniform"}
         The family of the noise.
     mean : {"zero", "learned"}
@@ -158,6 +163,8 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         (``task_entropy``, ``conditional_entropy``, ``information``, ``plug_in``, with errors).
     flags_ : list of str
         The names of what went wrong; each was also a ``HealthWarning``.
+    trials_ : dict
+        The score of each kind of noise that ``noise="auto"`` tried, the chosen one first; empty otherwise.
     mean_, scale_ : ndarray of shape (n_features_in_,), or (channels, height, width) of images
         Of every feature in training; the scale of a constant feature is 0.
     n_features_in_ : int
@@ -183,6 +190,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         hidden: int | None = None,
         method: Any = METHOD.default,
         objective: Any = OBJECTIVE.default,
+        noise: str = _SETTINGS.views.noise.name,
         distribution: str = _SETTINGS.noise.distribution,
         mean: str = _SETTINGS.noise.mean,
         covariance: str | None = _SETTINGS.noise.covariance,
@@ -210,6 +218,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         self.hidden = hidden
         self.method = method
         self.objective = objective
+        self.noise = noise
         self.distribution = distribution
         self.mean = mean
         self.covariance = covariance
@@ -244,6 +253,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         assert fitted.model.noise is not None  # the settings ask for it
         self._adopt(fitted.embedding, fitted.model.noise, standardizer)
         self.flags_ = [flag.name for flag in fitted.flags]
+        self.trials_ = {trial.name: trial.score for trial in fitted.trials}
         self.history_ = {
             **{name: [getattr(record, name) for record in fitted.history] for name in ("epoch", "loss", "seconds")},
             **{name: [record.metrics[name] for record in fitted.history] for name in METRICS},
@@ -311,6 +321,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             params=params,
             history=self.history_,
             flags=self.flags_,
+            trials=self.trials_,
             n_features_in=self.n_features_in_,
             feature_names_in=list(getattr(self, "feature_names_in_", ())),
             preparation=None if self._preparation is None else self._preparation.to_json(),
@@ -341,6 +352,8 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             )
         self = cls(**header.params)
         settings = settings_from(vars(self), seed=0, distrust=distrusted(Path(path), trust=trust))
+        if settings.is_automatic:
+            settings = with_noise(settings, CANDIDATES[max(header.trials, key=lambda name: header.trials[name])])
         standardizer = standardizer_from(parts["standardizer"], where=path)
         preparation = None if header.preparation is None else preparation_from_json(header.preparation)
         features = standardizer.mean.size if preparation is None else math.prod(preparation.shape)
@@ -356,7 +369,8 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         except RuntimeError:  # as torch refuses weights
             raise UserError(f"{path} does not fit its parameters: a part of your own has changed since.") from None
         self._adopt(embedding, noise, standardizer)
-        self.history_, self.flags_, self.n_features_in_ = header.history, header.flags, header.n_features_in
+        self.history_, self.flags_, self.trials_ = header.history, header.flags, header.trials
+        self.n_features_in_ = header.n_features_in
         self._preparation = preparation
         if header.feature_names_in:
             self.feature_names_in_ = np.array(header.feature_names_in, dtype=object)

@@ -16,6 +16,7 @@ from pinoise.choices import import_path
 from pinoise.errors import UserError
 from pinoise.files import check_is_file
 from pinoise.networks import read_stored, write_tensors
+from pinoise.training.automatic import CANDIDATES
 
 FORMAT = 5  # raised whenever older files can no longer be read
 
@@ -28,6 +29,7 @@ class Header(BaseModel):
     params: dict[str, Any]
     history: dict[str, list[int | float]]
     flags: list[str]
+    trials: dict[str, float]
     n_features_in: Annotated[int, Field(ge=1)]
     feature_names_in: list[str]
     preparation: dict[str, Any] | None
@@ -35,6 +37,8 @@ class Header(BaseModel):
     @model_validator(mode="after")
     def _agree(self) -> Self:
         if self.feature_names_in and len(self.feature_names_in) != self.n_features_in:
+            raise ValueError
+        if bool(self.trials) != (self.params.get("noise") == "auto") or not self.trials.keys() <= CANDIDATES.keys():
             raise ValueError
         return self
 

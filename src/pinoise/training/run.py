@@ -34,6 +34,7 @@ from pinoise.files import (
 from pinoise.information import HealthFlag
 from pinoise.modes import own_modes
 from pinoise.networks import Embedding, write_tensors
+from pinoise.training.automatic import CANDIDATES, Trial, choose_noise, described, with_noise
 from pinoise.training.build import build_embedding, build_standardizer, embedding_tensors, seeded_model
 from pinoise.training.checkpoint import DAMAGED, LAST, PREVIOUS, Expected, Identity, find_checkpoint
 from pinoise.training.config import Settings, distrusted, dump_yaml, embedding_of, parse_settings, read_yaml
@@ -59,19 +60,24 @@ class Fitted(NamedTuple):
     embedding: Embedding
     history: list[Record]
     flags: list[HealthFlag]
+    trials: list[Trial]  # of ``views.noise`` auto, the chosen noise first; else none
 
 
 @own_modes()
 def fit(settings: Settings, standardizer: Standardizer, rows: Rows, *, reporter: Reporter) -> Fitted:
     """Build and train a model. The caller's random numbers and modes of torch stay as they are."""
     fabric = make_fabric(settings.training)
+    trials: list[Trial] = []
+    if settings.is_automatic:
+        trials = choose_noise(settings, standardizer, rows, fabric=fabric)
+        settings = with_noise(settings, CANDIDATES[trials[0].name])
     model = seeded_model(settings, standardizer, rows)
     history = train(model, rows, settings.training, fabric=fabric, reporter=reporter)
     model.to("cpu").eval()
     if model.noise is not None and model.noise.support is not None:
         model.noise.support.fetch = None  # the fitted model must not keep the training data in memory
     embedding = build_embedding(model.method.encoder, embedding_of(settings), standardizer, rows)
-    return Fitted(model, embedding, history, run_health(model, rows, settings, history))
+    return Fitted(model, embedding, history, run_health(model, rows, settings, history), trials)
 
 
 def run_health(
@@ -205,6 +211,12 @@ def run_training(
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
     record = on_first(fabric, partial(_describe_data, settings, data, preparation))  # one pass over all values
     del data  # rows in memory are a copy, so the original can be freed
+    trials: list[Trial] = []
+    if settings.is_automatic:  # once: a run that goes on has the choice in its configuration
+        note(f"trying {len(CANDIDATES)} kinds of noise, for as long as training takes together")
+        trials = choose_noise(settings, standardizer, rows, fabric=fabric, should_stop=should_stop)
+        settings = with_noise(settings, CANDIDATES[trials[0].name])
+        note(f"the noise is {described(trials)}")
     model = seeded_model(settings, standardizer, rows, pretrained=not begun, progress=progress)
     identity = run_identity(settings, record.fingerprint)
 
@@ -231,7 +243,7 @@ def run_training(
         if fabric.is_global_zero:
             _write_weights(path, model, embedding)
     flags = run_health(model, rows, settings, history, processes=fabric.world_size)
-    return Fitted(model, embedding, history, flags)
+    return Fitted(model, embedding, history, flags, trials)
 
 
 def _expected(model: ContrastiveModel, settings: Settings, identity: Identity, n_rows: int) -> Expected:

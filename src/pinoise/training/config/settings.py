@@ -159,9 +159,24 @@ class Settings(Section):
             raise ValueError(
                 f"noise.covariance {self.noise.covariance!r} belongs to distribution 'gaussian': change one of them"
             )
+        if self.is_automatic:
+            self._check_automatic()
         if self.training.information_draws == 1:
             raise ValueError("training.information_draws is 1: give at least 2, or 0 to measure no information")
         return self
+
+    def _check_automatic(self) -> None:
+        """Refuse settings that leave nothing to choose."""
+        if "neighbours" not in self.objective.options:
+            raise ValueError(
+                "views.noise 'auto' chooses among kinds of noise along the data, which objective "
+                f"{self.objective.name!r} does not have: choose objective 'supported'"
+            )
+        for name in ("covariance", "amplitude", "initial_scale"):
+            if getattr(self.noise, name) is not None:
+                raise ValueError(f"noise.{name} is given, and views.noise 'auto' chooses it: leave one out")
+        if self.noise.distribution != "gaussian":
+            raise ValueError("views.noise 'auto' is for distribution 'gaussian': change one of them")
 
     @property
     def parts(self) -> dict[str, Choice]:
@@ -178,7 +193,12 @@ class Settings(Section):
     @property
     def is_learned(self) -> bool:
         """Whether the noise is p_ψ(ε|x)."""
-        return self.views.noise.part is None and self.views.noise.name == NOISE_VIEW.default
+        return self.views.noise.part is None and self.views.noise.name != "none"
+
+    @property
+    def is_automatic(self) -> bool:
+        """Whether trial fits choose the kind of noise."""
+        return self.views.noise.part is None and self.views.noise.name == "auto"
 
     @property
     def neighbours(self) -> int:

@@ -1,0 +1,197 @@
+"""Which score without labels tells which noise is best, on a validation part of the training rows. No test row is used.
+
+PINOISE_DATA=FOLDER python benchmarks/noise_choice.py
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import stats
+from sklearn.cluster import KMeans
+from sklearn.metrics import silhouette_score
+from sklearn.neighbors import NearestNeighbors
+from torch import Tensor
+from torch.nn import functional as F
+
+from pinoise.data import Dataset, load
+from pinoise.data.rows import make_rows
+from pinoise.data.standardizer import Standardizer
+from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
+from pinoise.experiments.plans import with_steps
+from pinoise.experiments.recipes import find_suite
+from pinoise.experiments.sources import sample_rows, shrink_images
+from pinoise.information import measure_embedding
+from pinoise.information.label_free import uniformity
+from pinoise.networks import Embedding
+from pinoise.noise import PiNoise
+from pinoise.training.automatic import CANDIDATES, Candidate, with_noise
+from pinoise.training.build import build_embedding, seeded_model
+from pinoise.training.config import Settings, merge, parse_settings
+from pinoise.training.device import describe_environment, flushed_denormals, make_fabric
+from pinoise.training.loop import train
+from pinoise.training.model import ContrastiveModel
+from pinoise.training.progress import Quiet
+
+SUITE = find_suite("vectors")
+STUDIED = {
+    **CANDIDATES,
+    "small differences": Candidate("differences", neighbours=0, amplitude=1.0),
+    "large differences": Candidate("differences", neighbours=0, amplitude=3.0),
+    "low rank": Candidate("low-rank", neighbours=0),
+}
+TRIAL = 4  # a trial has this part of the steps
+SCORED_ROWS = 512
+CLUSTERS = 20
+SEED = 0
+
+
+def validation(name: str) -> Dataset:
+    """Return the training rows of a data set, with a quarter of them as the test part."""
+    part = shrink_images(sample_rows(load(name), train=SUITE.rows * 4 // 3, test=1), most=SUITE.pixels).train
+    order = np.random.default_rng(0).permutation(len(part))
+    cut = 3 * len(part) // 4
+    return Dataset(name, part.take(np.sort(order[:cut])), part.take(np.sort(order[cut:])))
+
+
+def lidar(views: Tensor) -> float:
+    """LiDAR (Thilak et al., 2024): the effective rank of views' scatter between samples in units of that within.
+
+    Args:
+        views: embeddings of several views of each sample, shape (views, m, o).
+    """
+    centre = views.mean(dim=0)
+    within = (views - centre).flatten(0, 1)
+    within = within.T @ within / len(within) + 1e-4 * torch.eye(views.shape[2])
+    between = torch.cov(centre.T)
+    values, vectors = torch.linalg.eigh(within)
+    whitening = vectors @ (values.rsqrt()[:, None] * vectors.T)
+    shares = torch.linalg.eigvalsh(whitening @ between @ whitening).clamp_min(0)
+    shares = shares / shares.sum()
+    return float(torch.special.entr(shares).sum().exp())
+
+
+def overlap(first: np.ndarray, second: np.ndarray, k: int = 10) -> float:
+    """Return the share of a row's k neighbours in one embedding that are its neighbours in another."""
+    near = [NearestNeighbors(n_neighbors=k).fit(z).kneighbors(return_distance=False) for z in (first, second)]
+    return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(*near, strict=True)]))
+
+
+def label_free(model: ContrastiveModel, x: Tensor, reference: PiNoise) -> dict[str, float]:
+    """Return every score of an encoder on training rows; ``reference`` makes the same views for all candidates."""
+    encoder = model.method.encoder
+    random = torch.Generator().manual_seed(SEED)
+    with torch.no_grad():
+        z = F.normalize(encoder(x), dim=1)
+        drawn = [F.normalize(encoder(x + reference.sample(x, generator=random)), dim=1) for _ in range(4)]
+    views = torch.stack(drawn)
+    own = torch.cdist(views[0], z).argmin(dim=1) == torch.arange(len(z))
+    clusters = KMeans(min(CLUSTERS, len(z) // 2), n_init=3, random_state=SEED).fit_predict(z.numpy())
+    return {
+        "uniformity": float(uniformity(z)),
+        "alignment": -float((views[0] - views[1]).square().sum(dim=1).mean()),
+        "retrieval": float(own.float().mean()),
+        "effective rank": measure_embedding(z).effective_rank,
+        "LiDAR": lidar(views),
+        "silhouette": float(silhouette_score(z.numpy(), clusters)),
+        "overlap with raw": overlap(x.flatten(1).numpy(), z.numpy()),
+    }
+
+
+def fitted(settings: Settings, standardizer: Standardizer, rows: Any) -> ContrastiveModel:
+    model = seeded_model(settings, standardizer, rows)
+    train(model, rows, settings.training, fabric=make_fabric(settings.training), reporter=Quiet())
+    return model.eval()
+
+
+def study(data: Dataset) -> Iterator[dict[str, Any]]:
+    """Yield a row for each candidate: accuracy after a full fit, and scores after it and after a trial."""
+    assert data.test is not None
+    shared = merge(SUITE.settings, {"training": {"seed": SEED, "information_draws": 0}})
+    whole = with_steps(parse_settings(shared), SUITE.steps, rows=len(data.train))
+    short = with_steps(parse_settings(shared), SUITE.steps // TRIAL, rows=len(data.train))
+    standardizer = Standardizer.fit(data.train.x)
+    rows, held_out = (make_rows(part.x, standardizer) for part in (data.train, data.test))
+    x = rows[torch.arange(min(SCORED_ROWS, len(rows))) * len(rows) // min(SCORED_ROWS, len(rows))]
+    reference = fitted(whole, standardizer, rows).noise
+    assert reference is not None
+    for name, candidate in STUDIED.items():
+        model = fitted(with_noise(whole, candidate), standardizer, rows)
+        trial = fitted(with_noise(short, candidate), standardizer, rows)
+        embedding: Embedding = build_embedding(model.method.encoder, "joined", standardizer, rows)
+        z, z_held_out = embed(embedding, rows), embed(embedding, held_out)
+        few = few_label_accuracies(z, data.train.y, z_held_out, data.test.y, seed=SEED)
+        yield {
+            "data": data.name,
+            "noise": name,
+            "few": round(100 * float(np.mean(few)), 2),
+            "knn": round(100 * knn_accuracy(z, data.train.y, z_held_out, data.test.y), 2),
+            "full": label_free(model, x, reference),
+            "trial": label_free(trial, x, reference),
+        }
+
+
+def judge(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return, for every score, how it goes with accuracy over candidates, and what choosing by it would give."""
+    names = list(dict.fromkeys(row["data"] for row in rows))
+    found = []
+    for when in ("full", "trial"):
+        for score in rows[0][when]:
+            taus, few, knn = [], [], []
+            for name in names:
+                here = [row for row in rows if row["data"] == name]
+                values = [row[when][score] for row in here]
+                taus.append(float(stats.kendalltau(values, [row["few"] for row in here]).statistic))
+                among = [row for row in here if row["noise"] in CANDIDATES]
+                chosen = max(among, key=lambda row: row[when][score])
+                few.append((chosen["few"], max(row["few"] for row in among)))
+                knn.append(chosen["knn"])
+            found.append(
+                {
+                    "score": score,
+                    "after": when,
+                    "tau": [round(tau, 2) for tau in taus],
+                    "mean tau": round(float(np.nanmean(taus)), 2),
+                    "few": round(float(np.mean([own for own, _ in few])), 2),
+                    "knn": round(float(np.mean(knn)), 2),
+                    "within a point": sum(own >= best - 1 for own, best in few),
+                }
+            )
+    return found
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    rows: list[dict[str, Any]] = []
+    with flushed_denormals():
+        for name in SUITE.chosen_on:
+            for row in study(validation(name)):
+                rows.append(row)
+                print({key: value for key, value in row.items() if key not in ("full", "trial")}, flush=True)
+    fixed = {
+        name: {
+            key: round(float(np.mean([row[key] for row in rows if row["noise"] == name])), 2) for key in ("few", "knn")
+        }
+        for name in STUDIED
+    }
+    result = {
+        "sets": list(SUITE.chosen_on),
+        "seed": SEED,
+        "fixed": fixed,
+        "scores": judge(rows),
+        "rows": rows,
+        "environment": describe_environment(),
+    }
+    target = Path(__file__).parent / "results" / "noise_choice.json"
+    target.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
+    for line in result["scores"]:
+        print({key: value for key, value in line.items() if key != "tau"})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,117 @@
+"""``views.noise: auto``: short trial fits of a few kinds of noise, and a score without labels that chooses one."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import torch
+
+from pinoise.choices import NOISE_VIEW, OBJECTIVE
+from pinoise.data.rows import Rows
+from pinoise.data.standardizer import Standardizer
+from pinoise.errors import UserError
+from pinoise.information.label_free import uniformity
+from pinoise.training.build import seeded_model
+from pinoise.training.config import Settings
+from pinoise.training.config.choice import read_choice
+from pinoise.training.fabric import Fabric
+from pinoise.training.loop import Interrupted, train
+from pinoise.training.metrics import probe_batch
+from pinoise.training.model import ContrastiveModel
+from pinoise.training.progress import Quiet
+
+
+class Candidate(NamedTuple):
+    """A kind of noise that may be chosen."""
+
+    covariance: str
+    neighbours: int | None = None  # None is the objective's own number
+    amplitude: float | None = None
+
+
+CANDIDATES: Mapping[str, Candidate] = {
+    "mixed": Candidate("mixed"),
+    "neighbours": Candidate("diagonal"),
+    "differences": Candidate("differences", neighbours=0),
+    "both": Candidate("differences"),
+}
+
+
+class Trial(NamedTuple):
+    """A candidate and its score."""
+
+    name: str
+    score: float
+
+
+def choose_noise(
+    settings: Settings,
+    standardizer: Standardizer,
+    rows: Rows,
+    *,
+    fabric: Fabric,
+    should_stop: Callable[[], bool] = lambda: False,
+) -> list[Trial]:
+    """Fit every candidate for a while, and return their scores, the highest first.
+
+    All processes of a group train together, so that all come to the same choice.
+
+    Args:
+        settings: with ``views.noise`` auto.
+        standardizer: the units of the samples.
+        rows: standardised samples.
+        fabric: device, precision and processes.
+        should_stop: called after every step; if it returns True, a ``UserError`` says that nothing is saved.
+    """
+    epochs = max(1, math.floor(settings.training.epochs / len(CANDIDATES)))
+    short = settings.training.model_copy(update={"epochs": epochs, "information_draws": 0})
+    trials = []
+    for name, candidate in CANDIDATES.items():
+        trial = with_noise(settings, candidate).model_copy(update={"training": short})
+        model = seeded_model(trial, standardizer, rows)
+        try:
+            train(model, rows, short, fabric=fabric, reporter=Quiet(), should_stop=should_stop)
+        except Interrupted:
+            raise UserError("stopped while kinds of noise were tried: nothing is saved; start again.") from None
+        trials.append(Trial(name, _score(model, rows)))
+    return sorted(trials, key=lambda trial: -trial.score)
+
+
+def with_noise(settings: Settings, candidate: Candidate) -> Settings:
+    """Return settings with a candidate as their noise.
+
+    >>> found = with_noise(Settings(), CANDIDATES["differences"])
+    >>> found.noise.covariance, found.neighbours
+    ('differences', 0)
+    """
+    options: dict[str, Any] = dict(settings.objective.options)
+    if candidate.neighbours is not None:
+        options["neighbours"] = candidate.neighbours
+    noise = {"covariance": candidate.covariance, "amplitude": candidate.amplitude}
+    return settings.model_copy(
+        update={
+            "noise": settings.noise.model_copy(update=noise),
+            "objective": read_choice({"name": settings.objective.name, **options}, OBJECTIVE, "objective"),
+            "views": settings.views.model_copy(
+                update={"noise": read_choice(NOISE_VIEW.default, NOISE_VIEW, "views.noise")}
+            ),
+        }
+    )
+
+
+@torch.no_grad()
+def _score(model: ContrastiveModel, rows: Rows) -> float:
+    encoder = model.to("cpu").eval().method.encoder
+    return float(uniformity(encoder(probe_batch(rows).x)))
+
+
+def described(trials: Sequence[Trial]) -> str:
+    """Return the choice in words.
+
+    >>> described([Trial("differences", 2.5), Trial("mixed", 2.0)])
+    "'differences', whose embedding is the most uniform: differences 2.50, mixed 2.00"
+    """
+    scores = ", ".join(f"{trial.name} {trial.score:.2f}" for trial in trials)
+    return f"{trials[0].name!r}, whose embedding is the most uniform: {scores}"
