@@ -11,11 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from pinoise.data import Dataset, load
+from pinoise.data import Dataset
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
-from pinoise.experiments.sources import sample_rows
 from pinoise.networks.embedding import LEARNED_WEIGHT
 from pinoise.noise import PiNoise, Support
 from pinoise.training.build import build_embedding, seeded_model
@@ -23,6 +22,7 @@ from pinoise.training.config import merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals, make_fabric
 from pinoise.training.loop import train
 from pinoise.training.progress import Quiet
+from validation import validation
 
 SETS = ("digits", "wisdm", "isolet")
 SEEDS = (0,)
@@ -45,14 +45,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "SCARF": {"views": {"noise": "scarf"}},
     "SCARF, temperature 0.1": {"views": {"noise": "scarf"}, "method": {"temperature": 0.1}},
 }
-
-
-def validation(name: str) -> Dataset:
-    """Return the training rows of a data set, with a quarter of them as the test part."""
-    part = sample_rows(load(name), train=ROWS, test=1).train
-    order = np.random.default_rng(0).permutation(len(part))
-    cut = 3 * len(part) // 4
-    return Dataset(name, part.take(np.sort(order[:cut])), part.take(np.sort(order[cut:])))
 
 
 def with_plain_neighbours(noise: PiNoise) -> None:
@@ -94,7 +86,7 @@ def score(data: Dataset, name: str, seed: int) -> dict[str, float]:
 
 
 def main() -> None:
-    datasets = [validation(name) for name in SETS]
+    datasets = [validation(name, rows=ROWS) for name in SETS]
     rows = []
     for name in VARIANTS:
         for data in datasets:

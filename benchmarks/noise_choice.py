@@ -19,26 +19,22 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 from torch.nn import functional as F
 
-from pinoise.data import Dataset, load
+from pinoise.data import Dataset
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
 from pinoise.experiments.plans import with_steps
-from pinoise.experiments.recipes import find_suite
-from pinoise.experiments.sources import sample_rows, shrink_images
 from pinoise.information import measure_embedding
 from pinoise.information.label_free import uniformity
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
 from pinoise.training.automatic import CANDIDATES, Candidate, with_noise
-from pinoise.training.build import build_embedding, seeded_model
-from pinoise.training.config import Settings, merge, parse_settings
-from pinoise.training.device import describe_environment, flushed_denormals, make_fabric
-from pinoise.training.loop import train
+from pinoise.training.build import build_embedding
+from pinoise.training.config import merge, parse_settings
+from pinoise.training.device import describe_environment, flushed_denormals
 from pinoise.training.model import ContrastiveModel
-from pinoise.training.progress import Quiet
+from validation import SUITE, fitted, validation
 
-SUITE = find_suite("vectors")
 STUDIED = {
     **CANDIDATES,
     "small differences": Candidate("differences", neighbours=0, amplitude=1.0),
@@ -49,14 +45,6 @@ TRIAL = 4  # a trial has this part of the steps
 SCORED_ROWS = 512
 CLUSTERS = 20
 SEED = 0
-
-
-def validation(name: str) -> Dataset:
-    """Return the training rows of a data set, with a quarter of them as the test part."""
-    part = shrink_images(sample_rows(load(name), train=SUITE.rows * 4 // 3, test=1), most=SUITE.pixels).train
-    order = np.random.default_rng(0).permutation(len(part))
-    cut = 3 * len(part) // 4
-    return Dataset(name, part.take(np.sort(order[:cut])), part.take(np.sort(order[cut:])))
 
 
 def lidar(views: Tensor) -> float:
@@ -103,15 +91,11 @@ def label_free(model: ContrastiveModel, x: Tensor, reference: PiNoise) -> dict[s
     }
 
 
-def fitted(settings: Settings, standardizer: Standardizer, rows: Any) -> ContrastiveModel:
-    model = seeded_model(settings, standardizer, rows)
-    train(model, rows, settings.training, fabric=make_fabric(settings.training), reporter=Quiet())
-    return model.eval()
-
-
 def study(data: Dataset) -> Iterator[dict[str, Any]]:
     """Yield a row for each candidate: accuracy after a full fit, and scores after it and after a trial."""
-    assert data.test is not None
+    assert data.test is not None  # validation() makes a test part
+    assert data.train.y is not None
+    assert data.test.y is not None
     shared = merge(SUITE.settings, {"training": {"seed": SEED, "information_draws": 0}})
     whole = with_steps(parse_settings(shared), SUITE.steps, rows=len(data.train))
     short = with_steps(parse_settings(shared), SUITE.steps // TRIAL, rows=len(data.train))
@@ -179,7 +163,7 @@ def main() -> None:
         }
         for name in STUDIED
     }
-    result = {
+    result: dict[str, Any] = {
         "sets": list(SUITE.chosen_on),
         "seed": SEED,
         "fixed": fixed,
