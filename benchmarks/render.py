@@ -262,6 +262,74 @@ def choices(path: Path) -> str:
     return "\n".join([*lines, ""])
 
 
+def noise_choice(path: Path) -> str:
+    """The tables of ``noise_choice.py``, with every set."""
+    result = json.loads(path.read_text(encoding="utf-8"))
+    lines = ["## Which noise is best, and which score tells\n", *noise_choice_lines(path), ""]
+    kinds = list(result["fixed"])
+    lines += [f"| few-label | {' | '.join(kinds)} |", f"|---|{'---|' * len(kinds)}"]
+    for data in result["sets"]:
+        here = {row["noise"]: row["few"] for row in result["rows"] if row["data"] == data}
+        best = max(here.values())
+        row = [f"**{here[kind]:.1f}**" if here[kind] == best else f"{here[kind]:.1f}" for kind in kinds]
+        lines.append(f"| {data} | {' | '.join(row)} |")
+    return "\n".join([*lines, ""])
+
+
+def noise_choice_lines(path: Path) -> list[str]:
+    """How kinds of noise do on average, and what a choice by each score without labels gives."""
+    result = json.loads(path.read_text(encoding="utf-8"))
+    sets = len(result["sets"])
+    lines = [
+        f"`python benchmarks/noise_choice.py`; seed {result['seed']}; {describe(result['environment'])}",
+        "",
+        f"| kind of noise | few-label, mean over {sets} sets | kNN, mean over {sets} sets |",
+        "|---|---|---|",
+        *(f"| {name} | {mean['few']:.1f} | {mean['knn']:.1f} |" for name, mean in result["fixed"].items()),
+        "",
+        "| score without labels | after | mean Kendall τ | few-label of its choice | kNN of its choice "
+        f"| within a point of the best, of {sets} sets |",
+        "|---|---|---|---|---|---|",
+    ]
+    for found in sorted(result["scores"], key=lambda found: -found["few"]):
+        after = {"full": "a full fit", "trial": "a trial"}[found["after"]]
+        tau = f"{found['mean tau']:.2f}"
+        row = [found["score"], after, tau, f"{found['few']:.1f}", f"{found['knn']:.1f}", str(found["within a point"])]
+        lines.append(f"| {' | '.join(row)} |")
+    return lines
+
+
+def blocks(path: Path) -> str:
+    """The section on the sizes of the embedding's blocks."""
+    return "\n".join(["## How large the blocks of the embedding are\n", *blocks_lines(path), ""])
+
+
+def blocks_lines(path: Path) -> list[str]:
+    """The tables of ``blocks.py``, means over the data sets."""
+    result = json.loads(path.read_text(encoding="utf-8"))
+    rows = result["rows"]
+    weights, sizes = list(rows[0]["weights"]), list(rows[0]["sizes"])
+    lines = [
+        f"`python benchmarks/blocks.py`; {len(rows)} sets, seed {result['seed']}; {describe(result['environment'])}",
+        "",
+        f"| weight of the learned block | {' | '.join(weights)} |",
+        f"|---|{'---|' * len(weights)}",
+    ]
+    for score, title in (("few", "few-label"), ("knn", "kNN")):
+        means = [fmean(row["weights"][weight][score] for row in rows) for weight in weights]
+        gaps = [min(row["weights"][weight][score] - row["weights"]["0"][score] for row in rows) for weight in weights]
+        lines.append(f"| {title} | {' | '.join(f'{mean:.1f}' for mean in means)} |")
+        lines.append(f"| {title}, largest loss to weight 0 | {' | '.join(f'{max(0, -gap):.1f}' for gap in gaps)} |")
+    means = [fmean(row["sizes"][size] for row in rows) for size in sizes]
+    return [
+        *lines,
+        "",
+        f"| factor of the whole embedding | {' | '.join(sizes)} |",
+        f"|---|{'---|' * len(sizes)}",
+        f"| few-label | {' | '.join(f'{mean:.1f}' for mean in means)} |",
+    ]
+
+
 def fit_cost(path: Path) -> str:
     """The figure of ``fit_cost.py``."""
     result = json.loads(path.read_text(encoding="utf-8"))
@@ -386,6 +454,8 @@ SECTIONS = (
     ("images.json", images),
     ("nuisance.json", nuisance),
     ("choices.json", choices),
+    ("noise_choice.json", noise_choice),
+    ("blocks.json", blocks),
     ("fit_cost.json", fit_cost),
     ("step_cost.json", step_cost),
     ("image_cost.json", image_cost),
@@ -418,6 +488,8 @@ def main() -> None:
     draw(cells, ROOT / "docs" / "critical_difference.png")
     cells = read(RESULTS / "images.json")[1]
     put(ROOT / "docs" / "images.md", "images", [*across(cells), "", *added(cells)])
+    put(ROOT / "docs" / "which_noise.md", "noise choice", noise_choice_lines(RESULTS / "noise_choice.json"))
+    put(ROOT / "docs" / "noise.md", "blocks", blocks_lines(RESULTS / "blocks.json"))
     put(ROOT / "docs" / "security.md", "hostile", hostile_lines(RESULTS / "hostile.json"))
 
 

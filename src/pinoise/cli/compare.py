@@ -280,7 +280,7 @@ def _print_held_out(cells: list[Cell]) -> None:
 
 
 def demo(json: JsonOption = False) -> None:
-    """Compare learned noise with its rivals on handwritten digits, in about a minute.
+    """Compare learned noise with its rivals on handwritten digits, in about two minutes.
 
     Example: `pinoise demo`
     """
