@@ -16,7 +16,7 @@ from sklearn.datasets import load_digits
 from pinoise import PiNDA
 from pinoise.errors import UserError
 from pinoise.estimator.parameters import settings_from
-from pinoise.information.label_free import uniformity
+from pinoise.information.label_free import separation, uniformity
 from pinoise.training.automatic import CANDIDATES, Trial, choose_noise, with_noise
 from pinoise.training.build import build_standardizer
 from pinoise.training.config import parse_settings
@@ -42,7 +42,14 @@ def test_uniformity_agrees_with_scipys_distances() -> None:
     assert float(uniformity(torch.from_numpy(z))) == pytest.approx(expected, rel=1e-5)
 
 
-def test_the_chosen_noise_is_the_one_whose_own_trial_is_most_uniform() -> None:
+def test_separation_is_high_where_samples_form_groups() -> None:
+    random = torch.Generator().manual_seed(0)
+    groups = torch.eye(20).repeat(5, 1) + 0.02 * torch.randn(100, 20, generator=random)
+    assert separation(groups) > 0.8 > 0.2 > separation(torch.randn(100, 20, generator=random))
+    assert separation(torch.ones(10, 3)) == -1
+
+
+def test_trials_are_repeatable_and_sorted_by_their_score() -> None:
     settings = parse_settings(SETTINGS)
     standardizer = build_standardizer(settings, X)
     rows = torch.from_numpy(np.where(standardizer.scale > 0, X - standardizer.mean, 0)).float()
@@ -50,7 +57,6 @@ def test_the_chosen_noise_is_the_one_whose_own_trial_is_most_uniform() -> None:
     trials = choose_noise(settings, standardizer, rows, fabric=fabric)
     assert {trial.name for trial in trials} == set(CANDIDATES)
     assert [trial.score for trial in trials] == sorted((trial.score for trial in trials), reverse=True)
-    # Each score is that of a fit of its own for a quarter of the epochs.
     again = choose_noise(settings, standardizer, rows, fabric=fabric)
     assert again == trials
 

@@ -95,9 +95,9 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         maximises the mutual information of noise and task. Your own is a class derived from
         ``pinoise.training.objectives.Objective``, or a function from a ``Look`` to a scalar.
     noise : {"pi", "auto"}
-        ``"auto"`` fits four kinds of noise for a quarter of the epochs each, and goes on with the one whose embedding
-        spreads samples most evenly; it takes no labels and twice the time. ``"pi"`` is the noise that the other
-        parameters describe.
+        ``"auto"`` fits four kinds of noise for a quarter of the epochs each, and goes on with the one whose clusters
+        lie farthest apart; it takes no labels and twice the time. ``"pi"`` is the noise that the other parameters
+        describe.
     distribution : {"gaussian", "uniform"}
         The family of the noise.
     mean : {"zero", "learned"}
