@@ -19,7 +19,7 @@ from pinoise.training.automatic import CANDIDATES
 
 RESULTS = Path(__file__).parent / "results"
 ROOT = RESULTS.parent.parent
-AUTOMATIC = ("uniformity", "trial")  # the score by which ``noise="auto"`` chooses, as ``noise_choice.py`` names it
+AUTOMATIC = ("silhouette", "trial")  # the score by which ``noise="auto"`` chooses, as ``noise_choice.py`` names it
 MARKS = ("<!-- table: {name} -->\n", "<!-- end of table -->\n")
 HEAD = """# Results
 
