@@ -38,6 +38,8 @@ How far to trust the figures:
 - The fits of `vectors_*.json` were made at several times, before later fixes that should change them only by
   rounding. Other fits ran at the same time, so do not compare their seconds.
 - The fits of `images.json` ran on one core each, beside other work.
+- The fits of `noise_choice.json` and `blocks.json` were made before σ of mixed noise learned from independent noise
+  alone; before that, it learned from transplanted differences, too.
 """
 
 
