@@ -22,7 +22,7 @@ HALF = np.arange(ROWS) % 2
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(voting, "TREES", 3)
     monkeypatch.setattr(voting, "REPEATS", 1)
-    monkeypatch.setitem(voting.STRENGTHS, "logistic", (1.0,))
+    monkeypatch.setitem(voting.STRENGTHS, "logistic", (0.01,))  # which takes few steps
 
 
 def fitted(y: Any) -> PiNDAClassifier:
@@ -52,7 +52,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "all -1": (-np.ones(ROWS), "y has no label"),
     "all nan": (np.full(ROWS, np.nan), "y has no label"),
     "all None": (objects(None), "y has no label"),
-    "all masked": (np.ma.masked_all(ROWS), "y has no label"),
+    "all masked": (np.ma.masked_array(HALF, mask=True), "y has no label"),
     "one class": (np.zeros(ROWS), "y has one class, 0.0"),
     "one class of codes": (["\x1b[2J"] * ROWS, r"y has one class, '\\x1b\[2J'"),
     "one class of a long name": (["a" * 10**5] * ROWS, "y has one class, 'a{90,99}…"),

@@ -139,7 +139,9 @@ class PiNDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 def _as_array(y: Any) -> Any:
     """Return labels that are masked, or a tensor, as scikit-learn takes them."""
     if isinstance(y, np.ma.MaskedArray):
-        return np.where(np.ma.getmaskarray(y), None, y.data)
+        plain = y.data.astype(object)
+        plain[np.ma.getmaskarray(y)] = None
+        return plain
     return y.detach().cpu().numpy() if isinstance(y, Tensor) else y
 
 

@@ -194,7 +194,9 @@ def special() -> list[tuple[str, Change, Expect]]:
         ("a noise of a payload", "evil:f", {}),
     ):
         found.append((label, _tried(noise, trials), "sentence"))
-    found.append(("trials that chose another noise", _tried("auto", {**dict.fromkeys(KNOWN, 1.0), "both": 2}), "either"))
+    found.append(
+        ("trials that chose another noise", _tried("auto", {**dict.fromkeys(KNOWN, 1.0), "both": 2}), "either")
+    )
     for name, value in (("covariance", "evil:f"), ("covariance", 1), ("amplitude", -1), ("amplitude", "x")):
         found.append((f"{name} is {value}", param(name, value), "sentence"))
     for name in ("encoder", "method", "objective", "generator"):
