@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pinoise.choices import SCORES
+from pinoise.choices import SCORES, EmbeddingName
 from pinoise.cli.compare import chosen_seeds
 from pinoise.cli.options import spread
 from pinoise.experiments import scoring
@@ -125,7 +125,8 @@ def suite(monkeypatch: pytest.MonkeyPatch) -> None:
         "training": {"batch_size": 32},
     }
     sets = ("digits", "hapt561", "wine")
-    quick = SUITES["vectors"]._replace(sources=sets, settings=sizes, steps=4, rows=64)
+    both: tuple[EmbeddingName, ...] = ("joined", "learned")
+    quick = SUITES["vectors"]._replace(sources=sets, settings=sizes, steps=4, rows=64, embeddings=both)
     monkeypatch.setitem(SUITES, "vectors", quick)
 
 

@@ -95,7 +95,7 @@ def test_a_stopped_run_on_real_images_resumes_to_the_same_weights(
     resumed = pinoise("train", "--resume", "run")
     assert resumed.code == 0, resumed.err
     assert "resuming after step 3" in resumed.err
-    assert len(weights(folder / "run")) == 3
+    assert len(weights(folder / "run")) == 4
     assert weights(folder / "run") == weights(folder / "whole")
 
 

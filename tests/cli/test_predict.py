@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from pinoise.estimator import voting
 from pinoise.estimator.run_classifier import CLASSIFIER, read_run_classifier
 from pinoise.estimator.voting import Vote, choose
 from pinoise.evaluation import embed
@@ -29,14 +31,32 @@ def some_known(people: Path) -> Path:
     return people
 
 
+@pytest.fixture(autouse=True)
+def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(voting, "TREES", 20)
+    monkeypatch.setattr(voting, "REPEATS", 1)
+
+
+@pytest.fixture(scope="module")
+def trained() -> list[Path]:
+    """Where the run of this module is, once it is trained."""
+    return []
+
+
 @pytest.fixture
-def run(pinoise: Command, some_known: Path, tiny: list[str]) -> Path:
-    """A run with a classifier."""
-    result = pinoise("train", "--data", "some.csv", "--target", "group", "--out", "run", *tiny)
-    assert result.code == 0, result.err
-    assert "next: pinoise predict run" in result.out
-    assert "trees on raw: accuracy" in result.out
-    return Path("run")
+def run(
+    pinoise: Command, some_known: Path, tiny: list[str], trained: list[Path], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A run with a classifier, this test's own copy."""
+    if not trained:
+        folder = tmp_path_factory.mktemp("runs")
+        shutil.copy("some.csv", folder)
+        result = pinoise("train", "--data", folder / "some.csv", "--target", "group", "--out", folder / "run", *tiny)
+        assert result.code == 0, result.err
+        assert "/run --data FILE --out FILE" in result.out
+        assert "trees on raw: accuracy" in result.out
+        trained.append(folder / "run")
+    return Path(shutil.copytree(trained[0], "run"))
 
 
 def test_the_target_of_unlabelled_and_of_new_rows_is_predicted(pinoise: Command, run: Path) -> None:
@@ -102,6 +122,12 @@ def test_a_run_that_goes_on_keeps_its_target(pinoise: Command, run: Path) -> Non
     before = (run / CLASSIFIER).read_bytes()
     assert pinoise("train", "--resume", run, "--epochs", "3", "--target", "group").code == 0
     assert (run / CLASSIFIER).read_bytes() != before
+    assert pinoise("predict", run, "--data", "people.csv", "--out", "third.csv").code == 0
+    assert pinoise("train", "--resume", run, "--epochs", "4").code == 0  # its weights are no longer the classifier's
+    refused = pinoise("predict", run, "--data", "people.csv", "--out", "fourth.csv").sentence
+    assert refused.startswith("run/classifier.safetensors was fitted on other weights than the run now has")
+    assert pinoise("train", "--resume", run, "--target", "group").code == 0
+    assert pinoise("predict", run, "--data", "people.csv", "--out", "fourth.csv").code == 0
     other = pinoise("train", "--resume", run, "--target", "town")
     assert other.code == 2
     assert other.err.strip() == "pinoise: run was begun without --target town: start a new run with it."

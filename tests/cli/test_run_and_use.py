@@ -37,7 +37,7 @@ def test_datasets_are_listed_whole_and_as_json(pinoise: Command) -> None:
 def test_a_run_folder_holds_all_that_a_run_is(digits_run: Path) -> None:
     assert {path.name for path in digits_run.iterdir()} == {
         *("config.yaml", "data.json", "environment.json", "metrics.csv", "tensorboard", "checkpoints", "run.lock"),
-        *("encoder.safetensors", "noise.safetensors", "standardizer.safetensors"),
+        *("encoder.safetensors", "embedding.safetensors", "noise.safetensors", "standardizer.safetensors"),
     }
 
 

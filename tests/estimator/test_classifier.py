@@ -32,7 +32,8 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer and smaller models."""
     monkeypatch.setattr(voting, "TREES", 5)
     monkeypatch.setattr(voting, "REPEATS", 1)
-    monkeypatch.setitem(voting.STRENGTHS, "logistic", (1.0,))
+    monkeypatch.setattr(voting, "FOLDS", 2)
+    monkeypatch.setitem(voting.STRENGTHS, "logistic", (0.01,))  # which takes few steps
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 from pathlib import Path
 from typing import Any
 
@@ -77,8 +76,7 @@ def standardised(x: Array, run: Path) -> Array:
     """Return samples in the units of a run, as the joined embedding begins with them."""
     units = safetensors.numpy.load_file(run / "standardizer.safetensors")
     scale = np.where(units["scale"] == 0, np.inf, units["scale"])
-    flat = ((x - units["mean"]) / scale).reshape(len(x), -1)
-    return np.asarray(flat / math.sqrt(flat.shape[1]))
+    return np.asarray(((x - units["mean"]) / scale).reshape(len(x), -1))
 
 
 def embeds(source: str | None, run: str, *, out: str = "out.npy") -> Check:
@@ -160,6 +158,37 @@ def same_weights(run: str, of: str) -> Check:
         return None
 
     return check
+
+
+def same_predictions(found: str, wanted: str) -> Check:
+    """Return the check that predictions are those of a sound run."""
+
+    def check(reference: Path) -> str | None:
+        mine, right = (_predictions(path) for path in (Path(found), reference / wanted))
+        same = mine[:2] == right[:2] and np.allclose(mine[2], right[2], atol=1e-9)
+        return None if same else f"{found} differs from what sound files give"
+
+    return check
+
+
+def sound_predictions(found: str) -> Check:
+    """Return the check that predictions are probabilities, and the class the most probable one."""
+
+    def check(reference: Path) -> str | None:
+        names, classes, p = _predictions(Path(found))
+        if not (np.isfinite(p).all() and np.allclose(p.sum(axis=1), 1)):
+            return "the probabilities are not finite, or do not sum to 1"
+        likely = [names[1 + at] for at in p.argmax(axis=1)]
+        return None if likely == [f"p={name}" for name in classes] else "the class is not the most probable one"
+
+    return check
+
+
+def _predictions(path: Path) -> tuple[list[str], list[str], Array]:
+    """Read predictions: the names of columns, the classes, and the probabilities."""
+    with path.open(newline="") as file:
+        names, *rows = csv.reader(file)
+    return names, [row[0] for row in rows], np.array([[float(cell) for cell in row[1:]] for row in rows])
 
 
 def same_array(found: str, wanted: str) -> Check:

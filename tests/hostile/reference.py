@@ -20,7 +20,7 @@ TINY = (
 )
 """Settings with which a run takes a moment."""
 
-WEIGHTS = ("encoder.safetensors", "noise.safetensors", "standardizer.safetensors")
+WEIGHTS = ("encoder.safetensors", "embedding.safetensors", "noise.safetensors", "standardizer.safetensors")
 
 
 def numbers() -> npt.NDArray[np.float64]:
@@ -120,6 +120,8 @@ def _prepare() -> None:
     ):
         _run("train", "--data", data, "--out", name, "--epochs", "2", *TINY, *more)
     _run("train", "--data", "people.csv", "--label", "group", "--out", "people_longer", "--epochs", "4", *TINY)
+    _run("train", "--data", "people.csv", "--target", "group", "--out", "voters", "--epochs", "2", *TINY)
+    _run("predict", "voters", "--data", "people.csv", "--out", "voters.predictions.csv")
     for name, data in (("table", "table.csv"), ("people", "people.csv")):
         _run("embed", name, "--data", data, "--out", f"{name}.embedding.npy")
     _run("evaluate", "people", "--json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import json
+import os
 import random
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,10 +21,13 @@ from torch import Tensor
 
 from pinoise import PiNDA
 from pinoise.errors import UserError
+from pinoise.estimator import voting
+from pinoise.estimator.run_classifier import CLASSIFIER, fit_run_classifier, read_run_classifier, read_target
 from pinoise.evaluation import embed
 from pinoise.files import sealed
 from pinoise.networks import read_stored, read_weights, write_tensors
 from pinoise.report.describe import comparison_table, environment_of, evaluation_tables
+from pinoise.training.automatic import CANDIDATES
 from pinoise.training.config import parse_settings
 from pinoise.training.load import load_run
 from pinoise.training.logs import read_metrics
@@ -139,6 +143,29 @@ def changed_tensors(tensors: dict[str, Tensor]) -> Iterator[dict[str, Tensor]]:
         yield {**tensors, f"x.{name}": tensor}
 
 
+@pytest.mark.parametrize(
+    ("noise", "trials"),
+    [
+        ("auto", {}),
+        ("pi", dict.fromkeys(CANDIDATES, 1.0)),
+        ("auto", {**dict.fromkeys(CANDIDATES, 1.0), "unknown": 2.0}),
+        ("auto", {**dict.fromkeys(CANDIDATES, 1.0), "mixed": float("nan")}),
+        ("auto", dict.fromkeys(CANDIDATES, "high")),
+        ("auto", dict.fromkeys(list(CANDIDATES)[1:], 1.0)),
+        ("auto", list(CANDIDATES)),
+        ("auto", None),
+    ],
+)
+def test_trials_of_kinds_of_noise_that_cannot_be_are_refused_by_name(
+    array: Saved, tmp_path: Path, noise: str, trials: Any
+) -> None:
+    path = tmp_path / "model.safetensors"
+    tensors, header = read_stored(array.path)
+    write_tensors(path, tensors, metadata={**header, "trials": trials, "params": {**header["params"], "noise": noise}})
+    with pytest.raises(UserError, match=r"has no sound entry 'trials' in its header: the file is damaged\.$"):
+        PiNDA.load(path)
+
+
 def test_tensors_that_do_not_fit_are_refused_though_their_checksum_is_right(array: Saved, tmp_path: Path) -> None:
     path = tmp_path / "model.safetensors"
     tensors, header = read_stored(array.path)
@@ -202,6 +229,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "training": {"epochs": 3, "batch_size": 16, "device": "cpu", "information_draws": 0},
     }
     run_training(folder / "run", parse_settings(values), reporter=Quiet())
+    fit_run_classifier(load_run(folder / "run"), read_target(str(folder / "people.csv"), "class"))
     (folder / "run/evaluation.json").write_text(json.dumps(EVALUATION))
     return folder / "run"
 
@@ -265,7 +293,10 @@ def test_a_record_of_the_data_whose_checksum_is_not_right_is_refused(run: Path) 
         path.write_text(sound)
 
 
-@pytest.mark.parametrize("name", ["encoder.safetensors", "noise.safetensors", "standardizer.safetensors"])
+WEIGHTS = ("encoder.safetensors", "embedding.safetensors", "noise.safetensors", "standardizer.safetensors")
+
+
+@pytest.mark.parametrize("name", WEIGHTS)
 def test_weights_of_a_run_that_were_damaged_are_refused(run: Path, name: str) -> None:
     expected, path = use(run), run / name
     sound = path.read_bytes()
@@ -287,3 +318,116 @@ def test_weights_of_a_run_that_were_damaged_are_refused(run: Path, name: str) ->
 def read_stored_of(content: bytes, path: Path) -> dict[str, Tensor]:
     path.write_bytes(content)
     return read_stored(path).tensors
+
+
+@pytest.fixture
+def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(voting, "TREES", 3)
+
+
+def predicted(run: Path) -> npt.NDArray[Any] | None:
+    """Return the probabilities of a run's own table, or None if they are refused."""
+    try:
+        found = load_run(run)
+        source = str(run.parent / "people.csv")
+        return read_run_classifier(found).probabilities(found.read(source).train, where=source)
+    except UserError as error:
+        return None if is_sentence(error) else pytest.fail(str(error))
+
+
+@pytest.mark.usefixtures("_few_trees")
+def test_a_classifier_that_was_damaged_is_refused(run: Path) -> None:
+    expected, path = predicted(run), run / CLASSIFIER
+    sound = path.read_bytes()
+    assert expected is not None
+    try:
+        for content in damaged(sound, cases=60):
+            path.write_bytes(content)
+            if (found := predicted(run)) is not None:
+                np.testing.assert_array_equal(found, expected)
+        path.write_bytes(sound)
+        tensors, header = read_stored(path)
+        for changed in changed_tensors(tensors):
+            write_tensors(path, changed, metadata=header)
+            assert predicted(run) is None, changed.keys()
+        for strange in (torch.nan, torch.inf):
+            write_tensors(path, {**tensors, "embedding": tensors["embedding"] * strange}, metadata=header)
+            assert predicted(run) is None
+    finally:
+        path.write_bytes(sound)
+
+
+@pytest.mark.usefixtures("_few_trees")
+def test_a_classifier_with_any_entry_changed_is_refused_or_gives_probabilities(run: Path) -> None:
+    path = run / CLASSIFIER
+    sound, (tensors, header) = path.read_bytes(), read_stored(path)
+    cases = [changed for changed in changed_values(header) if isinstance(changed, dict)]
+    refused = 0
+    try:
+        for changed in random.Random(0).sample(cases, 60):
+            write_tensors(path, tensors, metadata=changed)
+            found = predicted(run)
+            refused += found is None
+            if found is not None:
+                np.testing.assert_allclose(found.sum(axis=1), 1)
+        for entry, value in {"weight": 0.9, "strength": 0.3, "model": "logistic", "features": "none"}.items():
+            voters = [{**voter, entry: value} for voter in header["voters"]] * 2
+            write_tensors(path, tensors, metadata={**header, "voters": voters})
+            assert predicted(run) is None, entry
+        write_tensors(path, tensors, metadata={**header, "classes": ["same", "same"]})
+        assert predicted(run) is None
+    finally:
+        path.write_bytes(sound)
+    assert refused > 40
+
+
+def test_a_classifier_of_other_weights_is_refused_until_it_is_fitted_again(run: Path) -> None:
+    path = run / "embedding.safetensors"
+    sound = path.read_bytes()
+    try:
+        write_tensors(path, {**read_stored(path).tensors, "factor": torch.tensor(7.0)})
+        assert use(run) is not None
+        with pytest.raises(UserError, match=r"was fitted on other weights than the run now has: fit it again"):
+            read_run_classifier(load_run(run))
+    finally:
+        path.write_bytes(sound)
+
+
+INSTEAD: dict[str, Any] = {
+    "nothing": lambda path: None,
+    "a folder": Path.mkdir,
+    "a pipe": os.mkfifo,
+    "a link to nowhere": lambda path: path.symlink_to("nowhere"),
+    "a link to itself": lambda path: path.symlink_to(path.name),
+    "a link to an endless device": lambda path: path.symlink_to("/dev/zero"),
+    "a link to the weights of the encoder": lambda path: path.symlink_to("encoder.safetensors"),
+    "text": lambda path: path.write_text("hello"),
+}
+
+
+@pytest.mark.parametrize("what", INSTEAD)
+def test_no_verb_takes_something_else_for_the_units_or_the_classifier(
+    pinoise: Any, run: Path, tmp_path: Path, what: str
+) -> None:
+    verbs = {
+        "predict": ("predict", run, "--data", run.parent / "people.csv", "--out", tmp_path / "z.csv"),
+        "embed": ("embed", run, "--data", run.parent / "people.csv", "--out", tmp_path / "z.npy"),
+        "evaluate": ("evaluate", run),
+        "report": ("report", run, "--out", tmp_path / "page"),
+    }
+    for name, readers in {"embedding.safetensors": list(verbs), CLASSIFIER: ["predict"]}.items():
+        path = run / name
+        sound = path.read_bytes()
+        path.unlink()
+        INSTEAD[what](path)
+        before = sorted(run.rglob("*"))
+        try:
+            for verb in readers:
+                assert pinoise(*verbs[verb]).sentence.endswith("."), verb
+            assert sorted(run.rglob("*")) == before
+            assert list(tmp_path.iterdir()) == []
+        finally:
+            if path.is_dir() and not path.is_symlink():
+                path.rmdir()
+            path.unlink(missing_ok=True)
+            path.write_bytes(sound)

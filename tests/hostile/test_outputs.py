@@ -42,7 +42,7 @@ def train(data: Path, out: Path, *more: str) -> None:
 
 @pytest.fixture(scope="module")
 def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same samples in every format, and two runs."""
+    """The same samples in every format, and three runs, one of them with a classifier."""
     folder = tmp_path_factory.mktemp("made")
     write_table(folder / "d.csv")
     table = pyarrow.csv.read_csv(folder / "d.csv")
@@ -51,6 +51,7 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.savez(folder / "d.npz", X=X)
     train(folder / "d.csv", folder / "r", "--label", "class")
     train(folder / "d.npy", folder / "other")
+    train(folder / "d.csv", folder / "voting", "--target", "class")
     return folder
 
 
@@ -58,7 +59,7 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def here(_made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "here"
     shutil.copytree(_made, folder)
-    for run in ("r", "other"):  # a run holds the full path of its data
+    for run in ("r", "other", "voting"):  # a run holds the full path of its data
         config = folder / run / "config.yaml"
         config.write_text(config.read_text().replace(str(_made), str(folder)))
     monkeypatch.chdir(folder)
@@ -108,10 +109,48 @@ def test_every_file_in_a_run_folder_is_known(pinoise: Command, here: Path) -> No
     assert pinoise("evaluate", "r").code == 0
     assert pinoise("report", "r", "other").code == 2  # not the same data
     assert pinoise("report", "r", "r").code == 0
-    inside = {path.relative_to("r").parts[0] for path in Path("r").rglob("*") if path.is_file()}
+    files = [path for run in ("r", "voting") for path in Path(run).rglob("*") if path.is_file()]
+    inside = {path.parts[1] for path in files}
     elsewhere = {"noise.png", "run.lock.json"}  # a picture of images, and who trains right now
     assert inside | elsewhere == {*RUN_FILES, *RUN_FOLDERS}
     assert set(REPORT_FILES) <= RUN_FILES
+
+
+def test_predict_does_not_write_over_its_input_under_any_name(pinoise: Command, here: Path) -> None:
+    Path("link.csv").symlink_to("d.csv")
+    os.link("d.csv", "hard.csv")
+    for out in ("d.csv", str(here / "d.csv"), "r/../d.csv", "link.csv", "hard.csv"):
+        for force in ([], ["--force"]):
+            sentence = refused(pinoise, here, "predict", "voting", "--data", "d.csv", "--out", out, *force)
+            assert sentence == f"{Path(out)} is an input: choose another file to write."
+    shutil.copy("d.csv", "copy.csv")
+    predict = ["predict", "voting", "--data", "copy.csv", "--force", "--out"]
+    assert "is an input" in refused(pinoise, here, *predict, "d.csv")  # what the run was trained on
+
+
+@pytest.mark.parametrize("run", ["voting", "other"])
+def test_predict_does_not_write_over_files_of_any_run(pinoise: Command, here: Path, run: str) -> None:
+    Path("near.csv").symlink_to(f"{run}/metrics.csv")
+    os.link("voting/metrics.csv", "hard.csv")
+    for out in (f"{run}/metrics.csv", f"{run}/METRICS.CSV", "near.csv", f"{run}/checkpoints/z.csv", "hard.csv"):
+        for force in ([], ["--force"]):
+            sentence = refused(pinoise, here, "predict", "voting", "--data", "d.csv", "--out", out, *force)
+            assert "is an input" in sentence or "belongs to a run" in sentence
+    Path("mine.parquet").write_text("mine")
+    assert "already exists" in refused(pinoise, here, "predict", "voting", "--data", "d.csv", "--out", "mine.parquet")
+    for out in ("z", "z.npy", "voting", "no/such/z.csv"):
+        refused(pinoise, here, "predict", "voting", "--data", "d.csv", "--out", out, "--force")
+    assert pinoise("predict", "voting", "--data", "d.csv", "--out", f"{run}/z.csv").code == 0  # a new file may be there
+
+
+def test_training_on_replaces_links_and_not_what_they_lead_to(pinoise: Command, here: Path) -> None:
+    for name in ("encoder", "embedding", "classifier"):
+        Path(f"precious.{name}").write_text("mine")
+        Path("voting", f"{name}.safetensors").unlink()
+        Path("voting", f"{name}.safetensors").symlink_to(here / f"precious.{name}")
+    assert pinoise("train", "--resume", "voting", "--target", "class", "--epochs", "2").code == 0
+    assert [path.read_text() for path in sorted(here.glob("precious.*"))] == ["mine"] * 3
+    assert pinoise("predict", "voting", "--data", "d.csv", "--out", "z.csv").code == 0
 
 
 @pytest.mark.parametrize("run", ["r", "other"])

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -16,8 +16,8 @@ from sklearn.datasets import load_digits
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinoise import PiNDA
-from pinoise.choices import METHOD, OBJECTIVE, VIEW
+from pinoise import PiNDA, PiNDAClassifier
+from pinoise.choices import METHOD, OBJECTIVE, VIEW, Covariance
 from pinoise.randomness import Randomness
 
 X = load_digits().data[:200]
@@ -53,6 +53,9 @@ CHOICES: dict[str, dict[str, Any]] = {
         for name in VIEW.names
         if name not in ("background", "simclr", "byol", "crop", "viewmaker")  # of images, or against the encoder
     },
+    **{f"covariance {name}": {"covariance": name} for name in get_args(Covariance)},
+    "differences without neighbours": {"covariance": "differences", "neighbours": 0, "amplitude": 1.5},
+    "automatic noise": {"noise": "auto", "epochs": 4},
     "few negatives": {"method": {"name": "memorybank", "negatives": 20}},
     "viewmaker": {"augmentations": ["viewmaker"], "objective": "adversarial"},
     "uniform noise": {"distribution": "uniform", "mean": "learned", "generator": "mlp", "objective": "paper"},
@@ -116,6 +119,28 @@ def test_twenty_fits_in_each_of_two_threads_equal_the_fits_alone() -> None:
     assert [alone[seed, str(choices)] == found for (seed, choices), found in zip(work, together, strict=True)].count(
         False
     ) == 0
+
+
+@pytest.mark.parametrize("name", [name for name in CHOICES if name.startswith(("covariance", "automatic"))])
+def test_fits_of_every_kind_of_noise_in_two_threads_equal_the_fits_alone(name: str) -> None:
+    alone = [trained(seed, **CHOICES[name]) for seed in (0, 1)]
+    with untouched(), ThreadPoolExecutor(2) as pool:
+        together = list(pool.map(lambda seed: trained(seed, **CHOICES[name]), [0, 1] * 3))
+    assert together == alone * 3
+
+
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # two epochs of a small encoder
+def test_classifiers_in_two_threads_equal_those_alone() -> None:
+    y = np.where(np.arange(200) < 20, load_digits().target[:200] % 2, -1)
+
+    def classified(seed: int) -> bytes:
+        found: bytes = PiNDAClassifier(PiNDA(**SMALL), random_state=seed).fit(X, y).predict_proba(X).tobytes()
+        return found
+
+    alone = [classified(seed) for seed in (0, 1)]
+    assert alone[0] != alone[1]
+    with untouched(), ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(classified, [0, 1])) == alone
 
 
 def test_draws_of_one_model_in_two_threads_are_those_of_their_seeds() -> None:

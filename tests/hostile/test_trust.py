@@ -17,6 +17,7 @@ import yaml
 from pinoise import PiNDA, UserError, load_run
 from pinoise.choices import ENCODER, GENERATOR, METHOD, NOISE_VIEW, OBJECTIVE, VIEW, Kind
 from pinoise.cli import main
+from pinoise.estimator.run_classifier import fit_run_classifier, read_target
 from pinoise.networks import read_stored, write_tensors
 from pinoise.training.config import Settings, override
 from pinoise.training.config.choice import Chosen
@@ -76,6 +77,7 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
         main()
     finally:
         sys.argv = before
+    fit_run_classifier(load_run(folder / "runs" / "mine"), read_target(str(folder / "table.csv"), "class"))
     PiNDA(4, hidden=8, epochs=1, random_state=0).fit(X).save(folder / "model.safetensors")
     return folder
 
@@ -106,6 +108,7 @@ def put(setting: str, value: object, *, config: Path = Path("runs/mine/config.ya
 
 VERBS: dict[str, list[str]] = {
     "embed": ["embed", "runs/mine", "--data", "table.csv", "--out", "z.npy"],
+    "predict": ["predict", "runs/mine", "--data", "table.csv", "--out", "z.csv"],
     "evaluate": ["evaluate", "runs/mine"],
     "report": ["report", "runs/mine"],
     "resume": ["train", "--resume", "runs/mine", "--epochs", "2"],

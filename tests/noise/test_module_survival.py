@@ -44,6 +44,13 @@ def make_noise(**settings: Any) -> PiNoise:
     return PiNoise(3, mean="learned", hidden=8, feature_scale=unit, **settings)
 
 
+def along_data(covariance: str) -> PiNoise:
+    """Noise along rows around a line, in three features of which one is constant."""
+    t = torch.randn(60, 1, generator=torch.Generator().manual_seed(1))
+    bank = torch.cat([t, torch.ones(60, 1), 2 * t], dim=1) + 0.1 * torch.randn(60, 3) * torch.tensor([1.0, 0.0, 1.0])
+    return make_noise(support=Support.of(bank), covariance=covariance)
+
+
 @pytest.fixture
 def x() -> Tensor:
     return torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
@@ -130,6 +137,36 @@ def test_autocast_stays_near_full_precision_and_learns(x: Tensor, distribution: 
     assert all(bool(gradient.isfinite().all()) and bool((gradient != 0).any()) for gradient in gradients)
 
 
+@pytest.mark.parametrize("covariance", ["mixed", "differences", "low-rank"])
+def test_autocast_draws_nearly_the_same_correlated_noise(x: Tensor, covariance: str) -> None:
+    noise, fresh = along_data(covariance), along_data(covariance)
+    fresh.load_state_dict(noise.state_dict())  # which forgets what was found out in full precision
+    exact = noisy(noise, x)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = noisy(fresh, x)
+        loss = mixed.float().square().mean()
+    assert mixed.dtype == torch.float32
+    torch.testing.assert_close(mixed, exact, atol=0.02, rtol=0.01)
+    assert noise.support is not None
+    assert fresh.support is not None
+    assert torch.equal(noise.support.pairs().positions, fresh.support.pairs().positions)
+    gradients = torch.autograd.grad(loss, list(fresh.parameters()))
+    assert all(bool(gradient.isfinite().all()) and bool((gradient != 0).any()) for gradient in gradients)
+
+
+@pytest.mark.parametrize("covariance", ["mixed", "differences", "low-rank"])
+def test_correlated_noise_survives_copies_pickles_and_state_dicts(x: Tensor, covariance: str) -> None:
+    noise = along_data(covariance)
+    before = noisy(noise, x)
+    torch.manual_seed(3)
+    other = along_data(covariance)
+    assert not torch.equal(noisy(other, x), before)
+    other.load_state_dict(noise.state_dict())
+    for same in (copy.deepcopy(noise), pickle.loads(pickle.dumps(noise)), other):
+        assert torch.equal(noisy(same, x), before)
+    assert noisy(noise.double(), x.double()).dtype == torch.float64
+
+
 def test_autocast_leaves_the_entropy_nearly_where_it_is(x: Tensor) -> None:
     noise = make_noise(positive="fixed-entropy", initial_scale=torch.tensor([0.5, 1.0, 0.8]))
     live = noise.feature_scale > 0
@@ -149,8 +186,12 @@ def test_autocast_leaves_the_entropy_nearly_where_it_is(x: Tensor) -> None:
         {"generator": "shared"},
         {"generator": "global", "positive": "fixed-entropy"},
         {"support": Support(torch.randn(9, 3), numbers=torch.arange(9), rows=9, k=2)},
+        *(
+            {"support": Support(torch.randn(9, 3), numbers=torch.arange(9), rows=9, k=2), "covariance": covariance}
+            for covariance in ("mixed", "differences", "low-rank")
+        ),
     ],
-    ids=lambda settings: "-".join(settings),
+    ids=lambda settings: "-".join([*settings, *([settings["covariance"]] if "covariance" in settings else [])]),
 )
 def test_compiles_without_a_graph_break_to_the_same_noise_and_gradient(x: Tensor, settings: dict[str, Any]) -> None:
     if settings.get("generator") == "shared":
@@ -184,23 +225,44 @@ def test_compiled_noise_in_training_keeps_the_neighbours_that_it_has() -> None:
     torch.testing.assert_close(noisy(compiled, bank), noisy(noise, bank))
 
 
+@pytest.mark.usefixtures("_fresh_compiler")
+@pytest.mark.parametrize("covariance", ["mixed", "differences", "low-rank"])
+def test_compiled_noise_along_the_data_is_one_graph_before_and_after_it_follows(covariance: Any) -> None:
+    data = torch.randn(40, 3)
+    noise = PiNoise.along(data, covariance=covariance)
+    compiled: Any = torch.compile(noise, fullgraph=True, backend="aot_eager")
+    first = noisy(compiled, data[:5])
+    with torch.no_grad():
+        for parameter in noise.parameters():
+            parameter.copy_(torch.tensor([3.0, 0.0, -3.0]).reshape(parameter.shape))
+    assert noise.support is not None
+    before = noise.support.pairs().positions
+    noise.follow()
+    after = noisy(compiled, data[:5])
+    assert not torch.equal(noise.support.pairs().positions, before)
+    torch.testing.assert_close(after, noisy(noise.eval(), data[:5]))
+    assert not torch.equal(after, first)
+
+
 def run_rank(rank: int, folder: Path) -> None:
     """Save ψ's gradient on this process's own batch, alone and under DDP."""
     torch.set_num_threads(1)
     store = (folder / "store").as_uri()
     torch.distributed.init_process_group("gloo", init_method=store, rank=rank, world_size=RANKS)
-    torch.manual_seed(0)
-    noise = make_noise()
-    alone = copy.deepcopy(noise)
-    together = nn.parallel.DistributedDataParallel(noise)
-    torch.manual_seed(100 + rank)
-    x = torch.randn(5, 3)
-    gradients = {}
-    for name, module in (("alone", alone), ("together", together)):
-        loss: Any = noisy(module, x).square().mean()
-        loss.backward()
-        gradients[name] = [parameter.grad for parameter in module.parameters()]
-    torch.save(gradients, folder / f"{rank}.pt")
+    found: dict[str, dict[str, list[Tensor | None]]] = {}
+    for covariance in ("diagonal", "mixed"):
+        torch.manual_seed(0)
+        noise = make_noise() if covariance == "diagonal" else along_data(covariance)
+        alone = copy.deepcopy(noise)
+        together = nn.parallel.DistributedDataParallel(noise)
+        torch.manual_seed(100 + rank)
+        x = torch.randn(5, 3)
+        gradients = found[covariance] = {}
+        for name, module in (("alone", alone), ("together", together)):
+            loss: Any = noisy(module, x).square().mean()
+            loss.backward()
+            gradients[name] = [parameter.grad for parameter in module.parameters()]
+    torch.save(found, folder / f"{rank}.pt")
     torch.distributed.destroy_process_group()
 
 
@@ -212,12 +274,15 @@ def test_two_processes_average_the_gradient_of_psi(tmp_path: Path) -> None:
         for process in processes:
             process.kill()
     first, second = (torch.load(tmp_path / f"{rank}.pt", weights_only=True) for rank in range(RANKS))
-    for a, b, average_a, average_b in zip(
-        first["alone"], second["alone"], first["together"], second["together"], strict=True
-    ):
-        assert not torch.equal(a, b)
-        assert torch.equal(average_a, average_b)
-        torch.testing.assert_close(average_a, (a + b) / 2)
+    assert set(first) == {"diagonal", "mixed"}
+    for covariance in first:
+        one, other = first[covariance], second[covariance]
+        for a, b, average_a, average_b in zip(
+            one["alone"], other["alone"], one["together"], other["together"], strict=True
+        ):
+            assert not torch.equal(a, b)
+            assert torch.equal(average_a, average_b)
+            torch.testing.assert_close(average_a, (a + b) / 2)
 
 
 if __name__ == "__main__":

@@ -61,6 +61,8 @@ NOISES: dict[str, dict[str, Any]] = {
     "learned mean": {"noise": {"mean": "learned"}},
     "uniform": {"noise": {"distribution": "uniform"}},
 }
+COVARIANCES = ("mixed", "differences", "low-rank")
+NOISES |= {name: {"noise": {"covariance": name}} for name in COVARIANCES}
 PREDEFINED = {"vector": "scarf", "image": "simclr"}
 
 
@@ -119,8 +121,13 @@ def learned_weights(model: ContrastiveModel) -> dict[str, Tensor]:
     return {name: weight.detach().clone() for name, weight in model.named_parameters() if weight.requires_grad}
 
 
-@pytest.mark.parametrize("noise", NOISES)
-@pytest.mark.parametrize("method", METHODS)
+COMBINATIONS = [
+    *((method, noise) for method in METHODS for noise in NOISES if noise not in COVARIANCES),
+    *(("simclr", noise) for noise in COVARIANCES),
+]
+
+
+@pytest.mark.parametrize(("method", "noise"), COMBINATIONS)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_method_learns_with_a_noise_and_resumes_exactly(
     kind: str, method: str, noise: str, request: pytest.FixtureRequest, tmp_path: Path

@@ -21,7 +21,7 @@ from pinoise.training.load import load_model, load_run
 from pinoise.training.loop import Interrupted
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Quiet
-from pinoise.training.run import create_folder, read_config, run_training
+from pinoise.training.run import RUN_FORMAT, create_folder, read_config, run_training
 from pinoise.views import BackgroundNoise
 
 DIGITS: dict[str, Any] = {
@@ -171,14 +171,14 @@ def test_a_folder_of_another_format_is_refused_by_the_name_of_its_maker(
     (tmp_path / "config.yaml").write_text("data: {source: digits}\nnoise: {hidden: 1024}\n")
     if environment is not None:
         (tmp_path / "environment.json").write_text(environment)
-    with pytest.raises(UserError, match=rf"was made by {maker}.* of format 1; this version reads format 3"):
+    with pytest.raises(UserError, match=rf"was made by {maker}.* of format 1; this version reads format {RUN_FORMAT}"):
         load_run(tmp_path)
 
 
 def test_a_run_folder_states_its_format(tmp_path: Path) -> None:
     settings = parse_settings(DIGITS)
     create_folder(tmp_path / "run", settings)
-    assert (tmp_path / "run" / "config.yaml").read_text().startswith("format: 3\n")
+    assert (tmp_path / "run" / "config.yaml").read_text().startswith("format: 4\n")
     assert read_config(tmp_path / "run") == settings
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from datetime import date
 from typing import Any, Self
 
 import numpy as np
@@ -11,10 +12,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
+from torch import Tensor
 
 from pinoise.data.encoding.labels import MANY_CLASSES
 from pinoise.data.formats.memory import is_table
-from pinoise.errors import UserError
+from pinoise.errors import UserError, brief
 from pinoise.estimator.parameters import seed_of_state
 from pinoise.estimator.pinda import PiNDA
 from pinoise.estimator.voting import Vote, choose
@@ -88,13 +90,14 @@ class PiNDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X : samples, as ``PiNDA.fit`` takes them
         y : array-like of shape (n_samples,)
-            Numbers, with −1 or nan for rows without a label; or text, with None or nan for them. Labels that are all
-            −1 and 1 are two classes.
+            Numbers, with −1 or nan for rows without a label; or text, with None or nan for them. Masked entries are
+            without a label, too. Labels that are all −1 and 1 are two classes.
         """
         if y is None:
             raise UserError("PiNDAClassifier requires y to be passed, but the target y is None.")
-        y = column_or_1d(y, dtype=None, warn=True)
+        y = column_or_1d(_as_array(y), dtype=None, warn=True)
         check_consistent_length(X, y)
+        check_kinds(y)
         labelled = has_label(y)
         self.classes_, numbers = class_numbers(y[labelled])
         seed = seed_of_state(self.random_state)
@@ -133,6 +136,31 @@ class PiNDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+def _as_array(y: Any) -> Any:
+    """Return labels that are masked, or a tensor, as scikit-learn takes them."""
+    if isinstance(y, np.ma.MaskedArray):
+        plain = y.data.astype(object)
+        plain[np.ma.getmaskarray(y)] = None
+        return plain
+    return y.detach().cpu().numpy() if isinstance(y, Tensor) else y
+
+
+def check_kinds(y: npt.NDArray[Any]) -> None:
+    """Refuse labels that are no text, numbers or dates.
+
+    >>> check_kinds(np.array([{"a": 1}, None], dtype=object))
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: y holds a dict: labels must be text or whole numbers.
+    """
+    for label in y[:1] if y.dtype.kind in "SV" else y if y.dtype.kind == "O" else ():
+        if isinstance(label, bytes | np.void) or not (isinstance(label, _LABELS) or _is_missing(label)):
+            raise UserError(f"y holds a {type(label).__name__}: labels must be text or whole numbers.")
+
+
+_LABELS = (str, int, float, np.generic, date)
+
+
 def has_label(y: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     """Return which rows have a label: not None, nan or −1. Text has no mark but None and nan.
 
@@ -143,10 +171,10 @@ def has_label(y: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     >>> has_label(np.array(["-1", "yes", None, np.nan], dtype=object)).tolist()
     [True, True, False, False]
     """
-    if y.dtype.kind not in "ifO":
-        return np.ones(len(y), dtype=bool)
     given: npt.NDArray[np.bool_]
     given = np.array([not _is_missing(value) for value in y]) if y.dtype.kind == "O" else y == y  # nan is not itself
+    if y.dtype.kind not in "ifO":
+        return given
     if set(y[given].tolist()) != {UNLABELLED, 1}:
         given[given] = y[given] != UNLABELLED
         return given
@@ -159,7 +187,9 @@ def has_label(y: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or type(value).__name__ in ("NAType", "NaTType") or bool(value != value)  # pandas' own, nan
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):  # pandas' own
+        return True
+    return isinstance(value, float | np.generic) and bool(value != value)
 
 
 def class_numbers(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
@@ -172,19 +202,19 @@ def class_numbers(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArr
         raise UserError(
             "y has no label, but classes need labels: give some, and mark only the other rows by -1 or nan."
         )
-    if labels.dtype.kind == "f" and np.isinf(labels).any():
-        raise UserError("Input y contains infinity: labels must be finite numbers or text.")
     if labels.dtype.kind == "O":
         if len({isinstance(label, str) for label in labels}) > 1:
             raise UserError("y mixes text and numbers: make the labels all text or all numbers.")
         labels = np.array(labels.tolist())
+    if labels.dtype.kind == "f" and np.isinf(labels).any():
+        raise UserError("Input y contains infinity: labels must be finite numbers or text.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # on many classes, which is said below
         check_classification_targets(labels)
     classes, numbers = np.unique(labels, return_inverse=True)
     if len(classes) < 2:
         hint = "" if classes.dtype.kind in "US" else "; -1 marks rows without a label"
-        raise UserError(f"y has one class, {classes[0]!s}, and a classifier needs two or more{hint}.")
+        raise UserError(f"y has one class, {brief(classes.tolist()[0])}, and a classifier needs two or more{hint}.")
     if len(classes) > MANY_CLASSES and len(classes) > len(labels) / 2:
         raise UserError(
             f"y has {len(classes)} different labels in {len(labels)} labelled rows: that is a measurement or an "

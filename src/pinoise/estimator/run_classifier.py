@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 from torch import Tensor
 
 from pinoise.data.dataset import Labels, Part
@@ -22,10 +22,10 @@ from pinoise.data.encoding.labels import LabelEncoding, learn_labels
 from pinoise.data.encoding.tables import column_names, find_column, label_column
 from pinoise.data.source import find_source
 from pinoise.errors import UserError
-from pinoise.estimator.voting import Candidate, Classes, Features, Floats, Model, Vote, Voter, choose
+from pinoise.estimator.voting import Candidate, Classes, Features, Floats, Model, Vote, Voter, choose, families
 from pinoise.evaluation import embed
 from pinoise.files import written
-from pinoise.networks import read_stored, write_tensors
+from pinoise.networks import digest, read_stored, write_tensors
 from pinoise.training.load import Run
 
 CLASSIFIER = "classifier.safetensors"
@@ -81,9 +81,24 @@ class _Header(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     format: Literal[1]
+    weights: str  # the checksum of the embedding that it was fitted on
     classes: Annotated[list[str], Field(min_length=2)]
     seed: Annotated[int, Field(ge=0, lt=2**32)]
     voters: Annotated[list[_Voter], Field(min_length=1, max_length=64)]
+
+    @field_validator("classes")
+    @classmethod
+    def _differ(cls, classes: list[str]) -> list[str]:
+        if len(set(classes)) < len(classes):
+            raise ValueError
+        return classes
+
+    @field_validator("voters")
+    @classmethod
+    def _share(cls, voters: list[_Voter]) -> list[_Voter]:
+        if abs(sum(voter.weight for voter in voters) - 1) > 1e-6:
+            raise ValueError
+        return voters
 
 
 @dataclass(frozen=True)
@@ -112,6 +127,7 @@ def fit_run_classifier(run: Run, target: Target) -> RunClassifier:
     classes = tuple(target.labels.names[number] for number in present)
     header = _Header(
         format=1,
+        weights=digest(run.embedding.state_dict()),
         classes=list(classes),
         seed=seed,
         voters=[
@@ -143,12 +159,19 @@ def read_run_classifier(run: Run) -> RunClassifier:
     raw, learned = _raw_columns(run), cast(int, run.embedding.encoder.out_features)
     if not _fits(tensors, width=raw + learned, n_classes=len(header.classes)):
         raise UserError(f"{path} does not fit the run beside it: the file is damaged.")
-    if not raw and any(voter.features != "learned" for voter in header.voters):
-        raise UserError(f"{path} votes on features that the run's embedding does not have: the file is damaged.")
+    if header.weights != digest(run.embedding.state_dict()):
+        raise UserError(
+            f"{path} was fitted on other weights than the run now has: fit it again with 'pinoise train --resume "
+            f"{run.path} --target COLUMN'."
+        )
     voters = [
         Voter(Candidate(each.features, each.model, each.strength), each.weight, each.accuracy, each.log_loss)
         for each in header.voters
     ]
+    known = {candidate for family in families(raw) for candidate in family}
+    for voter in voters:
+        if voter.candidate not in known:
+            raise UserError(f"{path} votes by {voter.candidate}, which no run does: the file is damaged.")
     Z, numbers = tensors["embedding"].double().numpy(), tensors["numbers"].numpy()
     return RunClassifier(run, tuple(header.classes), Vote(voters, Z, numbers, raw=raw, seed=header.seed))
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Self
+from typing import Annotated, Any
 
 import numpy as np
 import safetensors
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, ValidationError, ValidationInfo, field_validator
 from torch import Tensor
 
 from pinoise.choices import import_path
@@ -29,18 +29,24 @@ class Header(BaseModel):
     params: dict[str, Any]
     history: dict[str, list[int | float]]
     flags: list[str]
-    trials: dict[str, float]
+    trials: dict[str, FiniteFloat]
     n_features_in: Annotated[int, Field(ge=1)]
     feature_names_in: list[str]
     preparation: dict[str, Any] | None
 
-    @model_validator(mode="after")
-    def _agree(self) -> Self:
-        if self.feature_names_in and len(self.feature_names_in) != self.n_features_in:
+    @field_validator("trials")
+    @classmethod
+    def _of_known_noises(cls, trials: dict[str, float], before: ValidationInfo) -> dict[str, float]:
+        if trials.keys() != (CANDIDATES.keys() if before.data.get("params", {}).get("noise") == "auto" else set()):
             raise ValueError
-        if bool(self.trials) != (self.params.get("noise") == "auto") or not self.trials.keys() <= CANDIDATES.keys():
+        return trials
+
+    @field_validator("feature_names_in")
+    @classmethod
+    def _of_every_feature(cls, names: list[str], before: ValidationInfo) -> list[str]:
+        if names and len(names) != before.data.get("n_features_in"):
             raise ValueError
-        return self
+        return names
 
 
 def write_model(path: Path, header: Header, **parts: Mapping[str, Tensor]) -> None:
@@ -66,7 +72,7 @@ def read_model(path: Path) -> tuple[Header, dict[str, dict[str, Tensor]]]:
     try:
         header = Header.model_validate(values)
     except ValidationError as error:
-        entry = str(next(iter(error.errors()[0]["loc"]), "feature_names_in"))
+        entry = str(error.errors()[0]["loc"][0])
         raise UserError(f"{path} has no sound entry {entry!r} in its header: the file is damaged.") from None
     params = {name: tuple(value) if isinstance(value, list) else value for name, value in header.params.items()}
     parts: dict[str, dict[str, Tensor]] = {"encoder": {}, "embedding": {}, "noise": {}, "standardizer": {}}

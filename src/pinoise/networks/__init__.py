@@ -10,6 +10,7 @@ from pinoise.networks.unet import UNet
 from pinoise.networks.vit import ViT
 from pinoise.networks.weights import (
     check_finite_weights,
+    digest,
     load_weights,
     read_stored,
     read_tensors,

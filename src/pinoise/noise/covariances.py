@@ -125,6 +125,12 @@ class Correlated:
         spread = self.support.pairs().spread
         return self.support.differences(count, generator=generator) / torch.where(spread > 0, spread, 1)
 
+    def settle(self) -> None:
+        """Find the pairs of neighbours now. Their number depends on the data, so a compiled draw cannot find them."""
+        self.support.pairs()
+        if self.low_rank:
+            self.factors()
+
     def factors(self) -> Factors:
         """Return the factors of the correlation matrix. They are found again when the neighbours have changed."""
         pairs = self.support.pairs().positions

@@ -209,7 +209,7 @@ class PiNoise(nn.Module):
         deviation = data.std(dim=0, correction=0)
         support = Support.of(data, k=neighbours or NEIGHBOURS)
         support.refresh(deviation)
-        return cls(
+        noise = cls(
             tuple(data.shape[1:]),
             generator="global",
             positive="fixed-entropy",
@@ -220,6 +220,9 @@ class PiNoise(nn.Module):
             moves=neighbours > 0,
             weight=weight,
         ).to(data.device)
+        if noise._correlated is not None:
+            noise._correlated.settle()
+        return noise
 
     def param_groups(self, lr: float) -> list[dict[str, Any]]:
         """Return ψ as parameter groups for an optimiser, with the learning rate that suits the generator.
@@ -380,7 +383,7 @@ class PiNoise(nn.Module):
     def _follow(self, support: Support, x: Tensor, rows: Tensor | None) -> None:
         """Check the row numbers and update the neighbours to σ, in training every ``REFRESH_EVERY`` draws."""
         due = support.drawn % REFRESH_EVERY == 0
-        if rows is not None and (due or not self.training):
+        if self.moves and rows is not None and (due or not self.training):
             support.check_rows(x, rows)
         if self.training:
             if due:
@@ -388,11 +391,16 @@ class PiNoise(nn.Module):
             support.count_draw()
 
     def follow(self) -> None:
-        """Update the neighbours to the learned σ now. Compiled noise does not do this by itself."""
+        """Update the neighbours to the learned σ now. Compiled noise does not do this by itself.
+
+        Noise that is moved to a device or loaded from a file, and then compiled as one graph, needs a call, too.
+        """
         if self.support is not None:
             # In full precision, also inside a training step with autocast.
             with torch.autocast(self.support.bank.device.type, enabled=False):
                 self.support.refresh(self.typical_scale())
+                if self._correlated is not None:
+                    self._correlated.settle()
 
     @torch.no_grad()
     def typical_scale(self) -> Tensor:

@@ -32,8 +32,8 @@ class PiNoiseView(View):
 
     @property
     def by_row(self) -> bool:
-        """Noise along the data moves a sample to another row."""
-        return self.noise.support is not None
+        """Noise with neighbours moves a sample to another row."""
+        return self.noise.moves
 
     def forward(self, batch: Batch) -> Batch:
         """Return x + ε."""

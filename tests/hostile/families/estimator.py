@@ -21,6 +21,7 @@ PARAMETERS = (
     *("n_components", "embedding", "encoder", "image_shape", "hidden", "method", "objective", "distribution", "mean"),
     *("generator", "pairing", "augmentations", "neighbours", "penalty", "initial_scale", "scaling", "epochs"),
     *("batch_size", "learning_rate", "noise_learning_rate", "temperature", "device", "random_state", "verbose"),
+    *("noise", "covariance", "amplitude"),
 )
 OTHER_TYPES = (
     *(

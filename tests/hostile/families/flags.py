@@ -10,7 +10,7 @@ from typing import Any
 
 import typer.main
 from tests.hostile.case import MARKER, Case, Check, Expect, Generator
-from tests.hostile.oracles import finite_weights
+from tests.hostile.oracles import finite_weights, sound_predictions
 from tests.hostile.reference import TINY
 
 from pinoise.choices import EMBEDDINGS, PAIRINGS
@@ -20,6 +20,7 @@ from pinoise.experiments.recipes import RECIPES, SUITES
 BASE: dict[str, tuple[str, ...]] = {
     "train": ("--data", "people.csv", "--label", "group", "--out", "run", "--epochs", "1", *TINY),
     "embed": ("people", "--data", "people.csv", "--out", "out.npy"),
+    "predict": ("voters", "--data", "people.csv", "--out", "out.csv"),
     "evaluate": ("people",),
     "report": ("people", "--out", "page"),
     "compare": (
@@ -32,6 +33,7 @@ BASE: dict[str, tuple[str, ...]] = {
 WRITES = {
     "train": ("run", "run/*"),
     "embed": ("out.npy",),
+    "predict": ("out.csv",),
     "evaluate": ("people/evaluation.json",),
     "report": ("page", "page/*"),
 }
@@ -102,6 +104,7 @@ ALLOWED: dict[tuple[str, str], Callable[[str], bool]] = {
     ("train", "--distribution"): lambda text: text in ("gaussian", "uniform"),
     ("train", "--device"): lambda text: text in ("auto", "cpu"),
     ("train", "--label"): lambda text: text in ("age", "town", "income", "group", "", "0", "-1"),
+    ("train", "--target"): lambda text: text in ("age", "town", "income", "group", "", "0", "-1"),
     ("embed", "--part"): lambda text: text in ("train", "test"),
     ("evaluate", "--rows"): whole(5),
     ("evaluate", "--draws"): whole(2),
@@ -146,6 +149,8 @@ def cases(seed: int, size: int) -> tuple[Case, ...]:
 def _case(number: int, verb: str, option: str, value: str, seed: int) -> Case:
     base = BASE[verb]
     # A positional argument takes the place of the run folder.
+    if option == "--target":  # the flag that takes the place of another
+        base = tuple(word for word in base if word not in ("--label", "group"))
     call = (verb, *base, f"{option}={value}") if option.startswith("--") else (verb, value, *base[1:])
     switch = option in ("--json", "--fresh", "--information", "--force", "--trust")
     extra = ("--information",) if option == "--draws" else ()
@@ -156,7 +161,8 @@ def _case(number: int, verb: str, option: str, value: str, seed: int) -> Case:
 
     def make(reference: Path, rng: Generator) -> None:
         shutil.copy(reference / "people.csv", "people.csv")
-        shutil.copytree(reference / "people", "people")
+        for run in ("people", "voters"):
+            shutil.copytree(reference / run, run)
 
     return Case(
         "flags", number, f"{verb} {option}={value[:30]!r}", seed, (*call, *extra), make, expect,
@@ -175,6 +181,8 @@ def _writes(verb: str, option: str, value: str) -> tuple[str, ...]:
 
 def _right(verb: str) -> Check:
     def check(reference: Path) -> str | None:
+        if verb == "predict" and Path("out.csv").exists():
+            return sound_predictions("out.csv")(reference)
         return finite_weights(Path("run")) if verb == "train" and Path("run").exists() else None
 
     return check

@@ -19,6 +19,8 @@ from tests.hostile.families.runs import filled, rewritten
 from tests.hostile.mutations import BYTES, flip, mutate_value, pick
 from tests.hostile.reference import numbers
 
+from pinoise.training.automatic import CANDIDATES as KNOWN
+
 FILE = Path("model.safetensors")
 Change = Callable[[Generator], object]
 
@@ -91,6 +93,16 @@ def param(name: str, value: Any) -> Change:
     def change(held: Any, rng: Generator) -> Any:
         (Path("evil.py")).write_text(f"{PAYLOAD}\ndef f(*a, **k): {PAYLOAD}\n")
         return {**held, "params": {**held.get("params", {}), name: value}}
+
+    return edit_values(change)
+
+
+def _tried(noise: str, trials: Any) -> Change:
+    """Return the change of a model into one of automatic noise with these trials."""
+
+    def change(held: Any, rng: Generator) -> Any:
+        Path("evil.py").write_text(f"{PAYLOAD}\ndef f(*a, **k): {PAYLOAD}\n")
+        return {**held, "trials": trials, "params": {**held["params"], "noise": noise}}
 
     return edit_values(change)
 
@@ -170,6 +182,23 @@ def special() -> list[tuple[str, Change, Expect]]:
         _forged_tensors("integers", lambda held: {name: t.to(torch.int32) for name, t in held.items()}),
         _forged_tensors("no tensors", lambda held: {}),
     ]
+    for label, noise, trials in (
+        ("no trials of an automatic noise", "auto", {}),
+        ("trials of a noise that was not chosen", "pi", dict.fromkeys(KNOWN, 1.0)),
+        ("a trial of an unknown noise", "auto", {**dict.fromkeys(KNOWN, 1.0), "evil:f": 9.0}),
+        ("a trial too few", "auto", dict.fromkeys(list(KNOWN)[1:], 1.0)),
+        ("trials of NaN", "auto", dict.fromkeys(KNOWN, float("nan"))),
+        ("trials of text", "auto", dict.fromkeys(KNOWN, "x")),
+        ("trials of nothing", "auto", None),
+        ("trials that are a list", "auto", list(KNOWN)),
+        ("a noise of a payload", "evil:f", {}),
+    ):
+        found.append((label, _tried(noise, trials), "sentence"))
+    found.append(
+        ("trials that chose another noise", _tried("auto", {**dict.fromkeys(KNOWN, 1.0), "both": 2}), "either")
+    )
+    for name, value in (("covariance", "evil:f"), ("covariance", 1), ("amplitude", -1), ("amplitude", "x")):
+        found.append((f"{name} is {value}", param(name, value), "sentence"))
     for name in ("encoder", "method", "objective", "generator"):
         for path in ("evil:f", "os:system", "builtins:exec", "pickle:loads"):
             found.append((f"{name} is {path}", param(name, path), "sentence"))

@@ -18,20 +18,26 @@ from tests.hostile import forge
 from tests.hostile.case import PAYLOAD, Case, Check, Expect, Generator, finished
 from tests.hostile.families.data import Bomb
 from tests.hostile.mutations import BYTES, flip, mutate_value
-from tests.hostile.oracles import finite_weights, same_array, same_weights
+from tests.hostile.oracles import finite_weights, same_array, same_predictions, same_weights, sound_predictions
 
 Change = Callable[[Path, Generator], None]  # of a run folder
 
 FILES = (
     *("config.yaml", "data.json", "encoder.safetensors", "noise.safetensors", "standardizer.safetensors"),
-    *("checkpoints/last.ckpt", "metrics.csv", "environment.json"),
+    *("checkpoints/last.ckpt", "metrics.csv", "environment.json", "embedding.safetensors", "classifier.safetensors"),
 )
-LAST = "checkpoints/last.ckpt"
+WEIGHTS = tuple(name for name in FILES if name.endswith(".safetensors"))
+LAST, CLASSIFIER = "checkpoints/last.ckpt", "classifier.safetensors"
 VERBS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Check]] = {
     "embed": (
         ("embed", "mine", "--data", "people.csv", "--out", "out.npy"),
         ("out.npy",),
         same_array("out.npy", "people.embedding.npy"),
+    ),
+    "predict": (
+        ("predict", "mine", "--data", "people.csv", "--out", "out.csv"),
+        ("out.csv",),
+        same_predictions("out.csv", "voters.predictions.csv"),
     ),
     "resume": (
         ("train", "--resume", "mine", "--epochs", "4"),
@@ -54,7 +60,7 @@ class Bad:
 
     label: str
     change: Change
-    verb: str | None = None  # the verb that it is for, or all in turn
+    verb: str | None = None  # the verb that it is for, or all in turn (predict, for the file that only it reads)
     expect: Expect = "either"
     exact: bool = True  # whether a result must be that of the sound run; else it must be finite
 
@@ -177,6 +183,11 @@ def payloads() -> list[Bad]:
     ]
 
 
+def _reader(file: str) -> str | None:
+    """The only verb that reads a file, if there is one."""
+    return "predict" if file == CLASSIFIER else None
+
+
 def strangers() -> list[Bad]:
     """Return run folders with something else in the place of a file."""
     instead: dict[str, Callable[[Path], object]] = {
@@ -187,7 +198,7 @@ def strangers() -> list[Bad]:
         "/dev/zero": lambda path: path.symlink_to("/dev/zero"),
         "a pickle": _pickled(Bomb()),
     }
-    found = [Bad(*replaced(file, what, make)) for file in FILES for what, make in instead.items()]
+    found = [Bad(*replaced(file, what, make), _reader(file)) for file in FILES for what, make in instead.items()]
     others: dict[str, Any] = {
         "a list": [1, 2],
         "a tensor": torch.zeros(3),
@@ -204,19 +215,22 @@ def forged() -> list[Bad]:
     """Return run folders whose tensors and values were changed, with their checksums."""
     no: Expect = "sentence"
     found = []
-    for file in FILES[2:5]:
+    for file in WEIGHTS:
+        verb = _reader(file) or "embed"
         found += [
-            Bad(*rewritten(file, "NaN", filled(float("nan"))), "embed", no),
-            Bad(*rewritten(file, "infinity", filled(float("inf"))), "embed", no),
-            Bad(*rewritten(file, "zeros", filled(0.0)), "embed", exact=False),
-            Bad(*rewritten(file, "1e30", filled(1e30)), "embed", exact=False),
-            Bad(*rewritten(file, "one axis more", _grown), "embed", no),
-            Bad(*rewritten(file, "integers", _cast), "embed", exact=False),
-            Bad(*rewritten(file, "no tensors", lambda tensors: {}), "embed", no),
-            Bad(
-                *rewritten(file, "one more", lambda tensors: {**tensors, "more": torch.zeros(3)}), "embed", exact=False
-            ),
+            Bad(*rewritten(file, "NaN", filled(float("nan"))), verb, no),
+            Bad(*rewritten(file, "infinity", filled(float("inf"))), verb, no),
+            Bad(*rewritten(file, "zeros", filled(0.0)), verb, exact=False),
+            Bad(*rewritten(file, "1e30", filled(1e30)), verb, exact=False),
+            Bad(*rewritten(file, "one axis more", _grown), verb, no),
+            Bad(*rewritten(file, "integers", _cast), verb, exact=False),
+            Bad(*rewritten(file, "no tensors", lambda tensors: {}), verb, no),
+            Bad(*rewritten(file, "one more", _extended), verb, exact=False),
         ]
+    for label, edit in VOTES.items():
+        found.append(Bad(f"a classifier with {label}", _revoted(edit), "predict", no))
+    for file in WEIGHTS[:-1]:  # whose weights are no longer those that the classifier was fitted on
+        found.append(Bad(*rewritten(file, "zeros", filled(0.0)), "predict", exact=False))
     edits: dict[str, Callable[[Any], Any]] = {
         "a key less": lambda held: {key: held[key] for key in list(held)[1:]},
         "text for numbers": lambda held: {key: "x" if isinstance(item, int) else item for key, item in held.items()},
@@ -227,6 +241,36 @@ def forged() -> list[Bad]:
     }
     found += [Bad(*rewritten(LAST, label, edit), "resume") for label, edit in edits.items()]
     return [*found, Bad("a script in names", _script, "report", exact=False)]
+
+
+VOTES: dict[str, Callable[[Any], Any]] = {
+    "another format": lambda held: {**held, "format": 2},
+    "no seed": lambda held: {key: held[key] for key in held if key != "seed"},
+    "one class": lambda held: {**held, "classes": held["classes"][:1]},
+    "a class too many": lambda held: {**held, "classes": [*held["classes"], "more"]},
+    "a class twice": lambda held: {**held, "classes": held["classes"][:1] * 2},
+    "a number as a class": lambda held: {**held, "classes": [1, 2]},
+    "no voters": lambda held: {**held, "voters": []},
+    "a vote of a payload": lambda held: _votes(held, model="evil:f"),
+    "votes of weight 1 each": lambda held: _votes({**held, "voters": held["voters"][:1] * 2}, weight=1.0),
+    "a weight of NaN": lambda held: _votes(held, weight=float("nan")),
+    "a negative weight": lambda held: _votes(held, weight=-1.0),
+    "a strength of NaN": lambda held: _votes(held, model="logistic", strength=float("nan")),
+    "a strength of 1e300": lambda held: _votes(held, model="logistic", strength=1e300),
+    "no strength": lambda held: _votes(held, model="logistic", strength=None),
+    "features unheard of": lambda held: _votes(held, features="all"),
+    "the weights of another run": lambda held: {**held, "weights": "0" * 64},
+    "values that are a list": lambda held: [1],
+}
+"""What a hostile hand writes in the header of a classifier."""
+
+
+def _votes(held: Any, **changes: Any) -> Any:
+    return {**held, "voters": [{**voter, **changes} for voter in held["voters"]]}
+
+
+def _revoted(edit: Callable[[Any], Any]) -> Change:
+    return lambda run, rng: forge.values(run / CLASSIFIER, edit)
 
 
 def _script(run: Path, rng: Generator) -> None:
@@ -257,6 +301,7 @@ def _damaged(number: int, turn: int, verbs: tuple[str, ...], seed: int) -> Case:
     """Return the case of a file with damaged bytes, or with another value."""
     file = FILES[turn % len(FILES)]
     verb = verbs[turn % len(verbs)] if turn % 3 else ("resume" if file == LAST else "embed")
+    verb = _reader(file) or verb
     if turn % 4 == 1 and file.endswith((".json", ".yaml")):
         # A hand that computes checksums may choose how later data is read; finite numbers are all that is promised.
         return _case(number, Bad(*retype(file), exact=file != "data.json"), verb, seed)
@@ -268,7 +313,7 @@ def _case(number: int, bad: Bad, verb: str, seed: int) -> Case:
 
     def make(reference: Path, rng: Generator) -> None:
         shutil.copy(reference / "people.csv", "people.csv")
-        shutil.copytree(reference / "people", "mine")
+        shutil.copytree(reference / ("voters" if verb == "predict" else "people"), "mine")
         (Path("mine") / "evaluation.json").unlink(missing_ok=True)
         config = Path("mine/config.yaml")
         config.write_text(config.read_text().replace(str(reference), str(Path.cwd())))
@@ -284,6 +329,7 @@ def _finite_embedding(reference: Path) -> str | None:
 
 FINITE: dict[str, Check] = {
     "embed": _finite_embedding,
+    "predict": sound_predictions("out.csv"),
     "resume": lambda reference: finite_weights(Path("mine")),
     "report": lambda reference: _harmless_page(),
 }
