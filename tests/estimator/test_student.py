@@ -19,6 +19,15 @@ def rows(counts: list[int], *, seed: int, width: int = 6) -> tuple[np.ndarray, n
     return centres[y] + random.normal(size=(len(y), width)), y
 
 
+@pytest.mark.filterwarnings("error")
+def test_two_labels_of_many_classes_are_no_reason_to_warn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(voting, "REPEATS", 1)
+    monkeypatch.setattr(voting, "TREES", 2)
+    monkeypatch.setattr(voting, "TREES_JUDGED", 2)
+    Z, y = rows([2] * 20, seed=0)
+    fit_taught(Z, y, Z, raw=3, seed=0)
+
+
 @pytest.mark.parametrize("classes", [2, 3])
 def test_a_student_is_logistic_regression_on_labels_and_on_what_the_vote_is_sure_of(classes: int) -> None:
     (Z, y), (unlabelled, _) = rows([3] * classes, seed=0), rows([30] * classes, seed=1)

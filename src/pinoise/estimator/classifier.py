@@ -38,7 +38,7 @@ class PiNDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     rows balanced by class added less, and correcting the classes' shares by EM did harm.
 
     The choice costs 17 models × 5 folds × 2 repeats = 170 small fits, half as many above 200 labels. At most about
-    1,000 labelled rows take part, whatever their number. Then at most 5 models are fitted on all labelled rows. With
+    500 labelled rows take part, whatever their number. Then at most 5 models are fitted on all labelled rows. With
     an embedding that lacks the raw features (``PiNDA(embedding="learned")``, images), 6 and 2 models take their place.
 
     Parameters
