@@ -1,144 +1,194 @@
-"""The vote of ``PiNDAClassifier`` beside what a user would pick instead, with 2 to 50 labels of each class.
+"""``PiNDAClassifier`` beside what a user would pick instead, with 2 to 50 labels of each class.
 
-PINOISE_DATA=FOLDER python benchmarks/few_labels.py digits usps     # a quarter of the training rows is predicted
-PINOISE_DATA=FOLDER python benchmarks/few_labels.py --test digits   # test rows are predicted: choose nothing by it
+PINOISE_DATA=FOLDER python benchmarks/few_labels.py              # a quarter of the training rows is predicted
+PINOISE_DATA=FOLDER python benchmarks/few_labels.py digits usps  # on these sets alone
+PINOISE_DATA=FOLDER python benchmarks/few_labels.py --test       # test rows of all sets: choose nothing by it
 
-The embedding does not depend on labels, so a set has one for all draws of labels.
+Sizes are those of the suite ``vectors``. The embedding does not depend on labels, so a set has one for all draws of
+them. A set takes part with as many labels as half of its classes have. Results are written set by set, and a run that
+was stopped goes on. No rival is left out: gradient boosting, the slowest, has 30 small trees per class.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
-from sklearn.linear_model import LogisticRegression
-from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
-from sklearn.svm import SVC
+import numpy.typing as npt
+import torch
 
-from pinoise import PiNDA
-from pinoise.data import Dataset, load
-from pinoise.data.rows import make_rows
-from pinoise.data.standardizer import Standardizer
-from pinoise.estimator.voting import Vote, choose
-from pinoise.evaluation import embed
-from pinoise.evaluation.logistic import few_label_rows
-from pinoise.experiments.sources import sample_rows, shrink_images
+from pinoise.data.dataset import Dataset
+from pinoise.data.options import ReadOptions
+from pinoise.errors import UserError
+from pinoise.estimator.student import MOST_UNLABELLED, fit_taught, spaced_rows
+from pinoise.evaluation import few_label_accuracies
+from pinoise.evaluation.logistic import UNKNOWN, Classifier, Predict, plain
+from pinoise.evaluation.rivals import CLASSIFIERS
+from pinoise.experiments.plans import plan, with_steps
+from pinoise.experiments.ranking import mean_ranks
+from pinoise.experiments.recipes import OURS, find_suite
+from pinoise.experiments.scoring import Prepared, embedded, fit_encoder
+from pinoise.experiments.sources import open_compared, sample_rows, shrink_images
+from pinoise.files import read_json, write_json
+from pinoise.training.build import build_embedding
+from pinoise.training.config import scaling_of
+from pinoise.training.device import describe_environment, flushed_denormals
+from pinoise.training.progress import Quiet
 
+SUITE = find_suite("vectors")
 LABELS = (2, 5, 10, 50)  # of each class
 DRAWS = 3
-STEPS = 500
-ROWS = 2000
-MOST_BOOSTED = 4000  # labels × classes: above it, gradient boosting takes minutes and is left out
-
-RIVALS: dict[str, Any] = {
-    "logistic regression": lambda: LogisticRegression(max_iter=1000),
-    "random forest": lambda: RandomForestClassifier(random_state=0),
-    "gradient boosting": lambda: GradientBoostingClassifier(random_state=0),
-    "RBF SVM": lambda: SVC(),
-    "label spreading": lambda: LabelSpreading(kernel="knn"),
-    "self-training": lambda: SelfTrainingClassifier(LogisticRegression(max_iter=1000)),
-}
-SEMI_SUPERVISED = ("label spreading", "self-training")
+SEED = 0
+NEAR = 0.01  # of the best rival
+RIVALS: Mapping[str, Classifier] = {"logistic": plain, **CLASSIFIERS}
 VOTE = "PiNDAClassifier"
+
+Accuracies = Mapping[str, Sequence[float]]  # of every method, under every draw
 
 
 def parts(name: str, *, test: bool) -> Dataset:
     """Return a data set with its test rows, or with a quarter of its training rows in their place."""
-    data = shrink_images(sample_rows(load(name), train=ROWS, test=ROWS if test else 1), most=32)
+    train, other = (SUITE.rows, SUITE.rows) if test else (SUITE.rows * 4 // 3, 1)
+    opened = open_compared([name], ReadOptions())[0]
+    data = shrink_images(sample_rows(opened, train=train, test=other), most=SUITE.pixels)
     if test:
         return data
     order, cut = np.random.default_rng(0).permutation(len(data.train)), 3 * len(data.train) // 4
     return Dataset(name, data.train.take(np.sort(order[:cut])), data.train.take(np.sort(order[cut:])))
 
 
-def flat(x: Any) -> Any:
-    """Return samples as rows of features."""
-    return x if sp.issparse(x) else np.asarray(x[:]).reshape(len(x), -1)
+def taught(raw: int) -> Classifier:
+    """Return the vote and its student on an embedding whose first ``raw`` columns are the sample, as a classifier."""
+
+    def prepare(train: np.ndarray, test: np.ndarray) -> Predict:
+        def predict(y: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.int64]:
+            known, others = np.flatnonzero(y != UNKNOWN), np.flatnonzero(y == UNKNOWN)
+            unlabelled = train[spaced_rows(others, MOST_UNLABELLED)]
+            classes, numbers = np.unique(y[known], return_inverse=True)
+            _, model = fit_taught(
+                train[known].astype(float), numbers, unlabelled.astype(float), raw=raw, seed=seed
+            )  # float64, as the estimator has them
+            found: npt.NDArray[np.int64] = classes[model.probabilities(test.astype(float)).argmax(axis=1)]
+            return found
+
+        return predict
+
+    return prepare
 
 
-def standardised(x: Any, standardizer: Standardizer) -> np.ndarray:
-    """Return samples as rows of standardised features."""
-    return embed(lambda batch: batch.flatten(1), make_rows(x, standardizer)).astype(np.float64)
+def numbers_of_labels(y: np.ndarray) -> list[int]:
+    """Return how many labels of each class are drawn: as many as half of the classes have.
+
+    >>> numbers_of_labels(np.repeat([0, 1, 2], [3, 7, 90]))
+    [2, 5]
+    """
+    return [labels for labels in LABELS if labels <= np.median(np.unique(y, return_counts=True)[1])]
 
 
-def cells(name: str, *, test: bool) -> Iterator[dict[str, Any]]:
-    """Yield the accuracies of all methods, for every number of labels and every draw of them."""
-    data = parts(name, test=test)
-    assert data.test is not None
-    train, other = data.train, data.test
-    assert train.y is not None
-    samples, others = flat(train.x), flat(other.x)
-    standardizer = Standardizer.fit(samples, scaling="auto")
-    X, new = standardised(samples, standardizer), standardised(others, standardizer)
-    epochs = max(1, STEPS // max(1, len(X) // 256))
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # small sets are one batch
-        embedder = PiNDA(epochs=epochs, random_state=0).fit(samples)
-    raw, held_out = X.shape[1], embedder.transform(others)
-    for labels in LABELS:
-        for draw in range(DRAWS):
-            rows = few_label_rows(train.y, labels_per_class=labels, draw=draw, seed=0)
-            known, y = np.unique(train.y[rows], return_inverse=True)
-            Z, start = embedder.transform(samples[rows]), time.perf_counter()
-            vote = Vote(choose(Z, y, raw=raw, seed=0).voters, Z, y, raw=raw, seed=0)
-            seconds = time.perf_counter() - start
-            found = known[vote.probabilities(held_out).argmax(axis=1)]
-            accuracy = {VOTE: float(np.mean(found == other.y))}
-            some = np.full(len(X), -1)
-            some[rows] = train.y[rows]
-            for rival, make in RIVALS.items():
-                if rival == "gradient boosting" and len(rows) * len(known) > MOST_BOOSTED:
-                    continue
-                given = (X, some) if rival in SEMI_SUPERVISED else (X[rows], train.y[rows])
-                accuracy[rival] = float(np.mean(make().fit(*given).predict(new) == other.y))
-            yield {"data": name, "labels": labels, "draw": draw, "seconds": seconds, "accuracy": accuracy}
+def study(data: Dataset) -> dict[str, Any]:
+    """Return the accuracies of all methods for every number of labels, and the seconds that each method took."""
+    settings = plan([OURS], [SEED], settings=SUITE.settings)[OURS, SEED]
+    settings = with_steps(settings, SUITE.steps, rows=len(data.train))
+    prepared = Prepared(data, scaling_of(settings))
+    start = time.perf_counter()
+    encoder, _ = fit_encoder(OURS, settings, prepared.standardizer, prepared.train, Quiet())
+    encode = build_embedding(encoder, "joined", prepared.standardizer, prepared.train)
+    joined = embedded(encode, data, prepared.train, prepared.test)
+    seconds = {"embedding": time.perf_counter() - start}
+    methods = {VOTE: (joined, taught(prepared.features.train.shape[1]))}
+    methods |= {name: (prepared.features, rival) for name, rival in RIVALS.items()}
+    found: dict[str, dict[str, tuple[float, ...]]] = {}
+    for name, (rows, classifier) in methods.items():
+        start = time.perf_counter()
+        for labels in numbers_of_labels(rows.y_train):
+            found.setdefault(str(labels), {})[name] = few_label_accuracies(
+                *rows, classifier=classifier, labels_per_class=labels, draws=DRAWS, seed=SEED
+            )
+        seconds[name] = time.perf_counter() - start
+    return {"accuracy": found, "seconds": {name: round(value, 1) for name, value in seconds.items()}}
 
 
-def summary(found: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield a line per number of labels: mean accuracies, the vote's mean rank, and how often it is near the best."""
-    for labels in LABELS:
-        sets = sorted({cell["data"] for cell in found if cell["labels"] == labels})
-        ranks, gaps, means = [], [], []
-        for name in sets:
-            own = [cell["accuracy"] for cell in found if (cell["data"], cell["labels"]) == (name, labels)]
-            mean = {method: float(np.mean([cell[method] for cell in own])) for method in own[0]}
-            rivals = [value for method, value in mean.items() if method != VOTE]
-            ranks.append(1 + sum(value > mean[VOTE] for value in rivals))
-            gaps.append(mean[VOTE] - max(rivals))
-            means.append(mean)
-        if not sets:
+def summarise(sets: Mapping[str, Mapping[str, Accuracies]]) -> dict[str, Any]:
+    """Return, per number of labels, mean accuracies and ranks, and how often the vote is near the best rival.
+
+    Accuracies are means over draws before methods are compared.
+
+    >>> found = summarise({"toy": {"2": {VOTE: [0.5, 0.7], "svm": [0.6, 0.61]}}})["2"]
+    >>> found["near"], round(found["worst"], 3), found["rank"]
+    (1.0, -0.005, {'svm': 1.0, 'PiNDAClassifier': 2.0})
+    """
+    result = {}
+    for labels in map(str, LABELS):
+        table = {
+            name: {method: float(np.mean(draws)) for method, draws in found[labels].items()}
+            for name, found in sets.items()
+            if labels in found
+        }
+        if not table:
             continue
-        shown = ", ".join(
-            f"{method} {100 * np.mean([mean[method] for mean in means if method in mean]):.1f}"
-            for method in (VOTE, *RIVALS)
-            if any(method in mean for mean in means)
-        )
-        near = np.mean(np.array(gaps) >= -0.01)
-        yield f"{labels} labels: {shown}; mean rank {np.mean(ranks):.2f}, within a point of the best on {near:.0%}"
+        gaps = [row[VOTE] - max(value for method, value in row.items() if method != VOTE) for row in table.values()]
+        ranks = mean_ranks(table)
+        result[labels] = {
+            "sets": len(table),
+            "accuracy": {method: round(float(np.mean([row[method] for row in table.values()])), 4) for method in ranks},
+            "rank": {method: round(rank, 2) for method, rank in sorted(ranks.items(), key=lambda item: item[1])},
+            "near": round(float(np.mean(np.array(gaps) >= -NEAR)), 3),
+            "worst": round(min(gaps), 4),
+        }
+    return result
+
+
+def summaries(sets: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the summary of all sets, and of those that no choice was made on."""
+    found = {name: result["accuracy"] for name, result in sets.items()}
+    held_out = {name: found[name] for name in found if name in SUITE.held_out}
+    return {"all": summarise(found), "held out": summarise(held_out)}
+
+
+def lines(summary: Mapping[str, Any]) -> Iterator[str]:
+    """Yield a line per number of labels."""
+    for half, table in summary.items():
+        for labels, row in table.items():
+            ranks = ", ".join(
+                f"{method} {rank:.2f} ({100 * row['accuracy'][method]:.1f})" for method, rank in row["rank"].items()
+            )
+            yield (
+                f"{half}, {labels} labels, {row['sets']} sets: mean rank (accuracy) {ranks}; within a point of the "
+                f"best rival on {row['near']:.0%}, at worst {100 * row['worst']:+.1f}"
+            )
 
 
 def main() -> None:
-    """Print a line per set as it is done, and the summary."""
+    """Write the results after every set, and print the summary."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("sets", nargs="+", help="names of the catalogue")
+    parser.add_argument("sets", nargs="*", help="names of the catalogue; the suite's if none")
     parser.add_argument("--test", action="store_true", help="score on test rows")
-    parser.add_argument("--out", type=Path, help="a JSON file for all cells")
+    parser.add_argument("--out", type=Path, help="the JSON file, in benchmarks/results if not given")
     arguments = parser.parse_args()
-    found: list[dict[str, Any]] = []
-    for name in arguments.sets:
-        found += cells(name, test=arguments.test)
-        print(f"{name}: choosing took {np.mean([c['seconds'] for c in found if c['data'] == name]):.1f} s", flush=True)
-    print("\n".join(summary(found)))
-    if arguments.out is not None:
-        arguments.out.write_text(json.dumps(found, indent=1) + "\n")
+    part = "test" if arguments.test else "validation"
+    out = arguments.out or Path(__file__).parent / "results" / f"few_labels_{part}.json"
+    settings = {"part": part, "labels": list(LABELS), "draws": DRAWS, "seed": SEED, "rivals": list(RIVALS)}
+    settings |= {"rows": SUITE.rows, "steps": SUITE.steps, "settings": SUITE.settings}
+    kept = read_json(out) if out.exists() else {"settings": settings, "sets": {}}
+    if kept["settings"] != settings:
+        raise UserError(f"{out} has results of other settings: remove it, or give another file with --out.")
+    sets: dict[str, Any] = kept["sets"]
+    torch.set_num_threads(1)
+    warnings.filterwarnings("ignore", message="The number of unique classes is greater")  # two labels of each
+    with flushed_denormals():
+        for name in arguments.sets or (SUITE.sources if arguments.test else SUITE.chosen_on):
+            if name in sets:
+                continue
+            sets[name] = study(parts(name, test=arguments.test))
+            result = {"settings": settings, "summary": summaries(sets), "sets": sets}
+            write_json(out, {**result, "environment": describe_environment()})
+            print(f"{name}: {sum(sets[name]['seconds'].values()):.0f} s", flush=True)
+    print("\n".join(lines(summaries(sets))))
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ import pytest
 
 from pinoise.estimator import voting
 from pinoise.estimator.run_classifier import CLASSIFIER, read_run_classifier
-from pinoise.estimator.voting import Vote, choose
+from pinoise.estimator.student import fit_taught
 from pinoise.evaluation import embed
 from pinoise.networks import read_stored, write_tensors
 from pinoise.training.load import load_run
@@ -84,8 +84,8 @@ def test_the_stored_vote_is_the_one_that_was_chosen_on_the_labelled_rows(run: Pa
     known = table["group"].notna().to_numpy()
     numbers = (table["group"][known] == "yes").to_numpy().astype(np.int64)
     raw = part.x.shape[1]
-    voters = choose(Z[known], numbers, raw=raw, seed=0).voters
-    expected = Vote(voters, Z[known], numbers, raw=raw, seed=0).probabilities(Z)
+    _, taught = fit_taught(Z[known], numbers, Z[~known], raw=raw, seed=0)
+    expected = taught.probabilities(Z)
     np.testing.assert_allclose(read_run_classifier(finished).probabilities(part, where="some.csv"), expected, atol=1e-6)
 
 
@@ -170,7 +170,15 @@ def test_predictions_do_not_replace_files_or_come_from_a_run_without_a_target(
 
 
 @pytest.mark.parametrize(
-    ("entry", "value"), [("classes", ["one"]), ("classes", ["a", "b", "c"]), ("voters", []), ("seed", -1)]
+    ("entry", "value"),
+    [
+        ("classes", ["one"]),
+        ("classes", ["a", "b", "c"]),
+        ("voters", []),
+        ("seed", -1),
+        ("student_weight", 0.9),
+        ("student_weight", 0.0),  # but there are coefficients
+    ],
 )
 def test_an_altered_classifier_is_refused(pinoise: Command, run: Path, entry: str, value: Any) -> None:
     tensors, header = read_stored(run / CLASSIFIER)
@@ -178,3 +186,18 @@ def test_an_altered_classifier_is_refused(pinoise: Command, run: Path, entry: st
     result = pinoise("predict", run, "--data", "people.csv", "--out", "z.csv")
     assert result.code == 2
     assert "the file is damaged." in result.err
+
+
+@pytest.mark.parametrize("change", ["shape", "nan", "type", "absent"])
+def test_altered_coefficients_of_the_student_are_refused(pinoise: Command, run: Path, change: str) -> None:
+    tensors, header = read_stored(run / CLASSIFIER)
+    stored = tensors.pop("coefficients")
+    altered = {"shape": stored[:, 1:].contiguous(), "nan": stored * float("nan"), "type": stored.float()}
+    if change != "absent":
+        tensors["coefficients"] = altered[change]
+    write_tensors(run / CLASSIFIER, tensors, metadata=header)
+    result = pinoise("predict", run, "--data", "people.csv", "--out", "z.csv")
+    assert result.code == 2
+    assert result.err.strip() == (
+        "pinoise: run/classifier.safetensors does not fit the run beside it: the file is damaged."
+    )

@@ -17,7 +17,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pinoise import PiNDA, PiNDAClassifier, UserError
-from pinoise.estimator import voting
+from pinoise.estimator import classifier, voting
+from pinoise.estimator.parameters import seed_of_state
+from pinoise.estimator.student import fit_taught
 
 
 def small(**changes: Any) -> PiNDAClassifier:
@@ -31,6 +33,7 @@ def small(**changes: Any) -> PiNDAClassifier:
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer and smaller models."""
     monkeypatch.setattr(voting, "TREES", 5)
+    monkeypatch.setattr(voting, "TREES_JUDGED", 5)
     monkeypatch.setattr(voting, "REPEATS", 1)
     monkeypatch.setattr(voting, "FOLDS", 2)
     monkeypatch.setitem(voting.STRENGTHS, "logistic", (0.01,))  # which takes few steps
@@ -71,11 +74,13 @@ def test_few_labels_beside_many_rows_beat_logistic_regression_on_the_labelled_ro
     assert model.score(test, y[1200:]) > plain.score(raw, y[1200:]) + 0.03
     assert log_loss(y[1200:], model.predict_proba(test)) < log_loss(y[1200:], plain.predict_proba(raw))
     assert isinstance(model.embedding_, PiNDA)
+    assert model.student_ is not None
+    assert 0.4 < model.student_.weight < 0.5  # 575 rows are labelled by the vote, and 50 by us
     assert sum(voter.weight for voter in model.chosen_) == pytest.approx(1)
     table = pd.DataFrame(model.cv_results_)
     assert len(table) == 17
     assert table.weight.sum() == pytest.approx(1)
-    best = table.sort_values("weight").iloc[-1]
+    best = table.loc[table.weight.idxmax()]
     assert tuple(best[["features", "model"]]) == model.chosen_[0].candidate[:2]
     assert best.accuracy == model.chosen_[0].accuracy == table[table.weight > 0].accuracy.max()
 
@@ -158,6 +163,24 @@ def test_a_classifier_is_repeatable_pickled_cloned_and_searched(digits: tuple[np
     assert not hasattr(model.embedder, "encoder_")
     search = GridSearchCV(small(), {"embedder__n_components": [2, 4]}, cv=2).fit(X, digits[1][:200])
     assert search.best_estimator_.embedding_.n_components == search.best_params_["embedder__n_components"]
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # one epoch of a small encoder
+def test_the_vote_teaches_a_student_on_unlabelled_rows_and_none_where_all_have_labels(
+    digits: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    X, y = digits
+    assert small().fit(X, y).student_ is None
+    monkeypatch.setattr(classifier, "MOST_UNLABELLED", 60)
+    few = hide(y, per_class=2)
+    model = small().fit(X, few)
+    Z = model.embedding_.transform(X)
+    others = np.flatnonzero(few < 0)[np.linspace(0, 579, 60).round().astype(int)]
+    _, expected = fit_taught(Z[few >= 0], few[few >= 0], Z[others], raw=64, seed=seed_of_state(0))
+    np.testing.assert_allclose(model.predict_proba(X), expected.probabilities(Z), atol=1e-3)
+    assert model.student_ is not None
+    assert model.student_.weight == pytest.approx(0.5 * 30 / (30 + 20))
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_held_out_probabilities_are_those_of_cross_val_predict(model: voting.Mod
     strength = 1.0 if model == "logistic" else None
     fold = deal_folds(y, 5, seed=0)
     ours = held_out_probabilities(Candidate("raw", model, strength), X, y, fold, seed=0)
-    slow = LogisticRegression() if model == "logistic" else ExtraTreesClassifier(voting.TREES, random_state=0)
+    slow = LogisticRegression() if model == "logistic" else ExtraTreesClassifier(voting.TREES_JUDGED, random_state=0)
     rows = unit_factor(X) * X if model == "logistic" else X
     theirs = cross_val_predict(slow, rows, y, cv=PredefinedSplit(fold), method="predict_proba")
     np.testing.assert_allclose(ours, theirs, atol=1e-6)
@@ -83,7 +83,7 @@ def test_a_score_is_the_mean_over_repeated_folds() -> None:
 
 
 def test_features_that_tell_nothing_lose_their_vote_and_others_keep_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(voting, "TREES", 20)
+    monkeypatch.setattr(voting, "TREES_JUDGED", 20)
     informative, y = blobs([60, 60], width=10)
     noise = np.random.default_rng(5).normal(size=(120, 10))
     for raw, learned, loser in ((noise, informative, "raw"), (informative, noise, "learned")):

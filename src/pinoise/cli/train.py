@@ -203,14 +203,14 @@ def _run(path: Path, settings: Settings, target: str | None, *, as_json: bool) -
     for flag in result.flags:
         say(f"warning: {flag.name}: {flag.meaning}.")
     if as_json:
-        chosen = {} if classifier is None else {"chosen": [str(voter) for voter in classifier.vote.voters]}
+        chosen = {} if classifier is None else {"chosen": classifier.taught.lines()}
         print_json({"run": str(path), **last._asdict(), "flags": [flag.name for flag in result.flags], **chosen})
         return
     print(f"{path}: {last.epoch} epochs, {last.step} steps, loss {last.loss:.4f}, {last.seconds:.0f} s")
     if classifier is not None:
         print(f"{target!r} is predicted by a vote; weight, model and validated scores:")
-        for voter in classifier.vote.voters:
-            print(f"  {voter}")
+        for line in classifier.taught.lines():
+            print(f"  {line}")
         print(f"next: pinoise predict {path} --data FILE --out FILE{trusting}")
         return
     print(f"next: pinoise evaluate {path}{trusting}   or   pinoise embed {path} --data FILE --out FILE{trusting}")

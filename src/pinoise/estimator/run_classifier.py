@@ -1,6 +1,6 @@
-"""The classifier of a run folder: its labelled rows and the choice are stored, and models are fitted again to predict.
+"""The classifier of a run folder: its labelled rows, the choice and the student's coefficients are stored.
 
-So a folder holds no pickle, and reading it runs no code.
+The voters are fitted again to predict. So a folder holds no pickle, and reading it runs no code.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from pinoise.data.encoding.labels import LabelEncoding, learn_labels
 from pinoise.data.encoding.tables import column_names, find_column, label_column
 from pinoise.data.source import find_source
 from pinoise.errors import UserError
-from pinoise.estimator.voting import Candidate, Classes, Features, Floats, Model, Vote, Voter, choose, families
+from pinoise.estimator.student import MOST_UNLABELLED, Student, Taught, fit_taught, spaced_rows
+from pinoise.estimator.voting import Candidate, Classes, Features, Floats, Model, Vote, Voter, families
 from pinoise.evaluation import embed
 from pinoise.files import written
 from pinoise.networks import digest, read_stored, write_tensors
@@ -85,6 +86,7 @@ class _Header(BaseModel):
     classes: Annotated[list[str], Field(min_length=2)]
     seed: Annotated[int, Field(ge=0, lt=2**32)]
     voters: Annotated[list[_Voter], Field(min_length=1, max_length=64)]
+    student_weight: Annotated[float, Field(ge=0, le=0.5)]  # 0: there is none
 
     @field_validator("classes")
     @classmethod
@@ -103,15 +105,15 @@ class _Header(BaseModel):
 
 @dataclass(frozen=True)
 class RunClassifier:
-    """The classes of a run's target, and the vote on them."""
+    """The classes of a run's target, and the vote on them with its student."""
 
     run: Run
     classes: tuple[str, ...]
-    vote: Vote
+    taught: Taught
 
     def probabilities(self, part: Part, *, where: str) -> Floats:
         """Return p(class) of every row, (n, K)."""
-        return self.vote.probabilities(_embedded(self.run, part, where=where))
+        return self.taught.probabilities(_embedded(self.run, part, where=where))
 
 
 def fit_run_classifier(run: Run, target: Target) -> RunClassifier:
@@ -121,9 +123,11 @@ def fit_run_classifier(run: Run, target: Target) -> RunClassifier:
     present, numbers = np.unique(inside.numbers, return_inverse=True)
     if len(present) < 2:
         raise UserError(f"the rows of {run.path} have labels of {len(present)} class, but a classifier needs two.")
-    Z = _embedded(run, part.take(inside.rows), where=run.settings.data.source)
-    raw, seed = _raw_columns(run), run.settings.training.seed
-    voters = choose(Z, numbers, raw=raw, seed=seed).voters
+    source, raw, seed = run.settings.data.source, _raw_columns(run), run.settings.training.seed
+    Z = _embedded(run, part.take(inside.rows), where=source)
+    others = spaced_rows(np.setdiff1d(np.arange(len(part)), inside.rows), MOST_UNLABELLED)
+    unlabelled = _embedded(run, part.take(others), where=source) if len(others) else Z[:0]
+    _, taught = fit_taught(Z, numbers, unlabelled, raw=raw, seed=seed)
     classes = tuple(target.labels.names[number] for number in present)
     header = _Header(
         format=1,
@@ -137,12 +141,16 @@ def fit_run_classifier(run: Run, target: Target) -> RunClassifier:
                 accuracy=voter.accuracy,
                 log_loss=voter.log_loss,
             )
-            for voter in voters
+            for voter in taught.vote.voters
         ],
+        student_weight=0.0 if taught.student is None else taught.student.weight,
     )
     tensors = {"embedding": torch.from_numpy(Z).float(), "numbers": torch.from_numpy(numbers)}
+    if taught.student is not None:
+        tensors["coefficients"] = torch.from_numpy(taught.student.coefficients)
+        tensors["intercepts"] = torch.from_numpy(taught.student.intercepts)
     write_tensors(run.path / CLASSIFIER, tensors, metadata=header.model_dump())
-    return RunClassifier(run, classes, Vote(voters, Z, numbers, raw=raw, seed=seed))
+    return RunClassifier(run, classes, taught)
 
 
 def read_run_classifier(run: Run) -> RunClassifier:
@@ -157,7 +165,8 @@ def read_run_classifier(run: Run) -> RunClassifier:
         entry = ".".join(map(str, error.errors()[0]["loc"]))
         raise UserError(f"{path} has no sound entry {entry!r} in its header: the file is damaged.") from None
     raw, learned = _raw_columns(run), cast(int, run.embedding.encoder.out_features)
-    if not _fits(tensors, width=raw + learned, n_classes=len(header.classes)):
+    has_student = header.student_weight > 0
+    if not _fits(tensors, width=raw + learned, n_classes=len(header.classes), has_student=has_student):
         raise UserError(f"{path} does not fit the run beside it: the file is damaged.")
     if header.weights != digest(run.embedding.state_dict()):
         raise UserError(
@@ -173,7 +182,11 @@ def read_run_classifier(run: Run) -> RunClassifier:
         if voter.candidate not in known:
             raise UserError(f"{path} votes by {voter.candidate}, which no run does: the file is damaged.")
     Z, numbers = tensors["embedding"].double().numpy(), tensors["numbers"].numpy()
-    return RunClassifier(run, tuple(header.classes), Vote(voters, Z, numbers, raw=raw, seed=header.seed))
+    student = None
+    if has_student:
+        student = Student(tensors["coefficients"].numpy(), tensors["intercepts"].numpy(), header.student_weight)
+    vote = Vote(voters, Z, numbers, raw=raw, seed=header.seed)
+    return RunClassifier(run, tuple(header.classes), Taught(vote, student))
 
 
 def write_predictions(path: Path, classes: Sequence[str], probabilities: Floats) -> None:
@@ -188,14 +201,18 @@ def write_predictions(path: Path, classes: Sequence[str], probabilities: Floats)
         write(pa.table(columns), file)
 
 
-def _fits(tensors: dict[str, Tensor], *, width: int, n_classes: int) -> bool:
-    """Whether the stored rows have the run's width, and a label of every class."""
-    if set(tensors) != {"embedding", "numbers"}:
+def _fits(tensors: dict[str, Tensor], *, width: int, n_classes: int, has_student: bool) -> bool:
+    """Whether the stored rows have the run's width and a label of every class, and the student's shapes are theirs."""
+    rows = len(tensors["numbers"]) if "numbers" in tensors and tensors["numbers"].ndim == 1 else 0
+    expected: dict[str, tuple[torch.dtype, tuple[int, ...]]]
+    expected = {"embedding": (torch.float32, (rows, width)), "numbers": (torch.int64, (rows,))}
+    if has_student:
+        expected["coefficients"] = (torch.float64, (n_classes, width))
+        expected["intercepts"] = (torch.float64, (n_classes,))
+    if {name: (each.dtype, tuple(each.shape)) for name, each in tensors.items()} != expected:
         return False
-    Z, numbers = tensors["embedding"], tensors["numbers"]
-    if Z.dtype != torch.float32 or numbers.dtype != torch.int64 or Z.shape != (len(numbers), width):
-        return False
-    return bool(torch.isfinite(Z).all()) and numbers.unique().tolist() == list(range(n_classes))
+    finite = all(bool(torch.isfinite(each).all()) for each in tensors.values())
+    return finite and tensors["numbers"].unique().tolist() == list(range(n_classes))
 
 
 def _raw_columns(run: Run) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -23,7 +23,7 @@ Classes = npt.NDArray[np.int64]
 FOLDS = 5
 REPEATS = 2  # of the folds, where labels are few
 FEW = 200  # labels: with more, the folds are dealt once
-MOST = 1000  # labels that take part in choosing; the chosen models are fitted on all
+MOST = 500  # labels that take part in choosing; the chosen models are fitted on all
 
 STRENGTHS: dict[Model, tuple[float | None, ...]] = {
     "logistic": (1.0, 0.1, 10.0, 0.01, 100.0),  # C, the default first: it wins ties
@@ -31,6 +31,7 @@ STRENGTHS: dict[Model, tuple[float | None, ...]] = {
 }
 VARIANCE = 256.0
 TREES = 100
+TREES_JUDGED = 30  # of a model that is only validated: enough to know its accuracy, and most of the time of choosing
 SHARPNESS = 2.0  # of the weights; chosen on validation rows, where 1 to 4 do nearly the same
 LEAST_WEIGHT = 0.01  # of a voter; below it, a model costs more than it adds
 
@@ -68,7 +69,7 @@ class Voter(NamedTuple):
 
 
 def families(raw: int) -> list[list[Candidate]]:
-    """Return the candidates, those that differ only in strength together.
+    """Return the candidates, those that differ only in strength together; the first see the whole embedding.
 
     Args:
         raw: how many columns of the embedding are the sample itself; 0 if it is the learned part alone.
@@ -128,24 +129,24 @@ def unit_factor(X: Floats) -> float:
     return float(np.sqrt(VARIANCE / variance)) if variance > 0 else 1.0
 
 
-def make_model(candidate: Candidate, *, seed: int) -> Any:
+def make_model(candidate: Candidate, *, seed: int, trees: int) -> Any:
     """Return the unfitted model of a candidate.
 
-    >>> make_model(Candidate("raw", "logistic", 0.1), seed=0).C
+    >>> make_model(Candidate("raw", "logistic", 0.1), seed=0, trees=TREES).C
     0.1
     """
     if candidate.model == "trees":
-        return ExtraTreesClassifier(TREES, random_state=seed)
+        return ExtraTreesClassifier(trees, random_state=seed)
     return LogisticRegression(C=candidate.strength, max_iter=1000)
 
 
 def fit_model(candidate: Candidate, X: Floats, y: Classes, *, seed: int) -> Any:
     """Return the model, fitted on all rows of its own columns."""
     if candidate.model != "logistic":
-        return _fitted(make_model(candidate, seed=seed), X, y)
+        return _fitted(make_model(candidate, seed=seed, trees=TREES), X, y)
     factor = unit_factor(X)
     rows, basis = rotated(factor * X)
-    model = _fitted(make_model(candidate, seed=seed), rows, y)
+    model = _fitted(make_model(candidate, seed=seed, trees=TREES), rows, y)
     model.coef_ = factor * (model.coef_ if basis is None else model.coef_ @ basis.T)
     model.n_features_in_ = X.shape[1]
     return model
@@ -155,6 +156,7 @@ def _fitted(model: Any, X: Floats, y: Classes) -> Any:
     # Small fits lose by sharing their work among threads. One that has not quite converged is judged as it is.
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.filterwarnings("ignore", message="The number of unique classes is greater")  # two labels of each
         return model.fit(X, y)
 
 
@@ -169,7 +171,7 @@ def held_out_probabilities(candidate: Candidate, X: Floats, y: Classes, fold: Cl
         X, _ = rotated(unit_factor(X) * X)
     for each in np.unique(fold[~alone]):
         out = (fold == each) & ~alone
-        model = _fitted(make_model(candidate, seed=seed), X[~out], y[~out])
+        model = _fitted(make_model(candidate, seed=seed, trees=TREES_JUDGED), X[~out], y[~out])
         result[out] = model.predict_proba(X[out])
     return result
 
@@ -235,6 +237,11 @@ class Choice:
         return {column: [line[column] for line in lines] for column in lines[0]}
 
 
+def least_loss(family: Sequence[Candidate], scores: Mapping[Candidate, Score]) -> Candidate:
+    """Return the candidate of least log loss, the first of equal ones."""
+    return min(family, key=lambda candidate: scores[candidate].log_loss)
+
+
 def choose(Z: Floats, y: Classes, *, raw: int, seed: int) -> Choice:
     """Choose the voters by cross-validation on labelled rows: of every family the strength of least log loss.
 
@@ -253,7 +260,7 @@ def choose(Z: Floats, y: Classes, *, raw: int, seed: int) -> Choice:
         for family in families(raw)
         for candidate in family
     }
-    best = [min(family, key=lambda candidate: scores[candidate].log_loss) for family in families(raw)]
+    best = [least_loss(family, scores) for family in families(raw)]
     n = int((np.bincount(numbers)[numbers] > 1).sum())
     w = weights(np.array([scores[candidate].accuracy if n else 0.0 for candidate in best]), n)
     w = np.where(w < LEAST_WEIGHT, 0, w) / w[w >= LEAST_WEIGHT].sum()
