@@ -29,6 +29,10 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
         "objective": {"name": "supported", "weight": 0.0},
         "noise": {"initial_scale": 0.5},
     },
+    "the same, independent noise": {
+        "objective": {"name": "supported", "weight": 0.0},
+        "noise": {"initial_scale": 0.5, "covariance": "diagonal"},
+    },
     "paper": {"objective": "paper", "method": {"temperature": 0.1}, "noise": {"generator": {"hidden": 512}}},
     "adversarial": {"objective": "adversarial", "noise": {"generator": {"hidden": 512}}},
     "information": {"objective": "information", "noise": {"generator": {"hidden": 512}}},

@@ -68,7 +68,7 @@ class PiNoise(nn.Module):
     ``differences``  ε = σ/r ⊙ a transplanted difference of other rows and their neighbours (``Support.differences``)
     ``low-rank``     ε = σ ⊙ n with n Gaussian and about the correlations of those differences; it has a density
     ``mixed``        every sample draws one of two noises: a step to a neighbour plus diagonal noise, or a transplanted
-                     difference of twice the size without such a step; σ scales both and learns from the first
+                     difference of twice the size without such a step
     ===============  ================================================================================================
 
     Args:
@@ -294,10 +294,6 @@ class PiNoise(nn.Module):
             noise = noise_of(mean * unit if isinstance(mean, Tensor) else mean, scale * unit, draws)
         else:
             noise = unit * self.normalize * unit_rms(noise_of(mean, scale, draws), unit > 0)
-        if stays is not None:
-            # Independent noise shows which features matter; transplanted differences have that shape already. With
-            # their gradient, σ finds nuisance less well (``benchmarks/nuisance.py``, flat start).
-            noise = torch.where(stays, noise.detach(), noise)
         if self.support is not None and self.moves:
             step = self.support.draw(x, rows=rows, times=times, generator=generator) - x
             noise = noise + (step if stays is None else torch.where(stays, 0, step))
