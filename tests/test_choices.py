@@ -61,6 +61,7 @@ def test_names_that_stand_for_no_part_are_those_that_others_decide() -> None:
     assert {(noun, name) for noun, name in EVERY_NAME if not KINDS[noun].names[name]} == {
         ("generator", "auto"),
         ("noise", "pi"),
+        ("noise", "auto"),
         ("noise", "none"),
     }
 
@@ -79,7 +80,7 @@ def test_the_default_of_a_kind_is_one_of_its_names() -> None:
 
 
 def test_any_view_can_be_the_noise() -> None:
-    assert {**VIEW.names, "pi": "", "none": ""} == NOISE_VIEW.names
+    assert {**VIEW.names, "pi": "", "auto": "", "none": ""} == NOISE_VIEW.names
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from torch.nn import functional as F
 
 from pinoise import PiNDA, PiNDAClassifier
 from pinoise.choices import METHOD, OBJECTIVE, VIEW, Covariance
+from pinoise.estimator import voting
 from pinoise.randomness import Randomness
 
 X = load_digits().data[:200]
@@ -130,7 +131,9 @@ def test_fits_of_every_kind_of_noise_in_two_threads_equal_the_fits_alone(name: s
 
 
 @pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # two epochs of a small encoder
-def test_classifiers_in_two_threads_equal_those_alone() -> None:
+def test_classifiers_in_two_threads_equal_those_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(voting, "TREES", 5)
+    monkeypatch.setitem(voting.STRENGTHS, "logistic", (0.1, 0.01))
     y = np.where(np.arange(200) < 20, load_digits().target[:200] % 2, -1)
 
     def classified(seed: int) -> bytes:

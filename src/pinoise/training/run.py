@@ -39,6 +39,7 @@ from pinoise.training.build import build_embedding, build_standardizer, embeddin
 from pinoise.training.checkpoint import DAMAGED, LAST, PREVIOUS, Expected, Identity, find_checkpoint
 from pinoise.training.config import Settings, distrusted, dump_yaml, embedding_of, parse_settings, read_yaml
 from pinoise.training.device import describe_environment, make_fabric, on_first
+from pinoise.training.fabric import Fabric
 from pinoise.training.lock import hold, refuse_if_held
 from pinoise.training.logs import RunLog
 from pinoise.training.loop import make_optimizer, train
@@ -67,10 +68,7 @@ class Fitted(NamedTuple):
 def fit(settings: Settings, standardizer: Standardizer, rows: Rows, *, reporter: Reporter) -> Fitted:
     """Build and train a model. The caller's random numbers and modes of torch stay as they are."""
     fabric = make_fabric(settings.training)
-    trials: list[Trial] = []
-    if settings.is_automatic:
-        trials = choose_noise(settings, standardizer, rows, fabric=fabric)
-        settings = with_noise(settings, CANDIDATES[trials[0].name])
+    settings, trials = _try_noises(settings, standardizer, rows, fabric=fabric)
     model = seeded_model(settings, standardizer, rows)
     history = train(model, rows, settings.training, fabric=fabric, reporter=reporter)
     model.to("cpu").eval()
@@ -78,6 +76,28 @@ def fit(settings: Settings, standardizer: Standardizer, rows: Rows, *, reporter:
         model.noise.support.fetch = None  # the fitted model must not keep the training data in memory
     embedding = build_embedding(model.method.encoder, embedding_of(settings), standardizer, rows)
     return Fitted(model, embedding, history, run_health(model, rows, settings, history), trials)
+
+
+def _try_noises(
+    settings: Settings,
+    standardizer: Standardizer,
+    rows: Rows,
+    *,
+    fabric: Fabric,
+    should_stop: Callable[[], bool] = lambda: False,
+    note: Callable[[str], None] = lambda _: None,
+) -> tuple[Settings, list[Trial]]:
+    """Return settings with the noise that trials chose, and the trials, if ``views.noise`` is auto.
+
+    A run that goes on has the choice in its configuration, so there is nothing to try.
+    """
+    if not settings.is_automatic:
+        return settings, []
+    say = note if fabric.is_global_zero else lambda _: None
+    say(f"trying {len(CANDIDATES)} kinds of noise, for as long as training takes together")
+    trials = choose_noise(settings, standardizer, rows, fabric=fabric, should_stop=should_stop)
+    say(f"the noise is {described(trials)}")
+    return with_noise(settings, CANDIDATES[trials[0].name]), trials
 
 
 def run_health(
@@ -188,8 +208,7 @@ def run_training(
 ) -> Fitted:
     """Train in a run folder, from the start or from its newest intact checkpoint.
 
-    The folder is created, or its configuration updated, only after the data is read and the model is built. A mistake
-    in either leaves nothing behind. One process at a time trains in a folder.
+    One process at a time does. It changes the folder once data and model are sound: a mistake leaves nothing behind.
 
     Args:
         path: the run folder, new or existing.
@@ -211,12 +230,7 @@ def run_training(
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
     record = on_first(fabric, partial(_describe_data, settings, data, preparation))  # one pass over all values
     del data  # rows in memory are a copy, so the original can be freed
-    trials: list[Trial] = []
-    if settings.is_automatic:  # once: a run that goes on has the choice in its configuration
-        note(f"trying {len(CANDIDATES)} kinds of noise, for as long as training takes together")
-        trials = choose_noise(settings, standardizer, rows, fabric=fabric, should_stop=should_stop)
-        settings = with_noise(settings, CANDIDATES[trials[0].name])
-        note(f"the noise is {described(trials)}")
+    settings, trials = _try_noises(settings, standardizer, rows, fabric=fabric, should_stop=should_stop, note=note)
     model = seeded_model(settings, standardizer, rows, pretrained=not begun, progress=progress)
     identity = run_identity(settings, record.fingerprint)
 
@@ -240,8 +254,7 @@ def run_training(
             should_stop=should_stop,
         )
         embedding = build_embedding(model.method.encoder, embedding_of(settings), standardizer, rows)
-        if fabric.is_global_zero:
-            _write_weights(path, model, embedding)
+        on_first(fabric, partial(_write_weights, path, model, embedding))
     flags = run_health(model, rows, settings, history, processes=fabric.world_size)
     return Fitted(model, embedding, history, flags, trials)
 
