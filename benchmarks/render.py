@@ -35,9 +35,9 @@ How far to trust the figures:
   the second half. `choices.json` below repeats that choice on validation rows.
 - The strengths of CLAE, Viewmaker and SimCL were chosen on a validation part of the training rows of digits
   (`python benchmarks/rival_strength.py`, `rival_strength.json`).
-- The fits of `vectors_*.json` and `compare_all_rows.json` are those of version 0.2: 20 sets, independent noise along the
-  data, the embedding [x/√d ; .3 z] and a probe that standardises its columns. The suite has changed since and is being
-  fitted again. Other fits ran at the same time, so do not compare their seconds.
+- The fits of `vectors_*.json` and `compare_all_rows.json` are those of version 0.2: 20 sets, independent noise along
+  the data, the embedding [x/√d ; .3 z] and a probe that standardises its columns. The suite has changed since and is
+  being fitted again. Other fits ran at the same time, so do not compare their seconds.
 - The fits of `images.json` ran on one core each, beside other work.
 """
 
