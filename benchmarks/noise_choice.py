@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 import torch
 from scipy import stats
-from sklearn.cluster import KMeans
-from sklearn.metrics import silhouette_score
 from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 from torch.nn import functional as F
@@ -25,7 +23,7 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
 from pinoise.experiments.plans import with_steps
 from pinoise.information import measure_embedding
-from pinoise.information.label_free import uniformity
+from pinoise.information.label_free import separation, uniformity
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
 from pinoise.training.automatic import CANDIDATES, Candidate, with_noise
@@ -43,7 +41,6 @@ STUDIED = {
 }
 TRIAL = 4  # a trial has this part of the steps
 SCORED_ROWS = 512
-CLUSTERS = 20
 SEED = 0
 
 
@@ -79,14 +76,13 @@ def label_free(model: ContrastiveModel, x: Tensor, reference: PiNoise) -> dict[s
         drawn = [F.normalize(encoder(x + reference.sample(x, generator=random)), dim=1) for _ in range(4)]
     views = torch.stack(drawn)
     own = torch.cdist(views[0], z).argmin(dim=1) == torch.arange(len(z))
-    clusters = KMeans(min(CLUSTERS, len(z) // 2), n_init=3, random_state=SEED).fit_predict(z.numpy())
     return {
         "uniformity": float(uniformity(z)),
         "alignment": -float((views[0] - views[1]).square().sum(dim=1).mean()),
         "retrieval": float(own.float().mean()),
         "effective rank": measure_embedding(z).effective_rank,
         "LiDAR": lidar(views),
-        "silhouette": float(silhouette_score(z.numpy(), clusters)),
+        "silhouette": separation(z),
         "overlap with raw": overlap(x.flatten(1).numpy(), z.numpy()),
     }
 

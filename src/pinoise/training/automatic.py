@@ -8,18 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import torch
 
-from pinoise.choices import NOISE_VIEW, OBJECTIVE
 from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.information.label_free import separation
 from pinoise.training.build import seeded_model
 from pinoise.training.config import Settings
-from pinoise.training.config.choice import read_choice
 from pinoise.training.fabric import Fabric
 from pinoise.training.loop import Interrupted, train
 from pinoise.training.model import ContrastiveModel
@@ -98,10 +97,8 @@ def with_noise(settings: Settings, candidate: Candidate) -> Settings:
     return settings.model_copy(
         update={
             "noise": settings.noise.model_copy(update=noise),
-            "objective": read_choice({"name": settings.objective.name, **options}, OBJECTIVE, "objective"),
-            "views": settings.views.model_copy(
-                update={"noise": read_choice(NOISE_VIEW.default, NOISE_VIEW, "views.noise")}
-            ),
+            "objective": replace(settings.objective, options=options),
+            "views": settings.views.model_copy(update={"noise": Settings().views.noise}),
         }
     )
 
