@@ -108,13 +108,13 @@ def train(
     if resume is not None:
         if out is not None or config is not None:
             raise UserError("--resume goes on with a folder as it is: leave out --out and --config.")
-        _run(resume, _resumed_settings(resume, changes, target, trust=trust), target, as_json=json)
+        _run(resume, _resumed_settings(resume, changes, target, trust=trust), target, fresh=False, as_json=json)
         return
     if out is None:
         raise UserError("--out is missing: name the run folder to make, or one to go on with by --resume.")
     if data is None and config is None:
         raise UserError("--data is missing: name a data set ('pinoise datasets' lists them) or a file.")
-    _run(out, _new_settings(out, config, changes, target, trust=trust), target, as_json=json)
+    _run(out, _new_settings(out, config, changes, target, trust=trust), target, fresh=True, as_json=json)
 
 
 def _new_settings(
@@ -162,7 +162,7 @@ def _resumed_settings(run: Path, changes: list[Change], target: str | None, *, t
     return settings
 
 
-def _run(path: Path, settings: Settings, target: str | None, *, as_json: bool) -> None:
+def _run(path: Path, settings: Settings, target: str | None, *, fresh: bool, as_json: bool) -> None:
     from pinoise.estimator.run_classifier import fit_run_classifier, read_target
     from pinoise.training.device import flushed_denormals
     from pinoise.training.load import load_run
@@ -189,6 +189,7 @@ def _run(path: Path, settings: Settings, target: str | None, *, as_json: bool) -
                 should_stop=should_stop,
                 note=note,
                 progress=on_terminal(),
+                fresh=fresh,
             )
     except Interrupted as stop:
         if is_first():

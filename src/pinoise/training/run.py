@@ -205,21 +205,21 @@ def run_training(
     should_stop: Callable[[], bool] = lambda: False,
     note: Callable[[str], None] = lambda _: None,
     progress: bool = False,
+    fresh: bool = False,
 ) -> Fitted:
     """Train in a run folder, from the start or from its newest intact checkpoint.
 
-    One process at a time does. It changes the folder once data and model are sound: a mistake leaves nothing behind.
-
     Args:
-        path: the run folder, new or existing.
+        path: the run folder, new or existing. One process at a time changes it, once data and model are sound.
         settings: the settings of the run. In a run that resumes, only those that ``MAY_CHANGE`` lists may differ.
         reporter: called as training proceeds.
         should_stop: called after every step; True stops the run.
         note: called before training with sentences about the data and about a damaged checkpoint.
         progress: whether long work before training shows a progress bar.
+        fresh: whether the folder must be new. A run that another process has made there meanwhile is then refused.
     """
     _check_usable(path)
-    new = not (path / "config.yaml").exists()
+    new = fresh or not (path / "config.yaml").exists()
     data, preparation = open_for_training(settings.data.source, settings.data, progress=progress)
     fabric = make_fabric(settings.training, together=True)
     fabric.launch()
