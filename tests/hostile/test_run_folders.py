@@ -120,6 +120,14 @@ def test_of_two_processes_that_create_a_folder_one_trains(tmp_path: Path) -> Non
     assert (tmp_path / "run/metrics.csv").read_text().count("\n") == 61
 
 
+def test_a_new_run_does_not_go_on_with_one_that_was_made_there_meanwhile(run: Path) -> None:
+    before = files(run)
+    other = parse_settings({"data": {"source": "wine"}, "training": {"seed": 7, "epochs": 1}})
+    with pytest.raises(UserError, match=r"already holds a run: choose another --out"):
+        run_training(run, other, reporter=Quiet(), fresh=True)
+    assert files(run) == before
+
+
 def test_the_lock_of_another_machine_is_not_taken_over_but_said(pinoise: Command, run: Path) -> None:
     elsewhere = Holder.this().model_copy(update={"host": "elsewhere", "pid": 7, "command": "pinoise\n\x1b[2Jtrain"})
     write_json(run / HOLDER, elsewhere.model_dump())
