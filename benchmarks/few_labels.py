@@ -6,7 +6,8 @@ PINOISE_DATA=FOLDER python benchmarks/few_labels.py --test       # test rows of 
 
 Sizes are those of the suite ``vectors``. The embedding does not depend on labels, so a set has one for all draws of
 them. A set takes part with as many labels as half of its classes have. Results are written set by set, and a run that
-was stopped goes on. No rival is left out: gradient boosting, the slowest, has 30 small trees per class.
+was stopped goes on. No rival is left out: gradient boosting, the slowest, has 30 small trees per class. UMAP takes part
+where umap-learn is installed.
 """
 
 from __future__ import annotations
@@ -25,27 +26,36 @@ import torch
 from pinoise.data.dataset import Dataset
 from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError
-from pinoise.estimator.student import MOST_UNLABELLED, fit_taught, spaced_rows
+from pinoise.estimator.student import MOST_UNLABELLED, Taught, fit_taught, spaced_rows
 from pinoise.evaluation import few_label_accuracies
-from pinoise.evaluation.logistic import UNKNOWN, Classifier, Predict, plain
-from pinoise.evaluation.rivals import CLASSIFIERS
+from pinoise.evaluation.logistic import (
+    LABELS_PER_CLASS,
+    UNKNOWN,
+    Classifier,
+    Predict,
+    few_label_rows,
+    fit_logistic,
+    plain,
+)
+from pinoise.evaluation.rivals import CLASSIFIERS, REDUCTIONS
 from pinoise.experiments.plans import plan, with_steps
 from pinoise.experiments.ranking import mean_ranks
-from pinoise.experiments.recipes import OURS, find_suite
-from pinoise.experiments.scoring import Prepared, embedded, fit_encoder
+from pinoise.experiments.recipes import OURS, installed
+from pinoise.experiments.scoring import Labelled, Prepared, embedded, fit_encoder
 from pinoise.experiments.sources import open_compared, sample_rows, shrink_images
 from pinoise.files import read_json, write_json
 from pinoise.training.build import build_embedding
 from pinoise.training.config import scaling_of
 from pinoise.training.device import describe_environment, flushed_denormals
 from pinoise.training.progress import Quiet
+from validation import SUITE, validation
 
-SUITE = find_suite("vectors")
 LABELS = (2, 5, 10, 50)  # of each class
 DRAWS = 3
 SEED = 0
 NEAR = 0.01  # of the best rival
 RIVALS: Mapping[str, Classifier] = {"logistic": plain, **CLASSIFIERS}
+REDUCED = [name for name in REDUCTIONS if installed(name)]  # before logistic regression
 VOTE = "PiNDAClassifier"
 
 Accuracies = Mapping[str, Sequence[float]]  # of every method, under every draw
@@ -53,32 +63,67 @@ Accuracies = Mapping[str, Sequence[float]]  # of every method, under every draw
 
 def parts(name: str, *, test: bool) -> Dataset:
     """Return a data set with its test rows, or with a quarter of its training rows in their place."""
-    train, other = (SUITE.rows, SUITE.rows) if test else (SUITE.rows * 4 // 3, 1)
+    if not test:
+        return validation(name)
     opened = open_compared([name], ReadOptions())[0]
-    data = shrink_images(sample_rows(opened, train=train, test=other), most=SUITE.pixels)
-    if test:
-        return data
-    order, cut = np.random.default_rng(0).permutation(len(data.train)), 3 * len(data.train) // 4
-    return Dataset(name, data.train.take(np.sort(order[:cut])), data.train.take(np.sort(order[cut:])))
+    return shrink_images(sample_rows(opened, train=SUITE.rows, test=SUITE.rows), most=SUITE.pixels)
+
+
+def fit_vote(train: np.ndarray, y: npt.NDArray[np.int64], *, raw: int, seed: int) -> Taught:
+    """Return the vote and its student on an embedding whose first ``raw`` columns are the sample."""
+    known, others = np.flatnonzero(y != UNKNOWN), np.flatnonzero(y == UNKNOWN)
+    unlabelled = train[spaced_rows(others, MOST_UNLABELLED)]
+    numbers = np.unique(y[known], return_inverse=True)[1]
+    # float64, as the estimator has them
+    return fit_taught(train[known].astype(float), numbers, unlabelled.astype(float), raw=raw, seed=seed)[1]
 
 
 def taught(raw: int) -> Classifier:
-    """Return the vote and its student on an embedding whose first ``raw`` columns are the sample, as a classifier."""
+    """Return ``fit_vote`` as a classifier."""
 
     def prepare(train: np.ndarray, test: np.ndarray) -> Predict:
         def predict(y: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.int64]:
-            known, others = np.flatnonzero(y != UNKNOWN), np.flatnonzero(y == UNKNOWN)
-            unlabelled = train[spaced_rows(others, MOST_UNLABELLED)]
-            classes, numbers = np.unique(y[known], return_inverse=True)
-            _, model = fit_taught(
-                train[known].astype(float), numbers, unlabelled.astype(float), raw=raw, seed=seed
-            )  # float64, as the estimator has them
-            found: npt.NDArray[np.int64] = classes[model.probabilities(test.astype(float)).argmax(axis=1)]
+            p = fit_vote(train, y, raw=raw, seed=seed).probabilities(test.astype(float))
+            found: npt.NDArray[np.int64] = np.unique(y[y != UNKNOWN])[p.argmax(axis=1)]
             return found
 
         return predict
 
     return prepare
+
+
+def calibration_error(p: np.ndarray, y: npt.NDArray[np.int64], bins: int = 10) -> float:
+    """Return the mean gap between confidence and accuracy over bins of equally many rows, sorted by confidence.
+
+    >>> p = np.array([[0.9, 0.1], [0.9, 0.1], [0.6, 0.4], [0.6, 0.4]])
+    >>> round(calibration_error(p, np.array([0, 0, 0, 1]), bins=2), 3)  # 0.9 and right, 0.6 and right half of the time
+    0.1
+    """
+    confidence, right = p.max(axis=1), p.argmax(axis=1) == y
+    parts = np.array_split(np.argsort(confidence, kind="stable"), bins)
+    return float(
+        sum(len(part) * abs(confidence[part].mean() - right[part].mean()) for part in parts if len(part)) / len(y)
+    )
+
+
+def calibration(joined: Labelled, features: Labelled, *, raw: int) -> dict[str, dict[str, float]]:
+    """Return how far probabilities with 10 labels of each class can be trusted: the vote's, and plain regression's."""
+    rows = few_label_rows(joined.y_train, labels_per_class=LABELS_PER_CLASS, draw=0, seed=SEED)
+    classes, numbers = np.unique(joined.y_train[rows], return_inverse=True)
+    revealed = np.full(len(joined.y_train), UNKNOWN, dtype=np.int64)
+    revealed[rows] = numbers
+    seen = np.isin(joined.y_test, classes)  # no probability can be given to another class
+    y = np.searchsorted(classes, joined.y_test[seen])
+    vote = fit_vote(joined.train, revealed, raw=raw, seed=SEED).probabilities(joined.test[seen].astype(float))
+    plain_model = fit_logistic(features.train[rows], numbers)
+    found = {VOTE: vote, "logistic": plain_model.predict_proba(features.test[seen])}
+    return {
+        name: {
+            "error": round(calibration_error(p, y), 4),
+            "log_loss": round(float(-np.log(np.maximum(p[np.arange(len(y)), y], 1e-12)).mean()), 4),
+        }
+        for name, p in found.items()
+    }
 
 
 def numbers_of_labels(y: np.ndarray) -> list[int]:
@@ -102,6 +147,7 @@ def study(data: Dataset) -> dict[str, Any]:
     seconds = {"embedding": time.perf_counter() - start}
     methods = {VOTE: (joined, taught(prepared.features.train.shape[1]))}
     methods |= {name: (prepared.features, rival) for name, rival in RIVALS.items()}
+    methods |= {name: (prepared.reduced(name, ())[0], plain) for name in REDUCED}
     found: dict[str, dict[str, tuple[float, ...]]] = {}
     for name, (rows, classifier) in methods.items():
         start = time.perf_counter()
@@ -110,7 +156,12 @@ def study(data: Dataset) -> dict[str, Any]:
                 *rows, classifier=classifier, labels_per_class=labels, draws=DRAWS, seed=SEED
             )
         seconds[name] = time.perf_counter() - start
-    return {"accuracy": found, "seconds": {name: round(value, 1) for name, value in seconds.items()}}
+    raw = prepared.features.train.shape[1]
+    return {
+        "accuracy": found,
+        "calibration": calibration(joined, prepared.features, raw=raw),
+        "seconds": {name: round(value, 1) for name, value in seconds.items()},
+    }
 
 
 def summarise(sets: Mapping[str, Mapping[str, Accuracies]]) -> dict[str, Any]:
@@ -172,7 +223,7 @@ def main() -> None:
     arguments = parser.parse_args()
     part = "test" if arguments.test else "validation"
     out = arguments.out or Path(__file__).parent / "results" / f"few_labels_{part}.json"
-    settings = {"part": part, "labels": list(LABELS), "draws": DRAWS, "seed": SEED, "rivals": list(RIVALS)}
+    settings = {"part": part, "labels": list(LABELS), "draws": DRAWS, "seed": SEED, "rivals": [*RIVALS, *REDUCED]}
     settings |= {"rows": SUITE.rows, "steps": SUITE.steps, "settings": SUITE.settings}
     kept = read_json(out) if out.exists() else {"settings": settings, "sets": {}}
     if kept["settings"] != settings:

@@ -1,12 +1,14 @@
 """Which score without labels tells which noise is best, on a validation part of the training rows. No test row is used.
 
 PINOISE_DATA=FOLDER python benchmarks/noise_choice.py
+PINOISE_DATA=FOLDER python benchmarks/noise_choice.py --held-out  # the sets that no choice is made on; choose nothing
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,7 @@ import numpy as np
 import torch
 from scipy import stats
 from sklearn.neighbors import NearestNeighbors
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pinoise.data import Dataset
@@ -22,26 +24,29 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
 from pinoise.experiments.plans import with_steps
-from pinoise.information import measure_embedding
+from pinoise.information import estimate_mutual_information, measure_embedding
 from pinoise.information.label_free import separation, uniformity
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
-from pinoise.training.automatic import CANDIDATES, Candidate, with_noise
+from pinoise.randomness import Randomness
+from pinoise.training.automatic import NOISE_KINDS, NoiseKind, with_noise
 from pinoise.training.build import build_embedding
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
 from pinoise.training.model import ContrastiveModel
+from pinoise.views import Batch
 from validation import SUITE, fitted, validation
 
 STUDIED = {
-    **CANDIDATES,
-    "small differences": Candidate("differences", neighbours=0, amplitude=1.0),
-    "large differences": Candidate("differences", neighbours=0, amplitude=3.0),
-    "low rank": Candidate("low-rank", neighbours=0),
+    **NOISE_KINDS,
+    "small differences": NoiseKind("differences", neighbours=0, amplitude=1.0),
+    "large differences": NoiseKind("differences", neighbours=0, amplitude=3.0),
+    "low rank": NoiseKind("low-rank", neighbours=0),
 }
 TRIAL = 4  # a trial has this part of the steps
 SCORED_ROWS = 512
 SEED = 0
+INFORMATION_DRAWS = 8
 
 
 def lidar(views: Tensor) -> float:
@@ -67,13 +72,25 @@ def overlap(first: np.ndarray, second: np.ndarray, k: int = 10) -> float:
     return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(*near, strict=True)]))
 
 
-def label_free(model: ContrastiveModel, x: Tensor, reference: PiNoise) -> dict[str, float]:
-    """Return every score of an encoder on training rows; ``reference`` makes the same views for all candidates."""
-    encoder = model.method.encoder
+def label_free(model: ContrastiveModel, again: nn.Module, batch: Batch, reference: PiNoise) -> dict[str, float]:
+    """Return every score of an encoder on training rows.
+
+    Args:
+        model: what was trained with a candidate's noise.
+        again: the encoder of a trial with the same noise and another seed.
+        batch: training rows and their numbers.
+        reference: makes the same views for all candidates.
+    """
+    encoder, x = model.method.encoder, batch.x
     random = torch.Generator().manual_seed(SEED)
+    half = torch.rand(x[0].shape, generator=random) < 0.5
     with torch.no_grad():
         z = F.normalize(encoder(x), dim=1)
         drawn = [F.normalize(encoder(x + reference.sample(x, generator=random)), dim=1) for _ in range(4)]
+        # 0 is the mean of a standardised feature.
+        one, two = (F.normalize(encoder(torch.where(side, x, 0)), dim=1).numpy() for side in (half, ~half))
+        other = F.normalize(again(x), dim=1)
+        losses = torch.stack([model.look(batch).losses for _ in range(INFORMATION_DRAWS)], dim=1)
     views = torch.stack(drawn)
     own = torch.cdist(views[0], z).argmin(dim=1) == torch.arange(len(z))
     return {
@@ -84,10 +101,13 @@ def label_free(model: ContrastiveModel, x: Tensor, reference: PiNoise) -> dict[s
         "LiDAR": lidar(views),
         "silhouette": separation(z),
         "overlap with raw": overlap(x.flatten(1).numpy(), z.numpy()),
+        "agreement of halves": overlap(one, two),
+        "agreement of fits": overlap(z.numpy(), other.numpy()),
+        "exact information": estimate_mutual_information(losses).value,
     }
 
 
-def study(data: Dataset) -> Iterator[dict[str, Any]]:
+def study(data: Dataset, candidates: Mapping[str, NoiseKind]) -> Iterator[dict[str, Any]]:
     """Yield a row for each candidate: accuracy after a full fit, and scores after it and after a trial."""
     assert data.test is not None  # validation() makes a test part
     assert data.train.y is not None
@@ -97,12 +117,15 @@ def study(data: Dataset) -> Iterator[dict[str, Any]]:
     short = with_steps(parse_settings(shared), SUITE.steps // TRIAL, rows=len(data.train))
     standardizer = Standardizer.fit(data.train.x)
     rows, held_out = (make_rows(part.x, standardizer) for part in (data.train, data.test))
-    x = rows[torch.arange(min(SCORED_ROWS, len(rows))) * len(rows) // min(SCORED_ROWS, len(rows))]
+    numbers = torch.arange(min(SCORED_ROWS, len(rows))) * len(rows) // min(SCORED_ROWS, len(rows))
+    batch = Batch(rows[numbers], numbers, random=Randomness(SEED))
+    other = short.model_copy(update={"training": short.training.model_copy(update={"seed": SEED + 1})})
     reference = fitted(whole, standardizer, rows).noise
     assert reference is not None
-    for name, candidate in STUDIED.items():
+    for name, candidate in candidates.items():
         model = fitted(with_noise(whole, candidate), standardizer, rows)
         trial = fitted(with_noise(short, candidate), standardizer, rows)
+        again = fitted(with_noise(other, candidate), standardizer, rows).method.encoder
         embedding: Embedding = build_embedding(model.method.encoder, "joined", standardizer, rows)
         z, z_held_out = embed(embedding, rows), embed(embedding, held_out)
         few = few_label_accuracies(z, data.train.y, z_held_out, data.test.y, seed=SEED)
@@ -111,8 +134,8 @@ def study(data: Dataset) -> Iterator[dict[str, Any]]:
             "noise": name,
             "few": round(100 * float(np.mean(few)), 2),
             "knn": round(100 * knn_accuracy(z, data.train.y, z_held_out, data.test.y), 2),
-            "full": label_free(model, x, reference),
-            "trial": label_free(trial, x, reference),
+            "full": label_free(model, again, batch, reference),
+            "trial": label_free(trial, again, batch, reference),
         }
 
 
@@ -127,7 +150,7 @@ def judge(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
                 here = [row for row in rows if row["data"] == name]
                 values = [row[when][score] for row in here]
                 taus.append(float(stats.kendalltau(values, [row["few"] for row in here]).statistic))
-                among = [row for row in here if row["noise"] in CANDIDATES]
+                among = [row for row in here if row["noise"] in NOISE_KINDS]
                 chosen = max(among, key=lambda row: row[when][score])
                 few.append((chosen["few"], max(row["few"] for row in among)))
                 knn.append(chosen["knn"])
@@ -146,28 +169,32 @@ def judge(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--held-out", action="store_true", help="confirm the choice on the other half of the sets")
+    confirms = parser.parse_args().held_out
+    sets, candidates = (SUITE.held_out, NOISE_KINDS) if confirms else (SUITE.chosen_on, STUDIED)
     torch.set_num_threads(1)
     rows: list[dict[str, Any]] = []
     with flushed_denormals():
-        for name in SUITE.chosen_on:
-            for row in study(validation(name)):
+        for name in sets:
+            for row in study(validation(name), candidates):
                 rows.append(row)
                 print({key: value for key, value in row.items() if key not in ("full", "trial")}, flush=True)
     fixed = {
         name: {
             key: round(float(np.mean([row[key] for row in rows if row["noise"] == name])), 2) for key in ("few", "knn")
         }
-        for name in STUDIED
+        for name in candidates
     }
     result: dict[str, Any] = {
-        "sets": list(SUITE.chosen_on),
+        "sets": list(sets),
         "seed": SEED,
         "fixed": fixed,
         "scores": judge(rows),
         "rows": rows,
         "environment": describe_environment(),
     }
-    target = Path(__file__).parent / "results" / "noise_choice.json"
+    target = Path(__file__).parent / "results" / f"noise_choice{'_held_out' if confirms else ''}.json"
     target.write_text(json.dumps(result, indent=2) + "\n", encoding="utf-8")
     for line in result["scores"]:
         print({key: value for key, value in line.items() if key != "tau"})

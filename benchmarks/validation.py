@@ -19,11 +19,11 @@ from pinoise.training.progress import Quiet
 SUITE = find_suite("vectors")
 
 
-def validation(name: str, *, rows: int = SUITE.rows * 4 // 3) -> Dataset:
-    """Return at most ``rows`` training rows of a data set, with a quarter of them as the test part."""
+def validation(name: str, *, rows: int = SUITE.rows * 4 // 3, share: float = 0.25) -> Dataset:
+    """Return at most ``rows`` training rows of a data set, with a share of them as the test part."""
     part = shrink_images(sample_rows(load(name), train=rows, test=1), most=SUITE.pixels).train
     order = np.random.default_rng(0).permutation(len(part))
-    cut = 3 * len(part) // 4
+    cut = int((1 - share) * len(part))
     return Dataset(name, part.take(np.sort(order[:cut])), part.take(np.sort(order[cut:])))
 
 

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from pinoise.choices import SCORES, EmbeddingName
-from pinoise.cli.compare import chosen_seeds
+from pinoise.cli.compare import _print_ranking, chosen_seeds
 from pinoise.cli.options import spread
 from pinoise.experiments import scoring
 from pinoise.experiments.ranking import ranking_as_dict
 from pinoise.experiments.recipes import SUITES
-from pinoise.experiments.results import Cell
+from pinoise.experiments.results import Cell, Line
 from pinoise.training.config import Settings
 from pinoise.training.run import fit
 
@@ -256,3 +256,26 @@ def test_names_of_files_keep_their_commas() -> None:
 def test_one_number_is_how_many_seeds_and_several_are_the_seeds() -> None:
     assert chosen_seeds(None) == chosen_seeds([3]) == [0, 1, 2]
     assert chosen_seeds([7, 9]) == [7, 9]
+
+
+@pytest.mark.parametrize(
+    ("methods", "caption"),
+    [
+        (("scarf", "fixed"), "in few-label SCARF and in kNN random noise (σ = 1) against the method of the row"),
+        (("scarf", "fixed", "pinda"), "PiNDA against the method of the row"),
+    ],
+)
+def test_the_caption_of_the_ranks_names_the_method_of_each_column(
+    methods: tuple[str, ...], caption: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scores = {"scarf": (90.0, 70.0), "fixed": (80.0, 75.0), "pinda": (60.0, 60.0), "raw": (95.0, 50.0)}
+    lines = [
+        Line(data, method, dict(zip(("few", "knn"), scores[method], strict=True)), {}, 1.0, ())
+        for data in ("wine", "digits")
+        for method in ("raw", *methods)
+    ]
+    _print_ranking(lines)
+    printed = capsys.readouterr().out
+    assert f"won–lost, p (Wilcoxon): {caption}; Holm" in printed
+    subject = "PiNDA" if "pinda" in methods else "SCARF"
+    assert f"With few labels {subject} is below raw features on: wine, digits." in printed

@@ -116,9 +116,9 @@ def test_every_verb_that_may_download_shows_it_on_a_terminal(
 ) -> None:
     asked = []
 
-    def remember(name: str, *, progress: bool) -> Dataset:
+    def remember(name: str, *, progress: bool, **options: Any) -> Dataset:
         asked.append(progress)
-        return load(name, progress=progress)
+        return load(name, progress=progress, **options)
 
     monkeypatch.setattr("pinoise.data.source.load", remember)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)

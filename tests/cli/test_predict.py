@@ -115,22 +115,36 @@ def test_names_of_classes_do_not_move_the_cursor(pinoise: Command, people: Path,
     result = pinoise("predict", "run", "--data", "odd.csv", "--out", "new.csv")
     assert result.code == 0
     assert "\x1b" not in result.out
-    assert "30 \\x1b[2Jyes" in result.out
+    assert "\\x1b[2Jyes: 30" in result.out
 
 
 def test_a_run_that_goes_on_keeps_its_target(pinoise: Command, run: Path) -> None:
     before = (run / CLASSIFIER).read_bytes()
     assert pinoise("train", "--resume", run, "--epochs", "3", "--target", "group").code == 0
-    assert (run / CLASSIFIER).read_bytes() != before
+    after = (run / CLASSIFIER).read_bytes()
+    assert after != before
     assert pinoise("predict", run, "--data", "people.csv", "--out", "third.csv").code == 0
-    assert pinoise("train", "--resume", run, "--epochs", "4").code == 0  # its weights are no longer the classifier's
-    refused = pinoise("predict", run, "--data", "people.csv", "--out", "fourth.csv").sentence
-    assert refused.startswith("run/classifier.safetensors was fitted on other weights than the run now has")
-    assert pinoise("train", "--resume", run, "--target", "group").code == 0
+    assert pinoise("train", "--resume", run, "--epochs", "4").code == 0  # the run knows its target
     assert pinoise("predict", run, "--data", "people.csv", "--out", "fourth.csv").code == 0
+    (run / CLASSIFIER).write_bytes(after)  # as if training had been killed before the classifier was fitted
+    refused = pinoise("predict", run, "--data", "people.csv", "--out", "fifth.csv").sentence
+    assert refused.startswith("run/classifier.safetensors was fitted on other weights than the run now has")
     other = pinoise("train", "--resume", run, "--target", "town")
     assert other.code == 2
-    assert other.err.strip() == "pinoise: run was begun without --target town: start a new run with it."
+    assert "may be given, not data.target" in other.err
+
+
+def test_training_says_which_labels_it_found(pinoise: Command, some_known: Path, tiny: list[str]) -> None:
+    said = pinoise("train", "--data", "some.csv", "--target", "group", "--out", "run", *tiny, "--json")
+    assert "group: 16 of 60 rows have a label: 'no' 8, 'yes' 8" in said.err
+    found = json.loads(said.out)
+    assert found["target"] == {"column": "group", "rows": 60, "labelled": 16, "classes": {"no": 8, "yes": 8}}
+    assert sum(voter["weight"] for voter in found["chosen"]) + found["student_weight"] == pytest.approx(1)
+    assert {"features", "model", "strength", "accuracy", "log_loss"} < set(found["chosen"][0])
+    table = pd.read_csv("some.csv")
+    table.assign(group=table["group"].map({"no": 0, "yes": 1}).fillna(-1).astype(int)).to_csv("marked.csv", index=False)
+    marked = pinoise("train", "--data", "marked.csv", "--target", "group", "--out", "marked", *tiny)
+    assert "group: -1 is taken for a class: leave cells without a label empty" in marked.err
 
 
 @pytest.mark.parametrize(
@@ -138,9 +152,15 @@ def test_a_run_that_goes_on_keeps_its_target(pinoise: Command, run: Path) -> Non
     [
         (("--data", "some.csv", "--target", "grup"), "unknown column of some.csv 'grup': did you mean 'group'?"),
         (("--data", "digits", "--target", "group"), "names a column of a table (.csv, .parquet), and digits is none."),
-        (("--data", "some.csv", "--target", "group", "--label", "group"), "--target and --label name one column twice"),
+        (
+            ("--data", "some.csv", "--target", "group", "--label", "group"),
+            "setting 'data.target' is 'group' and data.label is 'group'",
+        ),
         (("--data", "one.csv", "--target", "group"), "every label is 'yes', but classes need two or more."),
-        (("--data", "none.csv", "--target", "group"), "label column 'group' is empty: a classifier needs some labels."),
+        (
+            ("--data", "none.csv", "--target", "group"),
+            "target column 'group' is empty: a classifier needs some labels.",
+        ),
     ],
 )
 def test_a_target_that_cannot_be_learned_is_refused_before_training(

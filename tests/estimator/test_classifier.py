@@ -12,12 +12,12 @@ from sklearn.base import clone
 from sklearn.datasets import load_digits
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pinoise import PiNDA, PiNDAClassifier, UserError
-from pinoise.estimator import classifier, voting
+from pinoise.estimator import student, voting
 from pinoise.estimator.parameters import seed_of_state
 from pinoise.estimator.student import fit_taught
 
@@ -172,7 +172,7 @@ def test_the_vote_teaches_a_student_on_unlabelled_rows_and_none_where_all_have_l
 ) -> None:
     X, y = digits
     assert small().fit(X, y).student_ is None
-    monkeypatch.setattr(classifier, "MOST_UNLABELLED", 60)
+    monkeypatch.setattr(student, "MOST_UNLABELLED", 60)
     few = hide(y, per_class=2)
     model = small().fit(X, few)
     Z = model.embedding_.transform(X)
@@ -199,6 +199,47 @@ def test_the_vote_teaches_a_student_on_unlabelled_rows_and_none_where_all_have_l
 def test_labels_that_make_no_classes_are_refused_in_one_sentence(y: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         small().fit(np.random.default_rng(0).normal(size=(4, 3)), y)
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")
+def test_the_same_labels_in_a_list_an_array_and_a_series_are_the_same_classes() -> None:
+    X = np.random.default_rng(0).normal(size=(80, 3))
+    text = ["b" if row[0] > 0 else "m" for row in X]
+    gaps = [None, float("nan"), -1, *text[3:40], *[None] * 40]
+    for y in (gaps, tuple(gaps), np.array(gaps, dtype=object), pd.Series(gaps)):
+        assert small().fit(X, y).classes_.tolist() == ["b", "m"]
+    truth = pd.Series([True, False, None] * 26 + [True, False], dtype="boolean")
+    assert small().fit(X, truth).classes_.tolist() == [False, True]
+    whole = pd.Series([3, 5, None] * 26 + [3, 5], dtype="Int64")
+    found = small().fit(X, whole).classes_
+    assert found.tolist() == [3, 5]
+    assert found.dtype.kind == "i"
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")
+def test_rows_without_a_label_do_not_count_in_a_score(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    X, y = digits
+    few = hide(y, per_class=10)
+    model = small().fit(X, few)
+    known = few >= 0
+    assert model.score(X, few) == model.score(X[known], y[known]) == np.mean(model.predict(X[known]) == y[known])
+    assert model.score(X, np.where(known, y, np.nan)) == model.score(X, few)
+    weight = np.arange(len(y)) % 3
+    assert model.score(X, few, weight) == pytest.approx(
+        np.average(model.predict(X[known]) == y[known], weights=weight[known])
+    )
+    assert cross_val_score(small(), X, few, cv=2).min() > 0.3  # all rows together have less than 0.2
+    with pytest.raises(UserError, match="y has no label, so there is nothing to score"):
+        model.score(X, np.full(len(X), -1))
+
+
+def test_an_embedder_that_is_no_pinda_is_refused() -> None:
+    X = np.random.default_rng(0).normal(size=(8, 3))
+    for embedder in (StandardScaler(), "pinda", PiNDA):
+        with pytest.raises(UserError, match="give an instance of PiNDA, or None"):
+            PiNDAClassifier(embedder).fit(X, [0, 1] * 4)  # type: ignore[arg-type]
 
 
 def test_labels_that_hardly_repeat_are_refused() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from sklearn.datasets import load_digits
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -96,12 +97,14 @@ def test_umap_is_used_where_it_is_and_asked_for_where_it_is_not(monkeypatch: pyt
     def fake(**options: Any) -> Any:
         assert options["n_neighbors"] == 5
         assert options["random_state"] == 0
-        fitted = SimpleNamespace(embedding_=x[:, :2], transform=lambda test: test[:, :2])
-        return SimpleNamespace(fit=lambda _: fitted)
+        torch.set_num_threads(torch.get_num_threads() + 1)  # as numba does
+        return SimpleNamespace(fit_transform=lambda train: train[:, :2], transform=lambda test: test[:, :2])
 
     module = ModuleType("umap")
     module.UMAP = fake  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "umap", module)
+    threads = torch.get_num_threads()
     z, z_test = reduce_by_umap(x, 2 * x)
+    assert torch.get_num_threads() == threads
     np.testing.assert_array_equal(z, x[:, :2])
     np.testing.assert_array_equal(z_test, 2 * x[:, :2])

@@ -59,9 +59,13 @@ def run_case(case: Case, reference: Path, scratch: Path) -> Outcome:
 
 def _child(case: Case, reference: Path, home: Path, folder: Path) -> NoReturn:
     """Make the case's files, close this process in, and make its call."""
+    import torch
+
     code = BROKEN
     try:
         os.setsid()
+        # A fork's first call of torch makes its pool of threads again. Two threads that both come first break it.
+        torch.set_num_threads(torch.get_num_threads())
         faulthandler.disable()  # a death by signal is judged by its number
         _redirect(home)
         os.chdir(folder)

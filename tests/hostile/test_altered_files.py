@@ -27,7 +27,7 @@ from pinoise.evaluation import embed
 from pinoise.files import sealed
 from pinoise.networks import read_stored, read_weights, write_tensors
 from pinoise.report.describe import comparison_table, environment_of, evaluation_tables
-from pinoise.training.automatic import CANDIDATES
+from pinoise.training.automatic import NOISE_KINDS
 from pinoise.training.config import parse_settings
 from pinoise.training.load import load_run
 from pinoise.training.logs import read_metrics
@@ -147,12 +147,12 @@ def changed_tensors(tensors: dict[str, Tensor]) -> Iterator[dict[str, Tensor]]:
     ("noise", "trials"),
     [
         ("auto", {}),
-        ("pi", dict.fromkeys(CANDIDATES, 1.0)),
-        ("auto", {**dict.fromkeys(CANDIDATES, 1.0), "unknown": 2.0}),
-        ("auto", {**dict.fromkeys(CANDIDATES, 1.0), "mixed": float("nan")}),
-        ("auto", dict.fromkeys(CANDIDATES, "high")),
-        ("auto", dict.fromkeys(list(CANDIDATES)[1:], 1.0)),
-        ("auto", list(CANDIDATES)),
+        ("pi", dict.fromkeys(NOISE_KINDS, 1.0)),
+        ("auto", {**dict.fromkeys(NOISE_KINDS, 1.0), "unknown": 2.0}),
+        ("auto", {**dict.fromkeys(NOISE_KINDS, 1.0), "mixed": float("nan")}),
+        ("auto", dict.fromkeys(NOISE_KINDS, "high")),
+        ("auto", dict.fromkeys(list(NOISE_KINDS)[1:], 1.0)),
+        ("auto", list(NOISE_KINDS)),
         ("auto", None),
     ],
 )

@@ -12,9 +12,9 @@ from pinoise.errors import UserError
 from pinoise.networks import UNet
 
 
-def slow_double_conv(state: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
-    """Convolution, normalisation of each sample's groups and ReLU, twice; groups found one sample at a time."""
-    for conv in (0, 3):
+def slow_convolutions(state: dict[str, Tensor], name: str, x: Tensor) -> Tensor:
+    """Convolution, normalisation of each sample's groups and ReLU, once or twice; groups found sample by sample."""
+    for conv in (0, 3)[: sum(key.startswith(f"{name}.") for key in state) // 3]:
         x = F.conv2d(x, state[f"{name}.{conv}.weight"], padding=1)
         channels = x.shape[1]
         groups = {4: 1, 8: 2, 16: 4, 32: 8}[channels]
@@ -36,17 +36,20 @@ def nearest(x: Tensor, size: torch.Size) -> Tensor:
 
 def slow_unet(state: dict[str, Tensor], x: Tensor) -> Tensor:
     """The letter U of depth 2, arm by arm."""
-    full = slow_double_conv(state, "down.0", x)
-    half = slow_double_conv(state, "down.1", F.max_pool2d(full, 2, ceil_mode=True))
-    quarter = slow_double_conv(state, "down.2", F.max_pool2d(half, 2, ceil_mode=True))
-    half = slow_double_conv(state, "up.0", torch.cat([half, nearest(quarter, half.shape[2:])], dim=1))
-    full = slow_double_conv(state, "up.1", torch.cat([full, nearest(half, full.shape[2:])], dim=1))
+    full = slow_convolutions(state, "down.0", x)
+    half = slow_convolutions(state, "down.1", F.max_pool2d(full, 2, ceil_mode=True))
+    quarter = slow_convolutions(state, "down.2", F.max_pool2d(half, 2, ceil_mode=True))
+    raised = slow_convolutions(state, "lower.0", nearest(quarter, half.shape[2:]))
+    half = slow_convolutions(state, "up.0", torch.cat([half, raised], dim=1))
+    raised = slow_convolutions(state, "lower.1", nearest(half, full.shape[2:]))
+    full = slow_convolutions(state, "up.1", torch.cat([full, raised], dim=1))
     return F.conv2d(full, state["out.weight"], state["out.bias"])
 
 
+@pytest.mark.parametrize("up_convolution", [False, True])
 @pytest.mark.parametrize("size", [(8, 8), (9, 7)])
-def test_a_forward_pass_agrees_with_the_letter_u_written_out(size: tuple[int, int]) -> None:
-    network = UNet(3, 5, width=8, depth=2).double()
+def test_a_forward_pass_agrees_with_the_letter_u_written_out(size: tuple[int, int], up_convolution: bool) -> None:
+    network = UNet(3, 5, width=8, depth=2, up_convolution=up_convolution).double()
     state = {name: torch.randn_like(value) for name, value in network.state_dict().items()}
     network.load_state_dict(state)
     x = torch.randn(2, 3, *size, dtype=torch.float64)
@@ -106,7 +109,8 @@ def test_mistakes_are_named() -> None:
         UNet(1, 2, width=4)(torch.zeros(2, 3, 8, 8))
     with pytest.raises(UserError, match=r"width of a U-Net is 0: it must be at least 1"):
         UNet(1, 2, width=0)
-    with pytest.raises(UserError, match=r"depth of a U-Net is -1: it must be at least 0"):
-        UNet(1, 2, depth=-1)
+    for depth in (-1, 9):
+        with pytest.raises(UserError, match=rf"depth of a U-Net is {depth}: it must be from 0 to 8"):
+            UNet(1, 2, depth=depth)
     with pytest.raises(UserError, match=r"out_channels of a U-Net is 0"):
         UNet(1, 0)

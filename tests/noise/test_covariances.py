@@ -120,6 +120,20 @@ def test_determinant_and_distance_agree_with_the_full_matrix() -> None:
     torch.testing.assert_close(mahalanobis(n, Factors(directions, rest), live), expected)
 
 
+@pytest.mark.parametrize("features", [4, 10, 32, 64])
+def test_the_density_is_exact_in_single_precision_where_few_directions_are_left(features: int) -> None:
+    random = torch.Generator().manual_seed(0)
+    data = torch.randn(300, features, generator=random) @ torch.randn(features, features, generator=random)
+    noise = PiNoise.along(data, neighbours=0, covariance="low-rank").eval()
+    epsilon = noise.sample(data, generator=random).detach()
+    assert noise._correlated is not None
+    directions, rest = (part.double() for part in noise._correlated.factors())
+    scale = noise.scale(data)[0].detach().double()
+    matrix = scale[:, None] * (directions @ directions.T + rest.clamp_min(1e-6).diag()) * scale
+    expected = stats.multivariate_normal(np.zeros(features), matrix.numpy()).logpdf(epsilon.double().numpy())
+    np.testing.assert_allclose(noise.log_density(data, epsilon).detach(), expected, atol=1e-2)
+
+
 def test_the_density_of_low_rank_noise_is_that_of_its_gaussian() -> None:
     data = make_data()
     noise = PiNoise.along(data, neighbours=0, covariance="low-rank").double().eval()

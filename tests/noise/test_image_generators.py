@@ -13,6 +13,7 @@ from pinoise.networks import ResNet, ViT
 from pinoise.noise import PiNoise, make_generator
 from pinoise.noise.generators import MLPGenerator, SharedGenerator
 from pinoise.noise.image_generators import ResNetGenerator, SharedMapGenerator, UNetGenerator
+from pinoise.training.config import parse_settings
 
 OPTIONS: dict[str, dict[str, int]] = {
     "resnet18": {"hidden": 6, "width": 4},
@@ -258,6 +259,30 @@ def test_a_width_below_one_is_refused() -> None:
         make_generator("resnet18", (3, 8, 8), 1, options={"hidden": 0})
 
 
+@pytest.mark.parametrize("name", ["resnet18", "resnet50"])
+def test_the_stem_of_a_generator_is_chosen_as_the_encoders_is(name: str) -> None:
+    def stem(**options: object) -> str:
+        settings = parse_settings({"noise": {"generator": {"name": name, **options}}})
+        with torch.device("meta"):
+            generator = make_generator(name, (3, 96, 96), 1, options=settings.noise.generator.options)
+        assert isinstance(generator, ResNetGenerator)
+        return generator.trunk.stem
+
+    assert (stem(), stem(stem="cifar"), stem(stem="imagenet")) == ("imagenet", "cifar", "imagenet")
+    with pytest.raises(UserError, match=r"'noise.generator.stem' is 'cifra': did you mean 'cifar'\? Allowed: auto"):
+        stem(stem="cifra")
+
+
+def test_width_and_depth_of_the_unet_are_settings() -> None:
+    chosen = parse_settings({"noise": {"generator": {"name": "unet", "width": 8, "depth": 1, "up_convolution": True}}})
+    generator = make_generator("unet", (3, 9, 9), 1, options=chosen.noise.generator.options)
+    assert isinstance(generator, UNetGenerator)
+    assert (len(generator.network.down), len(generator.network.lower), generator.network.out.in_channels) == (2, 1, 8)
+    assert generator(images(2, (3, 9, 9))).shape == (2, 1, 3, 9, 9)
+    with pytest.raises(UserError, match=r"'noise.generator.depth' is 9"):
+        parse_settings({"noise": {"generator": {"name": "unet", "depth": 9}}})
+
+
 def test_default_sizes_are_the_papers() -> None:
     with torch.device("meta"):
         resnet = make_generator("resnet18", (3, 32, 32), 2)
@@ -271,4 +296,4 @@ def test_default_sizes_are_the_papers() -> None:
     assert (resnet.trunk.width, resnet.trunk.stem, len(resnet.heads)) == (64, "cifar", 2)
     assert (resnet50.trunk.depth, len(resnet50.heads)) == (50, 1)
     assert {layer.out_features for layer in resnet.modules() if isinstance(layer, nn.Linear)} == {1024, 3072}
-    assert unet.network.out.in_channels == 32
+    assert (unet.network.out.in_channels, len(unet.network.up)) == (32, 3)

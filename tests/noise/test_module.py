@@ -539,3 +539,17 @@ def test_a_generator_that_returns_too_little_is_refused() -> None:
     noise = PiNoise(3, mean="learned", generator=nn.Linear(3, 3))
     with pytest.raises(UserError, match=r"returned shape \(4, 3\) for 4 samples: it must return \(4, 2, 3\)"):
         noise(torch.zeros(4, 3))
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"data": torch.tensor([[0.0, float("nan")], [1.0, 2.0]])}, "data has an entry that is nan or infinite"),
+        ({"neighbours": 2.5}, "neighbours is 2.5: give a whole number"),
+        ({"neighbours": -1}, "neighbours is -1: give a whole number"),
+        ({"weight": -1.0}, "weight is -1.0: it must be a number of at least 0"),
+    ],
+)
+def test_noise_along_the_data_names_the_argument_that_is_wrong(changes: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(UserError, match=sentence):
+        PiNoise.along(**{"data": torch.randn(20, 2), **changes})

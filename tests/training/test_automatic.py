@@ -17,12 +17,13 @@ from pinoise import PiNDA
 from pinoise.errors import UserError
 from pinoise.estimator.parameters import settings_from
 from pinoise.information.label_free import separation, uniformity
-from pinoise.training.automatic import CANDIDATES, Trial, choose_noise, with_noise
+from pinoise.training.automatic import NOISE_KINDS, Trial, choose_noise, with_noise
 from pinoise.training.build import build_standardizer
 from pinoise.training.config import parse_settings
 from pinoise.training.device import make_fabric
 from pinoise.training.load import load_run
 from pinoise.training.progress import Quiet
+from pinoise.training.record import read_record
 from pinoise.training.run import run_training
 
 X = load_digits().data[:200]
@@ -55,7 +56,7 @@ def test_trials_are_repeatable_and_sorted_by_their_score() -> None:
     rows = torch.from_numpy(np.where(standardizer.scale > 0, X - standardizer.mean, 0)).float()
     fabric = make_fabric(settings.training)
     trials = choose_noise(settings, standardizer, rows, fabric=fabric)
-    assert {trial.name for trial in trials} == set(CANDIDATES)
+    assert {trial.name for trial in trials} == set(NOISE_KINDS)
     assert [trial.score for trial in trials] == sorted((trial.score for trial in trials), reverse=True)
     again = choose_noise(settings, standardizer, rows, fabric=fabric)
     assert again == trials
@@ -63,7 +64,7 @@ def test_trials_are_repeatable_and_sorted_by_their_score() -> None:
 
 def test_the_estimator_goes_on_with_the_chosen_noise_and_keeps_it_in_its_file(tmp_path: Path) -> None:
     model = PiNDA(noise="auto", **SMALL).fit(X)
-    chosen = CANDIDATES[next(iter(model.trials_))]
+    chosen = NOISE_KINDS[next(iter(model.trials_))]
     assert model.noise_.covariance == chosen.covariance
     assert model.noise_.moves == (chosen.neighbours is None)
     plain = PiNDA(covariance=chosen.covariance, neighbours=chosen.neighbours, **SMALL).fit(X)
@@ -80,14 +81,22 @@ def test_a_run_writes_the_choice_into_its_configuration(tmp_path: Path) -> None:
     said: list[str] = []
     outcome = run_training(tmp_path / "run", parse_settings(SETTINGS), reporter=Quiet(), note=said.append)
     config = yaml.safe_load((tmp_path / "run" / "config.yaml").read_text())
-    chosen = CANDIDATES[outcome.trials[0].name]
+    chosen = NOISE_KINDS[outcome.trials[0].name]
     assert config["views"]["noise"]["name"] == "pi"
     assert config["noise"]["covariance"] == chosen.covariance
     run = load_run(tmp_path / "run")
     assert run.noise is not None
     assert run.noise.covariance == chosen.covariance
     assert any(f"the noise is {outcome.trials[0].name!r}" in sentence for sentence in said)
+    assert f"the noise is {outcome.trials[0].name!r}" in read_record(run.path / "data.json").notes[-1]
     assert json.dumps(config)  # plain values
+
+
+def test_too_few_epochs_for_trials_are_refused_before_any_work(tmp_path: Path) -> None:
+    settings = parse_settings({**SETTINGS, "training": {"epochs": 3}})
+    with pytest.raises(UserError, match=r"epochs is 3, and noise 'auto' tries 4 kinds .*at least 4 epochs"):
+        run_training(tmp_path / "run", settings, reporter=Quiet())
+    assert not (tmp_path / "run").exists()
 
 
 def test_stopping_among_the_trials_leaves_nothing(tmp_path: Path) -> None:
@@ -102,6 +111,7 @@ def test_stopping_among_the_trials_leaves_nothing(tmp_path: Path) -> None:
         ({"objective": "paper"}, r"which objective 'paper' does not have: choose objective 'supported'"),
         ({"noise": {"covariance": "mixed"}}, r"noise.covariance is given, and views.noise 'auto' chooses it"),
         ({"noise": {"amplitude": 2.0}}, r"noise.amplitude is given"),
+        ({"objective": {"name": "supported", "neighbours": 0}}, r"'auto' chooses whether samples move to neighbours"),
         ({"noise": {"initial_scale": 2.0}}, r"noise.initial_scale is given"),
         ({"noise": {"distribution": "uniform"}}, r"is for distribution 'gaussian'"),
     ],
@@ -118,8 +128,17 @@ def test_the_estimator_refuses_other_noises() -> None:
 
 def test_a_candidate_changes_the_noise_alone() -> None:
     settings = parse_settings({"training": {"seed": 3}, "objective": {"weight": 0.1}})
-    found = with_noise(settings, CANDIDATES["both"])
+    found = with_noise(settings, NOISE_KINDS["both"])
     assert found.noise.covariance == "differences"
     assert found.objective.options == {"neighbours": 10, "weight": 0.1}
     assert found.model_copy(update={"noise": settings.noise}) == settings
-    assert Trial("both", 1.0).name in CANDIDATES
+    assert Trial("both", 1.0).name in NOISE_KINDS
+
+
+def test_the_estimator_speaks_of_its_own_parameters() -> None:
+    with pytest.raises(UserError, match=r"^covariance is given, and noise 'auto' chooses it"):
+        PiNDA(noise="auto", covariance="mixed", **SMALL).fit(X)
+    with pytest.raises(UserError, match=r"^amplitude is a multiple of how much neighbours differ, and this noise has"):
+        PiNDA(objective="paper", amplitude=2.0, **SMALL).fit(X)
+    with pytest.raises(UserError, match=r"^noise.amplitude is a multiple of how much neighbours differ"):
+        parse_settings({"noise": {"amplitude": 2.0, "covariance": "diagonal"}, "objective": "paper"})

@@ -53,7 +53,7 @@ def test_options_of_what_is_auto_go_to_the_generator_that_has_them() -> None:
         found = noise_defaults(parse_settings({"objective": objective, "noise": noise})).generator
         assert found.options == expected
     images = parse_settings({"objective": "paper", "noise": noise, "encoder": "resnet18"})
-    assert noise_defaults(images).generator.as_dict() == {"name": "resnet18", "hidden": 7, "width": 5}
+    assert noise_defaults(images).generator.as_dict() == {"name": "resnet18", "hidden": 7, "width": 5, "stem": "auto"}
 
 
 def objective_of(noise: str) -> str:

@@ -416,3 +416,15 @@ def test_an_augmentation_that_is_not_a_view_is_refused() -> None:
     dropout: Any = nn.Dropout()
     with pytest.raises(UserError, match=r"was given Dropout: .*derive any other module from View"):
         Pairing("sampled", noise=small_noise(), augmentations=[Identity(), dropout])
+
+
+def test_a_predefined_view_is_drawn_alike_as_noise_and_as_the_last_augmentation() -> None:
+    first, second = Shift(100.0), Shift(200.0)
+    as_noise = Pairing("sampled", noise=second, augmentations=[first])
+    as_augmentation = Pairing("sampled", augmentations=[first, second])
+    drawn = []
+    for pairing in (as_noise, as_augmentation):
+        torch.manual_seed(3)
+        drawn.append(torch.stack([view.x for view in pairing(zeros())]))
+    assert torch.equal(drawn[0], drawn[1])
+    assert set(drawn[0].unique().tolist()) == {100.0, 200.0}

@@ -27,12 +27,22 @@ if TYPE_CHECKING:
     from pinoise.experiments.compare import Comparison
     from pinoise.experiments.results import Cell, Line
 
+SuiteOption = Annotated[
+    str | None,
+    typer.Option(
+        "--suite", help=f"{listed(tuple(SUITES))}: all labelled sets that are here, fewer rows, small networks."
+    ),
+]
 MethodsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--methods",
         help=f"{listed(tuple(RECIPES))}; several in a row. {listed(ALWAYS)} are always there.",
     ),
+]
+ScoreOnOption = Annotated[
+    str | None,
+    typer.Option("--score-on", help="A labelled set or file to score on, if it is not the data trained on."),
 ]
 CacheOption = Annotated[
     Path | None,
@@ -44,13 +54,9 @@ def compare(
     data: Annotated[
         list[str] | None, typer.Option("--data", help="Data sets of the catalogue, or files; several in a row.")
     ] = None,
-    suite: Annotated[
-        str | None,
-        typer.Option(
-            "--suite", help=f"{listed(tuple(SUITES))}: all labelled sets that are here, fewer rows, small networks."
-        ),
-    ] = None,
+    suite: SuiteOption = None,
     label: LabelOption = None,
+    score_on: ScoreOnOption = None,
     methods: MethodsOption = None,
     seeds: Annotated[
         list[int] | None,
@@ -77,7 +83,7 @@ def compare(
 
     Example: `pinoise compare --data digits --methods fixed scarf pinda --seeds 3 --epochs 20`
     """
-    _check_asked(data, suite, label, epochs, steps)
+    _check_asked(data, suite, label, score_on, epochs, steps)
     if fresh and cache is not None:
         raise UserError("--fresh keeps nothing and --cache says where to: give one of them.")
     flags: dict[str, Any] = {
@@ -93,6 +99,7 @@ def compare(
         as_json=json,
         suite=suite,
         label=label,
+        score_on=score_on,
         methods=methods,
         seeds=chosen_seeds(seeds),
         embedding=embedding,
@@ -101,11 +108,18 @@ def compare(
 
 
 def _check_asked(
-    data: list[str] | None, suite: str | None, label: str | None, epochs: int | None, steps: int | None
+    data: list[str] | None,
+    suite: str | None,
+    label: str | None,
+    score_on: str | None,
+    epochs: int | None,
+    steps: int | None,
 ) -> None:
     """Refuse options that contradict each other."""
     if (data is None) == (suite is None):
         raise UserError("give either --data, with names or files, or --suite, vectors or images.")
+    if suite is not None and score_on is not None:
+        raise UserError(f"--score-on is {score_on!r} and a suite scores every set on itself: leave it out.")
     if suite is not None and label is not None:
         raise UserError(f"--label is {label!r} and a suite's sets know their labels: leave it out.")
     if epochs is not None and steps is not None:
@@ -239,8 +253,9 @@ def _print_ranking(lines: list[Line]) -> None:
     scores = ("few", "knn")
     ranks = {score: rank_methods(lines, score) for score in scores}
     found = {score: {item.rival: item for item in against_rivals(lines, score)} for score in scores}
-    subject = next((item.method for item in found["few"].values()), None)
-    if subject is None:
+    # Our method, or the best trained one, which may differ between scores.
+    subjects = {score: next(iter(items.values())).method for score, items in found.items() if items}
+    if not subjects:
         return
     table = []
     for method in dict.fromkeys(line.method for line in lines):
@@ -257,11 +272,16 @@ def _print_ranking(lines: list[Line]) -> None:
     for score in scores:
         titles += [f"{SCORE_TITLES[score]} rank", "won–lost", "p", "Holm"]
     print_table(titles, table)
-    lost = {item.rival: item.losses for item in found["few"].values()}
-    against = f"{RECIPES[subject].title} against the method of the row"
-    print(f"\nwon–lost, p (Wilcoxon): {against}; Holm: p corrected for the number of rows.")
-    if lost.get("raw"):
-        print(f"With few labels it is below raw features on: {', '.join(lost['raw'])}.")
+    titles_of = {score: RECIPES[subject].title for score, subject in subjects.items()}
+    against = next(iter(titles_of.values()))
+    if len(set(titles_of.values())) > 1:
+        against = listed([f"in {SCORE_TITLES[score]} {title}" for score, title in titles_of.items()], last="and")
+    print(
+        f"\nwon–lost, p (Wilcoxon): {against} against the method of the row; Holm: p corrected for the number of rows."
+    )
+    if "raw" in found["few"] and found["few"]["raw"].losses:
+        below = ", ".join(found["few"]["raw"].losses)
+        print(f"With few labels {titles_of['few']} is below raw features on: {below}.")
     print()
 
 

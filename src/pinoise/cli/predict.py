@@ -47,5 +47,5 @@ def predict(
     if json:
         print_json({"out": str(out), "rows": len(probabilities), "classes": counts})
     else:
-        found = ", ".join(f"{count} {name}" for name, count in counts.items())
-        print(on_one_line(f"{out}: {len(probabilities)} rows, {found}"))  # the names are from a file
+        found = ", ".join(f"{name}: {count}" for name, count in counts.items())
+        print(on_one_line(f"{out}: {len(probabilities)} rows; {found}"))  # the names are from a file

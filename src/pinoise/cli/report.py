@@ -32,7 +32,7 @@ def report(
 
     Example: `pinoise report runs/digits`
 
-    The noise of three runs, as in the paper's Figure 3: `pinoise report runs/mu runs/uniform runs/zero --out figure3`
+    The noise of three runs, as in the paper's Figure 4: `pinoise report runs/mu runs/uniform runs/zero --out figure4`
     """
     if samples is not None and samples < 1:
         raise UserError(f"--samples is {samples}: give at least 1.")

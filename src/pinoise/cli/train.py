@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -46,6 +45,7 @@ OWN = ", or package.module:name of your own"
 FLAGS = {
     "data": "data.source",
     "label": "data.label",
+    "target": "data.target",
     "rows": "data.rows",
     "method": "method",
     "temperature": "method.temperature",
@@ -102,25 +102,22 @@ def train(
 
     After Ctrl-C: `pinoise train --resume runs/digits`
     """
-    if target is not None and label is not None:
-        raise UserError("--target and --label name one column twice: --target, whose cells may be empty, is enough.")
     changes = changes_from({path: context.params[flag] for flag, path in FLAGS.items()}, set_)
     if resume is not None:
         if out is not None or config is not None:
             raise UserError("--resume goes on with a folder as it is: leave out --out and --config.")
-        _run(resume, _resumed_settings(resume, changes, target, trust=trust), target, fresh=False, as_json=json)
+        _run(resume, _resumed_settings(resume, changes, trust=trust), fresh=False, as_json=json)
         return
     if out is None:
         raise UserError("--out is missing: name the run folder to make, or one to go on with by --resume.")
     if data is None and config is None:
         raise UserError("--data is missing: name a data set ('pinoise datasets' lists them) or a file.")
-    _run(out, _new_settings(out, config, changes, target, trust=trust), target, fresh=True, as_json=json)
+    _run(out, _new_settings(out, config, changes, trust=trust), fresh=True, as_json=json)
 
 
-def _new_settings(
-    out: Path, config: Path | None, changes: list[Change], target: str | None, *, trust: bool
-) -> Settings:
+def _new_settings(out: Path, config: Path | None, changes: list[Change], *, trust: bool) -> Settings:
     """Check all that can be checked before any data is read."""
+    from pinoise.training.automatic import check_trials
     from pinoise.training.config import distrusted, override, parse_settings, read_yaml
     from pinoise.training.device import check_device
     from pinoise.training.run import check_folder
@@ -130,14 +127,12 @@ def _new_settings(
     distrust = None if config is None else distrusted(config, changes, trust=trust)
     settings = parse_settings(override(values, changes), distrust=distrust)
     check_device(settings.training.device)
+    check_trials(settings)
     check_folder(out)
-    if target is None:
-        return settings
-    data = replace(settings.data, drop=(*settings.data.drop, target))  # it is no feature
-    return settings.model_copy(update={"data": data})
+    return settings
 
 
-def _resumed_settings(run: Path, changes: list[Change], target: str | None, *, trust: bool) -> Settings:
+def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Settings:
     """Few settings may change when a run goes on: all else would make it another run."""
     from pinoise.training.config import override, parse_settings
     from pinoise.training.record import MAY_CHANGE
@@ -146,8 +141,7 @@ def _resumed_settings(run: Path, changes: list[Change], target: str | None, *, t
     before = read_config(run, trust=trust)
     if not trust:
         check_links(run)
-    if target is not None and target not in before.data.drop:
-        raise UserError(f"{run} was begun without --target {target}: start a new run with it.")
+    changes = [change for change in changes if change != ("data.target", before.data.target)]
     other = [path for path, _ in changes if path not in MAY_CHANGE]
     if other:
         raise UserError(
@@ -162,7 +156,7 @@ def _resumed_settings(run: Path, changes: list[Change], target: str | None, *, t
     return settings
 
 
-def _run(path: Path, settings: Settings, target: str | None, *, fresh: bool, as_json: bool) -> None:
+def _run(path: Path, settings: Settings, *, fresh: bool, as_json: bool) -> None:
     from pinoise.estimator.run_classifier import fit_run_classifier, read_target
     from pinoise.training.device import flushed_denormals
     from pinoise.training.load import load_run
@@ -172,9 +166,12 @@ def _run(path: Path, settings: Settings, target: str | None, *, fresh: bool, as_
     from pinoise.training.run import run_training
 
     trusting = " --trust" if settings.needs_trust else ""
-    targeting = "" if target is None else f" --target {shlex.quote(target)}"
-    again = f"pinoise train --resume {shlex.quote(str(path))}{targeting}{trusting}"
+    again = f"pinoise train --resume {shlex.quote(str(path))}{trusting}"
+    target = settings.data.target
     labelled = None if target is None else read_target(settings.data.source, target)  # a mistake in it ends here
+    if labelled is not None and is_first():
+        for sentence in labelled.notes:
+            note(sentence)
     try:
         with (
             noticing_losses(again),
@@ -204,12 +201,16 @@ def _run(path: Path, settings: Settings, target: str | None, *, fresh: bool, as_
     for flag in result.flags:
         say(f"warning: {flag.name}: {flag.meaning}.")
     if as_json:
-        chosen = {} if classifier is None else {"chosen": classifier.taught.lines()}
-        print_json({"run": str(path), **last._asdict(), "flags": [flag.name for flag in result.flags], **chosen})
+        found: dict[str, object] = {"run": str(path), **last._asdict(), "flags": [flag.name for flag in result.flags]}
+        if result.trials:
+            found["trials"] = {trial.name: trial.score for trial in result.trials}
+        if classifier is not None and labelled is not None:
+            found |= {"target": labelled.as_dict(), **classifier.taught.as_dict()}
+        print_json(found)
         return
     print(f"{path}: {last.epoch} epochs, {last.step} steps, loss {last.loss:.4f}, {last.seconds:.0f} s")
     if classifier is not None:
-        print(f"{target!r} is predicted by a vote; weight, model and validated scores:")
+        print(f"{target!r} is predicted by a vote; share of the result, model and validated scores:")
         for line in classifier.taught.lines():
             print(f"  {line}")
         print(f"next: pinoise predict {path} --data FILE --out FILE{trusting}")

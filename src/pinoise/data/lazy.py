@@ -6,7 +6,7 @@ import io
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -222,3 +222,35 @@ class MappedRows(LazyArray):
 
     def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         return np.asarray(self._mapped[self._rows[numbers]])
+
+
+class JoinedRows(LazyArray):
+    """The rows of several arrays, one array after another.
+
+    >>> rows = JoinedRows([MappedRows(np.arange(6).reshape(3, 2), np.arange(3)), np.array([[9, 9]])])
+    >>> rows.shape, rows[np.array([3, 0])].tolist(), rows.take(np.array([2, 3]))[:].tolist()
+    ((4, 2), [[9, 9], [0, 1]], [[4, 5], [9, 9]])
+    """
+
+    def __init__(self, arrays: Sequence[npt.NDArray[Any] | LazyArray]) -> None:
+        """Join arrays of samples of one shape and type."""
+        super().__init__(arrays[0].shape[1:])
+        self.dtype = arrays[0].dtype
+        self._arrays = tuple(arrays)
+        self._starts = np.cumsum([0, *map(len, arrays)])
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def take(self, rows: npt.NDArray[Any]) -> MappedRows:
+        """Return these rows in the given order, without reading them."""
+        return MappedRows(self, rows)
+
+    def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        numbers = np.arange(len(self))[numbers]  # negative ones count from the end, and others are out of range
+        batch = np.empty((len(numbers), *self._sample_shape), self.dtype)
+        for array, (start, stop) in zip(self._arrays, pairwise(self._starts), strict=True):
+            here = (start <= numbers) & (numbers < stop)
+            if here.any():
+                batch[here] = array[numbers[here] - start]
+        return batch

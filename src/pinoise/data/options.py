@@ -37,7 +37,8 @@ class ReadOptions:
         categorical: columns of a table whose numbers are names.
         drop: columns of a table to leave out.
         max_categories: the most values of a text column that become features; the rest share one.
-        size: height and width that the images of a folder are scaled and cropped to; None for images of one size.
+        size: height and width that the images of a folder or of the catalogue are scaled and cropped to; None keeps
+            their size, which must then be one.
         color: whether the images of a folder are read in colour.
         corrupt: what happens to images of a folder that cannot be decoded.
         cache: a folder that keeps decoded images, so that each is decoded once.
@@ -90,9 +91,9 @@ Allowed: median, mean, zero, error.
         """The size as two numbers."""
         return (self.size, self.size) if isinstance(self.size, int) else self.size
 
-    def refuse_image_options(self, where: str) -> None:
-        """Raise an error for an option that only a folder of images can follow."""
-        for name in self._chosen("size", "color", "corrupt", "cache"):
+    def refuse_image_options(self, where: str, *, but: str | None = None) -> None:
+        """Raise an error for an option that only a folder of images can follow, but for one that is allowed."""
+        for name in self._chosen(*(name for name in ("size", "color", "corrupt", "cache") if name != but)):
             raise UserError(f"{where} is not a folder of images, so {name} cannot apply: leave it out.")
 
     def refuse_table_options(self, where: str) -> None:

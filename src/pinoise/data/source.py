@@ -45,11 +45,13 @@ class Source:
     path: Path = Path()  # of a file or folder
     held: InMemory | None = None  # samples in memory
 
-    def dataset(self, *, label: str | int | None = None, progress: bool = False) -> Dataset:
+    def dataset(
+        self, *, label: str | int | None = None, size: tuple[int, int] | None = None, progress: bool = False
+    ) -> Dataset:
         """Load a data set of the catalogue; its labels are known, so naming their column is an error."""
         if label is not None:
             raise UserError(f"--label {label!r} is for files: the labels of {self.name!r} are known.")
-        return load(self.name, progress=progress)
+        return load(self.name, size=size, progress=progress)
 
     def table(self, *, text: Sequence[str] = ()) -> RawTable:
         """Read a table; the columns in ``text`` are not guessed to be numbers."""

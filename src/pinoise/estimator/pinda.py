@@ -35,7 +35,7 @@ from pinoise.modes import own_modes
 from pinoise.networks import Embedding, load_weights
 from pinoise.noise import PiNoise
 from pinoise.randomness import Randomness
-from pinoise.training.automatic import CANDIDATES, with_noise
+from pinoise.training.automatic import NOISE_KINDS, with_noise
 from pinoise.training.build import (
     build_encoder,
     build_standardizer,
@@ -91,7 +91,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     objective : str, dict or object
         What the noise optimises. ``"supported"`` moves samples along the data, with noise of fixed entropy whose shape
         is learned; ``"paper"`` lets encoder and noise both minimise the contrastive loss; ``"fixed"`` keeps the noise
-        at ``initial_scale``; ``"adversarial"`` lets noise of fixed entropy maximise the loss; ``"information"``
+        as it starts; ``"adversarial"`` lets noise of fixed entropy maximise the loss; ``"information"``
         maximises the mutual information of noise and task. Your own is a class derived from
         ``pinoise.training.objectives.Objective``, or a function from a ``Look`` to a scalar.
     noise : {"pi", "auto"}
@@ -106,7 +106,8 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         How the noise of different features goes together. ``"diagonal"`` is independent noise; ``"differences"`` moves
         a sample by differences between other samples and their neighbours; ``"low-rank"`` is Gaussian noise with about
         their covariance; ``"mixed"`` gives half of the samples a step to a neighbour with independent noise, and the
-        other half differences. None is ``"mixed"`` for objective "supported" on vectors, and ``"diagonal"`` elsewhere.
+        other half differences; with ``neighbours=0`` the first half gets the independent noise alone. None is
+        ``"mixed"`` for Gaussian noise of objective "supported" on vectors, and ``"diagonal"`` elsewhere.
     amplitude : float or None
         The size of the noise at the start, as a multiple of how much neighbours differ, for noise that has neighbours.
         None is 1, or 2 for correlated noise without a step to a neighbour.
@@ -123,12 +124,14 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         "identity", and for images "simclr", "byol" and "crop". Your own is a ``pinoise.views.View``, a torch module, or
         a function from a batch of samples to a batch of the same shape.
     neighbours : int or None
-        How many nearest neighbours a sample may be moved to, for objective "supported"; 0 for none.
+        How many nearest neighbours a sample may be moved to, for objective "supported"; 0 for none. ``noise="auto"``
+        chooses whether samples move.
     penalty : float or None
         λ of the paper's penalty λ / mean‖ε‖, for objective "paper".
     initial_scale : float or None
         The noise's standard deviation at the start, in standard deviations of each feature. None is how much
-        neighbours differ in each feature for objective "supported", and 1 for others.
+        neighbours differ in each feature, for noise that has neighbours or is correlated as they are, and 1 for other
+        noise.
     scaling : {"auto", "features", "global", "rows"}
         How samples are standardised: every feature by its own deviation, all by one, or rows of length 1 by one.
         ``"auto"`` is ``"rows"`` for data that is mostly zeros and ``"global"`` for zeros and ones.
@@ -353,7 +356,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         self = cls(**header.params)
         settings = settings_from(vars(self), seed=0, distrust=distrusted(Path(path), trust=trust))
         if settings.is_automatic:
-            settings = with_noise(settings, CANDIDATES[max(header.trials, key=lambda name: header.trials[name])])
+            settings = with_noise(settings, NOISE_KINDS[max(header.trials, key=lambda name: header.trials[name])])
         standardizer = standardizer_from(parts["standardizer"], where=path)
         preparation = None if header.preparation is None else preparation_from_json(header.preparation)
         features = standardizer.mean.size if preparation is None else math.prod(preparation.shape)

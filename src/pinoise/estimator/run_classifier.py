@@ -6,9 +6,9 @@ The voters are fitted again to predict. So a folder holds no pickle, and reading
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Literal, cast
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +19,11 @@ from torch import Tensor
 
 from pinoise.data.dataset import Labels, Part
 from pinoise.data.encoding.labels import LabelEncoding, learn_labels
-from pinoise.data.encoding.tables import column_names, find_column, label_column
+from pinoise.data.encoding.tables import column_names, find_column
 from pinoise.data.source import find_source
 from pinoise.errors import UserError
-from pinoise.estimator.student import MOST_UNLABELLED, Student, Taught, fit_taught, spaced_rows
+from pinoise.estimator.classifier import UNLABELLED
+from pinoise.estimator.student import Student, Taught, embedded_parts, fit_taught
 from pinoise.estimator.voting import Candidate, Classes, Features, Floats, Model, Vote, Voter, families
 from pinoise.evaluation import embed
 from pinoise.files import written
@@ -30,15 +31,34 @@ from pinoise.networks import digest, read_stored, write_tensors
 from pinoise.training.load import Run
 
 CLASSIFIER = "classifier.safetensors"
+_SHOWN = 20  # classes in a note
 
 
 @dataclass(frozen=True)
 class Target:
     """The target column of a table: which rows have a label, and their class numbers."""
 
+    column: str
+    total: int  # rows of the table
     rows: Labels  # the numbers of the labelled rows
     numbers: Classes
     labels: LabelEncoding
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what was found, as plain values for JSON."""
+        counts = np.bincount(self.numbers, minlength=len(self.labels.names)).tolist()
+        classes = dict(zip(self.labels.names, counts, strict=True))
+        return {"column": self.column, "rows": self.total, "labelled": len(self.rows), "classes": classes}
+
+    @property
+    def notes(self) -> list[str]:
+        """What was found, in words, so that a mark for "unknown" does not become a class unseen."""
+        found = [f"{name!r} {count}" for name, count in self.as_dict()["classes"].items()]
+        shown = ", ".join(found[:_SHOWN]) + (f" and {len(found) - _SHOWN} more" if len(found) > _SHOWN else "")
+        notes = [f"{self.column}: {len(self.rows)} of {self.total} rows have a label: {shown}"]
+        if str(UNLABELLED) in self.labels.names:
+            notes.append(f"{self.column}: {UNLABELLED} is taken for a class: leave cells without a label empty")
+        return notes
 
     def within(self, part: Part) -> Target:
         """Return the target of a part of the table, with row numbers within the part."""
@@ -46,7 +66,7 @@ class Target:
             return self
         _, inside, own = np.intersect1d(part.origin.rows, self.rows, return_indices=True)
         order = np.argsort(inside)
-        return Target(inside[order], self.numbers[own[order]], self.labels)
+        return replace(self, rows=inside[order], numbers=self.numbers[own[order]])
 
 
 def read_target(source: str, column: str) -> Target:
@@ -55,14 +75,15 @@ def read_target(source: str, column: str) -> Target:
     if found.kind != "table":
         raise UserError(f"--target names a column of a table (.csv, .parquet), and {source} is none.")
     table = found.table().table
-    where = label_column(column, source)
+    where = f"{source}, target column {column!r}"
     cells = table.column(find_column(column, column_names(table, where=source), where=source))
     given = pc.invert(pc.is_null(cells, nan_is_null=pa.types.is_floating(cells.type)))
     known = cells.filter(given)
     if len(known) == 0:
         raise UserError(f"{where} is empty: a classifier needs some labels.")
     labels = learn_labels(known, where=where)
-    return Target(np.flatnonzero(given.to_numpy(zero_copy_only=False)), labels.encode(known, where=where), labels)
+    rows = np.flatnonzero(given.to_numpy(zero_copy_only=False))
+    return Target(column, len(table), rows, labels.encode(known, where=where), labels)
 
 
 class _Voter(BaseModel):
@@ -124,9 +145,9 @@ def fit_run_classifier(run: Run, target: Target) -> RunClassifier:
     if len(present) < 2:
         raise UserError(f"the rows of {run.path} have labels of {len(present)} class, but a classifier needs two.")
     source, raw, seed = run.settings.data.source, _raw_columns(run), run.settings.training.seed
-    Z = _embedded(run, part.take(inside.rows), where=source)
-    others = spaced_rows(np.setdiff1d(np.arange(len(part)), inside.rows), MOST_UNLABELLED)
-    unlabelled = _embedded(run, part.take(others), where=source) if len(others) else Z[:0]
+    Z, unlabelled = embedded_parts(
+        lambda rows: _embedded(run, part.take(rows), where=source), inside.rows, total=len(part)
+    )
     _, taught = fit_taught(Z, numbers, unlabelled, raw=raw, seed=seed)
     classes = tuple(target.labels.names[number] for number in present)
     header = _Header(
@@ -171,7 +192,7 @@ def read_run_classifier(run: Run) -> RunClassifier:
     if header.weights != digest(run.embedding.state_dict()):
         raise UserError(
             f"{path} was fitted on other weights than the run now has: fit it again with 'pinoise train --resume "
-            f"{run.path} --target COLUMN'."
+            f"{run.path}'."
         )
     voters = [
         Voter(Candidate(each.features, each.model, each.strength), each.weight, each.accuracy, each.log_loss)

@@ -16,7 +16,7 @@ from pinoise.choices import import_path
 from pinoise.errors import UserError
 from pinoise.files import check_is_file
 from pinoise.networks import read_stored, write_tensors
-from pinoise.training.automatic import CANDIDATES
+from pinoise.training.automatic import NOISE_KINDS
 
 FORMAT = 5  # raised whenever older files can no longer be read
 
@@ -37,7 +37,7 @@ class Header(BaseModel):
     @field_validator("trials")
     @classmethod
     def _of_known_noises(cls, trials: dict[str, float], before: ValidationInfo) -> dict[str, float]:
-        if trials.keys() != (CANDIDATES.keys() if before.data.get("params", {}).get("noise") == "auto" else set()):
+        if trials.keys() != (NOISE_KINDS.keys() if before.data.get("params", {}).get("noise") == "auto" else set()):
             raise ValueError
         return trials
 

@@ -6,7 +6,9 @@ lie beyond them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import softmax
@@ -18,6 +20,7 @@ from pinoise.estimator.voting import (
     Classes,
     Floats,
     Vote,
+    Voter,
     choose,
     families,
     fit_model,
@@ -60,11 +63,25 @@ class Taught:
             return p
         return (1 - self.student.weight) * p + self.student.weight * self.student.probabilities(Z)
 
+    @property
+    def shares(self) -> list[Voter]:
+        """The voters with their shares of the result, which add up to 1 with that of the student."""
+        rest = 1 - (0.0 if self.student is None else self.student.weight)
+        return [voter._replace(weight=rest * voter.weight) for voter in self.vote.voters]
+
     def lines(self) -> list[str]:
         """Return a line for every voter, and one for the student."""
-        if self.student is None:
-            return [str(voter) for voter in self.vote.voters]
-        return [*map(str, self.vote.voters), f"{self.student.weight:.2f} of the result: a student of the vote"]
+        student = [] if self.student is None else [f"{self.student.weight:.2f} a student of the vote"]
+        return [*map(str, self.shares), *student]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the voters and the student's weight as plain values for JSON; a score that does not exist is None."""
+        chosen = []
+        for voter in self.shares:
+            scores = {key: getattr(voter, key) for key in ("weight", "accuracy", "log_loss")}
+            known = {key: None if np.isnan(value) else value for key, value in scores.items()}
+            chosen.append({**voter.candidate._asdict(), **known})
+        return {"chosen": chosen, "student_weight": 0.0 if self.student is None else self.student.weight}
 
 
 def spaced_rows(rows: Classes, most: int) -> Classes:
@@ -76,6 +93,22 @@ def spaced_rows(rows: Classes, most: int) -> Classes:
     if len(rows) <= most:
         return rows
     return rows[np.linspace(0, len(rows) - 1, most).round().astype(np.int64)]
+
+
+def embedded_parts(embed: Callable[[Classes], Floats], labelled: Classes, *, total: int) -> tuple[Floats, Floats]:
+    """Return the embedding of the labelled rows, and of the others, at most ``MOST_UNLABELLED``.
+
+    Args:
+        embed: from row numbers to embeddings.
+        labelled: the numbers of the labelled rows.
+        total: how many rows there are.
+
+    >>> [part.tolist() for part in embedded_parts(lambda rows: 2.0 * rows[:, None], np.array([1]), total=3)]
+    [[[2.0]], [[0.0], [4.0]]]
+    """
+    Z = embed(labelled)
+    others = spaced_rows(np.setdiff1d(np.arange(total), labelled), MOST_UNLABELLED)
+    return Z, embed(others) if len(others) else Z[:0]
 
 
 def most_confident(p: Floats, share: float) -> Classes:

@@ -65,6 +65,8 @@ class Voter(NamedTuple):
     log_loss: float
 
     def __str__(self) -> str:
+        if np.isnan(self.accuracy):
+            return f"{self.weight:.2f} {self.candidate}: not validated"
         return f"{self.weight:.2f} {self.candidate}: accuracy {self.accuracy:.3f}, log loss {self.log_loss:.3f}"
 
 
@@ -177,7 +179,7 @@ def held_out_probabilities(candidate: Candidate, X: Floats, y: Classes, fold: Cl
 
 
 class Score(NamedTuple):
-    """Accuracy and mean log loss on rows that were held out; nan and 0 where none could be."""
+    """Accuracy and mean log loss on rows that were held out; nan where none could be."""
 
     accuracy: float
     log_loss: float
@@ -193,8 +195,9 @@ def score(candidate: Candidate, Z: Floats, y: Classes, *, raw: int, seed: int) -
         seen = ~np.isnan(p[:, 0])
         hits.append(p[seen].argmax(axis=1) == y[seen])
         losses.append(-np.log(np.maximum(p[seen, y[seen]], 1e-6)))
-    n = len(hits[0])
-    return Score(float(np.mean(hits)) if n else float("nan"), float(np.mean(losses)) if n else 0.0)
+    if not len(hits[0]):
+        return Score(float("nan"), float("nan"))
+    return Score(float(np.mean(hits)), float(np.mean(losses)))
 
 
 def weights(accuracy: Floats, n: int) -> Floats:
@@ -238,8 +241,8 @@ class Choice:
 
 
 def least_loss(family: Sequence[Candidate], scores: Mapping[Candidate, Score]) -> Candidate:
-    """Return the candidate of least log loss, the first of equal ones."""
-    return min(family, key=lambda candidate: scores[candidate].log_loss)
+    """Return the candidate of least log loss, the first of equal ones and where nothing could be validated."""
+    return min(family, key=lambda candidate: np.nan_to_num(scores[candidate].log_loss))
 
 
 def choose(Z: Floats, y: Classes, *, raw: int, seed: int) -> Choice:

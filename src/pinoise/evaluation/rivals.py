@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -114,8 +115,12 @@ def reduce_by_umap(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.
     except ImportError as error:
         raise UserError("UMAP needs umap-learn, which is not installed: pip install umap-learn.") from error
     neighbours = min(15, len(train) - 1)
-    model = umap.UMAP(n_neighbors=neighbours, n_components=10, min_dist=0.0, random_state=0, n_jobs=1).fit(train)
-    return np.asarray(model.embedding_), np.asarray(model.transform(test))
+    threads = torch.get_num_threads()
+    try:
+        model = umap.UMAP(n_neighbors=neighbours, n_components=10, min_dist=0.0, random_state=0, n_jobs=1)
+        return np.asarray(model.fit_transform(train)), np.asarray(model.transform(test))
+    finally:
+        torch.set_num_threads(threads)  # numba raises it to all cores, and fits after it wait for busy ones
 
 
 REDUCTIONS: Mapping[str, Reduce] = {"pca": reduce_by_pca, "umap": reduce_by_umap}

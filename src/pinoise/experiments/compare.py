@@ -88,6 +88,7 @@ def compare(
     methods: Sequence[str] | None = None,
     seeds: int | Sequence[int] = SEEDS,
     label: str | None = None,
+    score_on: str | Path | Dataset | None = None,
     suite: str | None = None,
     settings: Mapping[str, Any] | None = None,
     embedding: str | None = None,
@@ -105,6 +106,7 @@ def compare(
         methods: names of recipes; raw features and the untrained encoder are always there.
         seeds: how many, or which.
         label: the label's column in files.
+        score_on: another labelled set of the same shape to score on; the sources then need no labels.
         suite: a collection of data sets instead of sources, with its own methods and steps.
         settings: what all methods share, as nested configuration.
         embedding: ``"joined"`` or ``"learned"``; if None, joined, or learned for images.
@@ -120,13 +122,11 @@ def compare(
     >>> [line.method for line in found.lines], len(found.cells) == found.total
     (['raw', 'untrained', 'fixed'], True)
     """
-    if bool(sources) == (suite is not None):
-        raise UserError("give either data (names, files or data sets) or a suite.")
-    chosen = None if suite is None else find_suite(suite)
+    chosen = _suite(suite, sources, score_on)
     present, shared, steps = _share(sources, chosen, settings or {}, steps, note)
-    plans = plan(_methods(methods, chosen, note), _listed_seeds(seeds), settings=shared)
+    plans = plan(_methods(methods, chosen, note), _listed_seeds(seeds), settings=shared, note=note)
     shown = _embedding(embedding, chosen, plans)
-    datasets = _opened(present, shared, label=label, suite=chosen, progress=progress, note=note)
+    datasets = _opened(present, shared, label=label, score_on=score_on, suite=chosen, progress=progress, note=note)
     # A suite reports both embeddings, one at a time, so each fit is scored under both.
     wanted = tuple(name for name in EMBEDDINGS if name == shown or name in (chosen.embeddings if chosen else ()))
     scores, kept = chosen.scores if chosen else SCORES, None if cache is None else CellCache(cache)
@@ -143,6 +143,15 @@ def compare(
         if not keep_partial:
             raise
     return found
+
+
+def _suite(name: str | None, sources: Sequence[object], score_on: object) -> Suite | None:
+    """Return the suite that is asked for, if it is asked for alone."""
+    if bool(sources) == (name is not None):
+        raise UserError("give either data (names, files or data sets) or a suite.")
+    if name is not None and score_on is not None:
+        raise UserError("a suite scores every set on itself: give data (names, files or data sets) with score_on.")
+    return None if name is None else find_suite(name)
 
 
 def _methods(asked: Sequence[str] | None, suite: Suite | None, note: Callable[[str], None]) -> list[str]:
@@ -199,6 +208,7 @@ def _opened(
     settings: Mapping[str, Any],
     *,
     label: str | None,
+    score_on: str | Path | Dataset | None,
     suite: Suite | None,
     progress: bool,
     note: Callable[[str], None],
@@ -207,7 +217,7 @@ def _opened(
     options = parse_settings(settings).data
 
     def opened(*some: str | Path | Dataset) -> Iterator[Dataset]:
-        for data in open_compared(some, options, label=label, progress=progress):
+        for data in open_compared(some, options, label=label, score_on=score_on, progress=progress):
             for sentence in data.notes:
                 note(f"{data.name}: {sentence}")
             yield data

@@ -18,7 +18,7 @@ from pinoise.experiments.plans import Plans, with_steps
 from pinoise.experiments.recipes import RECIPES, sees_features
 from pinoise.experiments.results import Cell
 from pinoise.experiments.scoring import Prepared, fit_cells
-from pinoise.experiments.sources import check_scorable
+from pinoise.experiments.sources import check_scorable, scored_part
 from pinoise.training.config import Settings, scaling_of
 from pinoise.training.progress import Quiet, Reporter
 
@@ -38,7 +38,7 @@ def fit_all(
     """Yield the cells of the table as they are finished, data set by data set.
 
     Args:
-        datasets: labelled sets with a test part.
+        datasets: labelled sets with a test part, or sets that are scored on such a one.
         plans: the settings of every method and seed.
         embeddings: what is scored of every fit.
         scores: which are computed.
@@ -49,6 +49,8 @@ def fit_all(
     for data in map(check_scorable, datasets):
         prepared: dict[Scaling, Prepared] = {}
         identity = {"data": data.name, "checksum": _checksum(data), "pinoise": version("pinoise")}
+        if scored_part(data) is not data:
+            identity["scored"] = _checksum(scored_part(data))
         for (method, seed), planned in plans.items():
             settings = planned if steps is None else with_steps(planned, steps, rows=len(data.train))
             about = {**identity, "method": method, "settings": _what_counts(method, settings), "format": CELL_FORMAT}

@@ -16,7 +16,8 @@ class Recipe(NamedTuple):
     """How one row of a comparison is made."""
 
     title: str
-    settings: Mapping[str, Any] | None = None  # None: no encoder is trained
+    settings: Mapping[str, Any] | None = None  # what makes it; None: no encoder is trained
+    paper: bool = False  # whether it has the settings that the paper uses throughout, unless the user says otherwise
     classifier: str | None = None  # on the features themselves, with few labels: see ``evaluation.rivals``
     reduction: str | None = None  # of the features, scored like an embedding: see ``evaluation.rivals``
     needs: str | None = None  # a module that need not be installed
@@ -47,6 +48,8 @@ RECIPES: dict[str, Recipe] = {name: Recipe(**values) for name, values in _DATA["
 SUITES: dict[str, Suite] = {name: Suite(**values) for name, values in _DATA["suites"].items()}
 DEFAULT_METHODS: tuple[str, ...] = tuple(_DATA["default"])
 
+_PAPER: dict[str, dict[str, Any]] = _DATA["paper"]
+
 SEEDS = 3  # how many seeds every fit is repeated with
 MOST_SEEDS = 1000  # of one comparison
 
@@ -73,6 +76,17 @@ def choose_methods(names: list[str]) -> list[str]:
         if name not in RECIPES:
             raise unknown_choice("method", name, RECIPES)
     return list(dict.fromkeys([*ALWAYS, *names]))
+
+
+def usual_settings(method: str, *, images: bool) -> Mapping[str, Any]:
+    """Return the options of parts that a method has unless the user says otherwise.
+
+    >>> usual_settings("pinda-paper", images=False), usual_settings("pinda", images=False)
+    ({'method': {'temperature': 0.1}}, {})
+    """
+    if not RECIPES[method].paper:
+        return {}
+    return {**_PAPER["always"], **(_PAPER["images"] if images else {})}
 
 
 def is_trained(method: str) -> bool:

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from pinoise.choices import SCORES, EmbeddingName
-from pinoise.data.dataset import Dataset
+from pinoise.data.dataset import Dataset, Part
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Scaling, Standardizer
 from pinoise.evaluation import Scores, embed, evaluate, few_label_accuracies
@@ -21,7 +21,7 @@ from pinoise.evaluation.rivals import CLASSIFIERS, REDUCTIONS
 from pinoise.evaluation.scores import SEEDED
 from pinoise.experiments.recipes import RECIPES, sees_features
 from pinoise.experiments.results import Cell
-from pinoise.experiments.sources import check_scorable
+from pinoise.experiments.sources import check_scorable, scored_part
 from pinoise.modes import own_modes
 from pinoise.networks import Raw, settle_statistics
 from pinoise.randomness import Randomness
@@ -45,22 +45,28 @@ class Labelled(NamedTuple):
 
 
 class Prepared:
-    """A data set as encoders see it, and what is known about its features whatever the seed."""
+    """A data set as encoders see it, and what is known about its features whatever the seed.
+
+    ``train`` are the rows to learn from; ``labelled`` and ``test`` are those that score, of the same set or of another.
+    """
 
     def __init__(self, data: Dataset, scaling: Scaling) -> None:
-        """Learn the units of the training part and take both in them."""
-        assert data.test is not None  # it was checked
-        self.data = data
+        """Learn the units of the training part and take all rows in them."""
+        self.data, self.scored = data, scored_part(data)
+        assert self.scored.test is not None  # it was checked
         self.standardizer = Standardizer.fit(data.train.x, scaling=scaling)
-        self.train, self.test = (
-            make_rows(part.x, self.standardizer, origin=part.origin) for part in (data.train, data.test)
-        )
+        self.train = self._rows(data.train)
+        self.labelled = self.train if self.scored is data else self._rows(self.scored.train)
+        self.test = self._rows(self.scored.test)
         self._steady: dict[str, tuple[Labelled, Scores]] = {}
+
+    def _rows(self, part: Part) -> Rows:
+        return make_rows(part.x, self.standardizer, origin=part.origin)
 
     @cached_property
     def features(self) -> Labelled:
         """The features themselves with their labels."""
-        return embedded(Raw(unit_rows=self.standardizer.unit_rows), self.data, self.train, self.test)
+        return embedded(Raw(unit_rows=self.standardizer.unit_rows), self.scored, self.labelled, self.test)
 
     def reduced(self, reduction: str | None, scores: Collection[str]) -> tuple[Labelled, Scores]:
         """Return the features, reduced or not, and those of their scores that no seed changes."""
@@ -96,7 +102,7 @@ def fit_cells(
     seconds = round(time.perf_counter() - began, 3)
     for name in embeddings:
         encode = build_embedding(encoder, name, prepared.standardizer, prepared.train)
-        parts = embedded(encode, prepared.data, prepared.train, prepared.test)
+        parts = embedded(encode, prepared.scored, prepared.labelled, prepared.test)
         found = evaluate(*parts, seed=seed, scores=scores)
         yield _cell(prepared, method, seed, name, found, seconds, flags)
 

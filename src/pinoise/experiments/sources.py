@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +11,7 @@ import numpy as np
 from pinoise.data.catalogue import is_name, locate
 from pinoise.data.dataset import Dataset, Part
 from pinoise.data.options import ReadOptions
+from pinoise.data.preparation import Preparation
 from pinoise.data.readers import open_for_training
 from pinoise.data.splitting import split
 from pinoise.errors import UserError
@@ -21,8 +22,43 @@ _COUNTED = "they count as errors in every score"
 _SHOWN_CLASSES = 10
 
 
+@dataclass(frozen=True)
+class ScoredElsewhere(Dataset):
+    """A set to train on, whose labels do not count, with another one whose labels score the embedding."""
+
+    scored: Dataset = field(kw_only=True)
+
+
+def scored_part(data: Dataset) -> Dataset:
+    """Return the set whose rows and labels score what is learned from a set: its own, unless it has another."""
+    return data.scored if isinstance(data, ScoredElsewhere) else data
+
+
+def score_elsewhere(data: Dataset, scored: Dataset) -> ScoredElsewhere:
+    """Return a set to train on that is scored on the training and test part of another one of the same shape.
+
+    >>> x, y = np.zeros((4, 2)), np.array([0, 1, 0, 1])
+    >>> labelled = Dataset("few", train=Part(x, y), test=Part(x, y))
+    >>> score_elsewhere(Dataset("many", train=Part(np.zeros((9, 2)))), labelled).name
+    'many → few'
+    """
+    if data.shape != scored.shape:
+        both_images = len(data.shape) > 1 and len(scored.shape) > 1
+        advice = "; bring images to one size with data.size" if both_images else ""
+        raise UserError(
+            f"samples of {data.name} have shape {data.shape} and those of {scored.name}, to score on, {scored.shape}: "
+            f"both must have the same shape{advice}."
+        )
+    scored = noting_unseen(check_scorable(scored))
+    notes = (*data.notes, *(f"{scored.name}: {note}" for note in scored.notes))
+    return ScoredElsewhere(f"{data.name} → {scored.name}", train=data.train, notes=notes, scored=scored)
+
+
 def check_scorable(data: Dataset) -> Dataset:
     """Return the data set if it can score an embedding."""
+    if isinstance(data, ScoredElsewhere):
+        check_scorable(data.scored)
+        return data
     if data.test is None or data.train.y is None or data.test.y is None:
         where = "name their column with --label"
         if len(data.shape) > 1:  # images, which have no columns
@@ -38,7 +74,7 @@ def noting_unseen(data: Dataset) -> Dataset:
     >>> noting_unseen(Dataset("toy", train=Part(x[:2], y[:2]), test=Part(x, y))).notes
     ('1 of 3 test rows are of 1 class without a training row (1): they count as errors in every score',)
     """
-    if data.test is None or data.train.y is None or data.test.y is None:
+    if isinstance(data, ScoredElsewhere) or data.test is None or data.train.y is None or data.test.y is None:
         return data
     unseen = np.setdiff1d(data.test.y, data.train.y)
     if not len(unseen):
@@ -52,7 +88,12 @@ def noting_unseen(data: Dataset) -> Dataset:
 
 
 def open_compared(
-    sources: Sequence[str | Path | Dataset], options: ReadOptions, *, label: str | None = None, progress: bool = False
+    sources: Sequence[str | Path | Dataset],
+    options: ReadOptions,
+    *,
+    label: str | None = None,
+    score_on: str | Path | Dataset | None = None,
+    progress: bool = False,
 ) -> list[Dataset]:
     """Return the data sets of a comparison, each once, with test rows that no encoder is trained on.
 
@@ -60,14 +101,38 @@ def open_compared(
         sources: names, files, and data sets that are open already.
         options: how files are read and how many rows to train on; their own label does not count.
         label: the label's column in files; names know theirs, so beside a file they do without it.
+        score_on: another set, whose labels score what is learned from each of the sources; their own if None.
         progress: whether downloads show a bar.
     """
     named = dict.fromkeys(str(source) for source in sources if not isinstance(source, Dataset))
-    has_file = not all(map(is_name, named))
-    opened = [split(source) if source.test is None else source for source in sources if isinstance(source, Dataset)]
+    scored = None if score_on is None or isinstance(score_on, Dataset) else str(score_on)
+    if scored in named or any(source is score_on for source in sources):
+        raise UserError(f"{scored or 'the set'} is trained on and scored on anyway: leave out score_on.")
+    files = [source for source in (*named, scored) if source is not None and not is_name(source)]
+    label_of = {source: label if source in files or not files else None for source in (*named, scored)}
+
+    def read_scored(preparation: Preparation | None) -> Dataset:
+        """Return the set to score on, read as the training data was."""
+        if scored is None:
+            assert isinstance(score_on, Dataset)
+            found = score_on
+        elif preparation is None:
+            return open_for_training(scored, replace(options, label=label_of[scored], rows=None), progress=progress)[0]
+        else:
+            found = preparation.read(
+                scored, label=label_of[scored], own_classes=True, cache=options.cache, progress=progress
+            )
+        return split(found) if found.test is None and found.train.y is not None else found
+
+    opened: list[Dataset] = []
+    for given in (source for source in sources if isinstance(source, Dataset)):
+        if score_on is None:
+            opened.append(split(given) if given.test is None else given)
+        else:
+            opened.append(score_elsewhere(given, read_scored(None)))
     for source in named:
-        asked = replace(options, label=None if is_name(source) and has_file else label)
-        opened.append(open_for_training(source, asked, progress=progress)[0])
+        data, preparation = open_for_training(source, replace(options, label=label_of[source]), progress=progress)
+        opened.append(data if score_on is None else score_elsewhere(data, read_scored(preparation)))
     opened = [noting_unseen(data) for data in opened]
     names: list[str] = []
     for number, data in enumerate(map(check_scorable, opened)):

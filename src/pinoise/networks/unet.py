@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from typing import Annotated
+
 import torch
+from annotated_types import Interval
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -10,6 +14,9 @@ from pinoise.errors import UserError
 from pinoise.networks.blocks import check_images, check_width
 
 UNET_WIDTH = 32  # channels at full resolution
+UNET_DEPTH = 3
+MOST_HALVINGS = 8
+Halvings = Annotated[int, Interval(ge=0, le=MOST_HALVINGS)]
 
 
 def _groups(channels: int) -> int:
@@ -17,13 +24,13 @@ def _groups(channels: int) -> int:
     return next((groups for groups in (8, 4, 2) if channels % (4 * groups) == 0), 1)
 
 
-def _double_conv(in_channels: int, channels: int) -> nn.Sequential:
-    """Two 3×3 convolutions with group normalisation: a sample's maps do not depend on the rest of its batch."""
+def _convolutions(*channels: int) -> nn.Sequential:
+    """3×3 convolutions with group normalisation: a sample's maps do not depend on the rest of its batch."""
     layers: list[nn.Module] = []
-    for size in (in_channels, channels):
+    for before, after in pairwise(channels):
         layers += [
-            nn.Conv2d(size, channels, 3, padding=1, bias=False),
-            nn.GroupNorm(_groups(channels), channels),
+            nn.Conv2d(before, after, 3, padding=1, bias=False),
+            nn.GroupNorm(_groups(after), after),
             nn.ReLU(inplace=True),
         ]
     return nn.Sequential(*layers)
@@ -37,25 +44,43 @@ class UNet(nn.Module):
         out_channels: channels of the maps.
         width: channels at full resolution; they double at every halving of the size.
         depth: the number of halvings.
+        up_convolution: whether a 3×3 convolution halves the channels after every doubling of the size, before the
+            skipped maps are joined, as implementations of the published network do. Without it the joined maps are
+            wider, and there is one convolution less.
 
     >>> UNet(3, 5, width=4)(torch.zeros(2, 3, 9, 7)).shape
     torch.Size([2, 5, 9, 7])
     """
 
-    def __init__(self, in_channels: int, out_channels: int, *, width: int = UNET_WIDTH, depth: int = 3) -> None:
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        width: int = UNET_WIDTH,
+        depth: int = UNET_DEPTH,
+        up_convolution: bool = False,
+    ) -> None:
         super().__init__()
         check_width(in_channels, owner="a U-Net", name="in_channels")
         check_width(out_channels, owner="a U-Net", name="out_channels")
         check_width(width, owner="a U-Net")
-        if depth < 0:
-            raise UserError(f"depth of a U-Net is {depth}: it must be at least 0.")
+        if not 0 <= depth <= MOST_HALVINGS:
+            raise UserError(f"depth of a U-Net is {depth}: it must be from 0 to {MOST_HALVINGS}.")
         self.in_channels = in_channels
         widths = [width * 2**level for level in range(depth + 1)]
         self.down = nn.ModuleList(
-            _double_conv(before, after) for before, after in zip([in_channels, *widths], widths, strict=False)
+            _convolutions(before, after, after) for before, after in zip([in_channels, *widths], widths, strict=False)
         )
         self.halve = nn.MaxPool2d(2, ceil_mode=True)  # a side of one pixel stays
-        self.up = nn.ModuleList(_double_conv(wide + wide // 2, wide // 2) for wide in reversed(widths[1:]))
+        wide_to_narrow = [(wide, wide // 2) for wide in reversed(widths[1:])]
+        self.lower = nn.ModuleList(
+            _convolutions(wide, narrow) if up_convolution else nn.Identity() for wide, narrow in wide_to_narrow
+        )
+        self.up = nn.ModuleList(
+            _convolutions(narrow + (narrow if up_convolution else wide), narrow, narrow)
+            for wide, narrow in wide_to_narrow
+        )
         self.out = nn.Conv2d(width, out_channels, 1)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -66,10 +91,10 @@ class UNet(nn.Module):
         for down in list(self.down)[1:]:
             skipped.append(h)
             h = down(self.halve(h))
-        for up in self.up:
+        for lower, up in zip(self.lower, self.up, strict=True):
             skip = skipped.pop()
             # Nearest, because its gradient is deterministic on every device. Smoother interpolation is not.
-            h = F.interpolate(h, size=skip.shape[2:], mode="nearest")
+            h = lower(F.interpolate(h, size=skip.shape[2:], mode="nearest"))
             h = up(torch.cat([skip, h], dim=1))
         maps: Tensor = self.out(h)
         return maps

@@ -86,3 +86,22 @@ def check_covariance(
         )
     if amplitude is not None and not has_support:
         raise UserError(f"amplitude is {amplitude}, a multiple of how much neighbours differ: give a support.")
+
+
+def check_along(data: object, neighbours: object, weight: float) -> None:
+    """Refuse training rows, a number of neighbours or a weight that ``PiNoise.along`` cannot take.
+
+    >>> check_along(torch.zeros(3, 2), -1, 0.0)
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: neighbours is -1: give a whole number, or 0 for noise that does not move samples.
+    """
+    if not isinstance(data, Tensor) or not data.is_floating_point() or data.ndim < 2:
+        found = f"{data.ndim}-dimensional {data.dtype}" if isinstance(data, Tensor) else type(data).__name__
+        raise UserError(f"data is {found}: give training rows as a tensor of floating-point numbers, (n, *shape).")
+    if not bool(torch.isfinite(data).all()):
+        raise UserError("data has an entry that is nan or infinite: fill it in or leave its row out.")
+    if isinstance(neighbours, bool) or not isinstance(neighbours, int) or neighbours < 0:
+        raise UserError(f"neighbours is {neighbours}: give a whole number, or 0 for noise that does not move samples.")
+    if not (weight >= 0 and math.isfinite(weight)):
+        raise UserError(f"weight is {weight}: it must be a number of at least 0.")

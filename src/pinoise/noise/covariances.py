@@ -75,8 +75,8 @@ def log_determinant(factors: Factors, live: Tensor) -> Tensor:
     >>> torch.allclose(log_determinant(factors, torch.tensor([True, True])), matrix.logdet())
     True
     """
-    directions, rest = factors.directions[live], factors.rest[live].clamp_min(_LEAST)
-    return rest.log().sum() + torch.logdet(_inner(directions, rest))
+    directions, rest = _exact(factors, live)
+    return (rest.log().sum() + torch.logdet(_inner(directions, rest))).to(factors.rest.dtype)
 
 
 def mahalanobis(n: Tensor, factors: Factors, live: Tensor) -> Tensor:
@@ -87,11 +87,17 @@ def mahalanobis(n: Tensor, factors: Factors, live: Tensor) -> Tensor:
     >>> torch.allclose(mahalanobis(n, factors, torch.tensor([True, True])), n @ matrix.inverse() @ n[0])
     True
     """
-    directions, rest = factors.directions[live], factors.rest[live].clamp_min(_LEAST)
-    scaled = n[:, live] / rest
+    directions, rest = _exact(factors, live)
+    inside = n[:, live].double()
+    scaled = inside / rest
     along = scaled @ directions
     shared: Tensor = torch.linalg.solve(_inner(directions, rest), along.T)
-    return (scaled * n[:, live]).sum(dim=1) - (along * shared.T).sum(dim=1)
+    return ((scaled * inside).sum(dim=1) - (along * shared.T).sum(dim=1)).to(n.dtype)
+
+
+def _exact(factors: Factors, live: Tensor) -> Factors:
+    """Live features in double precision: where v is nearly 0, a density is a small difference of large numbers."""
+    return Factors(factors.directions[live].double(), factors.rest[live].double().clamp_min(_LEAST))
 
 
 def _inner(directions: Tensor, rest: Tensor) -> Tensor:

@@ -13,8 +13,8 @@ from pinoise.choices import Size
 from pinoise.errors import UserError
 from pinoise.networks.blocks import check_width, image_shape, without_trace
 from pinoise.networks.mlp import HIDDEN
-from pinoise.networks.resnet import WIDTH, Depth, ResNet
-from pinoise.networks.unet import UNET_WIDTH, UNet
+from pinoise.networks.resnet import STEM, WIDTH, Depth, ResNet, Stem
+from pinoise.networks.unet import UNET_DEPTH, UNET_WIDTH, Halvings, UNet
 
 # The factor on torch's initial weights in the last layer of a network on normalised maps. Raw parameters then start
 # below about 0.1, and σ starts near its initial value.
@@ -32,6 +32,7 @@ class ResNetGenerator(nn.Module):
         depth: 18 or 50.
         width: channels of the first stage.
         hidden: width of the heads' hidden layers.
+        stem: as of the encoder; the paper's cost tables imply ``"cifar"`` at every size.
 
     >>> generator = ResNetGenerator((3, 8, 8), outputs=2, depth=18, width=4, hidden=6)
     >>> generator(torch.zeros(5, 3, 8, 8)).shape
@@ -41,12 +42,19 @@ class ResNetGenerator(nn.Module):
     for_images: ClassVar[bool] = True
 
     def __init__(
-        self, shape: tuple[int, ...], outputs: int, depth: Depth, *, width: Size = WIDTH, hidden: Size = HIDDEN
+        self,
+        shape: tuple[int, ...],
+        outputs: int,
+        depth: Depth,
+        *,
+        width: Size = WIDTH,
+        hidden: Size = HIDDEN,
+        stem: Stem = STEM,
     ) -> None:
         super().__init__()
         self.shape = image_shape(shape, owner=f"generator 'resnet{depth}'")
         check_width(hidden, owner=f"generator 'resnet{depth}'", name="hidden")
-        self.trunk = ResNet(self.shape, depth=depth, width=width)
+        self.trunk = ResNet(self.shape, depth=depth, width=width, stem=stem)
         self.heads = nn.ModuleList(
             nn.Sequential(
                 nn.Linear(self.trunk.out_features, hidden),
@@ -65,19 +73,43 @@ class ResNetGenerator(nn.Module):
 class ResNet18Generator(ResNetGenerator):
     """The generator on a ResNet of depth 18."""
 
-    def __init__(self, shape: tuple[int, ...], outputs: int, *, width: Size = WIDTH, hidden: Size = HIDDEN) -> None:
-        super().__init__(shape, outputs, 18, width=width, hidden=hidden)
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        outputs: int,
+        *,
+        width: Size = WIDTH,
+        hidden: Size = HIDDEN,
+        stem: Stem = STEM,
+    ) -> None:
+        super().__init__(shape, outputs, 18, width=width, hidden=hidden, stem=stem)
 
 
 class ResNet50Generator(ResNetGenerator):
     """The generator on a ResNet of depth 50."""
 
-    def __init__(self, shape: tuple[int, ...], outputs: int, *, width: Size = WIDTH, hidden: Size = HIDDEN) -> None:
-        super().__init__(shape, outputs, 50, width=width, hidden=hidden)
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        outputs: int,
+        *,
+        width: Size = WIDTH,
+        hidden: Size = HIDDEN,
+        stem: Stem = STEM,
+    ) -> None:
+        super().__init__(shape, outputs, 50, width=width, hidden=hidden, stem=stem)
 
 
 class UNetGenerator(nn.Module):
     """A U-Net whose output maps are the raw parameters. The noise of a sample depends on that sample alone.
+
+    Args:
+        shape: the shape of one image, (C, H, W).
+        outputs: 1 (scale), or 2 (scale, mean).
+        width: channels at full resolution.
+        depth: the number of halvings.
+        up_convolution: whether a convolution halves the channels on the way up. With this, a width of 64 and a depth of
+            4 it costs what the paper reports.
 
     >>> UNetGenerator((3, 9, 7), outputs=2, width=4)(torch.zeros(5, 3, 9, 7)).shape
     torch.Size([5, 2, 3, 9, 7])
@@ -85,11 +117,19 @@ class UNetGenerator(nn.Module):
 
     for_images: ClassVar[bool] = True
 
-    def __init__(self, shape: tuple[int, ...], outputs: int, *, width: Size = UNET_WIDTH) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, ...],
+        outputs: int,
+        *,
+        width: Size = UNET_WIDTH,
+        depth: Halvings = UNET_DEPTH,
+        up_convolution: bool = False,
+    ) -> None:
         super().__init__()
         self.shape = image_shape(shape, owner="generator 'unet'")
         channels = self.shape[0]
-        self.network = UNet(channels, outputs * channels, width=width)
+        self.network = UNet(channels, outputs * channels, width=width, depth=depth, up_convolution=up_convolution)
         _small(self.network.out)
 
     def forward(self, x: Tensor) -> Tensor:

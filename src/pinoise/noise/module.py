@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from pinoise.choices import GENERATOR, Covariance, Distribution, Mean, ScaleMap, find, options_of
 from pinoise.errors import UserError, unknown_choice
 from pinoise.networks.blocks import evaluating
-from pinoise.noise.checks import check_covariance, check_feature_scale, check_initial_scale, check_shape
+from pinoise.noise.checks import check_along, check_covariance, check_feature_scale, check_initial_scale, check_shape
 from pinoise.noise.covariances import TRANSPLANT_AMPLITUDE, Correlated, log_determinant, mahalanobis
 from pinoise.noise.distributions import (
     BASE_DRAWS,
@@ -202,9 +202,7 @@ class PiNoise(nn.Module):
         >>> first.shape, bool(noise.regularizer(first) < 1e-6)
         (torch.Size([8, 4]), True)
         """
-        if not isinstance(data, Tensor) or not data.is_floating_point() or data.ndim < 2:
-            found = f"{data.ndim}-dimensional {data.dtype}" if isinstance(data, Tensor) else type(data).__name__
-            raise UserError(f"data is {found}: give training rows as a tensor of floating-point numbers, (n, *shape).")
+        check_along(data, neighbours, weight)
         data = data.detach()
         deviation = data.std(dim=0, correction=0)
         support = Support.of(data, k=neighbours or NEIGHBOURS)

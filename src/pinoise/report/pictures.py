@@ -96,7 +96,7 @@ def compare_grid(
     titles: Sequence[str] | None = None,
     brightness: tuple[float, float] = BYTES,
 ) -> Figure:
-    """Draw samples above the maps of several kinds of noise, as Figure 3 of the paper.
+    """Draw samples above the maps of several kinds of noise, as Figure 4 of the paper.
 
     All rows of one kind share one colour scale, so that they can be compared.
 

@@ -153,7 +153,7 @@ def _comparison_picture(runs: Sequence[tuple[str, NoisySamples]]) -> Picture:
 
 
 def _map_rows(name: str, noisy: NoisySamples) -> list[MapRow]:
-    """Return the rows of Figure 3 that a run gives: learned μ and σ, w of uniform noise, or σ with μ = 0."""
+    """Return the rows of Figure 4 that a run gives: learned μ and σ, w of uniform noise, or σ with μ = 0."""
     if noisy.learns_mean:
         return [
             MapRow(f"{name}:\nlearned μ", noisy.mu, "signed"),

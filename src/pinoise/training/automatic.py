@@ -6,7 +6,6 @@ The score is how far clusters of the embedding lie apart. Of the scores that wer
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -25,7 +24,7 @@ from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Quiet
 
 
-class Candidate(NamedTuple):
+class NoiseKind(NamedTuple):
     """A kind of noise that may be chosen."""
 
     covariance: str
@@ -33,11 +32,11 @@ class Candidate(NamedTuple):
     amplitude: float | None = None
 
 
-CANDIDATES: Mapping[str, Candidate] = {
-    "mixed": Candidate("mixed"),
-    "neighbours": Candidate("diagonal"),
-    "differences": Candidate("differences", neighbours=0),
-    "both": Candidate("differences"),
+NOISE_KINDS: Mapping[str, NoiseKind] = {
+    "mixed": NoiseKind("mixed"),
+    "neighbours": NoiseKind("diagonal"),
+    "differences": NoiseKind("differences", neighbours=0),
+    "both": NoiseKind("differences"),
 }
 
 _SCORED_ROWS, _SCORED_BATCH = 512, 128
@@ -50,6 +49,15 @@ class Trial(NamedTuple):
     score: float
 
 
+def check_trials(settings: Settings) -> None:
+    """Refuse too few epochs to divide among trials, where there are any."""
+    if settings.is_automatic and settings.training.epochs < len(NOISE_KINDS):
+        raise UserError(
+            f"epochs is {settings.training.epochs}, and noise 'auto' tries {len(NOISE_KINDS)} kinds for a quarter of "
+            f"the epochs each: give at least {len(NOISE_KINDS)} epochs, or choose the covariance yourself."
+        )
+
+
 def choose_noise(
     settings: Settings,
     standardizer: Standardizer,
@@ -58,7 +66,7 @@ def choose_noise(
     fabric: Fabric,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> list[Trial]:
-    """Fit every candidate for a while, and return their scores, the highest first.
+    """Fit every candidate for a quarter of the epochs, and return their scores, the highest first.
 
     All processes of a group train together, so that all come to the same choice.
 
@@ -69,10 +77,11 @@ def choose_noise(
         fabric: device, precision and processes.
         should_stop: called after every step; if it returns True, a ``UserError`` says that nothing is saved.
     """
-    epochs = max(1, math.floor(settings.training.epochs / len(CANDIDATES)))
+    check_trials(settings)
+    epochs = settings.training.epochs // len(NOISE_KINDS)
     short = settings.training.model_copy(update={"epochs": epochs, "information_draws": 0})
     trials = []
-    for name, candidate in CANDIDATES.items():
+    for name, candidate in NOISE_KINDS.items():
         trial = with_noise(settings, candidate).model_copy(update={"training": short})
         model = seeded_model(trial, standardizer, rows)
         try:
@@ -83,10 +92,10 @@ def choose_noise(
     return sorted(trials, key=lambda trial: -trial.score)
 
 
-def with_noise(settings: Settings, candidate: Candidate) -> Settings:
+def with_noise(settings: Settings, candidate: NoiseKind) -> Settings:
     """Return settings with a candidate as their noise.
 
-    >>> found = with_noise(Settings(), CANDIDATES["differences"])
+    >>> found = with_noise(Settings(), NOISE_KINDS["differences"])
     >>> found.noise.covariance, found.neighbours
     ('differences', 0)
     """

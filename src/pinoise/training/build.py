@@ -24,7 +24,15 @@ from pinoise.methods import Method, PairLoss
 from pinoise.networks import Blocks, Embedding, check_finite_weights, evaluating, load_weights
 from pinoise.noise import NEIGHBOURS, PiNoise, Support, make_generator
 from pinoise.randomness import Randomness
-from pinoise.training.config import Choice, Settings, embedding_of, image_part, noise_defaults, scaling_of
+from pinoise.training.config import (
+    Choice,
+    Settings,
+    embedding_of,
+    image_part,
+    looks_at_neighbours,
+    noise_defaults,
+    scaling_of,
+)
 from pinoise.training.device import BUILDING, memory_gb, seed_of
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.objectives import FunctionObjective, Objective
@@ -261,7 +269,7 @@ def support_neighbours(settings: Settings) -> int:
     >>> support_neighbours(Settings()), support_neighbours(Settings.model_validate({"objective": "paper"}))
     (10, 0)
     """
-    return settings.neighbours or (0 if noise_defaults(settings).covariance == "diagonal" else NEIGHBOURS)
+    return settings.neighbours or (NEIGHBOURS if looks_at_neighbours(settings) else 0)
 
 
 def restore_noise(

@@ -34,7 +34,7 @@ from pinoise.files import (
 from pinoise.information import HealthFlag
 from pinoise.modes import own_modes
 from pinoise.networks import Embedding, write_tensors
-from pinoise.training.automatic import CANDIDATES, Trial, choose_noise, described, with_noise
+from pinoise.training.automatic import NOISE_KINDS, Trial, choose_noise, described, with_noise
 from pinoise.training.build import build_embedding, build_standardizer, embedding_tensors, seeded_model
 from pinoise.training.checkpoint import DAMAGED, LAST, PREVIOUS, Expected, Identity, find_checkpoint
 from pinoise.training.config import Settings, distrusted, dump_yaml, embedding_of, parse_settings, read_yaml
@@ -94,10 +94,10 @@ def _try_noises(
     if not settings.is_automatic:
         return settings, []
     say = note if fabric.is_global_zero else lambda _: None
-    say(f"trying {len(CANDIDATES)} kinds of noise, for as long as training takes together")
+    say(f"trying {len(NOISE_KINDS)} kinds of noise, for as long as training takes together")
     trials = choose_noise(settings, standardizer, rows, fabric=fabric, should_stop=should_stop)
     say(f"the noise is {described(trials)}")
-    return with_noise(settings, CANDIDATES[trials[0].name]), trials
+    return with_noise(settings, NOISE_KINDS[trials[0].name]), trials
 
 
 def run_health(
@@ -237,7 +237,7 @@ def run_training(
     def settle() -> Path | None:
         folder.enter_context(hold(path, note=note))
         expected = _expected(model, settings, identity, len(rows))
-        return _settle_folder(path, settings, record, standardizer, expected, new=new, note=note)
+        return _settle_folder(path, settings, _noted(record, trials), standardizer, expected, new=new, note=note)
 
     with ExitStack() as folder:
         checkpoint = on_first(fabric, settle)
@@ -302,6 +302,12 @@ def _describe_data(settings: Settings, data: Dataset, preparation: Preparation) 
         notes=list(data.notes),
         preparation=preparation.to_json(),
     )
+
+
+def _noted(record: DataRecord, trials: list[Trial]) -> DataRecord:
+    """Return the record with a note on the noise that trials chose, if there were any."""
+    notes = [f"the noise is {described(trials)}"] if trials else []
+    return record.model_copy(update={"notes": [*record.notes, *notes]})
 
 
 def _settle_folder(

@@ -25,7 +25,7 @@ PREPARED = [
 
 
 def test_names_are_unique_and_the_first_needs_no_file() -> None:
-    assert len(NAMES) == len(set(NAMES)) == 41
+    assert len(NAMES) == len(set(NAMES)) == 43
     assert entries()[0].files == ()
     assert {"har", "reuters10k", "reuters21578", "epsilon", "mslr_web30k"} <= set(NAMES)
 

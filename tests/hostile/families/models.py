@@ -19,7 +19,7 @@ from tests.hostile.families.runs import filled, rewritten
 from tests.hostile.mutations import BYTES, flip, mutate_value, pick
 from tests.hostile.reference import numbers
 
-from pinoise.training.automatic import CANDIDATES as KNOWN
+from pinoise.training.automatic import NOISE_KINDS as KNOWN
 
 FILE = Path("model.safetensors")
 Change = Callable[[Generator], object]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from pinoise.data.formats.raw import RawArrays, RawPart
-from pinoise.data.lazy import FileRows
+from pinoise.data.lazy import FileRows, JoinedRows
 from pinoise.data.messages import cannot_read, counted, whole_rows
 from pinoise.errors import UserError
 from pinoise.files import open_regular
@@ -35,6 +35,13 @@ def read_stl10_unlabelled(folder: Path) -> RawArrays:
     """Read the unlabelled images of an unpacked folder as rows to train on."""
     note = "the labelled images are not among these: they are the set stl10"
     return RawArrays(RawPart(read_stl10_images(folder / "unlabeled_X.bin")), notes=(note,))
+
+
+def read_stl10_all(folder: Path) -> RawArrays:
+    """Read the labelled training images and then the unlabelled ones, as rows to train on without labels."""
+    images = [read_stl10_images(folder / f"{side}_X.bin") for side in ("train", "unlabeled")]
+    note = "labels are not read: score on the set stl10, whose test images are not among these"
+    return RawArrays(RawPart(JoinedRows(images)), notes=(note,))
 
 
 def read_stl10_images(path: Path) -> FileRows:

@@ -102,9 +102,7 @@ def decode(path: Path, *, shape: tuple[int, ...], resize: bool) -> npt.NDArray[n
         if turn is not None:
             image = image.transpose(library.Transpose[turn])
         if resize and image.size != (width, height):
-            from PIL import ImageOps
-
-            image = ImageOps.fit(image, (width, height), library.Resampling.BILINEAR)
+            image = fitted(image, (height, width))
     except MemoryError:
         raise
     except Exception as error:
@@ -112,6 +110,13 @@ def decode(path: Path, *, shape: tuple[int, ...], resize: bool) -> npt.NDArray[n
     if image.size != (width, height):
         raise UserError(f"{path} is {describe(image.size[::-1])} pixels: the others are {describe((height, width))}.")
     return np.asarray(image, dtype=np.uint8)
+
+
+def fitted(image: Any, size: tuple[int, int]) -> Any:
+    """Return an image of Pillow's scaled until its shorter side fits height and width, cropped about its centre."""
+    from PIL import Image, ImageOps
+
+    return ImageOps.fit(image, size[::-1], Image.Resampling.BILINEAR)
 
 
 def describe(size: tuple[int, int]) -> str:

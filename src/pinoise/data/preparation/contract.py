@@ -11,6 +11,7 @@ from pinoise.data.dataset import Dataset
 from pinoise.data.encoding.arrays import ArrayEncoding
 from pinoise.data.encoding.labels import LabelEncoding
 from pinoise.data.encoding.tables import TableEncoding
+from pinoise.data.images.resizing import holds_images, resized
 from pinoise.data.options import ReadOptions
 from pinoise.data.source import Source, find_source
 from pinoise.errors import UserError
@@ -90,10 +91,15 @@ class Preparation(ABC):
         """
         found = find_source(source)
         if found.kind == "catalogue":
-            return found.dataset(label=label, progress=progress)
+            return self._in_size(found.dataset(label=label, progress=progress))
         wanted = Wanted(label if labelled else None, labelled, own_classes, cache, progress)
         readers = {"table": self._read_table, "array": self._read_arrays, "images": self._read_images}
         return readers[found.kind](found, wanted)
+
+    def _in_size(self, data: Dataset) -> Dataset:
+        """Bring images of the catalogue to the size that training had, if they have as many channels."""
+        alike = len(self.shape) == len(data.shape) and self.shape[2:] == data.shape[2:]
+        return resized(data, self.shape[:2]) if alike and holds_images(data.train.x) else data  # type: ignore[arg-type]
 
     def _read_table(self, source: Source, wanted: Wanted) -> Dataset:
         self._refuse(source, "a table")

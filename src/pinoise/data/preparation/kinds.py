@@ -141,9 +141,9 @@ class CataloguePreparation(ArrayPreparation):
     @classmethod
     def learn(cls, source: Source, options: ReadOptions, *, progress: bool = False) -> tuple[Dataset, Preparation]:
         """Load a data set of the catalogue."""
-        options.refuse_image_options(source.where)
+        options.refuse_image_options(source.where, but="size")
         options.refuse_table_options(source.where)
-        data = source.dataset(label=options.label, progress=progress)
+        data = source.dataset(label=options.label, size=options.height_and_width, progress=progress)
         return data, cls(ArrayEncoding(shape=data.shape, sparse=bool(sp.issparse(data.train.x))))
 
     def _read_table(self, source: Source, wanted: Wanted) -> Dataset:

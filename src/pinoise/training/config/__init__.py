@@ -15,6 +15,7 @@ from pinoise.training.config.settings import (
     ViewSettings,
     embedding_of,
     image_part,
+    looks_at_neighbours,
     noise_defaults,
     scaling_of,
     takes_images,

@@ -31,6 +31,7 @@ class Choice:
     options: Mapping[str, Any] = field(default_factory=dict)
     own: bool = False  # whether it is the user's, not the package's
     given: frozenset[str] = field(default=frozenset(), compare=False)  # the options that the user set
+    takes: frozenset[str] = field(default=frozenset(), compare=False)  # the options that can be set
 
     def trait(self, name: str, default: Any = False) -> Any:
         """Return an attribute of the part, such as ``for_images``."""
@@ -89,7 +90,8 @@ def read_choice(
         raise UserError(sentence_of(error, model, prefix=f"{path}.", names=names)) from None
     left_open = part is None  # ``auto`` has no defaults yet
     values = {key: value for key, value in options if not left_open or key in options.model_fields_set}
-    return Choice(name, part, {**values, **(options.model_extra or {})}, own, frozenset(options.model_fields_set))
+    given_options, allowed = frozenset(options.model_fields_set), frozenset(model.model_fields)
+    return Choice(name, part, {**values, **(options.model_extra or {})}, own, given_options, allowed)
 
 
 def _options_model(part: Any) -> type[BaseModel]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, get_args
@@ -53,7 +54,8 @@ def sentence_of(
     """
     first = error.errors()[0]
     if not first["loc"]:  # sections that contradict each other
-        return f"{first['ctx']['error']}."
+        sentence = f"{first['ctx']['error']}."
+        return sentence if names is None else re.sub(rf"\b(?:{'|'.join(keys_of(section))})\.(\w+)", r"\1", sentence)
     path, holder = _locate(first["loc"], section)
     name = prefix + ".".join(path)
     if first["type"] == "choice":

@@ -47,13 +47,29 @@ def _default(kind: Kind) -> Any:
 
 @dataclass(frozen=True, kw_only=True)
 class DataSettings(ReadOptions):
-    """The source of the samples, and how they are read and scaled."""
+    """The source of the samples, and how they are read and scaled.
+
+    The ``target`` is a column of a table that a classifier predicts. Its cells may be empty, and it is no feature.
+    """
 
     source: Annotated[str, Field(min_length=1)] = "digits"
+    target: str | None = None
     scaling: Scaling = SCALING
     rows: Times | None = ReadOptions.rows
     max_categories: Size = ReadOptions.max_categories
     size: Annotated[ImageSize | None, SkipValidation] = ReadOptions.size  # its own check says more than pydantic's
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.target is None:
+            return
+        if self.label is not None:
+            raise UserError(
+                f"target is {self.target!r} and data.label is {self.label!r}: leave out the label; the cells of the "
+                "target may be empty."
+            )
+        if self.target not in self.drop:
+            object.__setattr__(self, "drop", (*self.drop, self.target))
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
@@ -161,6 +177,11 @@ class Settings(Section):
             )
         if self.is_automatic:
             self._check_automatic()
+        elif self.noise.amplitude is not None and not looks_at_neighbours(self):
+            raise ValueError(
+                "noise.amplitude is a multiple of how much neighbours differ, and this noise has none: leave it out, "
+                "or choose another objective, covariance or number of neighbours"
+            )
         if self.training.information_draws == 1:
             raise ValueError("training.information_draws is 1: give at least 2, or 0 to measure no information")
         return self
@@ -171,6 +192,11 @@ class Settings(Section):
             raise ValueError(
                 "views.noise 'auto' chooses among kinds of noise along the data, which objective "
                 f"{self.objective.name!r} does not have: choose objective 'supported'"
+            )
+        if not self.neighbours:
+            raise ValueError(
+                "objective.neighbours is 0, and views.noise 'auto' chooses whether samples move to neighbours: leave "
+                "one out"
             )
         for name in ("covariance", "amplitude", "initial_scale"):
             if getattr(self.noise, name) is not None:
@@ -237,6 +263,15 @@ def noise_defaults(settings: Settings) -> NoiseDefaults:
         fitting = {key: value for key, value in generator.options.items() if key in options_of(chosen.part)}
         generator = read_choice({"name": chosen.name, **fitting}, GENERATOR, "noise.generator")
     return NoiseDefaults(generator, positive, covariance)
+
+
+def looks_at_neighbours(settings: Settings) -> bool:
+    """Whether the noise needs neighbours in the data: samples move to them, or noise is correlated as they differ.
+
+    >>> looks_at_neighbours(Settings()), looks_at_neighbours(Settings.model_validate({"objective": "paper"}))
+    (True, False)
+    """
+    return settings.neighbours > 0 or noise_defaults(settings).covariance != "diagonal"
 
 
 def takes_images(settings: Settings) -> bool:

@@ -18,6 +18,8 @@ from pinoise.data.formats.arrays import open_npz, read_npz
 from pinoise.data.formats.idx import read_idx
 from pinoise.data.formats.raw import Array, RawArrays, RawPart
 from pinoise.data.images.decoding import pillow
+from pinoise.data.images.reading import read_image_folder
+from pinoise.data.options import ReadOptions
 from pinoise.data.splitting import split
 from pinoise.errors import UserError
 
@@ -68,6 +70,19 @@ def read_tiny_imagenet(entry: Entry, paths: Sequence[Path]) -> Dataset:
             test=_decoded(path, arrays, "test", entry.shape),
             class_names=tuple(str(name) for name in arrays["class_names"]),
             notes=("grayscale images have three equal channels",),
+        )
+    return _numbered(entry, raw, path)
+
+
+def read_class_folders(entry: Entry, paths: Sequence[Path]) -> Dataset:
+    """Read the folders train and val of a folder, each with one folder per class, at the entry's height and width."""
+    (path,) = paths
+    height, width, _ = entry.shape
+    raw = read_image_folder(path, ReadOptions(size=(height, width), color="rgb"))
+    if raw.test is None or raw.train.y is None:
+        raise UserError(
+            f"{path} is not a folder with train and val, each with one folder for every class: sort the images so, as "
+            "the publisher's lists of classes say."
         )
     return _numbered(entry, raw, path)
 
