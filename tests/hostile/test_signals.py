@@ -103,3 +103,26 @@ def test_a_partner_of_torchrun_says_so_too(tmp_path: Path) -> None:
     assert process.returncode != 0
     assert errors.count("processes that train together ended or cannot be reached") == 1
     assert "gloo" not in errors
+
+
+DROPPED = """
+import os, signal, time
+from pinoise.cli.interrupts import listening
+
+class Dropping:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+with listening():
+    try:
+        Dropping()
+        time.sleep(20)
+    except KeyboardInterrupt:
+        print("heard")
+"""
+
+
+def test_an_interrupt_that_a_destructor_drops_is_heard_all_the_same() -> None:
+    process = subprocess.run([sys.executable, "-c", DROPPED], capture_output=True, text=True, timeout=60, check=True)
+    assert process.stdout == "heard\n"
+    assert not process.stderr

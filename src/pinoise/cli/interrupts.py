@@ -9,6 +9,7 @@ import atexit
 import os
 import signal
 import stat
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -49,6 +50,19 @@ class Interrupts:
         """Handle SIGINT."""
         self.interrupt()
 
+    def on_unraisable(self, unraisable: sys.UnraisableHookArgs) -> None:
+        """Interrupt again where Python dropped an interrupt because it came in a destructor or a callback.
+
+        The signal is sent from another thread: raised here, it would be dropped again.
+        """
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):
+            sys.__unraisablehook__(unraisable)
+            return
+        self._interrupted = -float("inf")
+        again = threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))
+        again.daemon = True
+        again.start()
+
 
 _current = Interrupts()
 
@@ -62,9 +76,11 @@ def listening() -> Iterator[Interrupts]:
         return
     _current = interrupts = Interrupts()
     before = signal.signal(signal.SIGINT, interrupts.on_signal)
+    hook_before, sys.unraisablehook = sys.unraisablehook, interrupts.on_unraisable
     try:
         yield interrupts
     finally:
+        sys.unraisablehook = hook_before
         signal.signal(signal.SIGINT, _ignore if interrupts.leaving else before)
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
