@@ -22,7 +22,6 @@ from torch.nn import functional as F
 from pinoise.data import Dataset
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
-from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
 from pinoise.experiments.plans import with_steps
 from pinoise.information import estimate_mutual_information, measure_embedding
 from pinoise.information.label_free import separation, uniformity
@@ -35,7 +34,7 @@ from pinoise.training.config import merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
 from pinoise.training.model import ContrastiveModel
 from pinoise.views import Batch
-from validation import SUITE, fitted, validation
+from validation import SUITE, fitted, scores, validation
 
 STUDIED = {
     **NOISE_KINDS,
@@ -110,8 +109,6 @@ def label_free(model: ContrastiveModel, again: nn.Module, batch: Batch, referenc
 def study(data: Dataset, candidates: Mapping[str, NoiseKind]) -> Iterator[dict[str, Any]]:
     """Yield a row for each candidate: accuracy after a full fit, and scores after it and after a trial."""
     assert data.test is not None  # validation() makes a test part
-    assert data.train.y is not None
-    assert data.test.y is not None
     shared = merge(SUITE.settings, {"training": {"seed": SEED, "information_draws": 0}})
     whole = with_steps(parse_settings(shared), SUITE.steps, rows=len(data.train))
     short = with_steps(parse_settings(shared), SUITE.steps // TRIAL, rows=len(data.train))
@@ -127,13 +124,10 @@ def study(data: Dataset, candidates: Mapping[str, NoiseKind]) -> Iterator[dict[s
         trial = fitted(with_noise(short, candidate), standardizer, rows)
         again = fitted(with_noise(other, candidate), standardizer, rows).method.encoder
         embedding: Embedding = build_embedding(model.method.encoder, "joined", standardizer, rows)
-        z, z_held_out = embed(embedding, rows), embed(embedding, held_out)
-        few = few_label_accuracies(z, data.train.y, z_held_out, data.test.y, seed=SEED)
         yield {
             "data": data.name,
             "noise": name,
-            "few": round(100 * float(np.mean(few)), 2),
-            "knn": round(100 * knn_accuracy(z, data.train.y, z_held_out, data.test.y), 2),
+            **scores(embedding, data, rows, held_out, seed=SEED),
             "full": label_free(model, again, batch, reference),
             "trial": label_free(trial, again, batch, reference),
         }

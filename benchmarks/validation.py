@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from torch import nn
 
 from pinoise.data import Dataset, load
 from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
+from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
 from pinoise.experiments.recipes import find_suite
 from pinoise.experiments.sources import sample_rows, shrink_images
 from pinoise.training.build import seeded_model
@@ -32,3 +34,17 @@ def fitted(settings: Settings, standardizer: Standardizer, rows: Rows) -> Contra
     model = seeded_model(settings, standardizer, rows)
     train(model, rows, settings.training, fabric=make_fabric(settings.training), reporter=Quiet())
     return model.eval()
+
+
+def scores(embedding: nn.Module, data: Dataset, rows: Rows, held_out: Rows, *, seed: int) -> dict[str, float]:
+    """Return the few-label and the kNN accuracy of an embedding on the validation rows, in percent."""
+    assert data.test is not None  # validation() makes a test part
+    y, y_held_out = data.train.y, data.test.y
+    assert y is not None
+    assert y_held_out is not None
+    z, z_held_out = embed(embedding, rows), embed(embedding, held_out)
+    few = few_label_accuracies(z, y, z_held_out, y_held_out, seed=seed)
+    return {
+        "few": round(100 * float(np.mean(few)), 2),
+        "knn": round(100 * knn_accuracy(z, y, z_held_out, y_held_out), 2),
+    }
