@@ -216,7 +216,7 @@ def test_the_prior_of_duplicates_is_a_number(digits: np.ndarray) -> None:
     assert noise.initial_scale[live].unique().tolist() == pytest.approx([math.exp(-2)])
 
 
-@pytest.mark.parametrize("scaling", ["features", "global", "rows"])
+@pytest.mark.parametrize("scaling", ["features", "compressed", "global", "rows"])
 def test_noise_is_measured_in_the_deviation_of_what_encoders_see(digits: np.ndarray, scaling: Any) -> None:
     standardizer = Standardizer.fit(digits, scaling=scaling)
     rows = make_rows(digits, standardizer)

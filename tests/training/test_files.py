@@ -21,7 +21,7 @@ from pinoise.networks import read_stored, read_tensors, write_tensors
 from pinoise.training.units import read_standardizer, standardizer_tensors
 
 
-@pytest.mark.parametrize("scaling", ["features", "global", "rows"])
+@pytest.mark.parametrize("scaling", ["features", "compressed", "global", "rows"])
 def test_a_standardiser_goes_through_a_file_unchanged(tmp_path: Path, scaling: Any) -> None:
     x = np.random.default_rng(0).gamma(1.0, size=(40, 2, 3)) * [1.0, 1e6, 1e-6]
     x[:, 1, 1] = 7.0

@@ -72,7 +72,10 @@ def test_a_section_without_a_name_keeps_the_default_name() -> None:
         ),
         (["objective=information", "objective.draws=1"], "setting 'objective.draws' is 1"),
         (["embedding=joint"], "setting 'embedding' is 'joint': did you mean 'joined'? Allowed: joined, learned, auto."),
-        (["data.scaling=global_"], "did you mean 'global'? Allowed: auto, features, global, rows, channels."),
+        (
+            ["data.scaling=global_"],
+            "did you mean 'global'? Allowed: auto, features, compressed, global, rows, channels.",
+        ),
         (["noise.positive=exp"], "setting 'noise.positive' is 'exp'. Allowed: softplus, abs, fixed-entropy, auto."),
         (["views.noise=neighbour"], "setting 'views.noise' is 'neighbour': did you mean 'neighbours'?"),
         (["views.augmentations=[viewmaker]"], "'viewmaker' learns against the encoder: choose objective 'adversarial'"),

@@ -74,6 +74,7 @@ class _ToStandard:
     def __init__(self, standardizer: Standardizer, dtype: torch.dtype) -> None:
         self._dtype = dtype
         self._unit_rows = standardizer.unit_rows
+        self._compressed = None if standardizer.tails is None else standardizer.compressed
         self._layout = standardizer.layout
         self._mean = torch.from_numpy(standardizer.mean)
         self._inverse_scale = torch.from_numpy(1 / np.where(standardizer.live, standardizer.scale, np.inf))
@@ -97,7 +98,10 @@ class _ToStandard:
         dense = dense.astype(np.float64)
         if self._unit_rows:
             dense /= row_divisors(x)
-        return torch.from_numpy(dense).sub_(self._mean).mul_(self._inverse_scale).to(self._dtype)
+        standard = torch.from_numpy(dense).sub_(self._mean).mul_(self._inverse_scale)
+        if self._compressed is not None:
+            standard = torch.from_numpy(self._compressed(standard.numpy()))
+        return standard.to(self._dtype)
 
 
 def _too_far(standard: Tensor, rows: Sequence[int] | Tensor) -> UserError:

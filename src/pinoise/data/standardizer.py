@@ -21,13 +21,14 @@ from pinoise.data.moments import (
     row_divisors,
     row_norms,
 )
+from pinoise.data.tails import Tails, has_heavy_tails, measure_tails, robust_units
 from pinoise.errors import UserError, unknown_choice
 
-Scaling = Literal["auto", "features", "global", "rows", "channels"]
+Scaling = Literal["auto", "features", "compressed", "global", "rows", "channels"]
 SCALING: Scaling = "auto"
-"""What samples are divided by once centred: each feature's deviation, one number for all features, that number after
-every row was brought to length 1, or one number for each channel of images, which then have their channels first;
-``auto`` chooses by the samples (``auto_scaling``)."""
+"""What samples are divided by once centred: each feature's deviation, after which heavy tails may be compressed; one
+number for all features; that number after every row was brought to length 1; or one number for each channel of images,
+which then have their channels first. ``auto`` chooses by the samples (``auto_scaling``)."""
 
 # A feature that varies by less than a few roundings of its own size is constant.
 _DEAD_SHARE = 10 * np.finfo(np.float64).eps
@@ -51,6 +52,13 @@ class Standardizer:
     >>> s.scale.tolist(), s.deviation.tolist()
     ([5.0, 5.0], [0.2, 1.4])
 
+    Under ``compressed`` a logarithm brings heavy tails nearer (``pinoise.data.tails``):
+
+    >>> x = np.append(np.arange(99.0), 10_000.0)[:, None]
+    >>> plain, compressed = (Standardizer.fit(x, scaling=name).apply(x) for name in ("features", "compressed"))
+    >>> plain[[0, 98, 99], 0].round(1).tolist(), compressed[[0, 98, 99], 0].round(1).tolist()
+    ([-0.1, -0.1, 9.9], [-1.3, 1.1, 6.7])
+
     Under ``channels`` images have one centre and scale for each channel, and leave with their channels first:
 
     >>> s = Standardizer.fit(np.array([[[[0, 1]] * 5] * 5, [[[4, 1]] * 5] * 5], dtype=np.uint8), scaling="channels")
@@ -58,13 +66,15 @@ class Standardizer:
     ((2, 5, 5), [2.0, 1.0], [2.0, 0.0])
     """
 
-    mean: npt.NDArray[np.float64]  # (*shape), of rows of length 1 if unit_rows
-    scale: npt.NDArray[np.float64]  # (*shape)
+    # (*shape): mean and deviation, of rows of length 1 if unit_rows; robust ones if tails are compressed
+    mean: npt.NDArray[np.float64]
+    scale: npt.NDArray[np.float64]
     # (*shape), the standard deviation once standardised; where not given, 1 for live features and 0 for dead ones
     deviation: npt.NDArray[np.float64] = None  # type: ignore[assignment]
     unit_rows: bool = False  # whether every row is divided by its norm first
     layout: ImageLayout = AS_IS  # of the images in the data; standardised ones have their channels first
     white: float = 1.0  # the largest value that a pixel of an image can have; black is 0
+    tails: Tails | None = None  # how values are standardised again once their tails are compressed, if they are
 
     def __post_init__(self) -> None:
         if self.deviation is None:
@@ -87,8 +97,12 @@ class Standardizer:
         deviation = spread = np.sqrt(square)
         deviation = np.where(deviation > _DEAD_SHARE * np.abs(mean), deviation, 0.0)
         live = deviation > 0
-        if scaling == "features" or not live.any():
+        if scaling in ("features", "compressed") or not live.any():
             _check_spread(x, spread)
+        if scaling == "compressed":
+            middle, scale = robust_units(x, mean, deviation)
+            return cls(mean=middle, scale=scale, tails=measure_tails(x, middle, scale))
+        if scaling == "features" or not live.any():
             return cls(mean=mean, scale=deviation, unit_rows=unit_rows)
         common = np.sqrt(square[live].mean())
         return cls(mean=mean, scale=np.where(live, common, 0.0), deviation=deviation / common, unit_rows=unit_rows)
@@ -132,19 +146,31 @@ class Standardizer:
         """Which features vary in the training samples."""
         return self.scale > 0
 
+    @property
+    def unit(self) -> npt.NDArray[np.float64]:
+        """The size of a standardised 1 in the units of the data, (*shape); near the middle if tails are compressed."""
+        return self.scale if self.tails is None else self.scale * self.tails.scale
+
     def apply(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return (x − mean) / scale, 0 for dead features, of rows brought to length 1 if ``unit_rows``."""
         divisor = np.where(self.live, self.scale, np.inf)
         rows = x / row_divisors(x) if self.unit_rows else to_image_layout(x, self.layout)
-        standard: npt.NDArray[Any] = (rows - self.mean) / divisor
-        return standard
+        return self.compressed((rows - self.mean) / divisor)
+
+    def compressed(self, standard: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Compress the tails of standardised samples and standardise them again, if that is part of the scaling."""
+        if self.tails is None:
+            return standard
+        centre, scale = self.tails
+        return np.asarray((np.arcsinh(standard) - centre) / np.where(self.live, scale, np.inf))
 
     def undo(self, x: npt.NDArray[Any], norms: npt.NDArray[np.float64] | None = None) -> npt.NDArray[Any]:
         """Return standardised samples to the units of the data; a dead feature gets its constant back.
 
         Only with ``unit_rows`` are the ``norms`` (n,) of the original rows needed and used; one of 0 gives zeros.
         """
-        original: npt.NDArray[Any] = x * self.scale + self.mean
+        standard = x if self.tails is None else np.sinh(x * self.tails.scale + self.tails.mean)
+        original: npt.NDArray[Any] = standard * self.scale + self.mean
         if not self.unit_rows:
             return undo_image_layout(original, self.layout)
         if norms is None or norms.shape != x.shape[:1]:
@@ -178,15 +204,23 @@ def _check_spread(x: Samples, spread: npt.NDArray[np.float64]) -> None:
 
 
 def auto_scaling(x: Samples) -> Scaling:
-    """Return the scaling that suits samples: ``rows`` where 90 % are zeros, ``global`` for 0 and 1, else ``features``.
+    """Return the scaling that suits samples: ``rows`` where 90 % are zeros, ``global`` for 0 and 1, else by feature.
 
     Dividing a rare word or a rare bit by its own small deviation would make it the largest of all values. A single
     feature is always divided by its own: of a row of one number, length 1 leaves only the sign. So are those of a table
     whose zeros come from categories: it has numbers below 0, or columns that are filled and make up most of a row.
+    Scaling by feature is ``compressed`` where half of the features have heavy tails, and ``features`` elsewhere.
 
     >>> auto_scaling(np.eye(10)), auto_scaling(np.eye(9)), auto_scaling(2 * np.eye(9))
     ('rows', 'global', 'features')
+    >>> auto_scaling(np.random.default_rng(0).lognormal(0, 2, (1000, 3)))
+    'compressed'
     """
+    scaling = _scaling_by_zeros(x)
+    return "compressed" if scaling == "features" and has_heavy_tails(x) else scaling
+
+
+def _scaling_by_zeros(x: Samples) -> Scaling:
     total = int(np.prod(x.shape, dtype=np.int64))
     if total == x.shape[0]:
         return "features"

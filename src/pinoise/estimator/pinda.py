@@ -132,9 +132,11 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         The noise's standard deviation at the start, in standard deviations of each feature. None is how much
         neighbours differ in each feature, for noise that has neighbours or is correlated as they are, and 1 for other
         noise.
-    scaling : {"auto", "features", "global", "rows"}
-        How samples are standardised: every feature by its own deviation, all by one, or rows of length 1 by one.
-        ``"auto"`` is ``"rows"`` for data that is mostly zeros and ``"global"`` for zeros and ones.
+    scaling : {"auto", "features", "compressed", "global", "rows"}
+        How samples are standardised: every feature by its own deviation; the same after arcsinh, a logarithm that
+        brings heavy tails nearer; all by one deviation; or rows of length 1 by one. ``"auto"`` is ``"rows"`` for data
+        that is mostly zeros, ``"global"`` for zeros and ones, and ``"compressed"`` where half of the features have
+        heavy tails (a kurtosis above 50).
     epochs : int
         How often every row is seen.
     batch_size : int
@@ -169,7 +171,8 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     trials_ : dict
         The score of each kind of noise that ``noise="auto"`` tried, the chosen one first; empty otherwise.
     mean_, scale_ : ndarray of shape (n_features_in_,), or (channels, height, width) of images
-        Of every feature in training; the scale of a constant feature is 0.
+        Of every feature in training; the scale of a constant feature is 0. Where tails are compressed, these are the
+        median and the distance of the quartiles over 1.349.
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where the input had them
 
@@ -297,12 +300,13 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     def noise_scale(self, X: Any, *, relative: bool = True) -> npt.NDArray[Any]:
         """Return σ(x) of every sample and feature, in standard deviations of the feature, or else in the units of X.
 
-        Where rows are scaled to length 1, the units are those of the scaled rows.
+        Where rows are scaled to length 1, the units are those of the scaled rows. Where tails are compressed, they are
+        those near the middle.
         """
         check_is_fitted(self)
         x = self._checked(X)
         sigma = self._each(self.noise_.relative_scale if relative else self.noise_.scale, x)
-        in_units = sigma if relative else sigma * self.scale_
+        in_units = sigma if relative else sigma * self._standardizer.unit
         return self._in_shape_of(undo_image_layout(in_units, self._standardizer.layout), X, x)
 
     def _each(self, of: Callable[[Tensor], Tensor], x: Samples) -> npt.NDArray[Any]:

@@ -118,10 +118,10 @@ def to_pictures(x: Array) -> Array:
 
 def _units(x: Samples, standardizer: Standardizer) -> Array:
     """Return the size in the file of 1 inside the model: for every feature, and every row if rows have length 1."""
-    scale: Array = standardizer.scale
+    unit: Array = standardizer.unit
     if not standardizer.unit_rows:
-        return scale
-    return scale * standardizer.norms(x).reshape(-1, *(1,) * scale.ndim)
+        return unit
+    return unit * standardizer.norms(x).reshape(-1, *(1,) * unit.ndim)
 
 
 def _labels(part: Part, names: tuple[str, ...] | None) -> tuple[str, ...] | None:

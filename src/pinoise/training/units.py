@@ -11,6 +11,7 @@ from torch import Tensor
 
 from pinoise.data.layout import AS_IS, LAYOUTS
 from pinoise.data.standardizer import Standardizer
+from pinoise.data.tails import Tails
 from pinoise.errors import UserError
 from pinoise.networks import read_tensors
 
@@ -18,6 +19,7 @@ _TYPES = {
     **dict.fromkeys(("mean", "scale", "deviation", "white"), torch.float64),
     **{"unit_rows": torch.bool, "layout": torch.int64},
 }
+_OF_TAILS = {"tails_mean": torch.float64, "tails_scale": torch.float64}  # only where tails are compressed
 
 
 def read_standardizer(path: Path) -> Standardizer:
@@ -27,7 +29,9 @@ def read_standardizer(path: Path) -> Standardizer:
 
 def standardizer_tensors(standardizer: Standardizer) -> dict[str, Tensor]:
     """Return a standardiser as tensors to save."""
+    tails = () if standardizer.tails is None else zip(_OF_TAILS, standardizer.tails, strict=True)
     return {
+        **{name: torch.from_numpy(value) for name, value in tails},
         "mean": torch.from_numpy(standardizer.mean),
         "scale": torch.from_numpy(standardizer.scale),
         "deviation": torch.from_numpy(standardizer.deviation),
@@ -49,11 +53,13 @@ def standardizer_from(tensors: Mapping[str, Tensor], *, where: object) -> Standa
     ...
     pinoise.errors.UserError: s.safetensors has no sound tensor 'scale' of a standardiser: the file is damaged.
     """
-    for name, dtype in _TYPES.items():
+    compressed = not _OF_TAILS.keys().isdisjoint(tensors)
+    types = {**_TYPES, **_OF_TAILS} if compressed else _TYPES
+    for name, dtype in types.items():
         tensor = tensors.get(name)
         if tensor is None or tensor.dtype != dtype or not tensor.numel() or not bool(tensor.isfinite().all()):
             raise _unsound(name, where)
-    for name in tensors.keys() - _TYPES.keys():
+    for name in tensors.keys() - types.keys():
         raise _unsound(name, where)
     mean, scale, deviation = (np.asarray(tensors[name]) for name in ("mean", "scale", "deviation"))
     for name in ("unit_rows", "layout", "white"):
@@ -67,10 +73,14 @@ def standardizer_from(tensors: Mapping[str, Tensor], *, where: object) -> Standa
         "layout": layout in range(len(LAYOUTS)) and (LAYOUTS[layout] == AS_IS or mean.ndim == 3),
         "white": white > 0,
     }
+    tails = Tails(*(np.asarray(tensors[name]) for name in _OF_TAILS)) if compressed else None
+    if tails is not None:
+        sound["tails_mean"] = tails.mean.shape == mean.shape
+        sound["tails_scale"] = tails.scale.shape == mean.shape and bool(((tails.scale > 0) == (scale > 0)).all())
     for name, holds in sound.items():
         if not holds:
             raise _unsound(name, where)
-    return Standardizer(mean, scale, deviation, unit_rows, LAYOUTS[layout], white)
+    return Standardizer(mean, scale, deviation, unit_rows, LAYOUTS[layout], white, tails)
 
 
 def _unsound(name: str, where: object) -> UserError:

@@ -1,0 +1,157 @@
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.preprocessing import RobustScaler, StandardScaler
+
+from pinoise import PiNDA
+from pinoise.data import dataset
+from pinoise.data.rows import make_rows
+from pinoise.data.standardizer import Standardizer, auto_scaling
+from pinoise.data.tails import has_heavy_tails
+from pinoise.errors import UserError
+from pinoise.networks import read_tensors, write_tensors
+from pinoise.training.units import read_standardizer, standardizer_from, standardizer_tensors
+
+IQR = 1.3489795  # of a normal distribution; the module has it to four digits
+
+
+def amounts(rows: int = 600, features: int = 5) -> np.ndarray:
+    return np.random.default_rng(0).lognormal(1.0, 2.0, (rows, features))
+
+
+def test_it_is_arcsinh_between_two_scalers_of_scikit_learn() -> None:
+    x = amounts()
+    x[:, 3] = np.where(np.arange(len(x)) % 5 == 0, x[:, 3], 0)  # the quartiles are equal
+    x[:, 4] = 7.0
+    robust = RobustScaler().fit_transform(x) * IQR
+    robust[:, 3:] = StandardScaler().fit_transform(x[:, 3:])
+    expected = StandardScaler().fit_transform(np.arcsinh(robust))
+    found = Standardizer.fit(x, scaling="compressed")
+    np.testing.assert_allclose(found.apply(x), expected, atol=1e-4)
+    assert found.live.tolist() == [True] * 4 + [False]
+    np.testing.assert_array_equal(found.deviation, [1, 1, 1, 1, 0])
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+def test_batches_are_what_apply_gives(layout: Any) -> None:
+    x = amounts() * (np.random.default_rng(1).random((600, 5)) < 0.5)
+    found = Standardizer.fit(layout(x), scaling="compressed")
+    chosen = torch.tensor([3, 599, 0])
+    got = make_rows(layout(x), found)[chosen]
+    np.testing.assert_allclose(got, Standardizer.fit(x, scaling="compressed").apply(x)[chosen.numpy()], atol=1e-5)
+
+
+def test_a_file_in_chunks_teaches_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    x = amounts()
+    np.save(tmp_path / "x.npy", x)
+    whole = Standardizer.fit(x, scaling="compressed")
+    monkeypatch.setattr(dataset, "CHUNK_VALUES", 5 * 70)
+    chunked = Standardizer.fit(np.load(tmp_path / "x.npy", mmap_mode="r"), scaling="compressed")
+    np.testing.assert_allclose(chunked.apply(x), whole.apply(x), rtol=1e-10)
+
+
+def test_undoing_gives_the_samples_back() -> None:
+    x = amounts()
+    x[:, 0] *= -1e6
+    x[:, 1] = 7.0
+    found = Standardizer.fit(x, scaling="compressed")
+    np.testing.assert_allclose(found.undo(found.apply(x)), x, rtol=1e-10)
+
+
+def test_the_unit_is_a_small_step_at_the_middle() -> None:
+    found = Standardizer.fit(amounts(), scaling="compressed")
+    at = found.apply(found.mean[None])
+    step = found.undo(at + 1e-6) - found.undo(at)
+    np.testing.assert_allclose(step[0] / 1e-6, found.unit, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("x", "expected"),
+    [
+        (amounts(), "compressed"),
+        (np.random.default_rng(0).standard_normal((600, 5)), "features"),
+        (np.random.default_rng(0).exponential(size=(600, 5)), "features"),
+        (np.hstack([amounts(features=2), np.random.default_rng(0).standard_normal((600, 3))]), "features"),
+        (np.hstack([amounts(features=3), np.random.default_rng(0).standard_normal((600, 3))]), "compressed"),
+        (np.tile(np.array([[-1.0, 3.0]]), (600, 1)) * (np.arange(600) == 5)[:, None], "features"),  # two values each
+    ],
+)
+def test_auto_compresses_where_half_of_the_features_have_heavy_tails(x: np.ndarray, expected: str) -> None:
+    assert auto_scaling(x) == expected
+
+
+def test_pixels_are_never_compressed() -> None:
+    pixels = np.zeros((500, 4), dtype=np.uint8)
+    pixels[::100] = [[255, 3, 200, 9]]
+    pixels[1] = 1
+    assert has_heavy_tails(pixels.astype(float))
+    assert not has_heavy_tails(pixels)
+
+
+def test_the_largest_numbers_are_judged_without_a_warning() -> None:
+    x = np.random.default_rng(0).standard_normal((300, 2))
+    x[0] = [np.finfo(np.float64).max, -np.finfo(np.float64).max]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert has_heavy_tails(x)
+        assert not has_heavy_tails(x[1:] * 1e-160)
+
+
+def test_near_rows_are_more_often_of_a_class_once_tails_are_compressed() -> None:
+    random = np.random.default_rng(0)
+    y = random.integers(3, size=900)
+    hidden = random.standard_normal((3, 6))[y] + 0.7 * random.standard_normal((900, 6))
+    x = np.exp(3 * hidden)
+    accuracy = {}
+    for scaling in ("features", "compressed"):
+        z = Standardizer.fit(x[:600], scaling=scaling).apply(x)
+        accuracy[scaling] = KNeighborsClassifier(5).fit(z[:600], y[:600]).score(z[600:], y[600:])
+    assert accuracy["compressed"] > accuracy["features"] + 0.1
+
+
+@pytest.fixture(scope="module")
+def fitted() -> PiNDA:
+    return PiNDA(4, hidden=16, epochs=3, batch_size=100, device="cpu", random_state=0).fit(amounts())
+
+
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")
+def test_an_estimator_compresses_by_itself_and_goes_through_a_file(fitted: PiNDA, tmp_path: Path) -> None:
+    x = amounts()
+    standard = Standardizer.fit(x, scaling="compressed")
+    np.testing.assert_allclose(fitted.transform(x)[:, :5], standard.apply(x), atol=1e-6)
+    np.testing.assert_allclose(fitted.noise_scale(x, relative=False), fitted.noise_scale(x) * standard.unit, rtol=1e-5)
+    fitted.save(tmp_path / "m.safetensors")
+    again = PiNDA.load(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(again.transform(x), fitted.transform(x))
+    np.testing.assert_array_equal(again.augment(x), fitted.augment(x))
+
+
+def test_noisy_copies_of_amounts_have_the_tails_of_amounts(fitted: PiNDA) -> None:
+    x = amounts()
+    noisy = fitted.augment(x)
+    assert np.isfinite(noisy).all()
+    # Large amounts move by more than small ones.
+    moved = np.abs(noisy - x)
+    large = x > np.quantile(x, 0.9)
+    assert np.median(moved[large]) > 10 * np.median(moved[~large])
+
+
+@pytest.mark.parametrize("part", ["tails_mean", "tails_scale"])
+def test_a_file_without_a_part_of_the_tails_is_damaged(part: str, tmp_path: Path) -> None:
+    tensors = standardizer_tensors(Standardizer.fit(amounts(), scaling="compressed"))
+    write_tensors(tmp_path / "s.safetensors", tensors)
+    assert read_standardizer(tmp_path / "s.safetensors").tails is not None
+    stored = read_tensors(tmp_path / "s.safetensors")
+    del stored[part]
+    with pytest.raises(UserError, match=f"no sound tensor '{part}'"):
+        standardizer_from(stored, where="s.safetensors")
+    with pytest.raises(UserError, match=f"no sound tensor '{part}'"):
+        standardizer_from({**tensors, part: tensors[part][:2]}, where="s.safetensors")
