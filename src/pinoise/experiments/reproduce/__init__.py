@@ -1,1 +1,1 @@
-"""The paper's tables and figures, as data in ``items`` and one way to run them; the pages about them are in ``report``."""
+"""The paper's tables and figures: data in ``items``, and one way to run them. The page about them is in ``report``."""

@@ -30,7 +30,7 @@ _SPREAD = 0.3  # of what is added to the weights, so that masks differ between i
 
 
 def random_masks(part: Part) -> Path:
-    """Return a file with a mask for every image of a part's source. Images that are not in the part have empty masks."""
+    """Return a file with a mask for every image of a part's source; those of images outside the part are empty."""
     images = np.asarray(part.x)
     with Randomness(0).feeding(), torch.no_grad():
         model = build_sam(_SIZE).eval().requires_grad_(False)

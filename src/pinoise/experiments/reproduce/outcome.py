@@ -9,10 +9,13 @@ from typing import Any
 
 from scipy import stats
 
+from pinoise.data.dataset import Dataset
 from pinoise.experiments.reproduce.data import Used
 from pinoise.experiments.reproduce.paper import Item, find_item
+from pinoise.experiments.sources import scored_part
 
 LEVEL = 0.95  # of intervals
+_SIZES = ("train", "test", "shape")
 
 
 @dataclass(frozen=True)
@@ -27,6 +30,7 @@ class Line:
     ours: Mapping[str, Sequence[float]]  # a column's value for every seed, in the paper's units
     above: str | None = None
     flags: Sequence[str] = ()
+    note: str | None = None  # why ours differs
 
     def mean(self, column: str) -> float | None:
         """Return our mean of a column over seeds, None if it was not measured."""
@@ -64,6 +68,7 @@ class Reproduction:
     total: int  # fits when it is finished
     finished: int = 0
     notes: list[str] = field(default_factory=list)
+    sizes: dict[str, dict[str, Any]] = field(default_factory=dict)  # of the data sets as they were used
     lines: list[Line] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
     environment: Mapping[str, Any] = field(default_factory=dict)
@@ -94,7 +99,7 @@ class Reproduction:
             "scale": self.scale,
             "seeds": list(self.seeds),
             "command": self.command,
-            "data": [used.as_dict() for used in self.used],
+            "data": [{**used.as_dict(), **self.sizes.get(used.key, {})} for used in self.used],
             "total": self.total,
             "finished": self.finished,
             "notes": self.notes,
@@ -114,12 +119,26 @@ class Reproduction:
             total=values["total"],
             finished=values["finished"],
             notes=values["notes"],
+            sizes={one["key"]: {name: one[name] for name in _SIZES if name in one} for one in values["data"]},
             lines=[
                 Line(**{name: row[name] for name in Line.__dataclass_fields__ if name in row}) for row in values["rows"]
             ],
             curves=[Curve(**curve) for curve in values["curves"]],
             environment=values["environment"],
         )
+
+
+def size_of(data: Dataset) -> dict[str, Any]:
+    """Return the size of a data set as it was used: of the rows that are trained on, and of those that score.
+
+    >>> import numpy as np
+    >>> from pinoise.data.dataset import Part
+    >>> size_of(Dataset("toy", train=Part(np.zeros((9, 2))), test=Part(np.zeros((3, 2)))))
+    {'train': 9, 'test': 3, 'shape': [2]}
+    """
+    test = scored_part(data).test
+    sizes = (len(data.train), 0 if test is None else len(test), list(data.shape))
+    return dict(zip(_SIZES, sizes, strict=True))
 
 
 def interval(values: Sequence[float]) -> tuple[float, float] | None:

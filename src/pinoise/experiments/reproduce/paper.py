@@ -18,6 +18,8 @@ ScaleName = Literal["paper", "small", "smoke"]
 SCALES: tuple[ScaleName, ...] = get_args(ScaleName)
 SCALE: ScaleName = "small"  # if the user names none
 
+COSTS = ("seconds", "flops", "memory")
+
 # What the columns of items are called in tables.
 COLUMNS = {
     "knn": "kNN",
@@ -59,7 +61,9 @@ class Row(NamedTuple):
     recipe: str | Sequence[str] = ()  # of several, the one with the best kNN on the test rows is shown
     settings: Mapping[str, Any] = _NOTHING
     embedding: EmbeddingName = "learned"
-    above: str | None = None  # the title of the row that the paper compares it with
+    above: str | None = None  # the title of the row that the paper compares it with, or adds its cost to
+    counted: int | None = None  # samples whose operations the paper counts; those of the group if None
+    notes: Mapping[str, str] = _NOTHING  # why ours differs, by data set
     paper: Mapping[str, Numbers] = _NOTHING  # by data set
 
     @property
@@ -75,6 +79,7 @@ class Group(NamedTuple):
     rows: Sequence[Row]
     settings: Mapping[str, Any] = _NOTHING
     data: Sequence[str] | None = None  # all sets of the item if None
+    counted: int = 1
     papers: bool = True  # whether the item's options, which are the paper's, count
     at: Mapping[str, Mapping[str, Any]] = _NOTHING  # further settings at a scale
 
@@ -88,6 +93,8 @@ class Scale(NamedTuple):
     rows: int | None = None
     test_rows: int | None = None
     pixels: int | None = None  # the most a side
+    costs: Sequence[str] = COSTS  # the columns of cost that are filled in
+    timed_steps: int = 0  # from which the seconds of an epoch are calculated
     settings: Mapping[str, Any] = _NOTHING
     sizes: Mapping[str, Any] = _NOTHING  # options of parts, which count where a part has them
 
@@ -113,7 +120,7 @@ class Item(NamedTuple):
         return list(self.scales[scale].data or self.data)
 
     def rows_on(self, key: str) -> Iterator[tuple[Group, Row]]:
-        """Yield the rows of a data set: those that the paper has a number for, and those that it has none for at all."""
+        """Yield the rows of a data set: those with a number of the paper for it, and those without any at all."""
         for group in self.groups:
             if group.data is None or key in group.data:
                 yield from ((group, row) for row in group.rows if not row.paper or key in row.paper)

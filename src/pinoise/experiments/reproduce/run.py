@@ -8,8 +8,9 @@ from pathlib import Path
 
 from pinoise.errors import UserError, unknown_choice
 from pinoise.experiments.cache import CellCache
+from pinoise.experiments.reproduce.costs import cost_lines
 from pinoise.experiments.reproduce.data import Used, open_used, used_for
-from pinoise.experiments.reproduce.outcome import Reproduction
+from pinoise.experiments.reproduce.outcome import Reproduction, size_of
 from pinoise.experiments.reproduce.paper import SCALE, SCALES, Item, find_item
 from pinoise.experiments.reproduce.runs import Trained, curve_line, curves_of, noise_line, train_rows
 from pinoise.experiments.reproduce.tables import count_fits, data_lines, fit_lines
@@ -54,17 +55,18 @@ def reproduce(
     chosen = {key: used_for(key, item.data[key]) for key in item.sets(scale)}
     here = [used for used in chosen.values() if used is not None]
     absent = [item.data[key].title for key, used in chosen.items() if used is None]
-    if not here and item.kind != "data":
+    fits = item.kind not in ("data", "cost")
+    if not here and fits:
         raise UserError(
             f"{name} needs {', '.join(absent)}, of which neither the data nor a stand-in is here: set PINOISE_DATA to "
             "the folder that has them."
         )
     numbers = range(item.scales[scale].seeds if seeds is None else seeds)
-    fits = item.kind not in ("data", "cost")
     total = count_fits(item, [used.key for used in here], numbers) if fits else 0
-    found = Reproduction(item, scale, list(numbers), here, total, environment=describe_environment())
-    found.notes += [f"{title} is not here, and nothing stands in for it" for title in absent]
-    found.notes += [f"{used.name} stands in for {used.title}" for used in here if used.is_stand_in]
+    found = Reproduction(item, scale, list(numbers), here if fits else [], total, environment=describe_environment())
+    if fits:
+        found.notes += [f"{title} is not here, and nothing stands in for it" for title in absent]
+        found.notes += [f"{used.name} stands in for {used.title}" for used in here if used.is_stand_in]
     running = Running(found)
     try:
         with flushed_denormals():
@@ -90,8 +92,12 @@ def _run(
     def tell(fits: int) -> None:
         found.finished += fits
 
+    cells = CellCache(cache / "cells")
     if item.kind == "data":
         found.lines += data_lines(item, chosen)
+    elif item.kind == "cost":
+        for line in cost_lines(item, found.scale, list(chosen), cache=cells):
+            found.lines.append(line)
     elif item.kind in ("noise", "curves"):
         for used in found.used:
             trained = train_rows(
@@ -104,14 +110,16 @@ def _run(
             found.notes.append("masks are those of a Segment-Anything model with random weights")
         for used in found.used:
             data = open_used(used, item, found.scale)
-            found.notes += [f"{used.title}: {sentence}" for sentence in data.notes]
+            found.sizes[used.key] = size_of(data)
+            for sentence in data.notes:
+                note(f"{used.title}: {sentence}")
             lines = fit_lines(
                 item,
                 found.scale,
                 used,
                 data,
                 found.seeds,
-                cache=CellCache(cache / "cells"),
+                cache=cells,
                 sam=sam,
                 reporter=reporter,
                 tell=tell,
@@ -128,6 +136,7 @@ def _told(one: Trained, tell: Callable[[int], None]) -> Trained:
 def _add_runs(running: Running, trained: Sequence[Trained]) -> None:
     item: Item = running.found.item
     running.runs += trained
+    running.found.sizes[trained[0].data] = size_of(trained[0].run.own_data())
     if item.kind == "noise":
         running.found.lines.append(noise_line(trained))
     else:

@@ -14,6 +14,7 @@ from pinoise.experiments.cache import CellCache
 from pinoise.experiments.fitting import fit_all
 from pinoise.experiments.plans import plan
 from pinoise.experiments.recipes import RECIPES
+from pinoise.experiments.reproduce.costs import cost_columns
 from pinoise.experiments.reproduce.data import Used
 from pinoise.experiments.reproduce.masks import random_masks
 from pinoise.experiments.reproduce.outcome import Line
@@ -76,9 +77,13 @@ def fit_lines(
             title=row.title,
             method=best,
             paper=row.paper.get(used.key, {}),
-            ours={score: _values(tried[best], score) for score in scores},
+            ours={
+                **{score: _values(tried[best], score) for score in scores},
+                **cost_columns(item, scale, used.key, group, row, cache=cache),
+            },
             above=row.above,
             flags=tuple(dict.fromkeys(flag for cell in tried[best] for flag in cell.flags)),
+            note=row.notes.get(used.key),
         )
 
 

@@ -94,16 +94,17 @@ def _on_others(found: Reproduction) -> list[str]:
                     gaps.append(mean - max(best))
         if gaps:
             above = sum(gap > 0 for gap in gaps)
-            sentences.append(f"Against the best of these rows, {title}: above in {above} of {len(gaps)}, {fmean(gaps):+.1f} points.")
+            sentences.append(
+                f"Against the best of these rows, {title}: above in {above} of {len(gaps)}, {fmean(gaps):+.1f} points."
+            )
     return sentences
 
 
 def _on_data(found: Reproduction) -> str:
     same = [line for line in found.lines if line.difference("rows") == 0]
     apart = [line.title for line in found.lines if line.difference("rows") != 0]
-    return (
-        f"{len(same)} of {len(found.lines)} sets have the paper's number of rows at their publisher"
-        + (f"; {listed(apart, last='and')} do not." if apart else ".")
+    return f"{len(same)} of {len(found.lines)} sets have the paper's number of rows at their publisher" + (
+        f"; {listed(apart, last='and')} do not." if apart else "."
     )
 
 
