@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any, NamedTuple
 
 from pinoise.data.catalogue import locate
-from pinoise.data.dataset import Dataset
-from pinoise.data.options import ReadOptions
 from pinoise.experiments.reproduce.paper import Item, Source
-from pinoise.experiments.sources import ScoredElsewhere, open_compared, sample_rows
 
 
 class Used(NamedTuple):
@@ -67,20 +63,3 @@ def presence(item: Item, scale: str) -> dict[str, str]:
         where = "absent" if used is None else f"stand-in {used.name}" if used.is_stand_in else "present"
         found[item.data[key].title] = where
     return found
-
-
-def open_used(used: Used, item: Item, scale: str) -> Dataset:
-    """Read the data set and cut it to the size of a scale."""
-    options = ReadOptions(size=item.pixels(used.key, scale))
-    (data,) = open_compared([used.name], options, score_on=used.score_on)
-    train, test = item.scales[scale].rows, item.scales[scale].test_rows
-    scored = data.scored if isinstance(data, ScoredElsewhere) else None
-    if scored is not None:
-        scored = _fewer(scored, train, test)
-        return replace(_fewer(data, train, None), scored=scored)  # type: ignore[call-arg]
-    return _fewer(data, train, test)
-
-
-def _fewer(data: Dataset, train: int | None, test: int | None) -> Dataset:
-    most = len(data.train) if data.test is None else max(len(data.train), len(data.test))
-    return sample_rows(data, train=train or most, test=test or most)

@@ -120,9 +120,7 @@ class Reproduction:
             finished=values["finished"],
             notes=values["notes"],
             sizes={one["key"]: {name: one[name] for name in _SIZES if name in one} for one in values["data"]},
-            lines=[
-                Line(**{name: row[name] for name in Line.__dataclass_fields__ if name in row}) for row in values["rows"]
-            ],
+            lines=[_line(row) for row in values["rows"]],
             curves=[Curve(**curve) for curve in values["curves"]],
             environment=values["environment"],
         )
@@ -154,9 +152,15 @@ def interval(values: Sequence[float]) -> tuple[float, float] | None:
     return fmean(values) - half, fmean(values) + half
 
 
+def _line(row: Mapping[str, Any]) -> Line:
+    values = {name: row[name] for name in Line.__dataclass_fields__ if name in row}
+    return Line(**{**values, "flags": tuple(row["flags"])})
+
+
 def _plain(value: Line | Curve) -> dict[str, Any]:
     found = asdict(value)
     if isinstance(value, Line):
+        found["flags"] = list(value.flags)
         found["difference"] = {column: value.difference(column) for column in value.ours if column in value.paper}
         found["interval"] = {column: interval(values) for column, values in value.ours.items()}
     return found

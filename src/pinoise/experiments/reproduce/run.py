@@ -9,7 +9,8 @@ from pathlib import Path
 from pinoise.errors import UserError, unknown_choice
 from pinoise.experiments.cache import CellCache
 from pinoise.experiments.reproduce.costs import cost_lines
-from pinoise.experiments.reproduce.data import Used, open_used, used_for
+from pinoise.experiments.reproduce.data import Used, used_for
+from pinoise.experiments.reproduce.opening import open_used
 from pinoise.experiments.reproduce.outcome import Reproduction, size_of
 from pinoise.experiments.reproduce.paper import SCALE, SCALES, Item, find_item
 from pinoise.experiments.reproduce.runs import Trained, curve_line, curves_of, noise_line, train_rows
