@@ -14,6 +14,7 @@ from pinoise.cli.evaluate import evaluate
 from pinoise.cli.options import VariadicCommand
 from pinoise.cli.predict import predict
 from pinoise.cli.report import report
+from pinoise.cli.reproduce import reproduce
 from pinoise.cli.train import train
 
 app = typer.Typer(
@@ -27,6 +28,7 @@ app = typer.Typer(
 for verb in (demo, train, embed, predict, evaluate):
     app.command()(verb)
 app.command(cls=VariadicCommand)(compare)
+app.command()(reproduce)
 app.command()(report)
 app.command()(cost)
 app.command()(datasets)
