@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -23,7 +24,7 @@ def cost(values: dict[str, Any], shape: tuple[int, ...] = HAR, rows: int = 1000,
 
 
 def mlp_products(*widths: int) -> int:
-    return sum(a * b for a, b in zip(widths, widths[1:], strict=False))
+    return sum(a * b for a, b in pairwise(widths))
 
 
 def test_the_papers_noise_on_vectors_costs_what_its_layers_multiply() -> None:
@@ -114,7 +115,7 @@ def test_an_epoch_has_the_steps_of_training_and_times_are_in_proportion() -> Non
     assert (found.steps, found.batch_size) == (3, 256)
     assert found.base.seconds is not None
     assert found.seconds_per_epoch(found.base) == 3 * found.base.seconds
-    assert found.at_rate(found.base, 1e9) == pytest.approx(3 * 2 * found.base.step / 1e9)
+    assert found.on_machine(1e9).whole.seconds == pytest.approx(2 * found.whole.step / 1e9)
 
 
 def test_noise_on_the_background_needs_no_masks() -> None:

@@ -104,3 +104,11 @@ def test_noise_on_the_background_takes_its_masks_by_a_setting() -> None:
     planned = plan(["raw", "aug", "aug-background"], [0], settings={"views": {"noise": {"masks": "mine.npy"}}})
     assert planned["aug-background", 0].views.noise.options["masks"] == Path("mine.npy")
     assert planned["aug", 0].views.noise.name == "none"
+
+
+def test_noise_on_the_background_without_masks_is_refused_before_any_fit() -> None:
+    with pytest.raises(UserError, match="the view 'background' was given neither masks nor weights"):
+        plan(["aug", "aug-background"], [0], settings={"encoder": "resnet18"})
+    both = {"views": {"noise": {"masks": "mine.npy", "weights": "sam.pth"}}}
+    with pytest.raises(UserError, match="the view 'background' was given masks and weights"):
+        plan(["aug", "aug-background"], [0], settings=both)

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 import typer
 
 from pinoise.cli.compare import compare, demo
+from pinoise.cli.cost import cost
 from pinoise.cli.datasets import datasets
 from pinoise.cli.embed import embed
 from pinoise.cli.evaluate import evaluate
@@ -29,6 +30,7 @@ for verb in (demo, train, embed, predict, evaluate):
 app.command(cls=VariadicCommand)(compare)
 app.command()(reproduce)
 app.command()(report)
+app.command()(cost)
 app.command()(datasets)
 
 # What a mistake in the options raises; typer exports only its subclass.

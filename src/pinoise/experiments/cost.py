@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
 
+from pinoise.data.catalogue import entry, is_name
+from pinoise.data.readers import open_for_training
 from pinoise.modes import own_modes
 from pinoise.networks.cost import Operations
-from pinoise.training.config import Settings, merge, parse_settings
+from pinoise.training.config import DataSettings, Settings, merge, parse_settings
 from pinoise.training.loop import plan_epoch
 from pinoise.training.rehearsal import Rehearsal
 
@@ -63,14 +65,15 @@ class Cost:
         """Return the seconds of an epoch's steps."""
         return None if share.seconds is None else self.steps * share.seconds
 
-    def at_rate(self, share: Share, flops_per_second: float) -> float:
-        """Return the seconds of an epoch on a machine that does this many FLOPs a second, a product and a sum each one.
+    def on_machine(self, flops_per_second: float) -> Cost:
+        """Return the cost with the times of a machine of this rate, at which a product and a sum are two operations.
 
         >>> share = Share(0, Operations(0, 0), Operations(0, 0), step=500, memory=0)
-        >>> Cost((2,), 40, 4, steps=10, epochs=1, base=share, whole=share).at_rate(share, 1e3)
-        10.0
+        >>> Cost((2,), 40, 4, steps=10, epochs=1, base=share, whole=share).on_machine(1e3).whole.seconds
+        1.0
         """
-        return self.steps * 2 * share.step / flops_per_second
+        base, whole = (share._replace(seconds=2 * share.step / flops_per_second) for share in (self.base, self.whole))
+        return replace(self, base=base, whole=whole)
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain values for JSON."""
@@ -134,6 +137,21 @@ def cost_of(
     base, measured = _share(bare, shape, rows, timed_steps, note)
     whole = base if bare is alone else _share(alone, shape, rows, timed_steps, note)[0]
     return Cost(shape, rows, batch_size, steps, training.epochs, base, whole, memory_measured=measured)
+
+
+def size_of_data(data: DataSettings, *, progress: bool = False) -> tuple[tuple[int, ...], int]:
+    """Return the shape of a sample and the number of training rows. A set of the catalogue need not be here.
+
+    >>> from pinoise.training.config import DataSettings
+    >>> size_of_data(DataSettings(source="stl10", size=32)), size_of_data(DataSettings(source="har", rows=500))
+    (((32, 32, 3), 5000), ((561,), 500))
+    """
+    if not is_name(data.source):
+        opened, _ = open_for_training(data.source, data, progress=progress)
+        return opened.shape, len(opened.train)
+    known = entry(data.source)
+    shape = known.shape if data.height_and_width is None else (*data.height_and_width, *known.shape[2:])
+    return shape, min(known.rows[0], data.rows or known.rows[0])
 
 
 def without_noise(settings: Settings) -> Settings:

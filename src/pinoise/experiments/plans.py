@@ -11,6 +11,7 @@ from typing import Any
 from pinoise.choices import listed
 from pinoise.errors import UserError
 from pinoise.experiments.recipes import RECIPES, is_trained, usual_settings
+from pinoise.training.build import check_options
 from pinoise.training.config import Choice, Settings, merge, override, parse_settings, takes_images
 from pinoise.training.device import check_device
 
@@ -69,6 +70,7 @@ def plan(
             plans[method, seed] = parse_settings(merge(values, {"training": {"seed": seed, "information_draws": 0}}))
     for planned in plans.values():
         check_device(planned.training.device)
+        check_options(planned)
     if images:  # the rows of one table see samples in the same units
         return {key: _in_units_of_images(planned) for key, planned in plans.items()}
     return plans

@@ -25,7 +25,8 @@ from pinoise.errors import UserError
 from pinoise.methods.base import width
 from pinoise.networks.cost import Operations, count_operations, counting
 from pinoise.networks.memory import counting_saved
-from pinoise.training.build import build_standardizer, seeded_model
+from pinoise.noise.support import SUPPORT_ROWS, TABLE_ROWS
+from pinoise.training.build import build_standardizer, seeded_model, support_neighbours
 from pinoise.training.config import Settings, takes_images
 from pinoise.training.device import flushed_denormals, make_fabric, memory_gb
 from pinoise.training.loop import make_optimizer, shuffled_rows
@@ -74,6 +75,10 @@ class Rehearsal:
     def __init__(self, settings: Settings, shape: tuple[int, ...], rows: int) -> None:
         self.settings = settings
         self.batch_size = min(settings.training.batch_size, rows)
+        if support_neighbours(settings) and rows <= TABLE_ROWS:
+            rows = min(
+                rows, max(SUPPORT_ROWS, self.batch_size)
+            )  # to look neighbours up costs the same in a table of any length
         self.standardizer, self.rows = stand_in(settings, shape, rows)
         self.model: ContrastiveModel = seeded_model(settings, self.standardizer, self.rows, pretrained=False)
 

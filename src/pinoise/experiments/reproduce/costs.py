@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
+from functools import cache as remembered
 from importlib.metadata import version
 from typing import Any
 
@@ -13,7 +15,7 @@ from pinoise.experiments.fitting import CELL_FORMAT
 from pinoise.experiments.plans import plan
 from pinoise.experiments.reproduce.outcome import Line
 from pinoise.experiments.reproduce.paper import COSTS, Group, Item, Row
-from pinoise.training.config import Settings
+from pinoise.training.config import Settings, parse_settings
 from pinoise.training.rehearsal import Rehearsal
 
 
@@ -38,13 +40,10 @@ def cost_columns(
     wanted = [column for column in COSTS if column in has]
     if not wanted:
         return {}
-    settings, usual = item.settings_of(group, row, "paper")
-    (planned,) = plan(row.recipes, [0], settings=settings, usual=usual).values()
-    facts = entry(item.data[key].source)
-    share = "whole" if "flops" not in item.columns else "base" if row.above is None else "added"
     if wanted == ["flops"]:  # a step, which takes longer to count, is not needed
-        operations = _operations(planned, facts)[share]
-        return {"flops": [(row.counted or group.counted) * operations]}
+        return {"flops": [paper_flops(item, key, group, row)]}
+    planned, facts = _planned(item, group, row), entry(item.data[key].source)
+    share = "whole" if "flops" not in item.columns else "base" if row.above is None else "added"
     measured = _measured(planned, facts, timed_steps=item.scales[scale].timed_steps, cache=cache)[share]
     found = {
         "seconds": measured["seconds_per_epoch"],
@@ -54,11 +53,33 @@ def cost_columns(
     return {column: [found[column]] for column in wanted if found[column] is not None}
 
 
-def _operations(settings: Settings, facts: Entry) -> dict[str, int]:
+@remembered  # many rows of the paper's tables have the same base
+def _operations(parts: str, shape: tuple[int, ...]) -> int:
+    """Return the operations of one sample through the parts of a model, given as JSON."""
+    return Rehearsal(parse_settings(json.loads(parts)), shape, rows=2).count_sample().total
+
+
+def paper_flops(item: Item, key: str, group: Group, row: Row) -> float:
+    """Return the operations of a row's networks at the paper's size, for as many samples as the paper counts.
+
+    >>> from pinoise.experiments.reproduce.paper import find_item
+    >>> item = find_item("T9")
+    >>> (group, row), *_ = item.rows_on("stl10")
+    >>> f"{paper_flops(item, 'stl10', group, row):.2e}"
+    '2.57e+12'
+    """
+    planned, shape = _planned(item, group, row), entry(item.data[key].source).shape
     base, whole = (
-        Rehearsal(each, facts.shape, facts.rows[0]).count_sample().total for each in (without_noise(settings), settings)
+        _operations(each.model_dump_json(exclude={"data", "training"}), shape)
+        for each in (without_noise(planned), planned)
     )
-    return {"base": base, "whole": whole, "added": whole - base}
+    return (row.counted or group.counted) * (base if row.above is None else whole - base)
+
+
+def _planned(item: Item, group: Group, row: Row) -> Settings:
+    settings, usual = item.settings_of(group, row, "paper")
+    (planned,) = plan(row.recipes, [0], settings=settings, usual=usual).values()
+    return planned
 
 
 def _measured(settings: Settings, facts: Entry, *, timed_steps: int, cache: CellCache | None) -> dict[str, Any]:
