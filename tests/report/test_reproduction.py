@@ -42,11 +42,9 @@ def table() -> Running:
 
 
 def curves() -> Running:
-    curve = [
-        Curve("har", title, "contrast", [1, 2], values) for title, values in (("a", [3.0, 2.0]), ("b", [3.0, 1.0]))
-    ]
-    lines = [Line("har", "vectors", curve.title, "fixed", {}, {"contrast": [curve.values[-1]]}) for curve in curve]
-    return Running(Reproduction(find_item("F8"), "small", [0], [HAR], 2, 2, lines=lines, curves=curve))
+    drawn = [Curve("har", title, "contrast", [1, 2], [3.0, last]) for title, last in (("a", 2.0), ("b", 1.0))]
+    lines = [Line("har", "vectors", curve.title, "fixed", {}, {"contrast": [curve.values[-1]]}) for curve in drawn]
+    return Running(Reproduction(find_item("F8"), "small", [0], [HAR], 2, 2, lines=lines, curves=drawn))
 
 
 @pytest.fixture

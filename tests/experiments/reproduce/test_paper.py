@@ -10,6 +10,7 @@ from pinoise.errors import UserError
 from pinoise.experiments.plans import plan
 from pinoise.experiments.recipes import RECIPES
 from pinoise.experiments.reproduce.paper import COLUMNS, SCALES, Item, find_item, item_names
+from pinoise.training.config import merge
 
 TABLES = [f"T{number}" for number in range(1, 12)]
 FIGURES = ["F1", "F4", "F5", "F6", "F7", "F8"]
@@ -53,6 +54,8 @@ def test_every_row_is_a_configuration_at_every_scale(item: Item) -> None:
         for group in item.groups:
             for row in group.rows:
                 settings, usual = item.settings_of(group, row, scale)
+                if row.recipe == "aug-background":
+                    settings = merge(settings, {"views": {"noise": {"masks": "masks.npy"}}})
                 for planned in (plan([recipe], [0], settings=settings, usual=usual) for recipe in row.recipes):
                     (found,) = planned.values()
                     if group.papers and "temperature" in item.options.get("method", {}) and row.recipe != "raw":

@@ -16,6 +16,7 @@ from pinoise.errors import UserError
 from pinoise.experiments import scoring
 from pinoise.experiments.reproduce import run, runs
 from pinoise.experiments.reproduce.masks import random_masks
+from pinoise.experiments.reproduce.opening import open_used
 from pinoise.experiments.reproduce.outcome import Reproduction
 from pinoise.experiments.reproduce.paper import Group, Item, Kind, Row, Scale, Source, item_names
 from pinoise.experiments.reproduce.run import Running, reproduce
@@ -161,11 +162,10 @@ def test_another_configuration_is_not_served_from_the_cache(small: Any, fits: li
 def test_changed_data_is_not_served_from_the_cache(
     small: Any, fits: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = run.open_used
     small(small_item())
 
     def with_one_other_value(*arguments: Any) -> Dataset:
-        data = original(*arguments)
+        data = open_used(*arguments)
         x = np.array(data.train.x)
         x[0, 20] += 1
         return dataclasses.replace(data, train=dataclasses.replace(data.train, x=x))

@@ -69,7 +69,7 @@ def number(value: float, column: str) -> str:
     """Return a figure as its column shows it.
 
     >>> number(77.756, "knn"), number(2.571e12, "flops"), number(10299, "rows"), number(0.0842, "memory")
-    ('77.8', '2.57e+12', '10,299', '0.084')
+    ('77.8', '2.57e+12', '10,299', '0.0842')
     """
     if column in ("rows", "classes"):
         return f"{value:,.0f}"

@@ -6,9 +6,9 @@ for (const table of document.querySelectorAll("table.sortable")) {
     const number = parseFloat(text.replace(/,/g, "").replace("−", "-"));
     return Number.isNaN(number) ? text : number;
   };
-  const compare = (a, b) => {
-    if (typeof a !== typeof b) return typeof a === "number" ? -1 : 1;
-    return typeof a === "number" ? a - b : a.localeCompare(b);
+  const compare = (a, b, sign) => {
+    if (typeof a !== typeof b) return typeof a === "number" ? -1 : 1; // what has no number is last either way
+    return sign * (typeof a === "number" ? a - b : a.localeCompare(b));
   };
   titles.forEach((title, column) => {
     title.tabIndex = 0;
@@ -17,7 +17,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
       titles.forEach((other) => other.removeAttribute("aria-sort"));
       title.setAttribute("aria-sort", falling ? "descending" : "ascending");
       const rows = [...table.tBodies[0].rows];
-      rows.sort((a, b) => (falling ? -1 : 1) * compare(key(a, column), key(b, column)));
+      rows.sort((a, b) => compare(key(a, column), key(b, column), falling ? -1 : 1));
       table.tBodies[0].append(...rows);
     };
     title.addEventListener("click", sort);
