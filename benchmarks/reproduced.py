@@ -1,6 +1,6 @@
 """Write RESULTS.md from the result files of ``pinoise reproduce``, so that no figure is copied by hand.
 
-python benchmarks/reproduced.py
+python benchmarks/reproduced.py [FILE]
 
 ``results/reproduce/readings.toml`` says what we think of an item. A figure in it is a place such as
 ``{reuters21578 | raw features | knn}``, filled in from the result file.
@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 from pinoise.experiments.reproduce.layout import TextTable, number, tables
@@ -63,10 +65,20 @@ def markdown(table: TextTable) -> list[str]:
     return [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]
 
 
+def summary(found: Mapping[str, Reproduction | None], readings: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Return one line for every item that was run: does it reproduce?"""
+    lines = ["| item | | scale | reproduces? |", "| --- | --- | --- | --- |"]
+    for name, result in found.items():
+        if result is not None:
+            stands = readings.get(name, {}).get("reproduces", "see below")
+            lines.append(f"| [{name}](#{name.lower()}) | {result.item.title} | {result.scale} | {stands} |")
+    return [*lines, ""]
+
+
 def section(found: Reproduction, reading: str | None) -> list[str]:
     """Return what an item says: claim, verdict, why, what is odd, pictures and tables."""
     item = found.item
-    seeds = "1 seed" if len(found.seeds) == 1 else f"{len(found.seeds)} seeds"
+    seeds = "" if not found.total else "1 seed; " if len(found.seeds) == 1 else f"{len(found.seeds)} seeds; "
     sizes = [
         f"{used.shown}: {size['train']:,} rows"
         + (f", {size['test']:,} to test on" if size["test"] else "")
@@ -75,9 +87,11 @@ def section(found: Reproduction, reading: str | None) -> list[str]:
         if (size := found.sizes.get(used.key)) is not None
     ]
     lines = [
-        f"## {item.name}: {item.title}",
+        f"## {item.name}",
         "",
-        f"`{found.command}`; {seeds}; {describe(dict(found.environment))}",
+        f"{item.title} (`{item.label}` in the paper's source).",
+        "",
+        f"`{found.command}`; {seeds}{describe(dict(found.environment))}",
         "",
     ]
     lines += [f"Data: {'; '.join(sizes)}.", ""] if sizes else []
@@ -104,18 +118,18 @@ def missing(names: list[str]) -> list[str]:
     ]
 
 
-def main(path: Path = ROOT / "RESULTS.md") -> None:
+def main(path: Path) -> None:
     """Write the page."""
     found = {name: read(name) for name in item_names()}
     readings = tomllib.loads((FOLDER / "readings.toml").read_text(encoding="utf-8"))
-    parts = [HEAD]
+    parts = [HEAD, *summary(found, readings)]
     for name, result in found.items():
         if result is not None:
-            parts += section(result, readings.get(name))
+            parts += section(result, readings.get(name, {}).get("why"))
     absent = [name for name, result in found.items() if result is None]
     parts += missing(absent) if absent else []
     path.write_text("\n".join(parts).rstrip() + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main()
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "RESULTS.md")
