@@ -52,19 +52,19 @@ def test_a_table_is_printed_with_the_papers_numbers(pinoise: Command) -> None:
 
 def test_several_items_go_to_one_page_and_one_folder(pinoise: Command) -> None:
     result = pinoise(
-        *("reproduce", "T1", "T10", "--scale", "smoke", "--json", "--html", "page.html", "--out", "results")
+        *("reproduce", "T1", "T10", "--scale", "smoke", "--json", "--html", "new/page.html", "--out", "results")
     )
     found = json.loads(result.out)["items"]
     assert [one["item"] for one in found] == ["T1", "T10"]
     assert all(one["verdict"] and one["environment"]["date"] for one in found)
-    page = Path("page.html").read_text(encoding="utf-8")
+    page = Path("new/page.html").read_text(encoding="utf-8")
     assert all(one["verdict"].replace("'", "&#39;") in page for one in found)
     stored = json.loads(Path("results/T10.json").read_text(encoding="utf-8"))
     assert stored["rows"] == found[1]["rows"]
-    sentence = pinoise("reproduce", "T1", "--html", "page.html").sentence
+    sentence = pinoise("reproduce", "T1", "--html", "new/page.html").sentence
     assert "page.html" in sentence
     assert "--force" in sentence
-    assert pinoise("reproduce", "T1", "--html", "page.html", "--force").code == 0
+    assert pinoise("reproduce", "T1", "--html", "new/page.html", "--force").code == 0
 
 
 @pytest.mark.parametrize(
@@ -75,10 +75,13 @@ def test_several_items_go_to_one_page_and_one_folder(pinoise: Command) -> None:
         (["T2", "informtion"], r"did you mean 'information'\?"),
         (["T2", "--scale", "large"], r"--scale is 'large': it must be paper, small or smoke"),
         (["T2", "--seeds", "0"], r"--seeds is 0: give a number of seeds from 1"),
+        (["T7", "--sam", "gone.pth"], r"gone\.pth cannot be read: No such file"),
+        (["T2", "--html", "gone/page.html", "--out", "data/file"], r"results cannot be written to data/file"),
         (["T3", "--scale", "smoke"], r"T3 needs CIFAR-10, of which neither the data nor a stand-in is here"),
     ],
 )
 def test_a_mistake_is_one_sentence(pinoise: Command, arguments: list[str], sentence: str) -> None:
+    Path("data/file").write_text("")
     assert re.search(sentence, pinoise("reproduce", *arguments).sentence)
 
 

@@ -58,7 +58,7 @@ def reproduce(
         raise UserError(f"--seeds is {seeds}: give a number of seeds from 1 to {MOST_SEEDS}.")
     for name in items:
         find_item(name)
-    _check_outputs(items, html, out, force=force)
+    _check_files(items, html, out, sam, force=force)
     finished = _run(items, cache, scale=scale, seeds=seeds, sam=sam)
     _tell(finished, html, out, as_json=json)
     if any(not running.found.is_complete for running in finished) or len(finished) < len(items):
@@ -96,10 +96,12 @@ def _states(data: dict[str, str]) -> str:
     return "; ".join(f"{state} {', '.join(titles)}" for state, titles in groups.items() if titles)
 
 
-def _check_outputs(items: list[str], html: Path | None, out: Path | None, *, force: bool) -> None:
-    """Refuse, before any work, outputs that cannot or must not be written."""
-    from pinoise.files import check_output, check_writable
+def _check_files(items: list[str], html: Path | None, out: Path | None, sam: Path | None, *, force: bool) -> None:
+    """Refuse, before any work, weights that cannot be read, and outputs that cannot or must not be written."""
+    from pinoise.files import check_is_file, check_output, check_writable
 
+    if sam is not None:
+        check_is_file(sam)
     if html is not None:
         check_output(html, force=force)
         check_writable(html.parent, what="a page", instead="name another file with --html")

@@ -39,6 +39,7 @@ def write_reproductions(finished: Sequence[Running], *, page: Path | None, folde
             files |= {folder / f"{picture.name}.png": picture.png for picture in drawn}
     if page is not None:
         found_pictures = zip([running.found for running in finished], pictures, strict=True)
+        page.parent.mkdir(parents=True, exist_ok=True)
         files[page] = render_reproductions(list(found_pictures)).encode()
     with ExitStack() as all_or_none:
         for path, content in files.items():

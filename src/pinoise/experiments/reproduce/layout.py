@@ -76,7 +76,7 @@ def number(value: float, column: str) -> str:
     if column == "flops":
         return f"{value:.2e}"
     if column in COSTS:
-        return f"{value:.3g}"
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
     return f"{value:.1f}" if column in ("knn", "sr") else f"{value:.3f}"
 
 
@@ -109,7 +109,8 @@ def _difference(line: Line, column: str) -> str:
     if difference is None:
         return "–"
     if column in COSTS:
-        return f"{difference / line.paper[column][0]:+.1%}"
+        share = difference / line.paper[column][0]
+        return f"{share:+.1%}" if abs(share) < 1 else f"× {1 + share:.3g}"
     return f"{difference:+,.0f}" if column in ("rows", "classes") else f"{difference:+.1f}"
 
 

@@ -14,7 +14,8 @@ from pinoise.files import cache_folder, write_bytes
 from pinoise.randomness import Randomness
 from pinoise.views.segment import SamSize, background_masks, build_sam
 
-_SIZE = SamSize(
+# The sizes of a model that takes a moment.
+TINY_SAM = SamSize(
     width=16,
     depth=2,
     heads=2,
@@ -35,7 +36,7 @@ def random_masks(part: Part) -> Path:
     """Return a file with a mask for every image of a part's source; those of images outside the part are empty."""
     images = np.asarray(part.x)
     with Randomness(_SEED).feeding(), torch.no_grad():
-        model = build_sam(_SIZE).eval().requires_grad_(False)
+        model = build_sam(TINY_SAM).eval().requires_grad_(False)
         for weight in model.parameters():
             weight.add_(_SPREAD * torch.randn_like(weight))
     found = background_masks(images, model)

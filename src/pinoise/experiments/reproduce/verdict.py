@@ -75,7 +75,8 @@ def _on_accuracy(found: Reproduction) -> str:
     shrunk = [line.title for line in found.lines if "shrink" in line.flags]
     if shrunk:
         sentences.append(f"Learned noise collapsed to almost nothing in {_counted(shrunk)}.")
-    return " ".join([*sentences, *_on_others(found)])
+    sentences += _on_others(found)
+    return " ".join([*sentences, _on_cost(found)] if "flops" in found.item.columns else sentences)
 
 
 def _on_others(found: Reproduction) -> list[str]:
@@ -113,7 +114,7 @@ def _on_cost(found: Reproduction) -> str:
     for line in found.lines:
         difference = line.difference("flops")
         if difference is not None:
-            gaps[f"{line.title} ({line.data})"] = abs(difference) / line.paper["flops"][0]
+            gaps[f"{line.title} ({found.item.data[line.data].title})"] = abs(difference) / line.paper["flops"][0]
     apart = [f"{title} by {gap:.1%}" for title, gap in gaps.items() if gap > CLOSE]
     if not gaps:
         return "No count of operations is finished."
@@ -135,14 +136,15 @@ def _on_noise(found: Reproduction) -> str:
 def _on_curves(found: Reproduction) -> str:
     sentences = []
     for line in found.lines:
+        title = found.item.data[line.data].title
         base = None if line.above is None else found.line(line.data, line.above)
         mean, other = line.mean("contrast"), None if base is None else base.mean("contrast")
         if mean is not None and other is not None and base is not None:
             side = "below" if mean < other else "above"
-            sentences.append(f"{line.data}: {line.title} ends at ℓ = {mean:.3g}, {side} {base.title} ({other:.3g}).")
+            sentences.append(f"{title}: {line.title} ends at ℓ = {mean:.3g}, {side} {base.title} ({other:.3g}).")
         elif (plug_in := line.mean("plug_in")) is not None:
             exact = line.mean("information")
-            sentences.append(f"{line.data}, {line.title}: plug-in MI {plug_in:+.3f}, exact MI {exact:.3f} nats.")
+            sentences.append(f"{title}, {line.title}: plug-in MI {plug_in:+.3f}, exact MI {exact:.3f} nats.")
     return " ".join(sentences)
 
 
