@@ -119,8 +119,15 @@ def test_an_epoch_has_the_steps_of_training_and_times_are_in_proportion() -> Non
 
 
 def test_noise_on_the_background_needs_no_masks() -> None:
-    views = {**AUGMENTED, "noise": "background"}
-    assert cost({"encoder": SMALL_RESNET, "views": views}, (16, 16, 3)).base.step > 0
+    for views in ({**AUGMENTED, "noise": "background"}, {"noise": "none", "augmentations": ["crop", "background"]}):
+        assert cost({"encoder": SMALL_RESNET, "views": views}, (16, 16, 3)).base.step > 0
+
+
+def test_objects_of_a_user_are_counted() -> None:
+    encoder = nn.Linear(20, 7)
+    found = cost({"encoder": encoder, "objective": "paper", "noise": {"generator": {"hidden": 16}}}, (20,))
+    assert found.base.sample.total == mlp_products(20, 7) + mlp_products(7, 256, 128)
+    assert found.added.sample.total == mlp_products(20, 16, 16, 16, 20)
 
 
 class Peeking(View):

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 
 import torch
 
+from pinoise.choices import NOISE_VIEW, OBJECTIVE, VIEW
 from pinoise.data.catalogue import entry, is_name
 from pinoise.data.readers import open_for_training
 from pinoise.modes import own_modes
 from pinoise.networks.cost import Operations
-from pinoise.training.config import DataSettings, Settings, merge, parse_settings
+from pinoise.training.config import Choice, DataSettings, NoiseSettings, Settings, read_choice
 from pinoise.training.loop import plan_epoch
 from pinoise.training.rehearsal import Rehearsal
 
@@ -123,6 +124,7 @@ def cost_of(
         timed_steps: how many real steps are timed of the base and of the whole, on samples that stand in for the data.
         note: called with a sentence if they cannot be timed.
 
+    >>> from pinoise.training.config import parse_settings
     >>> found = cost_of(parse_settings({"objective": "paper", "noise": {"mean": "learned"}}), (561,), rows=7352)
     >>> f"{256 * found.added.sample.total:.2e}"  # the paper's figure for HAR
     '1.25e+09'
@@ -159,22 +161,31 @@ def without_noise(settings: Settings) -> Settings:
 
     >>> without_noise(Settings()).objective.name
     'fixed'
+    >>> from pinoise.training.config import parse_settings
     >>> without_noise(parse_settings({"views": {"noise": "scarf"}})).views.noise.name
     'scarf'
     """
     if not settings.is_learned or not settings.objective.trait("learns_noise", True):
         return settings
-    values = settings.model_dump()
     if settings.views.augmentations or settings.method.trait("makes_views"):
-        return parse_settings(merge(values, {"views": {"noise": "none", "pairing": "auto"}}))
-    return parse_settings({**values, "objective": "fixed", "noise": {"distribution": settings.noise.distribution}})
+        nothing = read_choice("none", NOISE_VIEW, "views.noise")
+        return settings.model_copy(
+            update={"views": settings.views.model_copy(update={"noise": nothing, "pairing": "auto"})}
+        )
+    random = read_choice("fixed", OBJECTIVE, "objective")
+    noise = NoiseSettings(distribution=settings.noise.distribution)
+    return settings.model_copy(update={"objective": random, "noise": noise})
 
 
 def _countable(settings: Settings) -> Settings:
     """Return settings in which noise on the background is noise everywhere: it costs the same and needs no masks."""
-    if settings.views.noise.name != "background":
-        return settings
-    return parse_settings(merge(settings.model_dump(), {"views": {"noise": {"name": "gaussian"}}}))
+
+    def counted(view: Choice) -> Choice:
+        return read_choice("gaussian", VIEW, "views") if view.name == "background" else view
+
+    views = settings.views
+    changed = {"noise": counted(views.noise), "augmentations": tuple(map(counted, views.augmentations))}
+    return settings.model_copy(update={"views": views.model_copy(update=changed)})
 
 
 def _share(

@@ -85,6 +85,8 @@ class Rehearsal:
     def memory_gb(self) -> float | None:
         """Return the memory of the device that the settings name, or None if it is unknown."""
         device = make_fabric(self.settings.training).device
+        if device.type == "cuda":
+            return torch.cuda.get_device_properties(device).total_memory / 1e9
         return memory_gb() if device.type == "cpu" else None
 
     def count_sample(self) -> Operations:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -186,7 +187,8 @@ def _writes(verb: str, option: str, value: str) -> tuple[str, ...]:
         return ("report.html", "*.png")  # the current folder
     if option not in ("--out", "--html", "--cache") or value in ("people.csv", ".", "", "/"):
         return WRITES.get(verb, ())
-    return (value, f"{value}/*")
+    plain = escape(value)
+    return (plain, f"{plain}/*", escape(value.partition("/")[0]))
 
 
 def _right(verb: str) -> Check:
