@@ -78,7 +78,9 @@ def summary(found: Mapping[str, Reproduction | None], readings: Mapping[str, Map
 def section(found: Reproduction, reading: str | None) -> list[str]:
     """Return what an item says: claim, verdict, why, what is odd, pictures and tables."""
     item = found.item
-    seeds = "" if not found.total else "1 seed; " if len(found.seeds) == 1 else f"{len(found.seeds)} seeds; "
+    seeds = (
+        "" if item.kind in ("data", "cost") else "1 seed; " if len(found.seeds) == 1 else f"{len(found.seeds)} seeds; "
+    )
     sizes = [
         f"{used.shown}: {size['train']:,} rows"
         + (f", {size['test']:,} to test on" if size["test"] else "")

@@ -65,6 +65,8 @@ def test_several_items_go_to_one_page_and_one_folder(pinoise: Command) -> None:
     assert "page.html" in sentence
     assert "--force" in sentence
     assert pinoise("reproduce", "T1", "--html", "new/page.html", "--force").code == 0
+    Path("results/F1-1.png").write_text("mine")
+    assert "F1-1.png already exists" in pinoise("reproduce", "F1", "--out", "results").sentence
 
 
 @pytest.mark.parametrize(

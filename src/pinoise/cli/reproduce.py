@@ -108,7 +108,8 @@ def _check_files(items: list[str], html: Path | None, out: Path | None, sam: Pat
     if out is not None:
         check_writable(out, what="results", instead="name another folder with --out")
         for name in items:
-            check_output(out / f"{name}.json", force=force)
+            for path in (out / f"{name}.json", *out.glob(f"{name}-*.png")):
+                check_output(path, force=force)
 
 
 def _run(items: list[str], cache: Path | None, **asked: Any) -> list[Running]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
 
@@ -12,7 +12,7 @@ from pinoise.experiments.reproduce.costs import cost_lines
 from pinoise.experiments.reproduce.data import Used, used_for
 from pinoise.experiments.reproduce.opening import open_used
 from pinoise.experiments.reproduce.outcome import Reproduction, size_of
-from pinoise.experiments.reproduce.paper import SCALE, SCALES, Item, find_item
+from pinoise.experiments.reproduce.paper import SCALE, SCALES, find_item
 from pinoise.experiments.reproduce.runs import Trained, curve_line, curves_of, noise_line, train_rows
 from pinoise.experiments.reproduce.tables import count_fits, data_lines, fit_lines
 from pinoise.training.device import describe_environment, flushed_denormals
@@ -63,7 +63,8 @@ def reproduce(
             "the folder that has them."
         )
     numbers = range(item.scales[scale].seeds if seeds is None else seeds)
-    total = count_fits(item, [used.key for used in here], numbers) if fits else 0
+    keys = [used.key for used in here] if fits else list(chosen)
+    total = count_fits(item, keys, numbers) if fits else sum(len(list(item.rows_on(key))) for key in keys)
     found = Reproduction(item, scale, list(numbers), here if fits else [], total, environment=describe_environment())
     if fits:
         found.notes += [f"{title} is not here, and nothing stands in for it" for title in absent]
@@ -71,75 +72,73 @@ def reproduce(
     running = Running(found)
     try:
         with flushed_denormals():
-            _run(running, chosen, cache=cache, sam=sam, reporter=reporter, note=note)
+            if not fits:
+                _add_facts(found, chosen, cache=CellCache(cache / "cells"))
+            elif item.kind in ("noise", "curves"):
+                _add_runs(running, folder=cache / "runs", reporter=reporter, note=note)
+            else:
+                _add_scores(found, cache=CellCache(cache / "cells"), sam=sam, reporter=reporter, note=note)
     except KeyboardInterrupt:
         if not keep_partial:
             raise
     return running
 
 
-def _run(
-    running: Running,
-    chosen: dict[str, Used | None],
+def _add_facts(found: Reproduction, chosen: dict[str, Used | None], *, cache: CellCache) -> None:
+    """Add what follows from the catalogue and from configurations: sizes of data sets, or costs."""
+    if found.item.kind == "data":
+        lines = data_lines(found.item, chosen)
+    else:
+        lines = cost_lines(found.item, found.scale, list(chosen), cache=cache)
+    for line in lines:  # one by one, so that an interrupt keeps what is finished
+        found.lines.append(line)
+        found.finished += 1
+
+
+def _add_scores(
+    found: Reproduction,
     *,
-    cache: Path,
+    cache: CellCache,
     sam: Path | None,
     reporter: Callable[[str], Reporter],
     note: Callable[[str], None],
 ) -> None:
-    """Fill in what is found, data set by data set."""
-    found, item = running.found, running.found.item
+    """Add a table of accuracies, data set by data set."""
+    item = found.item
 
     def tell(fits: int) -> None:
         found.finished += fits
 
-    cells = CellCache(cache / "cells")
-    if item.kind == "data":
-        found.lines += data_lines(item, chosen)
-    elif item.kind == "cost":
-        for line in cost_lines(item, found.scale, list(chosen), cache=cells):
+    if sam is None and any("aug-background" in row.recipes for key in item.data for _, row in item.rows_on(key)):
+        found.notes.append("masks are those of a Segment-Anything model with random weights")
+    for used in found.used:
+        data = open_used(used, item, found.scale)
+        found.sizes[used.key] = size_of(data)
+        for sentence in data.notes:
+            note(f"{used.title}: {sentence}")
+        lines = fit_lines(
+            item, found.scale, used, data, found.seeds, cache=cache, sam=sam, reporter=reporter, tell=tell
+        )
+        for line in lines:
             found.lines.append(line)
-    elif item.kind in ("noise", "curves"):
-        for used in found.used:
-            trained = train_rows(
-                item, found.scale, used, found.seeds, folder=cache / "runs", reporter=reporter, note=note
-            )
-            for _, runs in groupby(trained, key=lambda one: one.row.title):
-                _add_runs(running, [_told(one, tell) for one in runs])
-    else:
-        if sam is None and any("aug-background" in row.recipes for key in item.data for _, row in item.rows_on(key)):
-            found.notes.append("masks are those of a Segment-Anything model with random weights")
-        for used in found.used:
-            data = open_used(used, item, found.scale)
-            found.sizes[used.key] = size_of(data)
-            for sentence in data.notes:
-                note(f"{used.title}: {sentence}")
-            lines = fit_lines(
-                item,
-                found.scale,
-                used,
-                data,
-                found.seeds,
-                cache=cells,
-                sam=sam,
-                reporter=reporter,
-                tell=tell,
-            )
-            for line in lines:  # one by one, so that an interrupt keeps what is finished
-                found.lines.append(line)
 
 
-def _told(one: Trained, tell: Callable[[int], None]) -> Trained:
-    tell(1)
-    return one
-
-
-def _add_runs(running: Running, trained: Sequence[Trained]) -> None:
-    item: Item = running.found.item
-    running.runs += trained
-    running.found.sizes[trained[0].data] = size_of(trained[0].run.own_data())
-    if item.kind == "noise":
-        running.found.lines.append(noise_line(trained))
-    else:
-        running.found.lines.append(curve_line(item, trained))
-        running.found.curves += curves_of(item, trained)
+def _add_runs(
+    running: Running, *, folder: Path, reporter: Callable[[str], Reporter], note: Callable[[str], None]
+) -> None:
+    """Add what is measured in the runs behind a picture or curves."""
+    found, item = running.found, running.found.item
+    for used in found.used:
+        trained = train_rows(item, found.scale, used, found.seeds, folder=folder, reporter=reporter, note=note)
+        for _, runs in groupby(trained, key=lambda one: one.row.title):
+            of_row = []
+            for one in runs:
+                of_row.append(one)
+                found.finished += 1
+            running.runs += of_row
+            found.sizes[used.key] = size_of(of_row[0].run.own_data())
+            if item.kind == "noise":
+                found.lines.append(noise_line(of_row))
+            else:
+                found.lines.append(curve_line(item, of_row))
+                found.curves += curves_of(item, of_row)
