@@ -25,11 +25,10 @@ from pinoise.data import load
 from pinoise.data.rows import make_rows
 from pinoise.networks import ResNet, count_operations
 from pinoise.noise import make_generator
-from pinoise.training.build import build_model, build_standardizer, channels_together
+from pinoise.training.build import build_standardizer, channels_together, seeded_model
 from pinoise.training.config import parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
-from pinoise.training.loop import make_optimizer
-from pinoise.views import Batch
+from pinoise.training.rehearsal import training_step
 
 ROUNDS = 5
 ROWS = 512
@@ -65,22 +64,8 @@ def make_step(settings: dict[str, Any]) -> Callable[[], None]:
     x = load("cifar10_sub12k").draw(ROWS).train.x
     standardizer = build_standardizer(parsed, x)
     rows = make_rows(x, standardizer)
-    torch.manual_seed(0)
-    model = build_model(parsed, standardizer, rows)
-    optimizer = make_optimizer(model, parsed.training, torch.device("cpu"))
-    size, count = parsed.training.batch_size, 0
-
-    def step() -> None:
-        nonlocal count
-        chosen = (torch.arange(size) + count * size) % len(rows)
-        loss = model(Batch(rows[chosen], chosen)).loss
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-        model.after_step(count, 1000)
-        count += 1
-
-    return step
+    model = seeded_model(parsed, standardizer, rows)
+    return training_step(parsed, model, rows, batch_size=parsed.training.batch_size)
 
 
 def step_ratios(width: int, batch_size: int) -> dict[str, dict[str, float]]:

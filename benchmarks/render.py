@@ -548,6 +548,16 @@ def hostile_lines(path: Path) -> list[str]:
     return lines
 
 
+def clae_attack_lines(path: Path) -> list[str]:
+    """Return the table of CLAE's adversarial examples beside π-noise."""
+    rows, titles = json.loads(path.read_text(encoding="utf-8"))["rows"], {"few": "few-label", "knn": "kNN"}
+    lines = [f"| data | | against | {' | '.join(titles.values())} |", "|---|---|---|---|---|"]
+    for row in rows:
+        figures = [f"{row[score][0]:.1f} ± {row[score][1]:.1f}" for score in titles]
+        lines.append(f"| {row['data']} | {row['method']} | {row['against']} | {' | '.join(figures)} |")
+    return lines
+
+
 def _unique(items: Any) -> list[str]:
     return list(dict.fromkeys(items))
 
@@ -605,6 +615,7 @@ def main() -> None:
     put(ROOT / "docs" / "images.md", "image noise", image_noise_lines(RESULTS / "image_noise.json"))
     put(ROOT / "docs" / "which_noise.md", "noise choice", noise_choice_lines(RESULTS / "noise_choice.json"))
     put(ROOT / "docs" / "noise.md", "blocks", blocks_lines(RESULTS / "blocks.json"))
+    put(ROOT / "docs" / "paper.md", "CLAE's attack", clae_attack_lines(RESULTS / "clae_attack.json"))
     put(ROOT / "docs" / "security.md", "hostile", hostile_lines(RESULTS / "hostile.json"))
 
 

@@ -16,18 +16,12 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
-from lightning_fabric import Fabric
 from torch.utils.flop_counter import FlopCounterMode
 
-from pinoise.data.rows import make_rows
-from pinoise.data.standardizer import Standardizer
-from pinoise.training.build import build_model
 from pinoise.training.config import parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
-from pinoise.training.loop import make_optimizer, shuffled_rows
-from pinoise.views import Batch
+from pinoise.training.rehearsal import Rehearsal, training_step
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "random noise": {"objective": "fixed"},
@@ -36,29 +30,14 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "π-noise, shared": {"noise": {"generator": "shared"}},
 }
 STEPS = 8  # in a turn
+ROWS = 4096
 
 
-def make_step(changes: dict[str, Any], x: np.ndarray, batch_size: int) -> tuple[Callable[[], None], int]:
+def make_step(changes: dict[str, Any], features: int, batch_size: int) -> tuple[Callable[[], None], int]:
     """Return a function that does one real training step, gather and optimiser included, and the step's FLOPs."""
     settings = parse_settings({**changes, "training": {"batch_size": batch_size, "device": "cpu"}})
-    standardizer = Standardizer.fit(x)
-    rows = make_rows(x, standardizer)
-    torch.manual_seed(0)
-    model = build_model(settings, standardizer, rows)
-    fabric = Fabric(accelerator="cpu", devices=1)
-    wrapped, optimizer = fabric.setup(model, make_optimizer(model, settings.training, fabric.device))
-    order = shuffled_rows(len(rows), seed=0, epoch=0)
-    position = 0
-
-    def step() -> None:
-        nonlocal position
-        chosen = order[position : position + batch_size]
-        position = (position + batch_size) % (len(rows) - batch_size)
-        loss = wrapped(Batch(rows[chosen], chosen)).loss
-        optimizer.zero_grad()
-        fabric.backward(loss)
-        optimizer.step()
-
+    rehearsal = Rehearsal(settings, (features,), ROWS)
+    step = training_step(settings, rehearsal.model, rehearsal.rows, batch_size=batch_size)
     with FlopCounterMode(display=False) as counter:
         step()
     return step, counter.get_total_flops()
@@ -104,9 +83,8 @@ def main() -> None:
 
     results = []
     for features in arguments.features:
-        x = np.random.default_rng(0).normal(size=(4096, features))
         product, product_flops = make_products(features, arguments.batch)
-        steps = {name: make_step(changes, x, arguments.batch) for name, changes in VARIANTS.items()}
+        steps = {name: make_step(changes, features, arguments.batch) for name, changes in VARIANTS.items()}
         tasks = {"product": product, **{name: step for name, (step, _) in steps.items()}}
         with flushed_denormals():  # as in the training loop
             seconds = measure(tasks, turns=arguments.turns)

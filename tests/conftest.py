@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from pinoise.cli import main
+from pinoise.experiments.reproduce.masks import TINY_SAM
 from pinoise.views import SamSize
 from pinoise.views.segment import build_sam
 
@@ -35,18 +36,7 @@ def real_data() -> Path:
 @pytest.fixture
 def tiny_sam() -> SamSize:
     """The sizes of a Segment-Anything model that a test can run."""
-    return SamSize(
-        width=16,
-        depth=2,
-        heads=2,
-        global_blocks=(1,),
-        image_size=32,
-        patch=8,
-        window=2,
-        channels=16,
-        decoder_heads=2,
-        decoder_hidden=32,
-    )
+    return TINY_SAM
 
 
 @pytest.fixture

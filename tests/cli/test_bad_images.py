@@ -58,7 +58,10 @@ NO_WEIGHTS = r"is damaged or holds no weights: give a state dict as torch\.save 
         (["--data", "vectors.npy", "--generator", "unet"], f"^noise.generator 'unet' {VECTORS}"),
         (["--data", "vectors.npy", "--generator", "resnet18"], f"^noise.generator 'resnet18' {VECTORS}"),
         (["--data", "vectors.npy", "--augment", "simclr"], f"^the view 'simclr' {VECTORS}"),
-        (["--data", "vectors.npy", "--augment", "background"], f"^the view 'background' {VECTORS}"),
+        (
+            ["--data", "vectors.npy", "--set", "views.augmentations=[{name: background, masks: few_masks.npy}]"],
+            f"^the view 'background' {VECTORS}",
+        ),
         (["--data", "vectors.npy", "--set", "data.scaling=channels"], f"^data.scaling 'channels' {VECTORS}"),
         (["--data", "colour.npy", *RESNET, "--set", "data.scaling=features"], r"images are scaled by 'channels'"),
         (["--data", "four.npy", *RESNET, "--augment", "simclr"], r"images of 4 channels .* choose the pipeline 'crop'"),

@@ -358,7 +358,8 @@ def test_cells_of_a_users_own_module_are_not_kept(
 
 
 def test_the_key_of_a_cell_without_files_is_that_of_its_settings_as_json() -> None:
-    for method, settings in {key[0]: value for key, value in plan(list(RECIPES), [0], settings=SMALL).items()}.items():
+    methods = [method for method in RECIPES if method != "aug-background"]  # which needs a file
+    for (method, _), settings in plan(methods, [0], settings=SMALL).items():
         plain = settings.model_dump(mode="json", exclude={"data": {"source", "label"}, "embedding": True})
         expected = {"data": plain["data"]} if sees_features(method) else plain
         assert cell_key(_what_counts(method, settings)) == cell_key(expected)

@@ -104,3 +104,27 @@ def test_noise_on_the_background_takes_its_masks_by_a_setting() -> None:
     planned = plan(["raw", "aug", "aug-background"], [0], settings={"views": {"noise": {"masks": "mine.npy"}}})
     assert planned["aug-background", 0].views.noise.options["masks"] == Path("mine.npy")
     assert planned["aug", 0].views.noise.name == "none"
+
+
+def test_noise_on_the_background_without_masks_is_refused_before_any_fit() -> None:
+    with pytest.raises(UserError, match="the view 'background' was given neither masks nor weights"):
+        plan(["aug", "aug-background"], [0], settings={"encoder": "resnet18"})
+    both = {"views": {"noise": {"masks": "mine.npy", "weights": "sam.pth"}}}
+    with pytest.raises(UserError, match="the view 'background' was given masks and weights"):
+        plan(["aug", "aug-background"], [0], settings=both)
+
+
+def test_usual_options_count_where_a_part_has_them_and_nobody_says_otherwise() -> None:
+    usual = {"encoder": {"width": 4, "hidden": 8}, "method": {"temperature": 0.3}}
+    told: list[str] = []
+    rows = plan(
+        ["simcl", "pinda-paper", "aug"], [0], settings={"encoder": {"hidden": 16}}, usual=usual, note=told.append
+    )
+    assert told == []
+    for settings in rows.values():
+        assert settings.encoder.options["hidden"] == 16
+        assert "width" not in settings.encoder.options
+        assert settings.method.options["temperature"] == 0.3
+    (byol,) = plan(["aug"], [0], settings={"encoder": "resnet18", "method": "byol"}, usual=usual).values()
+    assert byol.encoder.options["width"] == 4
+    assert "temperature" not in byol.method.options

@@ -49,9 +49,10 @@ def slow_adversary(loss: Callable[[np.ndarray], float], x: np.ndarray, strength:
     return result
 
 
-@pytest.mark.parametrize("views", [1, 2])
+@pytest.mark.parametrize(("views", "against"), [(1, "itself"), (2, "itself"), (2, "partner")])
 def test_agrees_with_one_derivative_at_a_time(
     views: int,
+    against: Any,
     encoder: nn.Module,
     head: nn.Module,
     pair: Pair,
@@ -64,11 +65,12 @@ def test_agrees_with_one_derivative_at_a_time(
         return np.array(project(represent(x)))
 
     first, second = pair[0].numpy(), pair[views - 1].numpy()
-    adversary = slow_adversary(lambda x: sum(slow_nt_xent(z(x), z(second), 0.4)), first, 0.1, UNIT.numpy())
+    other = second if against == "partner" else first
+    adversary = slow_adversary(lambda x: sum(slow_nt_xent(z(x), z(other), 0.4)), first, 0.1, UNIT.numpy())
     expected = np.array(slow_nt_xent(z(first), z(second), 0.4)) + 0.6 * np.array(
         slow_nt_xent(z(first), z(adversary), 0.4)
     )
-    method = CLAE(encoder, head, feature_scale=UNIT, strength=0.1, weight=0.6, temperature=0.4)
+    method = CLAE(encoder, head, feature_scale=UNIT, strength=0.1, weight=0.6, temperature=0.4, against=against)
     np.testing.assert_allclose(method(batches(*pair[:views])).detach().numpy(), expected, atol=1e-5)
 
 
@@ -77,18 +79,20 @@ def test_the_step_follows_the_sign_in_units_of_the_feature_scale() -> None:
     assert adversarial_step(gradient, strength=0.1, feature_scale=UNIT).tolist() == [[0.05, 0.0, -0.1, 0.0]]
 
 
-def recorded_adversary(encoder: nn.Module, head: nn.Module, *views: Tensor, strength: float) -> Tensor:
+def recorded_adversary(
+    encoder: nn.Module, head: nn.Module, *views: Tensor, strength: float, against: Any = "itself"
+) -> Tensor:
     recorder = Recorder(encoder)
-    CLAE(recorder, head, feature_scale=UNIT, strength=strength)(batches(*views))
+    CLAE(recorder, head, feature_scale=UNIT, strength=strength, against=against)(batches(*views))
     return recorder.seen[-1][-len(views[0]) :]
 
 
-@pytest.mark.parametrize("views", [1, 2])
+@pytest.mark.parametrize("against", ["itself", "partner"])
 def test_the_adversarial_example_raises_the_loss_of_the_first_view(
-    views: int, encoder: nn.Module, head: nn.Module, pair: Pair
+    against: str, encoder: nn.Module, head: nn.Module, pair: Pair
 ) -> None:
-    adversary = recorded_adversary(encoder, head, *pair[:views], strength=0.01)
-    partner = pair[views - 1]
+    adversary = recorded_adversary(encoder, head, *pair, strength=0.01, against=against)
+    partner = pair[0] if against == "itself" else pair[1]
     with torch.no_grad():
         loss, raised, lowered = (
             float(nt_xent(head(encoder(x)), head(encoder(partner))).sum())
@@ -156,26 +160,33 @@ def normalised_encoder() -> nn.Sequential:
     return nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 5)).double()
 
 
-def test_the_search_for_the_adversary_leaves_batch_statistics_alone(head: nn.Module, pair: Pair) -> None:
+def test_adversarial_examples_leave_no_trace_in_batch_statistics(head: nn.Module, pair: Pair) -> None:
     network = normalised_encoder()
     recorder = Recorder(network)
-    method = CLAE(recorder, head, feature_scale=UNIT)
-    method(batches(*pair))
+    CLAE(recorder, head, feature_scale=UNIT)(batches(*pair))
     norm = network[1]
     assert isinstance(norm, nn.BatchNorm1d)
     assert norm.state_dict()["num_batches_tracked"] == 1
-    passed = network[0](recorder.seen[-1])  # the two views and the adversary
-    assert len(passed) == 18
+    passed = network[0](torch.cat(pair))
     torch.testing.assert_close(norm.running_mean, 0.1 * passed.mean(dim=0))
     torch.testing.assert_close(norm.running_var, 0.9 + 0.1 * passed.var(dim=0))
     assert norm.track_running_stats
+
+
+def test_adversarial_examples_are_normalised_by_their_own_batch(head: nn.Module, pair: Pair) -> None:
+    network = normalised_encoder()
+    adversary = recorded_adversary(network, head, *pair, strength=0.1)
+    z, partner = head(network(torch.cat(pair))).chunk(2)
+    expected = nt_xent(z, partner) + nt_xent(z, head(network(adversary)))
+    found = CLAE(network, head, feature_scale=UNIT, strength=0.1)(batches(*pair))
+    torch.testing.assert_close(found, expected)
 
 
 def test_the_search_for_the_adversary_uses_the_statistics_of_its_batch(head: nn.Module, pair: Pair) -> None:
     network = normalised_encoder()
     network[1].state_dict()["running_mean"].fill_(3.0)
     x = pair[0].clone().requires_grad_()
-    z = copy.deepcopy(head)(copy.deepcopy(network)(torch.cat([x, pair[1]])))
+    z = copy.deepcopy(head)(copy.deepcopy(network)(torch.cat([x, pair[0]])))
     (gradient,) = torch.autograd.grad(nt_xent(*z.chunk(2)).sum(), x)
     found = recorded_adversary(network, head, *pair, strength=0.1) - pair[0]
     torch.testing.assert_close(found, 0.1 * UNIT * gradient.sign())

@@ -28,7 +28,8 @@ def test_settings_survive_a_trip_through_yaml() -> None:
 def test_a_name_stands_for_a_section() -> None:
     settings = parse_settings({"method": "clae", "views": {"augmentations": ["scarf"]}})
     assert settings.method.part is CLAE
-    assert settings.method.as_dict() == {"name": "clae", "temperature": 0.5, "strength": 0.5, "weight": 1.0}
+    options = {"temperature": 0.5, "strength": 0.5, "weight": 1.0, "against": "itself"}
+    assert settings.method.as_dict() == {"name": "clae", **options}
     assert [view.part for view in settings.views.augmentations] == [ScarfSwap]
 
 

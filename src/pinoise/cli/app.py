@@ -7,12 +7,14 @@ from typing import Annotated, Any
 import typer
 
 from pinoise.cli.compare import compare, demo
+from pinoise.cli.cost import cost
 from pinoise.cli.datasets import datasets
 from pinoise.cli.embed import embed
 from pinoise.cli.evaluate import evaluate
 from pinoise.cli.options import VariadicCommand
 from pinoise.cli.predict import predict
 from pinoise.cli.report import report
+from pinoise.cli.reproduce import reproduce
 from pinoise.cli.train import train
 
 app = typer.Typer(
@@ -26,7 +28,9 @@ app = typer.Typer(
 for verb in (demo, train, embed, predict, evaluate):
     app.command()(verb)
 app.command(cls=VariadicCommand)(compare)
+app.command()(reproduce)
 app.command()(report)
+app.command()(cost)
 app.command()(datasets)
 
 # What a mistake in the options raises; typer exports only its subclass.

@@ -118,15 +118,14 @@ def train(
 def _new_settings(out: Path, config: Path | None, changes: list[Change], *, trust: bool) -> Settings:
     """Check all that can be checked before any data is read."""
     from pinoise.training.automatic import check_trials
-    from pinoise.training.config import distrusted, override, parse_settings, read_yaml
+    from pinoise.training.build import check_options
+    from pinoise.training.config import read_settings
     from pinoise.training.device import check_device
     from pinoise.training.run import check_folder
 
-    values = {} if config is None else read_yaml(config)
-    values.pop("format", None)  # the configuration of another run can be used as it is
-    distrust = None if config is None else distrusted(config, changes, trust=trust)
-    settings = parse_settings(override(values, changes), distrust=distrust)
+    settings = read_settings(config, changes, trust=trust)
     check_device(settings.training.device)
+    check_options(settings)
     check_trials(settings)
     check_folder(out)
     return settings

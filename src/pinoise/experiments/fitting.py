@@ -22,7 +22,7 @@ from pinoise.experiments.sources import check_scorable, scored_part
 from pinoise.training.config import Settings, scaling_of
 from pinoise.training.progress import Quiet, Reporter
 
-CELL_FORMAT = 2  # raised whenever a change of the code makes cached cells wrong
+CELL_FORMAT = 3  # raised whenever a change of the code makes cached cells wrong
 
 
 def fit_all(

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from pinoise.choices import listed
 from pinoise.errors import UserError
 from pinoise.experiments.recipes import RECIPES, is_trained, usual_settings
+from pinoise.training.build import check_options
 from pinoise.training.config import Choice, Settings, merge, override, parse_settings, takes_images
 from pinoise.training.device import check_device
 
@@ -23,6 +25,7 @@ def plan(
     seeds: Sequence[int],
     *,
     settings: Mapping[str, Any],
+    usual: Mapping[str, Any] = MappingProxyType({}),
     note: Callable[[str], None] = lambda _: None,
 ) -> Plans:
     """Return the settings of every method and seed, so that a mistake in them costs no time.
@@ -34,6 +37,7 @@ def plan(
         methods: names of recipes.
         seeds: one fit for each.
         settings: what all methods share, as nested configuration; what makes a recipe is not theirs to change.
+        usual: options of parts that count, without a note, wherever a part has them and ``settings`` says nothing.
         note: called with a sentence about options that some methods do not have.
 
     >>> rows = plan(["simcl", "pinda-paper"], [0], settings={"method": {"temperature": 0.2}})
@@ -55,17 +59,18 @@ def plan(
     images = any(takes_images(parse_settings(values)) for values in chosen.values())
     plans = {}
     for method in methods:
-        usual = {
+        left_open = {
             path: value
-            for path, value in _leaves(usual_settings(method, images=images))
+            for path, value in _leaves(merge(usual_settings(method, images=images), usual))
             if path not in given and path not in dict(_leaves(RECIPES[method].settings or {}))
         }
-        fitting = [(path, value) for path, value in (usual | options).items() if _fits(path, parts[method])]
+        fitting = [(path, value) for path, value in (left_open | options).items() if _fits(path, parts[method])]
         values = merge(chosen[method], override({}, fitting))
         for seed in seeds:  # nobody reads the information here, and it takes time
             plans[method, seed] = parse_settings(merge(values, {"training": {"seed": seed, "information_draws": 0}}))
     for planned in plans.values():
         check_device(planned.training.device)
+        check_options(planned)
     if images:  # the rows of one table see samples in the same units
         return {key: _in_units_of_images(planned) for key, planned in plans.items()}
     return plans

@@ -1,10 +1,15 @@
-"""CLAE (Ho and Vasconcelos, 2020): the adversarial example of a view is a further positive."""
+"""CLAE (Ho and Vasconcelos, 2020, arXiv:2010.12050): the adversarial example of a view is a further positive.
+
+As in the authors' code, the adversarial example of x is searched against x itself, and batch normalisation treats
+adversarial examples as a batch of their own, which leaves no trace in the running statistics. Their auxiliary layers
+also have a scale and shift of their own; here these are shared.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +17,7 @@ from torch import Tensor, nn
 from pinoise.choices import NonNegative, Positive
 from pinoise.methods.base import two_views
 from pinoise.methods.simclr import TEMPERATURE, SimCLR, nt_xent
-from pinoise.networks.blocks import frozen_statistics
+from pinoise.networks.blocks import frozen_statistics, has_batch_norm
 from pinoise.views import Batch, Site
 
 
@@ -27,7 +32,7 @@ def adversarial_step(gradient: Tensor, *, strength: float, feature_scale: Tensor
 
 
 class CLAE(SimCLR):
-    """NTX(z, z⁺) + α · NTX(z, z_adv), where x_adv is the first view after the step that raises NTX(z, z⁺) the most.
+    """NTX(z, z⁺) + α · NTX(z, z_adv), where x_adv is the first view after the step that raises NTX(z, z_adv) the most.
 
     Both views pass the encoder with gradient, so π-noise in either learns. The adversarial step itself is a constant.
     A single view is its own partner z⁺, so that the adversarial example is the only augmentation.
@@ -38,6 +43,7 @@ class CLAE(SimCLR):
         feature_scale: the standard deviation of each feature, 0 for dead ones.
         strength: e, the size of the adversarial step in standard deviations.
         weight: α, the weight of the adversarial term.
+        against: what the step moves away from: the view ``"itself"``, as published, or its ``"partner"``.
         temperature: τ.
     """
 
@@ -53,10 +59,12 @@ class CLAE(SimCLR):
         temperature: Positive = TEMPERATURE,
         strength: Positive = 0.5,
         weight: NonNegative = 1.0,
+        against: Literal["itself", "partner"] = "itself",
     ) -> None:
         super().__init__(encoder, head, temperature=temperature)
         self.strength = strength
         self.weight = weight
+        self.against = against
         self.register_buffer("feature_scale", feature_scale)
 
     @classmethod
@@ -68,20 +76,28 @@ class CLAE(SimCLR):
         """Return the loss of every sample, shape (m,)."""
         if len(views) != 1:
             views = two_views(views, method="clae")
-        step = self._adversarial_step(views[0].x.detach(), views[-1].x.detach())
-        adversarial = views[0].moved(views[0].x + step)
-        *clean, h_adversarial = self.encode([*views, adversarial])
+        other = views[0] if self.against == "itself" else views[-1]
+        step = self._adversarial_step(views[0].x.detach(), other.x.detach())
+        *clean, h_adversarial = self._encode_apart([*views, views[0].moved(views[0].x + step)])
         z, partner, z_adversarial = self.head(torch.cat([clean[0], clean[-1], h_adversarial])).chunk(3)
         return nt_xent(z, partner, temperature=self.temperature) + self.weight * nt_xent(
             z, z_adversarial, temperature=self.temperature
         )
+
+    def _encode_apart(self, views: Sequence[Batch]) -> list[Tensor]:
+        """Return f_θ of every view. With batch normalisation, the last, adversarial one is a batch of its own."""
+        if not has_batch_norm(self.encoder):
+            return self.encode(views)
+        clean = self.encode(views[:-1])
+        with frozen_statistics(self.encoder):
+            return clean + self.encode(views[-1:])
 
     def guessing_loss(self, batch_size: int) -> float | None:
         """(1 + α) log(2m − 1), for the two comparisons."""
         return (1 + self.weight) * math.log(2 * batch_size - 1)
 
     def _adversarial_step(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return the step of the first view that raises its loss the most, without gradient."""
+        """Return the step of the first view that raises its loss against the second the most, without gradient."""
         # The step needs a gradient even if the loss is only measured. Batch statistics must count each sample once.
         with torch.enable_grad(), frozen_statistics(self):
             x = first.clone().requires_grad_()

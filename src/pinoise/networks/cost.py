@@ -1,7 +1,9 @@
-"""The cost of one forward pass, counted as in the paper's tables."""
+"""Operations, counted as in the paper's tables."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import NamedTuple
 
 import torch
@@ -14,7 +16,7 @@ from pinoise.networks.blocks import evaluating
 
 
 class Operations(NamedTuple):
-    """Operations of one forward pass."""
+    """Operations of one or more passes."""
 
     multiply_accumulates: int
     normalisation: int
@@ -23,6 +25,54 @@ class Operations(NamedTuple):
     def total(self) -> int:
         """The sum of both, which the paper's cost tables call FLOPs."""
         return self.multiply_accumulates + self.normalisation
+
+    def plus(self, other: Operations, times: int = 1) -> Operations:
+        """Return these operations and a number of times those of another pass.
+
+        >>> Operations(5, 2).plus(Operations(1, 1), -1)
+        Operations(multiply_accumulates=4, normalisation=1)
+        """
+        return Operations(*(own + times * its for own, its in zip(self, other, strict=True)))
+
+
+class Tally:
+    """The operations that a block has done so far."""
+
+    def __init__(self) -> None:
+        self._products = FlopCounterMode(display=False)
+        self._normalisation = 0
+
+    @property
+    def operations(self) -> Operations:
+        """Multiply-accumulates, of backward passes too, and the operations of normalisation in forward passes."""
+        return Operations(self._products.get_total_flops() // 2, self._normalisation)
+
+    def _add(self, layer: nn.Module, _: object, out: object) -> None:
+        if isinstance(layer, (_NormBase, nn.GroupNorm, nn.LayerNorm)) and isinstance(out, Tensor):
+            affine = layer.elementwise_affine if isinstance(layer, nn.LayerNorm) else layer.affine
+            self._normalisation += (4 if affine else 2) * out.numel()
+
+    @contextmanager
+    def _counting(self) -> Iterator[Tally]:
+        handle = register_module_forward_hook(self._add)
+        try:
+            with self._products:
+                yield self
+        finally:
+            handle.remove()
+
+
+def counting() -> AbstractContextManager[Tally]:
+    """Count the operations of a block as ``count_operations`` does those of a module.
+
+    >>> with counting() as tally:
+    ...     loss = nn.Linear(3, 2)(torch.ones(5, 3)).sum()
+    ...     forward = tally.operations.total
+    ...     loss.backward()
+    >>> forward, tally.operations.total
+    (30, 60)
+    """
+    return Tally()._counting()
 
 
 def count_operations(module: nn.Module, x: Tensor) -> Operations:
@@ -42,18 +92,6 @@ def count_operations(module: nn.Module, x: Tensor) -> Operations:
     >>> count_operations(nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2)), torch.zeros(1, 1, 3, 3))
     Operations(multiply_accumulates=18, normalisation=72)
     """
-    normalisation = 0
-
-    def add(layer: nn.Module, _: object, out: object) -> None:
-        nonlocal normalisation
-        if isinstance(layer, (_NormBase, nn.GroupNorm, nn.LayerNorm)) and isinstance(out, Tensor):
-            affine = layer.elementwise_affine if isinstance(layer, nn.LayerNorm) else layer.affine
-            normalisation += (4 if affine else 2) * out.numel()
-
-    handle = register_module_forward_hook(add)
-    try:
-        with evaluating(module), torch.no_grad(), FlopCounterMode(display=False) as counter:
-            module(x)
-    finally:
-        handle.remove()
-    return Operations(counter.get_total_flops() // 2, normalisation)
+    with counting() as tally, evaluating(module), torch.no_grad():
+        module(x)
+    return tally.operations

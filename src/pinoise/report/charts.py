@@ -147,13 +147,18 @@ def curves(history: Sequence[Record]) -> Figure:
     shown = panels(history)
     if not shown:
         raise UserError("the history has no finite number: there is no curve to draw.")
+    return draw_panels(shown)
+
+
+def draw_panels(shown: Sequence[Panel], *, x: str = "epoch") -> Figure:
+    """Draw panels of curves side by side; ``x`` is what they are drawn over."""
     figure = Figure(figsize=(4.2 * len(shown), 3.2), layout="constrained")
     for number, panel in enumerate(shown):
         axes = figure.add_subplot(1, len(shown), number + 1)
         for colour, (label, (epochs, values)) in zip(COLOURS, panel.lines.items(), strict=False):
             axes.plot(epochs, values, label=label, color=colour, marker="o" if len(epochs) < 30 else None, markersize=3)
         axes.set_title(panel.title, fontsize=10)
-        axes.set_xlabel("epoch")
+        axes.set_xlabel(x)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         axes.grid(linewidth=0.4)
         axes.legend(fontsize=8)

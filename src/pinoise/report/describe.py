@@ -35,6 +35,7 @@ class Table(NamedTuple):
     caption: str
     titles: list[str]
     rows: list[list[str]]
+    sortable: bool = False  # by a click on a title
 
 
 class Health(NamedTuple):

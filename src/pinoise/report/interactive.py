@@ -22,17 +22,20 @@ def script() -> str:
     return str(get_plotlyjs())
 
 
-def curves_html(panels: Sequence[Panel]) -> str:
-    """Return the curves over epochs."""
+def curves_html(panels: Sequence[Panel], *, name: str = "curves", x: str = "epoch") -> str:
+    """Return curves over epochs, or over ``x``; the name tells charts of one page apart."""
     figure = make_subplots(rows=1, cols=len(panels), subplot_titles=[panel.title for panel in panels])
+    named: set[str] = set()
     for number, panel in enumerate(panels, start=1):
         for colour, (label, (epochs, values)) in zip(COLOURS, panel.lines.items(), strict=False):
             line = go.Scatter(x=epochs, y=values, name=label, mode="lines+markers", line={"color": colour})
+            line.update(legendgroup=label, showlegend=label not in named)  # panels may share their lines
+            named.add(label)
             figure.add_trace(line, row=1, col=number)
-        figure.update_xaxes(title_text="epoch", row=1, col=number)
+        figure.update_xaxes(title_text=x, row=1, col=number)
     figure.update_yaxes(automargin=True)
     figure.update_layout(height=390, legend={"orientation": "h", "y": -0.25}, **_LAYOUT)
-    return _piece(figure, "curves")
+    return _piece(figure, name)
 
 
 def bars_html(ranking: Ranking, *, symbol: str) -> str:

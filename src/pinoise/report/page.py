@@ -63,20 +63,39 @@ def render_page(
     >>> "<title>&lt;b&gt;" in page, "σ &lt; 0.05" in page
     (True, True)
     """
-    templates = Environment(
-        loader=PackageLoader("pinoise.report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    has_charts = any(picture.chart for section in sections for picture in section.pictures)
-    return templates.get_template("report.html.jinja").render(
+    return render(
+        "report.html.jinja",
         title=title,
         summary=summary,
-        health=health,
         sections=sections,
+        script=script,
+        health=health,
         environment=environment,
         config=config,
+    )
+
+
+def render(
+    template: str,
+    *,
+    title: str,
+    summary: list[tuple[str, str]],
+    sections: list[PageSection],
+    script: str,
+    **further: object,
+) -> str:
+    """Return a page of any template, with the scripts that its charts and sortable tables need."""
+    loader = PackageLoader("pinoise.report")
+    templates = Environment(
+        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    has_charts = any(picture.chart for section in sections for picture in section.pictures)
+    sortable = any(table.sortable for section in sections for table in section.tables)
+    return templates.get_template(template).render(
+        title=title,
+        summary=summary,
+        sections=sections,
         script=script if has_charts else None,
+        sorting=loader.get_source(templates, "sorting.js")[0] if sortable else None,
+        **further,
     )

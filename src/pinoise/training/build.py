@@ -389,6 +389,13 @@ def _function(kind: Kind, item: Choice, arguments: int) -> Callable[..., Any]:
     return partial(item.part, **item.options)
 
 
+def check_options(settings: Settings) -> None:
+    """Refuse options of one part that contradict each other, as far as they can be told without data."""
+    for choice in settings.parts.values():
+        if not choice.own and (check := choice.trait("check_options", None)) is not None:
+            check(choice.options)
+
+
 def check_size(settings: Settings, shape: tuple[int, ...]) -> None:
     """Refuse networks whose weights, gradients and moments do not fit in memory, before any memory is taken."""
     networks = []

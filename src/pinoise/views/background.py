@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -76,12 +77,7 @@ class BackgroundNoise(View):
         """
         if site.images is None:
             raise UserError(f"the view 'background' is for images: these samples have shape {site.shape}.")
-        if (masks is None) == (weights is None):
-            both = "neither masks nor weights" if masks is None else "masks and weights"
-            raise UserError(
-                f"the view 'background' was given {both}: name a file of masks, or one with the weights of a "
-                "Segment-Anything model."
-            )
+        cls.check_options({"masks": masks, "weights": weights})
         images = site.images()
         if masks is not None:
             background = read_masks(
@@ -90,6 +86,17 @@ class BackgroundNoise(View):
         else:
             background = _segmented(images, weights or Path(), model=model, device=site.device, progress=site.progress)
         return cls(site.unit, torch.from_numpy(background), len(site.rows), **options)
+
+    @staticmethod
+    def check_options(options: Mapping[str, Any]) -> None:
+        """Refuse to find the background in no way or in two, before any data is read."""
+        masks, weights = options["masks"], options["weights"]
+        if (masks is None) == (weights is None):
+            both = "neither masks nor weights" if masks is None else "masks and weights"
+            raise UserError(
+                f"the view 'background' was given {both}: name a file of masks, or one with the weights of a "
+                "Segment-Anything model."
+            )
 
     @property
     def by_row(self) -> bool:

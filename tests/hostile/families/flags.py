@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import shutil
 from collections.abc import Callable
+from glob import escape
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from tests.hostile.reference import TINY
 from pinoise.choices import EMBEDDINGS, PAIRINGS
 from pinoise.cli.app import app
 from pinoise.experiments.recipes import RECIPES, SUITES
+from pinoise.experiments.reproduce.paper import SCALES
 
 BASE: dict[str, tuple[str, ...]] = {
     "train": ("--data", "people.csv", "--label", "group", "--out", "run", "--epochs", "1", *TINY),
@@ -27,6 +29,8 @@ BASE: dict[str, tuple[str, ...]] = {
         *("--data", "people.csv", "--label", "group", "--methods", "fixed", "--seeds", "1", "--epochs", "1"),
         *("--device", "cpu", "--set", "encoder.hidden=8", "--fresh"),
     ),
+    "cost": ("people/config.yaml", "--data", "people.csv", "--label", "group", "--steps", "1", *TINY),
+    "reproduce": ("T10", "--scale", "smoke"),
     "datasets": (),
     "demo": (),
 }
@@ -119,6 +123,13 @@ ALLOWED: dict[tuple[str, str], Callable[[str], bool]] = {
     ("compare", "--methods"): lambda text: text in RECIPES,
     ("compare", "--suite"): lambda text: text in SUITES,
     ("compare", "--embedding"): lambda text: text in EMBEDDINGS,
+    ("cost", "--rows"): whole(2),
+    ("cost", "--batch-size"): whole(2),
+    ("cost", "--steps"): whole(0),
+    ("cost", "--tflops"): positive,
+    ("cost", "--device"): lambda text: text in ("auto", "cpu"),
+    ("reproduce", "--scale"): lambda text: text in SCALES,
+    ("reproduce", "--seeds"): whole(1),
 }
 """Where the documentation says what is allowed, everything else must be refused."""
 
@@ -152,7 +163,7 @@ def _case(number: int, verb: str, option: str, value: str, seed: int) -> Case:
     if option == "--target":  # the flag that takes the place of another
         base = tuple(word for word in base if word not in ("--label", "group"))
     call = (verb, *base, f"{option}={value}") if option.startswith("--") else (verb, value, *base[1:])
-    switch = option in ("--json", "--fresh", "--information", "--force", "--trust")
+    switch = option in ("--json", "--fresh", "--information", "--force", "--trust", "--list")
     extra = ("--information",) if option == "--draws" else ()
     expect: Expect = "either"
     allowed = ALLOWED.get((verb, option))
@@ -174,9 +185,10 @@ def _writes(verb: str, option: str, value: str) -> tuple[str, ...]:
     """Return what a verb may write: its output, which may have any name but that of an input."""
     if verb == "report" and option == "--out" and value in ("", "."):
         return ("report.html", "*.png")  # the current folder
-    if option != "--out" or value in ("people.csv", ".", "", "/"):
+    if option not in ("--out", "--html", "--cache") or value in ("people.csv", ".", "", "/"):
         return WRITES.get(verb, ())
-    return (value, f"{value}/*")
+    plain = escape(value)
+    return (plain, f"{plain}/*", escape(value.partition("/")[0]))
 
 
 def _right(verb: str) -> Check:

@@ -5,7 +5,15 @@ A part (encoder, method, objective, generator, view) is declared once: its signa
 
 from pinoise.training.config.choice import Choice, read_choice
 from pinoise.training.config.documents import dump_yaml
-from pinoise.training.config.parse import distrusted, merge, override, parse_assignment, parse_settings, read_yaml
+from pinoise.training.config.parse import (
+    distrusted,
+    merge,
+    override,
+    parse_assignment,
+    parse_settings,
+    read_settings,
+    read_yaml,
+)
 from pinoise.training.config.settings import (
     DataSettings,
     HeadSettings,

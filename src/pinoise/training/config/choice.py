@@ -23,7 +23,7 @@ class Choice:
 
     >>> from pinoise.choices import METHOD
     >>> read_choice({"name": "clae", "weight": 2}, METHOD, "method").options
-    {'temperature': 0.5, 'strength': 0.5, 'weight': 2.0}
+    {'temperature': 0.5, 'strength': 0.5, 'weight': 2.0, 'against': 'itself'}
     """
 
     name: str

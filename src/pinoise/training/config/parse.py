@@ -86,6 +86,24 @@ def read_yaml(path: Path) -> dict[str, Any]:
     return values
 
 
+def read_settings(config: Path | None, changes: Iterable[tuple[str, Any]] = (), *, trust: bool = False) -> Settings:
+    """Return the settings of a configuration file, or the defaults, with changes at given paths.
+
+    Args:
+        config: a YAML file; the configuration of a run can be used as it is.
+        changes: what the user typed, which wins.
+        trust: whether to import the parts that the file names by a path.
+
+    >>> read_settings(None, [("training.epochs", 5)]).training.epochs
+    5
+    """
+    changes = list(changes)
+    values = {} if config is None else read_yaml(config)
+    values.pop("format", None)
+    distrust = None if config is None else distrusted(config, changes, trust=trust)
+    return parse_settings(override(values, changes), distrust=distrust)
+
+
 def merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
     """Return nested values with changes merged into them, section by section. A new name replaces a section.
 
