@@ -442,6 +442,56 @@ def blocks_lines(path: Path) -> list[str]:
     ]
 
 
+def tails(path: Path) -> str:
+    """The section on heavy tails."""
+    return "\n".join(["## What compressing heavy tails is worth\n", *tails_lines(path), ""])
+
+
+def tails_lines(path: Path) -> list[str]:
+    """The table of ``tails.py``."""
+    result = json.loads(path.read_text(encoding="utf-8"))
+    titles = {"few": "few-label", "knn": "kNN"}
+    columns = [
+        (scaling, method, score)
+        for scaling in ("features", "compressed")
+        for method in ("raw", "PiNDA")
+        for score in titles
+    ]
+    lines = [
+        f"`python benchmarks/tails.py FOLDER`; seeds {', '.join(map(str, result['seeds']))}; "
+        f"{describe(result['environment'])}",
+        "",
+        f"| | auto | {' | '.join(f'{scaling}: {method}, {titles[score]}' for scaling, method, score in columns)} |",
+        f"|---|---|{'---|' * len(columns)}",
+    ]
+    for name, found in result["sets"].items():
+        figures = [found[scaling][method][score] for scaling, method, score in columns]
+        cells = [f"{figure['mean']:.1f} ± {figure['std']:.1f}" for figure in figures]
+        lines.append(f"| {name} | {found['auto']} | {' | '.join(cells)} |")
+    return lines
+
+
+def with_clae(path: Path) -> str:
+    """The section on π-noise with an adversarial example beside it."""
+    result = json.loads(path.read_text(encoding="utf-8"))
+    lines = [
+        "## π-noise with CLAE's adversarial example\n",
+        f"`python benchmarks/with_clae.py`; {len(result['sets'])} sets, seed {result['seed']}; "
+        f"{describe(result['environment'])}\n",
+        "On validation rows. The worst loss is against raw features, and so is the number of sets above them.\n",
+        "| | few-label | rank | worst | above raw | kNN | rank | worst | above raw |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    few, knn = result["summary"]["few"], result["summary"]["knn"]
+    for variant in sorted(few, key=lambda variant: few[variant]["rank"]):
+        cells = [
+            f"{found['mean']:.1f} | {found['rank']:.2f} | {found['worst']:+.1f} | {found['above']}"
+            for found in (few[variant], knn[variant])
+        ]
+        lines.append(f"| {variant} | {' | '.join(cells)} |")
+    return "\n".join([*lines, ""])
+
+
 def fit_cost(path: Path) -> str:
     """The figure of ``fit_cost.py``."""
     result = json.loads(path.read_text(encoding="utf-8"))
@@ -580,6 +630,8 @@ SECTIONS = (
     ("noise_choice.json", noise_choice),
     ("few_labels_test.json", few_labels),
     ("blocks.json", blocks),
+    ("with_clae.json", with_clae),
+    ("tails.json", tails),
     ("fit_cost.json", fit_cost),
     ("step_cost.json", step_cost),
     ("image_cost.json", image_cost),
@@ -615,6 +667,7 @@ def main() -> None:
     put(ROOT / "docs" / "images.md", "image noise", image_noise_lines(RESULTS / "image_noise.json"))
     put(ROOT / "docs" / "which_noise.md", "noise choice", noise_choice_lines(RESULTS / "noise_choice.json"))
     put(ROOT / "docs" / "noise.md", "blocks", blocks_lines(RESULTS / "blocks.json"))
+    put(ROOT / "docs" / "noise.md", "heavy tails", tails_lines(RESULTS / "tails.json"))
     put(ROOT / "docs" / "paper.md", "CLAE's attack", clae_attack_lines(RESULTS / "clae_attack.json"))
     put(ROOT / "docs" / "security.md", "hostile", hostile_lines(RESULTS / "hostile.json"))
 

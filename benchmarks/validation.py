@@ -23,10 +23,15 @@ SUITE = find_suite("vectors")
 
 def validation(name: str, *, rows: int = SUITE.rows * 4 // 3, share: float = 0.25) -> Dataset:
     """Return at most ``rows`` training rows of a data set, with a share of them as the test part."""
-    part = shrink_images(sample_rows(load(name), train=rows, test=1), most=SUITE.pixels).train
+    return split(load(name), rows=rows, share=share)
+
+
+def split(data: Dataset, *, rows: int = SUITE.rows * 4 // 3, share: float = 0.25) -> Dataset:
+    """Return the same of a data set that is read already."""
+    part = shrink_images(sample_rows(data, train=rows, test=1), most=SUITE.pixels).train
     order = np.random.default_rng(0).permutation(len(part))
     cut = int((1 - share) * len(part))
-    return Dataset(name, part.take(np.sort(order[:cut])), part.take(np.sort(order[cut:])))
+    return Dataset(data.name, part.take(np.sort(order[:cut])), part.take(np.sort(order[cut:])))
 
 
 def fitted(settings: Settings, standardizer: Standardizer, rows: Rows) -> ContrastiveModel:
