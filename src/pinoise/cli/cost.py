@@ -148,13 +148,12 @@ def gigabytes(size: float) -> str:
 def duration(seconds: float | None) -> str:
     """Return a time in a unit that can be read.
 
-    >>> duration(0.0032), duration(21), duration(9000), duration(200_000), duration(None)
-    ('0.0032 s', '21 s', '2.5 h', '56 h', '–')
+    >>> duration(0.0032), duration(21), duration(6700), duration(9000), duration(720_000), duration(None)
+    ('0.0032 s', '21 s', '112 min', '2.5 h', '200 h', '–')
     """
     if seconds is None:
         return "–"
     sign, seconds = ("-" if seconds < 0 else ""), abs(seconds)
-    for size, unit in ((3600, "h"), (60, "min")):
-        if seconds >= 2 * size:
-            return f"{sign}{seconds / size:.2g} {unit}"
-    return f"{sign}{seconds:.2g} s"
+    size, unit = next(((size, unit) for size, unit in ((3600, "h"), (60, "min")) if seconds >= 2 * size), (1, "s"))
+    figure = seconds / size
+    return f"{sign}{figure:.2g} {unit}" if figure < 99.5 else f"{sign}{figure:.0f} {unit}"

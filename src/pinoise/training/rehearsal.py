@@ -76,9 +76,8 @@ class Rehearsal:
         self.settings = settings
         self.batch_size = min(settings.training.batch_size, rows)
         if support_neighbours(settings) and rows <= TABLE_ROWS:
-            rows = min(
-                rows, max(SUPPORT_ROWS, self.batch_size)
-            )  # to look neighbours up costs the same in a table of any length
+            # To look neighbours up costs the same in a table of any length.
+            rows = min(rows, max(SUPPORT_ROWS, self.batch_size))
         self.standardizer, self.rows = stand_in(settings, shape, rows)
         self.model: ContrastiveModel = seeded_model(settings, self.standardizer, self.rows, pretrained=False)
 
