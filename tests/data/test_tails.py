@@ -11,13 +11,16 @@ import torch
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import RobustScaler, StandardScaler
 
-from pinoise import PiNDA
+from pinoise import PiNDA, load_run
 from pinoise.data import dataset
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer, auto_scaling
 from pinoise.data.tails import has_heavy_tails
 from pinoise.errors import UserError
 from pinoise.networks import read_tensors, write_tensors
+from pinoise.training.config import parse_settings
+from pinoise.training.progress import Quiet
+from pinoise.training.run import run_training
 from pinoise.training.units import read_standardizer, standardizer_from, standardizer_tensors
 
 IQR = 1.3489795  # of a normal distribution; the module has it to four digits
@@ -155,3 +158,20 @@ def test_a_file_without_a_part_of_the_tails_is_damaged(part: str, tmp_path: Path
         standardizer_from(stored, where="s.safetensors")
     with pytest.raises(UserError, match=f"no sound tensor '{part}'"):
         standardizer_from({**tensors, part: tensors[part][:2]}, where="s.safetensors")
+
+
+def test_a_run_says_that_it_compresses_tails_unless_it_was_asked_to(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", amounts())
+    said: dict[str, list[str]] = {}
+    for scaling in ("auto", "compressed"):
+        settings = parse_settings(
+            {
+                "data": {"source": str(tmp_path / "x.npy"), "scaling": scaling},
+                "encoder": {"hidden": 8, "out_features": 4},
+                "training": {"epochs": 1, "batch_size": 100, "device": "cpu"},
+            }
+        )
+        run_training(tmp_path / scaling, settings, reporter=Quiet(), note=said.setdefault(scaling, []).append)
+        assert load_run(tmp_path / scaling).standardizer.tails is not None
+    assert any("heavy tails" in sentence for sentence in said["auto"])
+    assert not any("heavy tails" in sentence for sentence in said["compressed"])
