@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import subprocess
+import sys
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -78,3 +80,10 @@ def test_no_function_of_the_data_imports_the_package() -> None:
 
 def imported_inside(function: ast.FunctionDef) -> list[str]:
     return [ast.unparse(found) for found in statements(function) if "pinoise" in ast.unparse(found)]
+
+
+def test_the_doors_do_not_import_lightning_until_training_starts() -> None:
+    names = ", ".join(name for name in pinoise.__all__ if not name.startswith("__"))
+    code = f"import sys; from pinoise import {names}; print('torch' in sys.modules, 'lightning_fabric' in sys.modules)"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert printed.split() == ["True", "False"]

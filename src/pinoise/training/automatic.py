@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -18,10 +18,12 @@ from pinoise.errors import UserError
 from pinoise.information.label_free import separation
 from pinoise.training.build import seeded_model
 from pinoise.training.config import Settings
-from pinoise.training.fabric import Fabric
 from pinoise.training.loop import Interrupted, train
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Quiet
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 
 class NoiseKind(NamedTuple):

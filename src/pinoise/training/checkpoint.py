@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
 
 import torch
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -18,10 +18,12 @@ from pinoise.errors import UserError
 from pinoise.files import settle
 from pinoise.networks import check_finite_weights
 from pinoise.randomness import Randomness
-from pinoise.training.fabric import Fabric
 from pinoise.training.progress import Record
 from pinoise.training.record import MAY_CHANGE, forbidden_change
 from pinoise.training.rendezvous import is_loss
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 LAST = "last.ckpt"
 PREVIOUS = "previous.ckpt"

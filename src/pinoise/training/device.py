@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import torch
@@ -18,9 +18,10 @@ from torch import Tensor, nn
 
 from pinoise.errors import UserError, brief, unknown_choice
 from pinoise.training.config import TrainingSettings
-from pinoise.training.fabric import ClusterEnvironment, DDPStrategy, Fabric, hidden_variables
 from pinoise.training.processes import ALONE, Group, find_group
-from pinoise.training.rendezvous import join
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 # Purposes of random numbers, for seed_of.
 BUILDING, TRAINING = 0, 1
@@ -89,82 +90,15 @@ def make_fabric(settings: TrainingSettings, *, together: bool = False) -> Fabric
         )
     _check_group(settings.device, kind, group)
     _, _, index = settings.device.partition(":")
-    with hidden_variables(lambda name: name.startswith("LT_")):  # they would win over the settings
-        return Fabric(
-            accelerator=_best_kind() if kind == "auto" else kind,
-            strategy=Together(group, wait=settings.wait) if group.size > 1 else "auto",
-            devices=[int(index)] if index else group.per_node,
-            num_nodes=group.nodes,
-            precision=settings.precision,
-            plugins=[Cluster(group)],
-        )
+    from pinoise.training.fabric import fabric_of  # Lightning takes a second to import
 
-
-class Cluster(ClusterEnvironment):
-    """A group as Fabric wants to know it. Fabric would take any scheduler's variables for a group."""
-
-    def __init__(self, group: Group) -> None:
-        self._group = group
-
-    @property
-    def creates_processes_externally(self) -> bool:
-        """Whether Fabric should start no processes."""
-        return True
-
-    @property
-    def main_address(self) -> str:
-        """Where the processes meet."""
-        return self._group.address
-
-    @property
-    def main_port(self) -> int:
-        """The port where they meet."""
-        return self._group.port
-
-    @staticmethod
-    def detect() -> bool:
-        """Whether Fabric may choose it by itself."""
-        return False
-
-    def world_size(self) -> int:
-        """Return the number of processes."""
-        return self._group.size
-
-    def set_world_size(self, size: int) -> None:
-        """Do nothing: the size is known."""
-
-    def global_rank(self) -> int:
-        """Return the number of this process."""
-        return self._group.rank
-
-    def set_global_rank(self, rank: int) -> None:
-        """Do nothing: the rank is known."""
-
-    def local_rank(self) -> int:
-        """Return the number of this process on its node."""
-        return self._group.local_rank
-
-    def node_rank(self) -> int:
-        """Return the number of the node."""
-        return self._group.node
-
-
-class Together(DDPStrategy):
-    """Data-parallel training whose processes meet within a stated time.
-
-    ``find_unused_parameters`` keeps gradient buckets in one order, so a resumed run sums them in the same order.
-    Buffers are not broadcast: ``average_statistics`` keeps them equal, and some hold thousands of rows.
-    """
-
-    def __init__(self, group: Group, *, wait: int) -> None:
-        super().__init__(find_unused_parameters=True, broadcast_buffers=False)
-        self._group, self._wait = group, wait
-
-    def setup_environment(self) -> None:
-        """Meet the other processes, then set up the device."""
-        if self._group.launcher != "torchrun":  # whose processes have met already
-            join(self._group, wait=self._wait, device=self.root_device)
-        super().setup_environment()
+    return fabric_of(
+        group,
+        accelerator=_best_kind() if kind == "auto" else kind,
+        devices=[int(index)] if index else group.per_node,
+        precision=settings.precision,
+        wait=settings.wait,
+    )
 
 
 def _best_kind() -> str:
@@ -196,7 +130,7 @@ def _check_group(device: str, kind: str, group: Group) -> None:
 def on_first(fabric: Fabric, work: Callable[[], T]) -> T:
     """Do some work in the first process alone, and give its result or its error to all processes.
 
-    >>> on_first(Fabric(accelerator="cpu", devices=1), lambda: 3)
+    >>> on_first(make_fabric(TrainingSettings()), lambda: 3)
     3
     """
     outcome: tuple[T | None, Exception | None] = (None, None)
@@ -233,7 +167,7 @@ def average_statistics(fabric: Fabric, model: nn.Module) -> None:
 def any_process(fabric: Fabric, flag: bool) -> bool:
     """Return whether the flag is true on at least one process. All must call it at the same step.
 
-    >>> any_process(Fabric(accelerator="cpu", devices=1), True)
+    >>> any_process(make_fabric(TrainingSettings()), True)
     True
     """
     if fabric.world_size == 1:
@@ -244,7 +178,7 @@ def any_process(fabric: Fabric, flag: bool) -> bool:
 def mean_over_processes(fabric: Fabric, values: Tensor) -> list[float]:
     """Return the means of numbers over all processes. All must call it at the same step.
 
-    >>> mean_over_processes(Fabric(accelerator="cpu", devices=1), torch.tensor([2.5, 1.0]))
+    >>> mean_over_processes(make_fabric(TrainingSettings()), torch.tensor([2.5, 1.0]))
     [2.5, 1.0]
     """
     means: Any = fabric.all_reduce(values.clone(), reduce_op="mean")

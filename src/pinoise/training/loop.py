@@ -7,7 +7,7 @@ import time
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -26,11 +26,13 @@ from pinoise.training.device import (
     mean_over_processes,
     seed_of,
 )
-from pinoise.training.fabric import Fabric
 from pinoise.training.metrics import is_costly_epoch, measure, probe_batch
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Record, Reporter
 from pinoise.views import Batch
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 _CHECK_EVERY = 50  # steps between checks of the loss; each check waits for the device
 _AGREE_EVERY = 10  # steps after which several processes can agree to stop

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 import yaml
@@ -39,7 +39,6 @@ from pinoise.training.build import build_embedding, build_standardizer, embeddin
 from pinoise.training.checkpoint import DAMAGED, LAST, PREVIOUS, Expected, Identity, find_checkpoint
 from pinoise.training.config import Settings, distrusted, dump_yaml, embedding_of, parse_settings, read_yaml
 from pinoise.training.device import describe_environment, make_fabric, on_first
-from pinoise.training.fabric import Fabric
 from pinoise.training.lock import hold, refuse_if_held
 from pinoise.training.logs import RunLog
 from pinoise.training.loop import make_optimizer, train
@@ -49,6 +48,9 @@ from pinoise.training.processes import is_first
 from pinoise.training.progress import Quiet, Record, Reporter
 from pinoise.training.record import DataRecord, read_record, write_record
 from pinoise.training.units import read_standardizer, standardizer_tensors
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 # The format of run folders. It increases when older folders can no longer be read.
 RUN_FORMAT = 4
