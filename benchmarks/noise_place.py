@@ -2,8 +2,8 @@
 
 python benchmarks/noise_place.py RUN...
 
-The runs behind F1, F4, F6 and F7 are in the folder ``runs`` of the cache. The sensitivity of an encoder to a pixel is the
-length of the gradient of its random projections. Figures are means of a region over the mean of the whole picture.
+The runs behind F1, F4, F6 and F7 are in the folder ``runs`` of the cache. The sensitivity of an encoder to a pixel is
+the length of the gradient of its random projections. Figures are means of a region over the mean of the whole picture.
 """
 
 from __future__ import annotations
