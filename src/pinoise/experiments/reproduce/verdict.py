@@ -80,8 +80,8 @@ def _on_accuracy(found: Reproduction) -> str:
 
 
 def _on_others(found: Reproduction) -> list[str]:
-    """Return how the rows that the paper does not have stand against the best row of the paper's PiNDA."""
-    sentences = []
+    """Return how the rows that the paper does not have stand against the best of its rows with PiNDA."""
+    standings = []
     bases = {line.above for line in found.lines}
     others = [line.title for line in found.lines if not line.paper and line.above is None and line.title not in bases]
     for title in dict.fromkeys(others):
@@ -95,10 +95,10 @@ def _on_others(found: Reproduction) -> list[str]:
                     gaps.append(mean - max(best))
         if gaps:
             above = sum(gap > 0 for gap in gaps)
-            sentences.append(
-                f"Against the best of these rows, {title}: above in {above} of {len(gaps)}, {fmean(gaps):+.1f} points."
-            )
-    return sentences
+            standings.append(f"{title} is above in {above} of {len(gaps)} ({fmean(gaps):+.1f} points)")
+    if not standings:
+        return []
+    return [f"Against the best row with PiNDA, on average over sets and scores: {'; '.join(standings)}."]
 
 
 def _on_data(found: Reproduction) -> str:
