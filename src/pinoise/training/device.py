@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import platform
 from collections.abc import Callable, Iterator
@@ -80,7 +79,6 @@ def make_fabric(settings: TrainingSettings, *, together: bool = False) -> Fabric
         together: whether to train in several processes: the ones that ``torchrun`` or ``srun`` started, or else the
             number in the settings. The Fabric must then be launched. False trains in this process alone.
     """
-    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)
     kind = check_device(settings.device)
     group = find_group(settings.devices, settings.nodes) if together else ALONE
     if not together and settings.devices * settings.nodes > 1:

@@ -5,6 +5,7 @@ Lightning takes a second to import, so only what begins to train imports this mo
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -50,6 +51,7 @@ def fabric_of(group: Group, *, accelerator: str, devices: list[int] | int, preci
         precision: of the training steps.
         wait: the seconds within which the processes meet.
     """
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # its import sets another level
     with hidden_variables(lambda name: name.startswith("LT_")):  # they would win over the settings
         return Fabric(
             accelerator=accelerator,

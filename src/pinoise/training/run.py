@@ -227,11 +227,10 @@ def run_training(
     fabric.launch()
     begun = any((path / "checkpoints" / name).exists() for name in (LAST, PREVIOUS))
     standardizer = _standardizer_of(path, settings, data.train.x, begun=begun)
-    notes = [*data.notes, *_notes_on_units(settings, standardizer)]
-    for sentence in notes if fabric.is_global_zero else ():
-        note(sentence)
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
-    record = on_first(fabric, partial(_describe_data, settings, data, preparation, notes))  # one pass over all values
+    record = on_first(fabric, partial(_describe_data, settings, data, preparation, standardizer))  # one pass over it
+    for sentence in record.notes if fabric.is_global_zero else ():
+        note(sentence)
     del data  # rows in memory are a copy, so the original can be freed
     settings, trials = _try_noises(settings, standardizer, rows, fabric=fabric, should_stop=should_stop, note=note)
     model = seeded_model(settings, standardizer, rows, pretrained=not begun, progress=progress)
@@ -300,7 +299,9 @@ def _notes_on_units(settings: Settings, standardizer: Standardizer) -> list[str]
     return ["most features have heavy tails: their logarithm is taken far from the middle (data.scaling=compressed)"]
 
 
-def _describe_data(settings: Settings, data: Dataset, preparation: Preparation, notes: list[str]) -> DataRecord:
+def _describe_data(
+    settings: Settings, data: Dataset, preparation: Preparation, standardizer: Standardizer
+) -> DataRecord:
     """Return the record of the data: the rows that were trained on, and how to read later data in the same way."""
     return DataRecord(
         source=settings.data.source,
@@ -309,7 +310,7 @@ def _describe_data(settings: Settings, data: Dataset, preparation: Preparation, 
         fingerprint=fingerprint_parts(data),
         feature_names=None if data.feature_names is None else list(data.feature_names),
         class_names=None if data.class_names is None else list(data.class_names),
-        notes=notes,
+        notes=[*data.notes, *_notes_on_units(settings, standardizer)],
         preparation=preparation.to_json(),
     )
 
