@@ -11,8 +11,9 @@ import torch
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import RobustScaler, StandardScaler
 
-from pinoise import PiNDA, load_run
+from pinoise import PiNDA, compare, load_run
 from pinoise.data import dataset
+from pinoise.data.dataset import Dataset, Part
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer, auto_scaling
 from pinoise.data.tails import has_heavy_tails
@@ -35,7 +36,7 @@ def test_it_is_arcsinh_between_two_scalers_of_scikit_learn() -> None:
     x[:, 3] = np.where(np.arange(len(x)) % 5 == 0, x[:, 3], 0)  # the quartiles are equal
     x[:, 4] = 7.0
     robust = RobustScaler().fit_transform(x) * IQR
-    robust[:, 3:] = StandardScaler().fit_transform(x[:, 3:])
+    robust[:, 3] = x[:, 3] / np.median(x[x[:, 3] > 0, 3])
     expected = StandardScaler().fit_transform(np.arcsinh(robust))
     found = Standardizer.fit(x, scaling="compressed")
     np.testing.assert_allclose(found.apply(x), expected, atol=1e-4)
@@ -69,11 +70,37 @@ def test_undoing_gives_the_samples_back() -> None:
     np.testing.assert_allclose(found.undo(found.apply(x)), x, rtol=1e-10)
 
 
-def test_the_unit_is_a_small_step_at_the_middle() -> None:
-    found = Standardizer.fit(amounts(), scaling="compressed")
-    at = found.apply(found.mean[None])
-    step = found.undo(at + 1e-6) - found.undo(at)
-    np.testing.assert_allclose(step[0] / 1e-6, found.unit, rtol=1e-5)
+def test_units_are_those_of_a_small_step() -> None:
+    x = amounts()
+    found = Standardizer.fit(x, scaling="compressed")
+    at = found.apply(x)
+    step = found.undo(at + 1e-6) - found.undo(at - 1e-6)
+    np.testing.assert_allclose(step / 2e-6, found.units(x), rtol=1e-5)
+
+
+@pytest.mark.parametrize("share", [1.0, 0.2])
+@pytest.mark.parametrize("outlier", [1e6, 1e11, 1e15])
+def test_no_outlier_squeezes_the_other_rows(outlier: float, share: float) -> None:
+    x = amounts() * (np.random.default_rng(1).random((600, 5)) < share)
+    spoilt = x.copy()
+    spoilt[3, 0] = outlier
+    plain, other = (Standardizer.fit(each, scaling="compressed") for each in (x, spoilt))
+    rest = np.arange(600) != 3
+    np.testing.assert_allclose(other.scale, plain.scale, rtol=0.05)
+    assert other.apply(spoilt)[rest, 0].std() > 0.1
+
+
+def test_a_feature_that_only_rounding_moves_stays_dead() -> None:
+    x = amounts()
+    x[:, 1] = 0.1 + np.spacing(0.1) * (np.arange(600) % 5 - 2)
+    assert Standardizer.fit(x, scaling="compressed").live.tolist() == [True, False, True, True, True]
+
+
+def test_the_order_of_rows_does_not_decide() -> None:
+    random = np.random.default_rng(0)
+    x = np.empty((8192, 3))
+    x[::2], x[1::2] = random.standard_normal((4096, 3)), random.lognormal(0, 2, (4096, 3))
+    assert auto_scaling(x) == auto_scaling(random.permutation(x)) == "compressed"
 
 
 @pytest.mark.parametrize(
@@ -130,7 +157,9 @@ def test_an_estimator_compresses_by_itself_and_goes_through_a_file(fitted: PiNDA
     x = amounts()
     standard = Standardizer.fit(x, scaling="compressed")
     np.testing.assert_allclose(fitted.transform(x)[:, :5], standard.apply(x), atol=1e-6)
-    np.testing.assert_allclose(fitted.noise_scale(x, relative=False), fitted.noise_scale(x) * standard.unit, rtol=1e-5)
+    np.testing.assert_allclose(
+        fitted.noise_scale(x, relative=False), fitted.noise_scale(x) * standard.units(x), rtol=1e-5
+    )
     fitted.save(tmp_path / "m.safetensors")
     again = PiNDA.load(tmp_path / "m.safetensors")
     np.testing.assert_array_equal(again.transform(x), fitted.transform(x))
@@ -175,3 +204,15 @@ def test_a_run_says_that_it_compresses_tails_unless_it_was_asked_to(tmp_path: Pa
         assert load_run(tmp_path / scaling).standardizer.tails is not None
     assert any("heavy tails" in sentence for sentence in said["auto"])
     assert not any("heavy tails" in sentence for sentence in said["compressed"])
+
+
+def test_a_comparison_says_that_raw_features_are_compressed_too() -> None:
+    x, y = amounts(), np.arange(600) % 2
+    data = Dataset("amounts", Part(x[:400], y[:400]), Part(x[400:], y[400:]))
+    small: dict[str, Any] = {"encoder": {"hidden": 8}, "training": {"epochs": 1, "batch_size": 100}}
+    said: dict[str, list[str]] = {"auto": [], "features": []}
+    for scaling, sentences in said.items():
+        settings = {**small, "data": {"scaling": scaling}}
+        compare(data, methods=["raw"], seeds=1, settings=settings, note=sentences.append)
+    assert any("in raw features, too; --set data.scaling=features leaves them" in one for one in said["auto"])
+    assert not any("heavy tails" in one for one in said["features"])

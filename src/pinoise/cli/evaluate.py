@@ -35,6 +35,7 @@ def evaluate(
 
     Example: `pinoise evaluate runs/digits`
     """
+    from pinoise.data.tails import HEAVY_TAILS
     from pinoise.evaluation.knn import NEIGHBOURS
     from pinoise.experiments.information import DRAWS, information_of_run
     from pinoise.experiments.scoring import score_run
@@ -49,7 +50,7 @@ def evaluate(
     labelled = open_scored(finished, data, label=label, progress=on_terminal())
     if rows is not None:
         labelled = sample_rows(labelled, train=rows, test=rows)
-    for sentence in labelled.notes:
+    for sentence in [*labelled.notes, *([] if finished.standardizer.tails is None else [HEAVY_TAILS])]:
         note(sentence)
     scores = score_run(finished, labelled, seed=seed)
     result: dict[str, Any] = {

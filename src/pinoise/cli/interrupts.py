@@ -30,6 +30,7 @@ class Interrupts:
     def __init__(self) -> None:
         self.starting = False
         self._interrupted = -float("inf")
+        self._again: threading.Timer | None = None
 
     @property
     def leaving(self) -> bool:
@@ -59,9 +60,14 @@ class Interrupts:
             sys.__unraisablehook__(unraisable)
             return
         self._interrupted = -float("inf")
-        again = threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))
-        again.daemon = True
-        again.start()
+        self._again = threading.Timer(0.01, os.kill, (os.getpid(), signal.SIGINT))
+        self._again.daemon = True
+        self._again.start()
+
+    def end(self) -> None:
+        """Send no interrupt again: the command is over."""
+        if self._again is not None:
+            self._again.cancel()
 
 
 _current = Interrupts()
@@ -81,6 +87,7 @@ def listening() -> Iterator[Interrupts]:
         yield interrupts
     finally:
         sys.unraisablehook = hook_before
+        interrupts.end()
         signal.signal(signal.SIGINT, _ignore if interrupts.leaving else before)
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 

@@ -60,9 +60,14 @@ def reproduce(
         find_item(name)
     _check_files(items, html, out, sam, force=force)
     finished = _run(items, cache, scale=scale, seeds=seeds, sam=sam)
-    _tell(finished, html, out, as_json=json)
-    if any(not running.found.is_complete for running in finished) or len(finished) < len(items):
-        say("stopped; the same command goes on from here")
+    stopped = any(not running.found.is_complete for running in finished) or len(finished) < len(items)
+    if not stopped and (html is not None or out is not None):
+        from pinoise.report.reproduction import write_reproductions
+
+        write_reproductions(finished, page=html, folder=out)
+    _tell(finished, as_json=json)
+    if stopped:
+        say("stopped; no file is written, and the same command goes on from here")
         raise typer.Exit(STOPPED)
 
 
@@ -127,12 +132,8 @@ def _run(items: list[str], cache: Path | None, **asked: Any) -> list[Running]:
     return finished
 
 
-def _tell(finished: list[Running], html: Path | None, out: Path | None, *, as_json: bool) -> None:
-    """Write and print what was found."""
-    if html is not None or out is not None:
-        from pinoise.report.reproduction import write_reproductions
-
-        write_reproductions(finished, page=html, folder=out)
+def _tell(finished: list[Running], *, as_json: bool) -> None:
+    """Print what was found."""
     if as_json:
         print_json({"items": [{**one.found.as_dict(), "verdict": _verdict(one)} for one in finished]})
         return

@@ -21,7 +21,7 @@ from pinoise.data.moments import (
     row_divisors,
     row_norms,
 )
-from pinoise.data.tails import Tails, has_heavy_tails, measure_tails, robust_units
+from pinoise.data.tails import Tails, has_heavy_tails, local_units, measure_tails, robust_units
 from pinoise.errors import UserError, unknown_choice
 
 Scaling = Literal["auto", "features", "compressed", "global", "rows", "channels"]
@@ -146,10 +146,12 @@ class Standardizer:
         """Which features vary in the training samples."""
         return self.scale > 0
 
-    @property
-    def unit(self) -> npt.NDArray[np.float64]:
-        """The size of a standardised 1 in the units of the data, (*shape); near the middle if tails are compressed."""
-        return self.scale if self.tails is None else self.scale * self.tails.scale
+    def units(self, x: Samples) -> npt.NDArray[np.float64]:
+        """Return the size of a standardised 1 in the units of the data, (*shape), or of each sample where that differs.
+
+        Of rows of length 1, the units are those of the scaled rows.
+        """
+        return self.scale if self.tails is None else local_units(x, self.mean, self.scale, self.tails)
 
     def apply(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return (x − mean) / scale, 0 for dead features, of rows brought to length 1 if ``unit_rows``."""

@@ -172,7 +172,7 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
         The score of each kind of noise that ``noise="auto"`` tried, the chosen one first; empty otherwise.
     mean_, scale_ : ndarray of shape (n_features_in_,), or (channels, height, width) of images
         Of every feature in training; the scale of a constant feature is 0. Where tails are compressed, these are the
-        median and the distance of the quartiles over 1.349.
+        median and a robust scale (``docs/noise.md``).
     n_features_in_ : int
     feature_names_in_ : ndarray of str, where the input had them
 
@@ -300,13 +300,13 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
     def noise_scale(self, X: Any, *, relative: bool = True) -> npt.NDArray[Any]:
         """Return σ(x) of every sample and feature, in standard deviations of the feature, or else in the units of X.
 
-        Where rows are scaled to length 1, the units are those of the scaled rows. Where tails are compressed, they are
-        those near the middle.
+        Where rows are scaled to length 1, the units are those of the scaled rows. Where tails are compressed, a small σ
+        becomes a larger one far from the middle.
         """
         check_is_fitted(self)
         x = self._checked(X)
         sigma = self._each(self.noise_.relative_scale if relative else self.noise_.scale, x)
-        in_units = sigma if relative else sigma * self._standardizer.unit
+        in_units = sigma if relative else sigma * self._standardizer.units(x)
         return self._in_shape_of(undo_image_layout(in_units, self._standardizer.layout), X, x)
 
     def _each(self, of: Callable[[Tensor], Tensor], x: Samples) -> npt.NDArray[Any]:

@@ -12,6 +12,8 @@ import numpy as np
 
 from pinoise.choices import EMBEDDINGS, LARGEST_SEED, SCORES, EmbeddingName
 from pinoise.data.dataset import Dataset
+from pinoise.data.standardizer import Scaling, auto_scaling
+from pinoise.data.tails import HEAVY_TAILS
 from pinoise.errors import UserError, brief, unknown_choice
 from pinoise.experiments.cache import CellCache
 from pinoise.experiments.fitting import fit_all
@@ -218,7 +220,7 @@ def _opened(
 
     def opened(*some: str | Path | Dataset) -> Iterator[Dataset]:
         for data in open_compared(some, options, label=label, score_on=score_on, progress=progress):
-            for sentence in data.notes:
+            for sentence in [*data.notes, *_notes_on_units(data, options.scaling)]:
                 note(f"{data.name}: {sentence}")
             yield data
 
@@ -229,6 +231,13 @@ def _opened(
         for source in sources
         for data in open_compared([source], options, label=None, progress=progress)
     )
+
+
+def _notes_on_units(data: Dataset, scaling: Scaling) -> list[str]:
+    """Return a note if tails are compressed and nobody has asked for it. Those of bytes never are."""
+    if scaling != "auto" or data.train.x.dtype == np.uint8 or auto_scaling(data.train.x) != "compressed":
+        return []
+    return [f"{HEAVY_TAILS}; --set data.scaling=features leaves them"]
 
 
 def _smaller(data: Dataset, suite: Suite, note: Callable[[str], None]) -> Dataset:

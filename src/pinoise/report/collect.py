@@ -118,10 +118,10 @@ def to_pictures(x: Array) -> Array:
 
 def _units(x: Samples, standardizer: Standardizer) -> Array:
     """Return the size in the file of 1 inside the model: for every feature, and every row if rows have length 1."""
-    unit: Array = standardizer.unit
+    units: Array = standardizer.units(x)
     if not standardizer.unit_rows:
-        return unit
-    return unit * standardizer.norms(x).reshape(-1, *(1,) * unit.ndim)
+        return units
+    return units * standardizer.norms(x).reshape(-1, *(1,) * units.ndim)
 
 
 def _labels(part: Part, names: tuple[str, ...] | None) -> tuple[str, ...] | None:

@@ -18,6 +18,7 @@ from pinoise.data.preparation import Preparation
 from pinoise.data.readers import open_for_training
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
+from pinoise.data.tails import HEAVY_TAILS
 from pinoise.errors import UserError
 from pinoise.files import (
     LOCK_FILES,
@@ -296,7 +297,7 @@ def _notes_on_units(settings: Settings, standardizer: Standardizer) -> list[str]
     """Return a note if tails are compressed and nobody has asked for it."""
     if standardizer.tails is None or settings.data.scaling != "auto":
         return []
-    return ["most features have heavy tails: their logarithm is taken far from the middle (data.scaling=compressed)"]
+    return [HEAVY_TAILS]
 
 
 def _describe_data(
