@@ -69,6 +69,25 @@ def test_several_items_go_to_one_page_and_one_folder(pinoise: Command) -> None:
     assert "F1-1.png already exists" in pinoise("reproduce", "F1", "--out", "results").sentence
 
 
+def test_a_stopped_reproduction_writes_nothing_so_that_the_same_command_goes_on(
+    pinoise: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    arguments = ("reproduce", "T10", "--scale", "smoke", "--html", "page.html", "--out", "results", "--cache", "cache")
+
+    def stop(*_: Any, **__: Any) -> Any:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("pinoise.experiments.reproduce.run.cost_lines", stop)
+        stopped = pinoise(*arguments)
+    assert stopped.code == 130
+    assert "no file is written, and the same command goes on from here" in stopped.err
+    assert not Path("page.html").exists()
+    assert pinoise(*arguments).code == 0
+    assert Path("page.html").exists()
+    assert Path("results/T10.json").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
