@@ -94,6 +94,12 @@ def test_an_array_whose_bytes_do_not_fill_its_shape_is_refused() -> None:
         read_plain_pickle(content, where="a")
 
 
+def test_a_bytearray_that_claims_any_length_takes_no_memory() -> None:
+    content = pickle.PROTO + b"\x05" + pickle.BYTEARRAY8 + (2**62).to_bytes(8, "little") + b"."
+    with pytest.raises(UserError, match="it holds a bytearray"):
+        read_plain_pickle(content, where="a")
+
+
 @settings(max_examples=200, deadline=None)
 @given(cut=st.integers(0, 400), at=st.integers(0, 400), value=st.integers(0, 255))
 def test_spoiled_bytes_end_in_a_sentence_or_in_plain_values(cut: int, at: int, value: int) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import io
 import pickle
 from math import prod
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -48,6 +48,12 @@ class _PlainUnpickler(pickle._Unpickler):
                 f"{self._where} was refused: it asks for '{module}.{name}', which no file of plain arrays needs."
             )
         return found
+
+    def load_bytearray8(self) -> None:
+        """Refuse what no file of this kind has: its memory, of any length, would be taken before its bytes are read."""
+        raise ValueError("it holds a bytearray")
+
+    dispatch: ClassVar[dict[int, Any]] = {**pickle._Unpickler.dispatch, pickle.BYTEARRAY8[0]: load_bytearray8}
 
 
 class _Dtype:
