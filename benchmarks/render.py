@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
+from few_labels import summaries
 from image_noise import chosen
 from image_noise import table as tried
 from pinoise.cli.console import SCORE_TITLES
@@ -382,7 +383,7 @@ def few_labels(path: Path) -> str:
     """The section on ``PiNDAClassifier``, with every set."""
     result = json.loads(path.read_text(encoding="utf-8"))
     lines = ["## Few labels: PiNDAClassifier and its rivals\n", *few_labels_lines(path), ""]
-    for labels, found in result["summary"]["all"].items():
+    for labels, found in summaries(result["sets"])["all"].items():
         methods = list(found["rank"])
         lines += [f"| {labels} labels per class | {' | '.join(methods)} |", f"|---|{'---|' * len(methods)}"]
         for name, one in result["sets"].items():
@@ -398,7 +399,7 @@ def few_labels(path: Path) -> str:
 def few_labels_lines(path: Path) -> list[str]:
     """Mean ranks and accuracies of ``few_labels.py``, and how often the classifier is near its best rival."""
     result = json.loads(path.read_text(encoding="utf-8"))
-    settings, summary = result["settings"], result["summary"]
+    settings, summary = result["settings"], summaries(result["sets"])
     test = " --test" if settings["part"] == "test" else ""
     methods = list(next(iter(summary["all"].values()))["rank"])
     columns = [(half, labels) for labels in summary["all"] for half in summary if labels in summary[half]]
@@ -415,6 +416,7 @@ def few_labels_lines(path: Path) -> list[str]:
         row = [f"{one['rank'][method]:.2f} ({100 * one['accuracy'][method]:.1f})" for one in found]
         lines.append(f"| {method} | {' | '.join(row)} |")
     near = [f"{summary[half][labels]['near']:.0%}" for half, labels in columns]
+    clairvoyant = [f"{summary[half][labels]['clairvoyant']:.0%}" for half, labels in columns]
     worst = [f"{100 * summary[half][labels]['worst']:+.1f}" for half, labels in columns]
     trust = {
         method: {
@@ -427,7 +429,11 @@ def few_labels_lines(path: Path) -> list[str]:
     return [
         *lines,
         f"| sets within a point of the best rival | {' | '.join(near)} |",
+        f"| the same for a clairvoyant | {' | '.join(clairvoyant)} |",
         f"| points to the best rival, at worst | {' | '.join(worst)} |",
+        "",
+        "The clairvoyant takes, for each draw, the rival with the best *test* accuracy in the other draws. No user can "
+        "choose so well, and draws differ so much that even it is often more than a point below the best.",
         "",
         f"Probabilities with 10 labels: the gap between confidence and accuracy is {ours['error']:.3f}, against "
         f"{plain['error']:.3f} for logistic regression on raw features, and the log loss {ours['log_loss']:.2f} "
