@@ -314,7 +314,7 @@ def test_a_file_that_is_not_a_saved_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"other\.safetensors has no checksum: .* was not written by this version"):
         PiNDA.load(tmp_path / "other.safetensors")
     save_file({"a": torch.zeros(1)}, tmp_path / "old.safetensors", metadata={"pinoise": json.dumps({"format": 1})})
-    with pytest.raises(UserError, match=r"old\.safetensors has format 1: this version of pinoise reads format 5"):
+    with pytest.raises(UserError, match=r"old\.safetensors has format 1: this version of pinoise reads format 6"):
         PiNDA.load(tmp_path / "old.safetensors")
 
 

@@ -125,7 +125,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_previous_one(pinoise: Command, fo
     [
         ("config.yaml", "a: [", "config.yaml is not valid YAML"),
         ("config.yaml", "just words", "config.yaml is not a configuration"),
-        ("config.yaml", "format: 4\ntraining: {epoch: 2}", "unknown setting 'training.epoch'"),
+        ("config.yaml", "format: 5\ntraining: {epoch: 2}", "unknown setting 'training.epoch'"),
         ("config.yaml", None, "is not a run folder: it has no config.yaml"),
         ("data.json", "{", "data.json is not valid JSON"),
         ("data.json", "{}", "data.json has no checksum"),

@@ -178,7 +178,7 @@ def test_a_folder_of_another_format_is_refused_by_the_name_of_its_maker(
 def test_a_run_folder_states_its_format(tmp_path: Path) -> None:
     settings = parse_settings(DIGITS)
     create_folder(tmp_path / "run", settings)
-    assert (tmp_path / "run" / "config.yaml").read_text().startswith("format: 4\n")
+    assert (tmp_path / "run" / "config.yaml").read_text().startswith(f"format: {RUN_FORMAT}\n")
     assert read_config(tmp_path / "run") == settings
 
 

@@ -18,7 +18,7 @@ from pinoise.files import check_is_file
 from pinoise.networks import read_stored, write_tensors
 from pinoise.training.automatic import NOISE_KINDS
 
-FORMAT = 5  # raised whenever older files can no longer be read
+FORMAT = 6  # raised whenever older files can no longer be read
 
 
 class Header(BaseModel):

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 # The format of run folders. It increases when older folders can no longer be read.
-RUN_FORMAT = 4
+RUN_FORMAT = 5
 
 
 class Fitted(NamedTuple):
