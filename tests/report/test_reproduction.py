@@ -105,6 +105,19 @@ def test_a_sweep_is_drawn_over_the_batch_size() -> None:
     assert set(knn.lines) == {"SimCLR", "PiNDA + SimCLR"}
 
 
+def test_a_sweep_over_epochs_has_a_panel_for_every_score_of_a_data_set() -> None:
+    item = find_item("epochs")
+    lines = [
+        Line(key, group.title, row.title, "fixed", {}, {"knn": [float(n + 100 * (key == "har"))], "sr": [1.0]})
+        for n, group in enumerate(item.groups[:2])
+        for row in group.rows
+        for key in item.data
+    ]
+    panels = sweep_panels(Reproduction(item, "small", [0], [], 8, 8, lines=lines))
+    assert [panel.title for panel in panels] == ["HAR: kNN", "HAR: SR", "Reuters-21578: kNN", "Reuters-21578: SR"]
+    assert panels[0].lines["PiNDA, μ = 0"] == ([1, 2], [100.0, 101.0])
+
+
 def test_a_browser_sorts_by_number(page: Path) -> None:
     browser = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
     if browser is None:

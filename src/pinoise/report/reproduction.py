@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 from pinoise.experiments.reproduce.layout import tables
@@ -91,7 +92,7 @@ def pictures_of(running: Running) -> list[Picture]:
     elif kind == "curves":
         found = [_chart(f"{name}-{n}", panels) for n, panels in enumerate(curve_panels(running.found))]
     elif kind == "sweep":
-        found = [_chart(name, sweep_panels(running.found), x="batch size")]
+        found = [_chart(name, sweep_panels(running.found), x=running.found.item.swept.replace("_", " "))]
     return [replace(picture, name=f"{name}-{number}") for number, picture in enumerate(found, start=1)]
 
 
@@ -130,20 +131,22 @@ def curve_panels(found: Reproduction) -> list[list[Panel]]:
 
 
 def sweep_panels(found: Reproduction) -> list[Panel]:
-    """Return accuracy over batch size: a panel for every score, a line for every row but for its batch."""
+    """Return accuracy over what is swept: a panel for every score of a data set, a line for rows that differ in it."""
+    item = found.item
+    keys = list(dict.fromkeys(line.data for line in found.lines))
     panels = []
-    for column in found.item.columns:
+    for key, column in product(keys, item.columns):
         lines: dict[str, tuple[list[int], list[float]]] = {}
-        for group in (group for group in found.item.groups if any(row.above for row in group.rows)):
+        for group in (group for group in item.groups if any(row.above for row in group.rows)):
             for row in group.rows:
-                line = next((line for line in found.lines if line.title == row.title), None)
+                line = found.line(key, row.title)
                 mean = None if line is None else line.mean(column)
                 if mean is not None:
-                    size = found.item.settings_of(group, row, found.scale)[0]["training"]["batch_size"]
                     xs, ys = lines.setdefault(row.title.rpartition(",")[0], ([], []))
-                    xs.append(size)
+                    xs.append(item.settings_of(group, row, found.scale)[0]["training"][item.swept])
                     ys.append(mean)
-        panels.append(Panel(COLUMNS[column], lines))
+        title = COLUMNS[column] if len(keys) == 1 else f"{item.data[key].title}: {COLUMNS[column]}"
+        panels.append(Panel(title, lines))
     return panels
 
 

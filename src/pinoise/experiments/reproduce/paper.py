@@ -112,6 +112,7 @@ class Item(NamedTuple):
     scales: Mapping[str, Scale]
     settings: Mapping[str, Any] = _NOTHING
     options: Mapping[str, Any] = _NOTHING  # the paper's, of parts, which count where a part has them
+    swept: Literal["batch_size", "epochs"] = "batch_size"  # of training, in an item of kind sweep
     claim: str | None = None
     oddities: Sequence[str] = ()
 
@@ -148,7 +149,7 @@ def find_item(name: str) -> Item:
     Traceback (most recent call last):
     ...
     pinoise.errors.UserError: unknown item 't2': did you mean 'T2'? Allowed: T1, T2, T3, T4, T5, T6, T7, T8, T9, \
-T10, T11, F1, F4, F5, F6, F7, F8, information.
+T10, T11, F1, F4, F5, F6, F7, F8, epochs, information.
     """
     if name not in item_names():
         raise unknown_choice("item", name, item_names())

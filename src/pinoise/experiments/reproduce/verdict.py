@@ -71,7 +71,8 @@ def _on_accuracy(found: Reproduction) -> str:
         )
     above = sum(pair.ours > 0 for pair in compared)
     mean = fmean(pair.ours for pair in compared)
-    sentences.append(f"Here it is above in {above} of {len(compared)}, by {mean:+.1f} points on average.")
+    subject = "it" if known else "the row with PiNDA"
+    sentences.append(f"Here {subject} is above in {above} of {len(compared)}, by {mean:+.1f} points on average.")
     shrunk = [line.title for line in found.lines if "shrink" in line.flags]
     if shrunk:
         sentences.append(f"Learned noise collapsed to almost nothing in {_counted(shrunk)}.")
