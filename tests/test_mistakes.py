@@ -22,7 +22,7 @@ from pinoise.errors import UserError
 from pinoise.experiments.plans import plan
 from pinoise.training.build import build_model
 from pinoise.training.config import Settings, parse_settings, read_choice
-from pinoise.training.run import create_folder, read_config
+from pinoise.training.folder import create_folder, read_config
 from pinoise.views import Batch
 
 X = np.random.default_rng(0).normal(size=(40, 6))

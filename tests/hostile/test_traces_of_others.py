@@ -20,6 +20,7 @@ from pinoise.randomness import Randomness
 from pinoise.training import build as build_module
 from pinoise.training import run as run_module
 from pinoise.training.config import parse_settings, read_yaml
+from pinoise.training.folder import config_text
 from pinoise.training.progress import Quiet
 from pinoise.training.run import run_training
 from pinoise.views.background import read_masks
@@ -43,7 +44,7 @@ def test_a_pipe_is_never_waited_for(read: Callable[[Path], Any], tmp_path: Path)
 def test_half_a_first_checkpoint_does_not_count_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = parse_settings({"data": {"source": "wine"}, "training": {"epochs": 1, "device": "cpu"}})
     (tmp_path / "run/checkpoints").mkdir(parents=True)
-    write_text(tmp_path / "run/config.yaml", run_module.config_text(settings))
+    write_text(tmp_path / "run/config.yaml", config_text(settings))
     (tmp_path / "run/checkpoints/partial.ckpt").write_bytes(b"half")
     asked = []
     build = build_module.seeded_model

@@ -23,10 +23,11 @@ from pinoise.noise import module, support
 from pinoise.training.build import seeded_model
 from pinoise.training.config import Settings, parse_settings
 from pinoise.training.device import TRAINING, any_process, make_fabric, mean_over_processes, on_first, seed_of
+from pinoise.training.folder import read_config
 from pinoise.training.loop import DivergedError, Interrupted, shuffled_rows, train
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Quiet, Record
-from pinoise.training.run import read_config, run_training
+from pinoise.training.run import run_training
 from pinoise.views import Batch
 
 N_ROWS, BATCH, EPOCHS = 260, 32, 6

@@ -17,11 +17,12 @@ from pinoise.networks import read_tensors, write_tensors
 from pinoise.training import run as run_module
 from pinoise.training.build import build_standardizer, seeded_model
 from pinoise.training.config import Settings, merge, parse_settings
+from pinoise.training.folder import RUN_FORMAT, create_folder, read_config
 from pinoise.training.load import load_model, load_run
 from pinoise.training.loop import Interrupted
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Quiet
-from pinoise.training.run import RUN_FORMAT, create_folder, read_config, run_training
+from pinoise.training.run import run_training
 from pinoise.views import BackgroundNoise
 
 DIGITS: dict[str, Any] = {

@@ -121,7 +121,7 @@ def _new_settings(out: Path, config: Path | None, changes: list[Change], *, trus
     from pinoise.training.build import check_options
     from pinoise.training.config import read_settings
     from pinoise.training.device import check_device
-    from pinoise.training.run import check_folder
+    from pinoise.training.folder import check_folder
 
     settings = read_settings(config, changes, trust=trust)
     check_device(settings.training.device)
@@ -134,8 +134,8 @@ def _new_settings(out: Path, config: Path | None, changes: list[Change], *, trus
 def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Settings:
     """Few settings may change when a run goes on: all else would make it another run."""
     from pinoise.training.config import override, parse_settings
+    from pinoise.training.folder import check_links, read_config
     from pinoise.training.record import MAY_CHANGE
-    from pinoise.training.run import check_links, read_config
 
     before = read_config(run, trust=trust)
     if not trust:

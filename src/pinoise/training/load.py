@@ -26,9 +26,9 @@ from pinoise.randomness import Randomness
 from pinoise.training.build import build_encoder, check_size, restore_embedding, restore_noise, seeded_model
 from pinoise.training.checkpoint import Expected, find_checkpoint, read_checkpoint
 from pinoise.training.config import Settings
+from pinoise.training.folder import read_config, run_identity
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.record import read_record
-from pinoise.training.run import read_config, run_identity
 from pinoise.training.units import read_standardizer
 
 

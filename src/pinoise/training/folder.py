@@ -1,0 +1,193 @@
+"""The folder of a run: what may become one, what stands in it before the first step, and its weights at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pinoise.data.catalogue import is_name
+from pinoise.data.standardizer import Standardizer
+from pinoise.errors import UserError
+from pinoise.files import (
+    LOCK_FILES,
+    RUN_FILES,
+    RUN_FOLDERS,
+    check_writable,
+    read_json,
+    real,
+    replaced_by,
+    write_json,
+    write_text,
+    writing,
+)
+from pinoise.networks import Embedding, write_tensors
+from pinoise.training.build import embedding_tensors
+from pinoise.training.checkpoint import DAMAGED, LAST, Expected, Identity, find_checkpoint
+from pinoise.training.config import Settings, distrusted, dump_yaml, parse_settings, read_yaml
+from pinoise.training.device import describe_environment
+from pinoise.training.lock import refuse_if_held
+from pinoise.training.model import ContrastiveModel
+from pinoise.training.processes import is_first
+from pinoise.training.record import DataRecord, read_record, write_record
+from pinoise.training.units import standardizer_tensors
+
+# The format of run folders. It increases when older folders can no longer be read.
+RUN_FORMAT = 5
+
+
+def check_folder(path: Path) -> None:
+    """Refuse a path that cannot become a run folder. Nothing is created."""
+    check_usable(path)
+    _check_free(path)
+
+
+def check_usable(path: Path) -> None:
+    """Refuse a path that cannot be trained in now."""
+    if path.exists() and not path.is_dir():
+        raise UserError(f"{path} is a file: choose another folder with --out.")
+    check_writable(path, what="a run")
+    if is_first():  # the others of the group need not ask
+        refuse_if_held(path)
+
+
+def _check_free(path: Path) -> None:
+    """Refuse a folder that holds anything but locks and what a killed process left before its configuration."""
+    if (path / "config.yaml").exists():
+        raise UserError(f"{path} already holds a run: choose another --out, or continue it with --resume {path}.")
+    if path.exists() and any(file.name not in LOCK_FILES and not _is_leftover(file) for file in path.iterdir()):
+        raise UserError(f"{path} is not empty and not a run folder: choose another folder with --out.")
+
+
+def _is_leftover(file: Path) -> bool:
+    return replaced_by(file.name) in RUN_FILES
+
+
+def create_folder(path: Path, settings: Settings) -> None:
+    """Create a run folder and write its configuration. A folder that is not empty is refused."""
+    _check_free(path)
+    for where, part in settings.parts.items():
+        if part.own and ":" not in part.name:
+            raise UserError(
+                f"{where} is {part.name!r}, which has no import path, so a run folder cannot name it: "
+                "give a class or function of a module."
+            )
+    text = config_text(settings)
+    with writing(path):
+        path.mkdir(parents=True, exist_ok=True)
+    write_text(path / "config.yaml", text)
+
+
+def config_text(settings: Settings) -> str:
+    """Return ``config.yaml`` with full paths, so that files are found from any folder."""
+    try:
+        return dump_yaml({"format": RUN_FORMAT, **_config_values(settings)})
+    except yaml.YAMLError as error:
+        raise UserError(f"the settings hold an object that a file cannot ({error}): give a name or a number.") from None
+
+
+def _config_values(settings: Settings) -> dict[str, Any]:
+    values: dict[str, Any] = _with_full_paths(settings.model_dump())
+    if not is_name(settings.data.source):
+        values["data"]["source"] = str(Path(settings.data.source).expanduser().resolve())
+    return values
+
+
+def _with_full_paths(value: Any) -> Any:
+    """Return nested settings with full paths as strings, and tuples as lists."""
+    if isinstance(value, Path):
+        return str(value.expanduser().resolve())
+    if isinstance(value, dict):
+        return {key: _with_full_paths(inner) for key, inner in value.items()}
+    return [_with_full_paths(inner) for inner in value] if isinstance(value, list | tuple) else value
+
+
+def read_config(path: Path, *, trust: bool = False) -> Settings:
+    """Read ``config.yaml`` of a run folder. Import paths in it are followed only with ``trust``."""
+    config = path / "config.yaml"
+    if not config.is_file():
+        raise UserError(f"{path} is not a run folder: it has no config.yaml.")
+    values = read_yaml(config)
+    if (found := values.pop("format", 1)) != RUN_FORMAT:
+        raise UserError(
+            f"{path} was made by {_maker(path)}, which wrote run folders of format {found}; this version reads format "
+            f"{RUN_FORMAT}: use the version that made it, or train again."
+        )
+    return parse_settings(values, distrust=distrusted(config, trust=trust))
+
+
+def _maker(path: Path) -> str:
+    """Return the version that made a run folder, from its environment.json."""
+    try:
+        return f"pinoise {read_json(path / 'environment.json')['packages']['pinoise']}"
+    except (UserError, OSError, KeyError, TypeError):
+        return "another version of pinoise"
+
+
+def run_identity(settings: Settings, fingerprint: str) -> Identity:
+    """Return what a run's checkpoints carry, so that they are not taken for those of another run."""
+    return Identity(json.dumps(_config_values(settings), default=str), fingerprint)
+
+
+def settle_folder(
+    path: Path,
+    settings: Settings,
+    record: DataRecord,
+    standardizer: Standardizer,
+    expected: Expected,
+    *,
+    new: bool,
+    note: Callable[[str], None],
+) -> Path | None:
+    """Write what is known before the first step. Return the checkpoint to resume from, if any."""
+    if new:  # another process may have made a run there since
+        create_folder(path, settings)
+    for file in path.iterdir():
+        if _is_leftover(file):
+            file.unlink()
+    folder = path / "checkpoints"
+    with writing(folder):
+        folder.mkdir(exist_ok=True)
+    if (path / "data.json").exists():
+        _check_unchanged(path, settings, record)
+    checkpoint, complaint = find_checkpoint(folder, expected)
+    if complaint is not None:
+        note(complaint)
+        (folder / LAST).replace(folder / DAMAGED)  # the next checkpoint must not replace a sound one by it
+    if checkpoint is None or not (path / "data.json").exists():
+        write_record(path / "data.json", record)
+        write_json(path / "environment.json", describe_environment())
+    write_tensors(path / "standardizer.safetensors", standardizer_tensors(standardizer))
+    if read_yaml(path / "config.yaml") != yaml.safe_load(text := config_text(settings)):
+        write_text(path / "config.yaml", text)
+    return checkpoint
+
+
+def check_links(path: Path) -> None:
+    """Refuse a folder inside a run that is a link to elsewhere: resuming the run would write there."""
+    for folder in (path / name for name in RUN_FOLDERS):
+        if not real(folder).is_relative_to(real(path)):
+            raise UserError(
+                f"{folder} is a link to {real(folder)}, where resuming the run would write: if you trust it, pass "
+                "--trust."
+            )
+
+
+def _check_unchanged(path: Path, settings: Settings, record: DataRecord) -> None:
+    before = read_record(path / "data.json")
+    if before.fingerprint != record.fingerprint:
+        how = "its values differ" if before.size == record.size else f"then {before.size}, now {record.size}"
+        raise UserError(
+            f"{settings.data.source} has changed since {path} began ({how}): restore the data, or start a new run."
+        )
+
+
+def write_weights(path: Path, model: ContrastiveModel, embedding: Embedding) -> None:
+    """Write the weights of a finished run."""
+    write_tensors(path / "encoder.safetensors", model.method.encoder.state_dict())
+    write_tensors(path / "embedding.safetensors", embedding_tensors(embedding))
+    if model.noise is not None:
+        write_tensors(path / "noise.safetensors", model.noise.state_dict())
