@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
-API = $(addprefix pinoise.,estimator noise views networks methods information data training evaluation experiments report)
+API = $(addprefix pinoise.,estimator noise views networks methods information data training evaluation export experiments report)
 
 .PHONY: setup demo test hostile lint bench docs clean
 
@@ -11,7 +11,7 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,vision]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,vision,export]'
 	touch $(READY)
 
 demo: setup

@@ -12,7 +12,7 @@ import re
 import secrets
 import stat
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -391,6 +391,34 @@ def check_output(path: Path, *, inputs: Iterable[Path] = (), force: bool = False
         raise UserError(f"{path} belongs to a run: choose another file to write.")
     if os.path.lexists(path) and not force:
         raise UserError(f"{path} already exists: choose another file to write, or replace it with --force.")
+
+
+def check_new_file(
+    path: Path, *, extensions: Sequence[str], what: str, inputs: Iterable[Path] = (), force: bool = False
+) -> None:
+    """Refuse, before any work, a file that cannot be written or has no extension for what it is to hold.
+
+    Args:
+        path: the file to write.
+        extensions: those that are allowed, in lower case.
+        what: what will be written; the error message names it.
+        inputs: as in ``check_output``.
+        force: as in ``check_output``.
+
+    >>> check_new_file(Path("z.txt"), extensions=[".npy", ".csv"], what="an embedding")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: z.txt has extension '.txt': an embedding is written as .npy, .csv.
+    """
+    if path.suffix.lower() not in extensions:
+        found = f"has extension {path.suffix!r}" if path.suffix else "has no extension"
+        raise UserError(f"{path} {found}: {what} is written as {', '.join(extensions)}.")
+    if path.is_dir():
+        raise UserError(f"{path} is a folder: give the file to write.")
+    if not path.parent.is_dir():
+        raise UserError(f"{path} cannot be written: the folder {path.parent} does not exist.")
+    check_writable(path.parent, what=what)
+    check_output(path, inputs=inputs, force=force)
 
 
 def _is_in(path: Path, source: Path) -> bool:

@@ -11,6 +11,7 @@ from pinoise.cli.cost import cost
 from pinoise.cli.datasets import datasets
 from pinoise.cli.embed import embed
 from pinoise.cli.evaluate import evaluate
+from pinoise.cli.export import export
 from pinoise.cli.options import VariadicCommand
 from pinoise.cli.predict import predict
 from pinoise.cli.report import report
@@ -25,7 +26,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for verb in (demo, train, embed, predict, evaluate):
+for verb in (demo, train, embed, predict, evaluate, export):
     app.command()(verb)
 app.command(cls=VariadicCommand)(compare)
 app.command()(reproduce)

@@ -14,15 +14,15 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 from torch import Tensor
 
 from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE
 from pinoise.data.checks import check_finite
 from pinoise.data.dataset import Samples
 from pinoise.data.formats.memory import InMemory, check_numbers, needs_encoding, to_samples
-from pinoise.data.layout import undo_image_layout
+from pinoise.data.layout import to_image_layout, undo_image_layout
 from pinoise.data.preparation import preparation_from_json
 from pinoise.data.readers import from_arrays
 from pinoise.data.rows import make_rows
@@ -31,6 +31,7 @@ from pinoise.errors import UserError
 from pinoise.estimator.parameters import rows_of_pixels, seed_of_state, settings_from
 from pinoise.estimator.saving import Header, portable, read_model, write_model
 from pinoise.evaluation import embed
+from pinoise.export import Fitted, What, write_onnx
 from pinoise.modes import own_modes
 from pinoise.networks import Embedding, load_weights
 from pinoise.noise import PiNoise
@@ -58,7 +59,7 @@ class HealthWarning(UserWarning):
 
 
 # scikit-learn ships no types, so its classes are Any to the type checker.
-class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Learn an embedding by contrast, with noise p_ψ(ε|x) that is learned with it (π-noise driven data augmentation).
 
     Samples are standardised inside, so raw tables can be given; of sparse input only batches, and the rows among which
@@ -383,11 +384,49 @@ class PiNDA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  
             self.feature_names_in_ = np.array(header.feature_names_in, dtype=object)
         return self
 
-    @property
-    def _n_features_out(self) -> int:
-        """The width of the embedding, where scikit-learn looks for it."""
-        learned: Any = self.encoder_.out_features
-        return int(learned) + (self._standardizer.mean.size if self.embedding_.name == "joined" else 0)
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+        """Return the names of the columns of ``transform``: those of the features, then ``pinda0``, ``pinda1`` …
+
+        Args:
+            input_features: the names of X's columns, if X had none when it was fitted; by default ``x0``, ``x1`` …
+
+        >>> import pandas as pd
+        >>> from sklearn.datasets import load_wine
+        >>> X = load_wine(as_frame=True).data[["alcohol", "ash", "hue"]]
+        >>> PiNDA(2, hidden=8, epochs=1, batch_size=64, random_state=0).fit(X).get_feature_names_out()
+        array(['alcohol', 'ash', 'hue', 'pinda0', 'pinda1'], dtype=object)
+        """
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        return np.array(self.embedding_.column_names(self._encoded_names(names)), dtype=object)
+
+    def _encoded_names(self, names: npt.NDArray[Any]) -> tuple[str, ...]:
+        """Return the names of the features that the encoder sees, of the columns of X."""
+        if self._preparation is not None:
+            return self._preparation.encoding.feature_names or ()
+        if self.image_shape is not None:
+            names = to_image_layout(names.reshape(1, *self.image_shape), self._standardizer.layout).ravel()
+        return tuple(map(str, names))
+
+    def to_onnx(self, path: str | Path, *, what: What = "embedding") -> None:
+        """Write ``transform`` as one ONNX file, which runs without torch and pinoise; needs the extra ``export``.
+
+        The file is kept only if onnxruntime computes the same to 1e-5 (``docs/export.md``).
+
+        Args:
+            path: the file.
+            what: ``"embedding"``, or ``"noise"`` for ``noise_scale``, in the units of X and in standard deviations.
+        """
+        check_is_fitted(self)
+        features = self._encoded_names(_check_feature_names_in(self))
+        fitted = Fitted(
+            standardizer=self._standardizer,
+            embedding=self.embedding_,
+            noise=self.noise_,
+            columns=self.embedding_.column_names(features),
+            features=features,
+        )
+        write_onnx(Path(path), fitted, what=what)
 
     def _adopt(self, embedding: Embedding, noise: PiNoise, standardizer: Standardizer) -> None:
         self.embedding_ = embedding

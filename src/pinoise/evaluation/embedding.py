@@ -12,7 +12,7 @@ import torch
 
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
-from pinoise.files import check_output, check_writable, written
+from pinoise.files import check_new_file, written
 from pinoise.modes import own_modes
 
 FORMATS = (".npy", ".npz", ".csv", ".parquet")
@@ -75,15 +75,7 @@ def check_embedding_file(path: Path, *, inputs: Iterable[Path] = (), force: bool
     Traceback (most recent call last):
     pinoise.errors.UserError: z.txt has extension '.txt': an embedding is written as .npy, .npz, .csv, .parquet.
     """
-    if path.suffix.lower() not in FORMATS:
-        found = f"has extension {path.suffix!r}" if path.suffix else "has no extension"
-        raise UserError(f"{path} {found}: an embedding is written as {', '.join(FORMATS)}.")
-    if path.is_dir():
-        raise UserError(f"{path} is a folder: give the file to write.")
-    if not path.parent.is_dir():
-        raise UserError(f"{path} cannot be written: the folder {path.parent} does not exist.")
-    check_writable(path.parent, what="an embedding")
-    check_output(path, inputs=inputs, force=force)
+    check_new_file(path, extensions=FORMATS, what="an embedding", inputs=inputs, force=force)
 
 
 def write_embedding(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
@@ -144,6 +144,20 @@ class Embedding(nn.Module):
     def blocks(self) -> Blocks:
         """The units of the learned block."""
         return Blocks(self.centre, self.factor)
+
+    def column_names(self, features: Sequence[str]) -> tuple[str, ...]:
+        """Return the names of the embedding's columns: raw ones have those of the features, learned ones are numbered.
+
+        >>> embedding = Embedding(nn.Linear(2, 1), name="joined", blocks=Blocks(torch.zeros(1), torch.ones(())))
+        >>> embedding.column_names(["age", "income"]), embedding.column_names(["age", "pinda0"])
+        (('age', 'income', 'pinda0'), ('age', 'pinda0', 'pinda_0'))
+        """
+        raw = tuple(features) if self.name == "joined" else ()
+        width = cast(int, self.encoder.out_features)
+        taken, prefix = set(raw), "pinda"
+        while any(f"{prefix}{i}" in taken for i in range(width)):  # of an embedding that is embedded again
+            prefix += "_"
+        return (*raw, *(f"{prefix}{i}" for i in range(width)))
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the embedding of samples (m, *shape), shape (m, d + o) or (m, o)."""

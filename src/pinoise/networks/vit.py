@@ -38,7 +38,7 @@ class PatchEmbedding(nn.Module):
         """Return tokens (m, 1 + h * w, dim) of images of h × w patches, the class token first."""
         patches = self.backbone(x)  # (m, dim, h, w)
         h, w = patches.shape[2:]
-        tokens = torch.cat([self.cls_token.expand(len(x), -1, -1), patches.flatten(2).transpose(1, 2)], dim=1)
+        tokens = torch.cat([self.cls_token.expand(x.shape[0], -1, -1), patches.flatten(2).transpose(1, 2)], dim=1)
         return tokens + self.positions_of(h, w)
 
     def positions_of(self, height: int, width: int) -> Tensor:
@@ -106,7 +106,7 @@ class ViT(nn.Module):
     def maps(self, x: Tensor) -> Tensor:
         """Return the tokens of the patches on their grid, (m, dim, h / patch, w / patch)."""
         patches = self._tokens(x)[:, 1:]
-        return patches.transpose(1, 2).reshape(len(x), -1, x.shape[2] // self.patch, x.shape[3] // self.patch)
+        return patches.transpose(1, 2).reshape(x.shape[0], -1, x.shape[2] // self.patch, x.shape[3] // self.patch)
 
     def _tokens(self, x: Tensor) -> Tensor:
         check_images(x, self.channels, owner="a ViT")

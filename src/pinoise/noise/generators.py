@@ -46,7 +46,7 @@ class MLPGenerator(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return raw parameters (m, outputs, *shape)."""
         h = self.trunk(x)  # (m, hidden)
-        return torch.stack([head(h) for head in self.heads], dim=1).reshape(len(x), -1, *self.shape)
+        return torch.stack([head(h) for head in self.heads], dim=1).reshape(x.shape[0], -1, *self.shape)
 
 
 class SharedGenerator(nn.Module):
@@ -74,7 +74,7 @@ class SharedGenerator(nn.Module):
             with without_trace(self._encoder[0], x):
                 features = self._encoder[0](x)
         raw: Tensor = self.head(features.detach())
-        return raw.reshape(len(x), self.outputs, *self.shape)
+        return raw.reshape(x.shape[0], self.outputs, *self.shape)
 
 
 class GlobalGenerator(nn.Module):

@@ -67,7 +67,7 @@ class ResNetGenerator(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return raw parameters (m, outputs, C, H, W)."""
         features = self.trunk(x)  # (m, out_features)
-        return torch.stack([head(features) for head in self.heads], dim=1).reshape(len(x), -1, *self.shape)
+        return torch.stack([head(features) for head in self.heads], dim=1).reshape(x.shape[0], -1, *self.shape)
 
 
 class ResNet18Generator(ResNetGenerator):
@@ -135,7 +135,7 @@ class UNetGenerator(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """Return raw parameters (m, outputs, C, H, W)."""
         maps: Tensor = self.network(x)  # (m, outputs * C, H, W)
-        return maps.reshape(len(x), -1, *self.shape)
+        return maps.reshape(x.shape[0], -1, *self.shape)
 
 
 class SharedMapGenerator(nn.Module):
@@ -185,7 +185,7 @@ class SharedMapGenerator(nn.Module):
         if h.shape[2:] != self.shape[1:]:
             h = F.interpolate(h, size=self.shape[1:], mode="bilinear", align_corners=False)
         raw: Tensor = self.out(h)  # (m, outputs * C, H, W)
-        return raw.reshape(len(x), -1, *self.shape)
+        return raw.reshape(x.shape[0], -1, *self.shape)
 
 
 def _small(layer: nn.Module) -> nn.Module:

@@ -43,6 +43,7 @@ class Run:
     noise: PiNoise | None
     preparation: Preparation
     fingerprint: str  # of the run's own data
+    feature_names: tuple[str, ...] | None  # of the features that the encoder sees, where the data had names
     _own: list[Dataset] = field(init=False, default_factory=list, repr=False, compare=False)  # the data once it is open
 
     def was_trained_on(self, source: str) -> bool:
@@ -112,6 +113,12 @@ class Run:
         return make_rows(x, self.standardizer, origin=origin)
 
     @property
+    def column_names(self) -> tuple[str, ...]:
+        """The names of the columns of the embedding."""
+        names = self.feature_names or tuple(f"x{i}" for i in range(self.standardizer.mean.size))
+        return self.embedding.column_names(names)
+
+    @property
     def _sample_shape(self) -> tuple[int, ...]:
         """The shape of one sample in the file."""
         return undo_image_layout(np.empty((1, *self.standardizer.shape)), self.standardizer.layout).shape[1:]
@@ -151,6 +158,7 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
         noise=noise,
         preparation=preparation_from_json(record.preparation),
         fingerprint=record.fingerprint,
+        feature_names=None if record.feature_names is None else tuple(record.feature_names),
     )
 
 

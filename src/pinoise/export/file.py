@@ -1,0 +1,148 @@
+"""Write a graph as an ONNX file, which is kept only if onnxruntime computes what pinoise does."""
+
+from __future__ import annotations
+
+import copy
+import io
+import json
+import logging
+import warnings
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, redirect_stderr
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, get_args
+
+import numpy.typing as npt
+import torch
+
+from pinoise.errors import UserError, unknown_choice
+from pinoise.export.check import Fitted, What, difference, trial_samples
+from pinoise.export.graph import EmbeddingGraph, NoiseGraph
+from pinoise.files import check_new_file, written
+from pinoise.modes import own_modes
+
+EXTENSION = ".onnx"
+
+CLOSENESS = 1e-5
+"""How far an output of the graph may be from pinoise's own: this share of the largest value in its row."""
+
+
+def check_onnx_file(path: Path, *, inputs: Iterable[Path] = (), force: bool = False) -> None:
+    """Raise a ``UserError``, before any work, if a graph cannot be written to this file.
+
+    The arguments are those of ``check_output``.
+
+    >>> check_onnx_file(Path("model.pt"))
+    Traceback (most recent call last):
+    pinoise.errors.UserError: model.pt has extension '.pt': a graph is written as .onnx.
+    """
+    check_new_file(path, extensions=(EXTENSION,), what="a graph", inputs=inputs, force=force)
+
+
+@own_modes()
+def write_onnx(path: Path, fitted: Fitted, *, what: What) -> dict[str, Any]:
+    """Write what was fitted as one ONNX file, complete or not at all, and return its inputs, outputs and closeness.
+
+    The graph takes any number of rows. It is compared with pinoise on made-up rows before the file is kept: no value
+    may differ by more than 1e-5 of the largest value in its row.
+    """
+    if what not in get_args(What):
+        raise unknown_choice("what", what, get_args(What))
+    require_onnx()
+    module = _module(fitted, what)
+    samples = trial_samples(fitted.standardizer)
+    model = to_graph(module, samples)
+    apart = difference(model, fitted, samples, what)
+    if not apart <= CLOSENESS:
+        raise UserError(
+            f"{path} was not written: onnxruntime's {what} differs from pinoise's by {apart:.1e} of the largest value "
+            f"in a row, more than {CLOSENESS:g}."
+        )
+    _describe(model, fitted, what)
+    with written(path) as temporary:
+        temporary.write_bytes(model.SerializeToString())
+    return {
+        "inputs": {each.name: _shape(each) for each in model.graph.input},
+        "outputs": {each.name: _shape(each) for each in model.graph.output},
+        "difference": apart,
+    }
+
+
+def require_onnx() -> None:
+    """Refuse to go on without the libraries that export needs."""
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+        import onnxscript  # noqa: F401
+    except ImportError as error:
+        raise UserError("export needs the extra 'export': pip install 'pinoise[export]'.") from error
+
+
+def _module(fitted: Fitted, what: What) -> Any:
+    if what == "embedding":
+        return EmbeddingGraph(fitted.standardizer, copy.deepcopy(fitted.embedding)).cpu().eval()
+    if fitted.noise is None:
+        raise UserError("there is no learned noise to export: only what was trained with --noise pi or auto has one.")
+    return NoiseGraph(fitted.standardizer, copy.deepcopy(fitted.noise)).cpu().eval()
+
+
+def to_graph(module: Any, samples: npt.NDArray[Any]) -> Any:
+    """Return a module as an ONNX model with one input ``x`` of any number of rows."""
+    part = module.embedding.encoder if hasattr(module, "embedding") else module.noise.generator
+    name = type(part).__name__
+    try:
+        with _quiet():
+            program = torch.onnx.export(
+                module,
+                (torch.from_numpy(samples),),
+                dynamo=True,
+                dynamic_shapes=({0: torch.export.Dim("rows")},),
+                input_names=["x"],
+                output_names=list(module.outputs),
+                verbose=False,
+            )
+            assert program is not None
+            model: Any = program.model_proto
+    except Exception as error:  # whatever the exporter meets in a part of the user's own
+        why = " ".join(str(error.__cause__ or error).split()).partition(". ")[0][:160]
+        raise UserError(
+            f"{name} cannot be made an ONNX graph: its forward must neither branch on values nor use what ONNX lacks "
+            f"(torch says: {why})."
+        ) from error
+    if _shape(model.graph.input[0])[0] != "rows":
+        raise UserError(
+            f"{name} cannot be made an ONNX graph for any number of rows: something in it turns the number into a "
+            "constant; write x.shape[0] where it has len(x) or a number of its own."
+        )
+    return model
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the exporter's remarks to its own developers from the user."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)  # torch's loggers have levels of their own
+    try:
+        with warnings.catch_warnings(), redirect_stderr(io.StringIO()):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
+
+
+def _describe(model: Any, fitted: Fitted, what: What) -> None:
+    """Write into the file what it holds and which version of pinoise made it."""
+    facts: dict[str, Any] = {"pinoise": version("pinoise"), "what": what}
+    if fitted.features is not None:
+        facts["features"] = list(fitted.features)
+    if what == "embedding":
+        facts["columns"] = list(fitted.columns)
+    model.producer_name, model.producer_version = "pinoise", facts["pinoise"]
+    for name, value in facts.items():
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+        model.metadata_props.add(key=name, value=text)
+
+
+def _shape(value: Any) -> list[int | str]:
+    return [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
