@@ -77,7 +77,6 @@ def test_a_finished_run_goes_on_for_more_epochs(
         (["--seed", "3"], "training.wait may be given, not training.seed."),
         (["--set", "encoder.hidden=8"], "training.wait may be given, not encoder.hidden."),
         (["--out", "x"], "leave out --out and --config"),
-        (["--epochs", "1"], "--epochs 1 is fewer than the 2 of"),
         (["--epochs", "0"], "'training.epochs' is 0"),
     ],
 )
@@ -132,7 +131,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_previous_one(pinoise: Command, fo
         ("data.json", json.dumps(sealed({"preparation": {"kind": "table"}})), "data.json has no sound entry 'source'"),
         ("data.json", None, "data.json is missing"),
         ("encoder.safetensors", "cut", "encoder.safetensors cannot be read as safetensors"),
-        ("encoder.safetensors", None, "encoder.safetensors is missing: train to the end first, or resume the run"),
+        ("noise.safetensors", None, "noise.safetensors is missing: train to the end first, or resume the run"),
         ("noise.safetensors", "", "noise.safetensors cannot be read as safetensors"),
         ("standardizer.safetensors", "", "standardizer.safetensors cannot be read as safetensors"),
     ],

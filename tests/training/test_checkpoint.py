@@ -46,7 +46,8 @@ def save(folder: Path, value: float, **changes: Any) -> None:
 
 
 def find(folder: Path) -> tuple[Path | None, str | None]:
-    return find_checkpoint(folder, Expected(*make(), Identity(), per_epoch=lambda processes: 1))
+    found, complaint = find_checkpoint(folder, Expected(*make(), Identity(), per_epoch=lambda processes: 1))
+    return None if found is None else found.path, complaint
 
 
 def stored(path: Path) -> float:

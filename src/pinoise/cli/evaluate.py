@@ -55,6 +55,7 @@ def evaluate(
     scores = score_run(finished, labelled, seed=seed)
     result: dict[str, Any] = {
         "data": data or finished.settings.data.source,
+        "state": finished.state,
         "seed": seed,
         "rows": rows,
         "scores": {name: value.as_dict() for name, value in scores.items()},

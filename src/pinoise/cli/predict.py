@@ -27,7 +27,7 @@ def predict(
     """
     from pinoise.data.source import source_files
     from pinoise.errors import UserError
-    from pinoise.estimator.run_classifier import read_run_classifier, write_predictions
+    from pinoise.estimator.run_classifier import classifier_of, write_predictions
     from pinoise.evaluation import check_embedding_file
     from pinoise.files import RUN_FILES, check_output
     from pinoise.training.load import load_run
@@ -37,7 +37,7 @@ def predict(
     check_embedding_file(out, inputs=[*source_files(data), *(run / name for name in RUN_FILES)], force=force)
     finished = load_run(run, trust=trust)
     check_output(out, inputs=source_files(finished.settings.data.source), force=force)
-    classifier = read_run_classifier(finished)
+    classifier = classifier_of(finished)
     source = finished.read(data, labelled=False, progress=on_terminal())
     for sentence in source.notes:
         note(sentence)

@@ -146,13 +146,7 @@ def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Setti
         raise UserError(
             f"--resume keeps the settings of {run}: only {', '.join(MAY_CHANGE)} may be given, not {other[0]}."
         )
-    settings = parse_settings(override(before.model_dump(mode="json"), changes))
-    if settings.training.epochs < before.training.epochs:
-        raise UserError(
-            f"--epochs {settings.training.epochs} is fewer than the {before.training.epochs} of {run}: "
-            "a run can only go on; start a new one to train for less."
-        )
-    return settings
+    return parse_settings(override(before.model_dump(mode="json"), changes))
 
 
 def _run(path: Path, settings: Settings, *, fresh: bool, as_json: bool) -> None:
@@ -189,7 +183,7 @@ def _run(path: Path, settings: Settings, *, fresh: bool, as_json: bool) -> None:
             )
     except Interrupted as stop:
         if is_first():
-            say(f"stopped after step {stop.step}, all saved; go on with: {again}")
+            say(f"stopped after step {stop.step}, all saved; go on with: {again} (or use it as it stands)")
         raise typer.Exit(STOPPED) from None
     if not is_first():
         return

@@ -27,7 +27,7 @@ from pinoise.estimator.student import Student, Taught, embedded_parts, fit_taugh
 from pinoise.estimator.voting import Candidate, Classes, Features, Floats, Model, Vote, Voter, families
 from pinoise.evaluation import embed
 from pinoise.files import written
-from pinoise.networks import digest, read_stored, write_tensors
+from pinoise.networks import read_stored, write_tensors
 from pinoise.training.load import Run
 
 CLASSIFIER = "classifier.safetensors"
@@ -137,8 +137,19 @@ class RunClassifier:
         return self.taught.probabilities(_embedded(self.run, part, where=where))
 
 
-def fit_run_classifier(run: Run, target: Target) -> RunClassifier:
-    """Fit a classifier on the labelled rows of a finished run, and store it in the run's folder."""
+def classifier_of(run: Run) -> RunClassifier:
+    """Return the classifier of a run: the stored one, or that of an unfinished run, which is fitted now and not stored.
+
+    Its voters are chosen and fitted by the labels in the run's own data.
+    """
+    target = run.settings.data.target
+    if run.finished or target is None:
+        return read_run_classifier(run)
+    return fit_run_classifier(run, read_target(run.settings.data.source, target), store=False)
+
+
+def fit_run_classifier(run: Run, target: Target, *, store: bool = True) -> RunClassifier:
+    """Fit a classifier on the labelled rows of a run, and store it in the run's folder, if ``store``."""
     part = run.own_data().train
     inside = target.within(part)
     present, numbers = np.unique(inside.numbers, return_inverse=True)
@@ -150,9 +161,17 @@ def fit_run_classifier(run: Run, target: Target) -> RunClassifier:
     )
     _, taught = fit_taught(Z, numbers, unlabelled, raw=raw, seed=seed)
     classes = tuple(target.labels.names[number] for number in present)
+    if store:
+        _write_classifier(run, classes, taught, Z, numbers, seed=seed)
+    return RunClassifier(run, classes, taught)
+
+
+def _write_classifier(
+    run: Run, classes: Sequence[str], taught: Taught, Z: Floats, numbers: Classes, *, seed: int
+) -> None:
     header = _Header(
         format=1,
-        weights=digest(run.embedding.state_dict()),
+        weights=run.weights,
         classes=list(classes),
         seed=seed,
         voters=[
@@ -171,7 +190,6 @@ def fit_run_classifier(run: Run, target: Target) -> RunClassifier:
         tensors["coefficients"] = torch.from_numpy(taught.student.coefficients)
         tensors["intercepts"] = torch.from_numpy(taught.student.intercepts)
     write_tensors(run.path / CLASSIFIER, tensors, metadata=header.model_dump())
-    return RunClassifier(run, classes, taught)
 
 
 def read_run_classifier(run: Run) -> RunClassifier:
@@ -189,7 +207,7 @@ def read_run_classifier(run: Run) -> RunClassifier:
     has_student = header.student_weight > 0
     if not _fits(tensors, width=raw + learned, n_classes=len(header.classes), has_student=has_student):
         raise UserError(f"{path} does not fit the run beside it: the file is damaged.")
-    if header.weights != digest(run.embedding.state_dict()):
+    if header.weights != run.weights:
         raise UserError(
             f"{path} was fitted on other weights than the run now has: fit it again with 'pinoise train --resume "
             f"{run.path}'."

@@ -85,6 +85,17 @@ def health_of(run: Run, data: Dataset, history: Sequence[Record]) -> Health:
     return Health(run_health(model, rows, run.settings, list(history), processes=processes))
 
 
+def outdated(run: Run) -> str | None:
+    """Return the sentence on scores that are of another state of the run than its weights now, if they are."""
+    path = run.path / "evaluation.json"
+    if not path.exists() or run.is_current(result := read_json(path)):
+        return None
+    state = result.get("state") if isinstance(result, dict) else None
+    epoch = state.get("epoch") if isinstance(state, dict) else None
+    then = "an earlier state of the run" if epoch is None else f"the run after epoch {epoch}"
+    return f"These scores are of {then}, which is now at epoch {run.epoch}: 'pinoise evaluate' scores it again."
+
+
 def evaluation_tables(run: Run) -> list[Table]:
     """Return what ``pinoise evaluate`` found; empty if it was not run."""
     path = run.path / "evaluation.json"
@@ -106,7 +117,7 @@ def comparison_table(runs: Mapping[str, Run], histories: Sequence[Sequence[Recor
     """Return runs side by side: their noise, how they ended and their scores, where they have been evaluated."""
     rows = []
     for (name, run), history in zip(runs.items(), histories, strict=True):
-        tables = evaluation_tables(run)
+        tables = evaluation_tables(run) if outdated(run) is None else []
         scores = next((row[1:] for row in tables[0].rows if row[0] == "learned"), []) if tables else []
         last = history[-1] if history else None
         loss = "–" if last is None else f"{last.loss:.4g}"
@@ -115,7 +126,9 @@ def comparison_table(runs: Mapping[str, Run], histories: Sequence[Sequence[Recor
         rows.append([name, describe_noise(run), loss, size, *(scores or ["–"] * len(_SCORES))])
     titles = ["run", "noise", "loss", "median σ", *_SCORES.values()]
     return Table(
-        "Accuracies are those of the learned embedding, in percent; – where they were not measured.", titles, rows
+        "Accuracies are those of the learned embedding, in percent; – where this state was not scored.",
+        titles,
+        rows,
     )
 
 

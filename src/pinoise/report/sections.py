@@ -17,7 +17,7 @@ from pinoise.report.charts import (
     to_png,
 )
 from pinoise.report.collect import NoisySamples
-from pinoise.report.describe import Table, evaluation_tables
+from pinoise.report.describe import Table, evaluation_tables, outdated
 from pinoise.report.page import PageSection, Picture
 from pinoise.report.pictures import MapRow, compare_grid, noise_grid
 from pinoise.training.load import Run
@@ -165,6 +165,6 @@ def _map_rows(name: str, noisy: NoisySamples) -> list[MapRow]:
 
 def evaluation_section(run: Run) -> PageSection:
     """Return how good the embedding is, where that was measured."""
-    tables = evaluation_tables(run)
+    tables, stale = evaluation_tables(run), outdated(run)
     missing = [] if tables else ["This run has not been evaluated: 'pinoise evaluate' scores its embedding."]
-    return PageSection("Evaluation", missing, tables=tables)
+    return PageSection("Evaluation", missing if stale is None else [stale], tables=tables)

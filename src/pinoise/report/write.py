@@ -17,7 +17,6 @@ from pinoise.report.describe import comparison_table, environment_of, health_of,
 from pinoise.report.page import render_page
 from pinoise.report.sections import comparison_section, curves_section, evaluation_section, noise_section
 from pinoise.training.load import Run
-from pinoise.training.logs import read_metrics
 from pinoise.training.record import read_record
 
 
@@ -55,7 +54,7 @@ def write_report(
     folder = check_report_folder(folder, [other.path for other in runs], sources, force=force)
     check_same_data(runs)
     data = run.own_data(progress=progress)
-    histories = [read_metrics(other.path / "metrics.csv") for other in runs]
+    histories = [other.history for other in runs]
     health = health_of(run, data, histories[0])
     found = [None if other.noise is None else collect(other, samples=samples, seed=seed, data=data) for other in runs]
     names = distinct_names([other.path for other in runs])

@@ -108,6 +108,13 @@ class Expected(NamedTuple):
     per_epoch: Callable[[int], int] | None = None  # the steps in an epoch of so many processes
 
 
+class Checkpoint(NamedTuple):
+    """A checkpoint that can be used."""
+
+    path: Path
+    stored: Stored
+
+
 class DamagedError(UserError):
     """A checkpoint that cannot be used. The message goes on after its name."""
 
@@ -255,7 +262,7 @@ def _is_state_of(stored: Adam, optimizer: Optimizer) -> bool:
     )
 
 
-def find_checkpoint(folder: Path, expected: Expected) -> tuple[Path | None, str | None]:
+def find_checkpoint(folder: Path, expected: Expected) -> tuple[Checkpoint | None, str | None]:
     """Return the newest checkpoint that can be used, if any, and a sentence about a newer one that cannot."""
     faults: list[str] = []
     differences: list[str] = []
@@ -263,7 +270,7 @@ def find_checkpoint(folder: Path, expected: Expected) -> tuple[Path | None, str 
         if not path.exists():
             continue
         try:
-            check_fit(read_checkpoint(path), expected)
+            check_fit(stored := read_checkpoint(path), expected)
         except DifferentError as change:
             differences.append(f"{change} {path.name}")
             faults.append(f"checkpoint {path.name} is of another run ({change} it)")
@@ -271,7 +278,8 @@ def find_checkpoint(folder: Path, expected: Expected) -> tuple[Path | None, str 
         except DamagedError as fault:
             faults.append(f"checkpoint {path.name} {fault}")
             continue
-        return path, None if not faults else f"{faults[0]}, so it was skipped: {path.name} is used."
+        complaint = f"{faults[0]}, so it was skipped: {path.name} is used." if faults else None
+        return Checkpoint(path, stored), complaint
     if differences:
         raise UserError(
             f"{differences[0]}: restore the setting, or start a new run; only {', '.join(MAY_CHANGE)} may change."

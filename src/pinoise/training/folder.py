@@ -26,7 +26,7 @@ from pinoise.files import (
 )
 from pinoise.networks import Embedding, write_tensors
 from pinoise.training.build import embedding_tensors
-from pinoise.training.checkpoint import DAMAGED, LAST, Expected, Identity, find_checkpoint
+from pinoise.training.checkpoint import DAMAGED, LAST, Expected, Identity, Stored, find_checkpoint
 from pinoise.training.config import Settings, distrusted, dump_yaml, parse_settings, read_yaml
 from pinoise.training.device import describe_environment
 from pinoise.training.lock import refuse_if_held
@@ -34,6 +34,9 @@ from pinoise.training.model import ContrastiveModel
 from pinoise.training.processes import is_first
 from pinoise.training.record import DataRecord, read_record, write_record
 from pinoise.training.units import standardizer_tensors
+
+# The files of a finished run's weights. A run that goes on loses them, the encoder first.
+WEIGHTS = ENCODER_FILE, UNITS_FILE, NOISE_FILE = ("encoder.safetensors", "embedding.safetensors", "noise.safetensors")
 
 # The format of run folders. It increases when older folders can no longer be read.
 RUN_FORMAT = 5
@@ -154,6 +157,8 @@ def settle_folder(
     if (path / "data.json").exists():
         _check_unchanged(path, settings, record)
     checkpoint, complaint = find_checkpoint(folder, expected)
+    if checkpoint is not None:
+        _check_epochs(path, settings, checkpoint.stored, expected)
     if complaint is not None:
         note(complaint)
         (folder / LAST).replace(folder / DAMAGED)  # the next checkpoint must not replace a sound one by it
@@ -163,7 +168,29 @@ def settle_folder(
     write_tensors(path / "standardizer.safetensors", standardizer_tensors(standardizer))
     if read_yaml(path / "config.yaml") != yaml.safe_load(text := config_text(settings)):
         write_text(path / "config.yaml", text)
-    return checkpoint
+    if checkpoint is None:
+        return None
+    if checkpoint.stored.step < settings.training.epochs * _per_epoch(checkpoint.stored, expected):
+        for name in WEIGHTS:  # of an earlier end: what counts from now on is the checkpoint
+            (path / name).unlink(missing_ok=True)
+    return checkpoint.path
+
+
+def _per_epoch(stored: Stored, expected: Expected) -> int:
+    """Return the steps in an epoch of the run that a checkpoint is of."""
+    assert expected.per_epoch is not None  # whoever trains knows it
+    return expected.per_epoch(len(stored.random))
+
+
+def _check_epochs(path: Path, settings: Settings, stored: Stored, expected: Expected) -> None:
+    """Refuse to end a run before where it already is."""
+    least = -(-stored.step // _per_epoch(stored, expected))
+    if settings.training.epochs < least:
+        part = "" if len(stored.history) == least else f" and a part of epoch {least}"
+        raise UserError(
+            f"--epochs {settings.training.epochs} is fewer than {path} has trained for ({len(stored.history)}{part}), "
+            f"which cannot be undone: give at least {least}, or use the run as it stands."
+        )
 
 
 def check_links(path: Path) -> None:
@@ -186,8 +213,8 @@ def _check_unchanged(path: Path, settings: Settings, record: DataRecord) -> None
 
 
 def write_weights(path: Path, model: ContrastiveModel, embedding: Embedding) -> None:
-    """Write the weights of a finished run."""
-    write_tensors(path / "encoder.safetensors", model.method.encoder.state_dict())
-    write_tensors(path / "embedding.safetensors", embedding_tensors(embedding))
+    """Write the weights of a finished run, the encoder last: a run that has it has all."""
     if model.noise is not None:
-        write_tensors(path / "noise.safetensors", model.noise.state_dict())
+        write_tensors(path / NOISE_FILE, model.noise.state_dict())
+    write_tensors(path / UNITS_FILE, embedding_tensors(embedding))
+    write_tensors(path / ENCODER_FILE, model.method.encoder.state_dict())

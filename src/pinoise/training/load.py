@@ -1,11 +1,18 @@
-"""Read a finished run from its folder, to embed new samples and look at the noise."""
+"""Read a run from its folder, to embed new samples and look at the noise.
+
+A finished run has its weights in files. Of one that was stopped or killed, the last intact checkpoint counts.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import shlex
+import warnings
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -20,21 +27,34 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.files import expanded
 from pinoise.modes import own_modes
-from pinoise.networks import Embedding, load_weights, read_tensors
+from pinoise.networks import Embedding, digest, load_weights, read_tensors
 from pinoise.noise import PiNoise
 from pinoise.randomness import Randomness
-from pinoise.training.build import build_encoder, check_size, restore_embedding, restore_noise, seeded_model
-from pinoise.training.checkpoint import Expected, find_checkpoint, read_checkpoint
-from pinoise.training.config import Settings
-from pinoise.training.folder import read_config, run_identity
+from pinoise.training.build import (
+    build_embedding,
+    build_encoder,
+    check_size,
+    restore_embedding,
+    restore_noise,
+    seeded_model,
+)
+from pinoise.training.checkpoint import Expected, Stored, find_checkpoint
+from pinoise.training.config import Settings, embedding_of
+from pinoise.training.folder import ENCODER_FILE, NOISE_FILE, UNITS_FILE, read_config, run_identity
+from pinoise.training.logs import read_metrics
 from pinoise.training.model import ContrastiveModel
-from pinoise.training.record import read_record
+from pinoise.training.progress import Record
+from pinoise.training.record import DataRecord, read_record
 from pinoise.training.units import read_standardizer
+
+
+class UnfinishedRunWarning(UserWarning):
+    """A run that is used was stopped before its last epoch."""
 
 
 @dataclass(frozen=True)
 class Run:
-    """The content of a run folder after training."""
+    """The content of a run folder, after training or where it was stopped."""
 
     path: Path
     settings: Settings
@@ -44,7 +64,33 @@ class Run:
     preparation: Preparation
     fingerprint: str  # of the run's own data
     feature_names: tuple[str, ...] | None  # of the features that the encoder sees, where the data had names
+    epoch: int  # the whole epochs behind these weights
+    finished: bool
     _own: list[Dataset] = field(init=False, default_factory=list, repr=False, compare=False)  # the data once it is open
+
+    @cached_property
+    def weights(self) -> str:
+        """The checksum of the embedding, which tells one state of training from another."""
+        return digest(self.embedding.state_dict())
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """What the run is at, as plain values to store beside what is measured of it: see ``is_current``."""
+        return {"epoch": self.epoch, "epochs": self.settings.training.epochs, "weights": self.weights}
+
+    def is_current(self, measured: object) -> bool:
+        """Whether something that was measured, such as ``evaluation.json``, is of the run as it is now.
+
+        Args:
+            measured: plain values with the ``state`` of the run at that time.
+        """
+        state = measured.get("state") if isinstance(measured, Mapping) else None
+        return isinstance(state, Mapping) and state.get("weights") == self.weights
+
+    @property
+    def history(self) -> list[Record]:
+        """The epochs behind these weights. A run that was killed may have written of later ones."""
+        return [record for record in read_metrics(self.path / "metrics.csv") if record.epoch <= self.epoch]
 
     def was_trained_on(self, source: str) -> bool:
         """Whether ``source`` is the data that the run was trained on."""
@@ -59,13 +105,7 @@ class Run:
         The data is read, and compared with what the run was trained on, once. Data that has changed is refused.
         """
         if not self._own:
-            data, _ = open_for_training(self.settings.data.source, self.settings.data, progress=progress)
-            if fingerprint_parts(data) != self.fingerprint:
-                raise UserError(
-                    f"{self.settings.data.source} has changed since {self.path} began, so its training rows are not "
-                    "known: restore the data, or start a new run."
-                )
-            self._own.append(data)
+            self._own.append(_open_own(self.path, self.settings, self.fingerprint, progress=progress))
         return self._own[0]
 
     def change_of(self, source: str, *, progress: bool = False) -> str | None:
@@ -126,7 +166,9 @@ class Run:
 
 @own_modes()
 def load_run(path: str | Path, *, trust: bool = False) -> Run:
-    """Read a finished run from its folder.
+    """Read a run from its folder. One that is not finished is read as it stands, and a warning says so.
+
+    The state of an unfinished run is its last intact checkpoint. To read it takes the run's own data.
 
     Args:
         path: the folder.
@@ -135,48 +177,110 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
     """
     path = Path(path)
     if not path.is_dir():
-        raise UserError(f"{path} is not a folder: give the folder of a finished run.")
+        raise UserError(f"{path} is not a folder: give the folder of a run.")
     settings = read_config(path, trust=trust)
     standardizer = read_standardizer(path / "standardizer.safetensors")
-    with Randomness(0).feeding():  # the weights of the files replace what is drawn
-        check_size(settings, standardizer.shape)
-        encoder = build_encoder(settings, standardizer.shape)
-        _load_into(encoder, path / "encoder.safetensors")
-        path_of_units = path / "embedding.safetensors"
-        units = read_tensors(path_of_units)
-        with _fitting(path_of_units):
-            embedding = restore_embedding(encoder, settings, standardizer, units)
-        noise = None
-        if settings.is_learned:
-            noise = _load_noise(settings, standardizer, encoder, path / "noise.safetensors")
     record = read_record(path / "data.json")
-    return Run(
+    restore = _from_files if (path / ENCODER_FILE).exists() else _from_checkpoint
+    found = restore(path, settings, standardizer, record)
+    run = Run(
         path=path,
         settings=settings,
         standardizer=standardizer,
-        embedding=embedding,
-        noise=noise,
+        embedding=found.embedding,
+        noise=found.noise,
         preparation=preparation_from_json(record.preparation),
         fingerprint=record.fingerprint,
         feature_names=None if record.feature_names is None else tuple(record.feature_names),
+        epoch=found.epoch,
+        finished=found.finished,
     )
+    run._own.extend(found.data)
+    if not found.finished:
+        trusting = " --trust" if settings.needs_trust else ""
+        warnings.warn(
+            f"{path} is unfinished, at epoch {run.epoch} of {settings.training.epochs}, and is used as it stands; go on "
+            f"with: pinoise train --resume {shlex.quote(str(path))}{trusting}",
+            UnfinishedRunWarning,
+            stacklevel=3,
+        )
+    return run
+
+
+class _Restored(NamedTuple):
+    """What training has made of a run."""
+
+    embedding: Embedding
+    noise: PiNoise | None
+    epoch: int
+    finished: bool
+    data: tuple[Dataset, ...] = ()  # the run's own, if it had to be read
+
+
+def _from_files(path: Path, settings: Settings, standardizer: Standardizer, record: DataRecord) -> _Restored:
+    """Restore a finished run from its files of weights."""
+    with Randomness(0).feeding():  # the weights of the files replace what is drawn
+        check_size(settings, standardizer.shape)
+        encoder = build_encoder(settings, standardizer.shape)
+        _load_into(encoder, path / ENCODER_FILE)
+        units = read_tensors(path / UNITS_FILE)
+        with _fitting(path / UNITS_FILE):
+            embedding = restore_embedding(encoder, settings, standardizer, units)
+        noise = None
+        if settings.is_learned:
+            noise = _load_noise(settings, standardizer, encoder, path / NOISE_FILE)
+    history = read_metrics(path / "metrics.csv")
+    return _Restored(embedding, noise, history[-1].epoch if history else settings.training.epochs, finished=True)
+
+
+def _from_checkpoint(path: Path, settings: Settings, standardizer: Standardizer, record: DataRecord) -> _Restored:
+    """Restore a run without files of weights: it was stopped or killed, or it is still being trained."""
+    data = _open_own(path, settings, record.fingerprint)
+    rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
+    model, stored = _stored_model(path, settings, standardizer, rows, record.fingerprint)
+    embedding = build_embedding(model.method.encoder, embedding_of(settings), standardizer, rows)
+    epoch = len(stored.history)
+    return _Restored(embedding, model.noise, epoch, finished=epoch >= settings.training.epochs, data=(data,))
+
+
+def _open_own(path: Path, settings: Settings, fingerprint: str, *, progress: bool = False) -> Dataset:
+    """Read the data that a run was trained on. Data that has changed since is refused."""
+    data, _ = open_for_training(settings.data.source, settings.data, progress=progress)
+    if fingerprint_parts(data) != fingerprint:
+        raise UserError(
+            f"{settings.data.source} has changed since {path} began, so its training rows are not known: restore the "
+            "data, or start a new run."
+        )
+    return data
 
 
 @own_modes()
 def load_model(run: Run, rows: Rows) -> ContrastiveModel:
-    """Return the whole model at the end of a run, from its last checkpoint.
+    """Return the whole model of a run, from its last checkpoint.
 
     Args:
-        run: a finished run.
+        run: a run.
         rows: its training rows, standardised.
     """
-    model = seeded_model(run.settings, run.standardizer, rows, pretrained=False)
-    identity = run_identity(run.settings, run.fingerprint)
-    path, _ = find_checkpoint(run.path / "checkpoints", Expected(model, identity=identity))
-    if path is None:
-        raise UserError(f"{run.path / 'checkpoints'} is empty: measuring a run's views needs its last checkpoint.")
-    model.load_state_dict(read_checkpoint(path).model)
-    return model.eval()
+    return _stored_model(run.path, run.settings, run.standardizer, rows, run.fingerprint)[0]
+
+
+def _stored_model(
+    path: Path, settings: Settings, standardizer: Standardizer, rows: Rows, fingerprint: str
+) -> tuple[ContrastiveModel, Stored]:
+    """Return the model of a run's last intact checkpoint, and the checkpoint."""
+    model = seeded_model(settings, standardizer, rows, pretrained=False)
+    expected = Expected(model, identity=run_identity(settings, fingerprint))
+    checkpoint, complaint = find_checkpoint(path / "checkpoints", expected)
+    if checkpoint is None:
+        raise UserError(
+            f"{path / 'checkpoints'} is empty: the run was stopped before its first checkpoint, or they were deleted; "
+            f"go on with: pinoise train --resume {shlex.quote(str(path))}"
+        )
+    if complaint is not None:
+        warnings.warn(complaint, stacklevel=5)
+    model.load_state_dict(checkpoint.stored.model)
+    return model.eval(), checkpoint.stored
 
 
 def _load_noise(settings: Settings, standardizer: Standardizer, encoder: torch.nn.Module, path: Path) -> PiNoise:

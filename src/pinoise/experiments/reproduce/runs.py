@@ -22,8 +22,8 @@ from pinoise.experiments.reproduce.outcome import Curve, Line
 from pinoise.experiments.reproduce.paper import Group, Item, Row
 from pinoise.training.config import Settings
 from pinoise.training.config.settings import TrainingSettings
+from pinoise.training.folder import ENCODER_FILE
 from pinoise.training.load import Run, load_model, load_run
-from pinoise.training.logs import read_metrics
 from pinoise.training.metrics import probe_batch
 from pinoise.training.progress import Record, Reporter
 from pinoise.training.run import run_health, run_training
@@ -59,13 +59,13 @@ def train_rows(
             parts = {"settings": by_content(settings.model_dump()), "data": fingerprint_parts(data)}
             key = cell_key({**parts, "pinoise": version("pinoise"), "format": CELL_FORMAT})
             path = folder / key[:24]
-            if not (path / "encoder.safetensors").exists():  # what a run writes last
+            if not (path / ENCODER_FILE).exists():  # what a run writes last
                 title = f"{used.title} · {row.title} · seed {seed}"
                 run_training(path, settings, reporter=reporter(title), note=note)
-            run, history = load_run(path), read_metrics(path / "metrics.csv")
+            run = load_run(path)
             rows = run.rows(data.train.x, where=used.name, origin=data.train.origin)
-            flags = run_health(load_model(run, rows), rows, settings, history)
-            yield Trained(used.key, row, group, seed, run, history, tuple(flag.name for flag in flags))
+            flags = run_health(load_model(run, rows), rows, settings, run.history)
+            yield Trained(used.key, row, group, seed, run, run.history, tuple(flag.name for flag in flags))
 
 
 def _settings(item: Item, group: Group, row: Row, scale: str, used: Used, seed: int) -> Settings:

@@ -1,0 +1,126 @@
+"""A run that was stopped or killed is used as it stands: its last checkpoint counts, and one note says so."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.csv
+import pytest
+import yaml
+
+from pinoise.training.folder import WEIGHTS
+from pinoise.training.load import UnfinishedRunWarning, load_run
+from pinoise.training.logs import read_metrics
+
+Command = Callable[..., Any]
+EPOCHS = 100_000  # more than any machine trains before it is stopped
+SMALL = ["--rows", "256", "--batch-size", "64", "--set", "training.checkpoint_every=6"]
+
+
+def stop_in_training(arguments: list[str], environment: dict[str, str], number: int) -> None:
+    """Train in a real process, and send it a signal some epochs after its first checkpoint."""
+    run = Path(arguments[arguments.index("--out") + 1])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pinoise", "train", *arguments], env=environment, stderr=subprocess.PIPE, text=True
+    )
+    last, metrics = run / "checkpoints/last.ckpt", run / "metrics.csv"
+    while process.poll() is None and not (last.exists() and len(metrics.read_text().splitlines()) > 4):
+        time.sleep(0.01)
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == (130 if number != signal.SIGKILL else -signal.SIGKILL), errors
+
+
+@pytest.fixture(params=["SIGINT", "SIGTERM", "SIGKILL"])
+def stopped(
+    request: pytest.FixtureRequest, folder: Path, tiny: list[str], environment: dict[str, str], people: Path
+) -> Path:
+    """A run that a signal stopped, in the current folder."""
+    if not hasattr(signal, request.param) or sys.platform == "win32":
+        pytest.skip("signals are POSIX's")
+    arguments = ["--data", "people.csv", "--target", "group", "--out", "run", *SMALL, *tiny, "--epochs", str(EPOCHS)]
+    stop_in_training(arguments, environment, getattr(signal, request.param))
+    return Path("run")
+
+
+def test_a_stopped_run_is_scored_embedded_reported_and_predicts(pinoise: Command, stopped: Path) -> None:
+    with pytest.warns(UnfinishedRunWarning, match=rf"run is unfinished, at epoch \d+ of {EPOCHS}, and is used as it"):
+        run = load_run(stopped)
+    said = f"note: run is unfinished, at epoch {run.epoch} of {EPOCHS}, and is used as it stands; go on with: pinoise"
+    assert not any((stopped / name).exists() for name in WEIGHTS)
+    assert 0 < run.epoch <= read_metrics(stopped / "metrics.csv")[-1].epoch
+    assert not run.finished
+
+    people = ["--data", "people.csv"]
+    embedded = pinoise("embed", stopped, *people, "--out", "e.npy")
+    scored = pinoise("evaluate", stopped, *people, "--label", "group", "--json")
+    predicted = pinoise("predict", stopped, *people, "--out", "p.csv")
+    reported = pinoise("report", stopped)
+    for result in (embedded, scored, predicted, reported):
+        assert result.code == 0, result.err
+        assert result.err.count("is unfinished") == 1, result.err
+        assert said in result.err
+    assert np.load("e.npy").shape[0] == 60
+    assert json.loads(scored.out)["state"] == run.state
+    truth = pyarrow.csv.read_csv("people.csv")["group"].to_pylist()
+    assert np.mean(np.equal(pyarrow.csv.read_csv("p.csv")["class"].to_pylist(), truth)) > 0.9
+    assert not (stopped / "classifier.safetensors").exists()
+    assert "scores it again" not in (stopped / "report.html").read_text()
+
+
+def test_a_stopped_run_is_what_a_shorter_run_ends_with(
+    pinoise: Command, folder: Path, tiny: list[str], environment: dict[str, str]
+) -> None:
+    data = ["--data", "digits", *SMALL, *tiny]
+    stop_in_training([*data, "--out", "run", "--epochs", str(EPOCHS)], environment, signal.SIGKILL)
+    with pytest.warns(UnfinishedRunWarning):
+        epoch = load_run("run").epoch
+    more = epoch + 2
+    resumed = pinoise("train", "--resume", "run", "--epochs", str(more))
+    assert resumed.code == 0, resumed.err
+    assert yaml.safe_load(Path("run/config.yaml").read_text())["training"]["epochs"] == more
+    assert pinoise("train", *data, "--out", "whole", "--epochs", str(more)).code == 0
+    for name in WEIGHTS:
+        assert Path("run", name).read_bytes() == Path("whole", name).read_bytes(), name
+    finished = load_run("run")
+    assert (finished.epoch, finished.finished) == (more, True)
+
+
+def test_a_run_cannot_end_before_where_it_is(pinoise: Command, digits_run: Path) -> None:
+    before = {name: (digits_run / name).read_bytes() for name in (*WEIGHTS, "config.yaml")}
+    sentence = pinoise("train", "--resume", digits_run, "--epochs", "1").sentence
+    assert f"--epochs 1 is fewer than {digits_run} has trained for (2), which cannot be undone" in sentence
+    assert "give at least 2" in sentence
+    assert {name: (digits_run / name).read_bytes() for name in before} == before
+
+
+def test_a_run_stopped_before_its_first_checkpoint_says_so(pinoise: Command, digits_run: Path) -> None:
+    for path in [digits_run / "encoder.safetensors", *(digits_run / "checkpoints").iterdir()]:
+        path.unlink()
+    sentence = pinoise("embed", digits_run, "--data", "digits", "--out", "e.npy").sentence
+    assert "checkpoints is empty: the run was stopped before its first checkpoint" in sentence
+
+
+def test_scores_of_an_earlier_state_are_not_shown_as_current(pinoise: Command, digits_run: Path) -> None:
+    assert pinoise("evaluate", digits_run).code == 0
+    evaluation = json.loads((digits_run / "evaluation.json").read_text())
+    assert load_run(digits_run).is_current(evaluation)
+    assert pinoise("report", digits_run).code == 0
+    page = digits_run / "report.html"
+    assert "scores it again" not in page.read_text()
+
+    assert pinoise("train", "--resume", digits_run, "--epochs", "3").code == 0
+    assert not load_run(digits_run).is_current(evaluation)
+    assert pinoise("report", digits_run).code == 0
+    assert "of the run after epoch 2, which is now at epoch 3" in page.read_text()
+    assert pinoise("evaluate", digits_run).code == 0
+    assert pinoise("report", digits_run).code == 0
+    assert "scores it again" not in page.read_text()
