@@ -199,8 +199,8 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
     if not found.finished:
         trusting = " --trust" if settings.needs_trust else ""
         warnings.warn(
-            f"{path} is unfinished, at epoch {run.epoch} of {settings.training.epochs}, and is used as it stands; go on "
-            f"with: pinoise train --resume {shlex.quote(str(path))}{trusting}",
+            f"{path} is unfinished, at epoch {run.epoch} of {settings.training.epochs}, and is used as it stands; "
+            f"go on with: pinoise train --resume {shlex.quote(str(path))}{trusting}",
             UnfinishedRunWarning,
             stacklevel=3,
         )
