@@ -206,7 +206,7 @@ def test_a_batch_larger_than_the_data_is_a_note(pinoise: Command, people: Path, 
     result = pinoise("train", "--data", "people.csv", "--label", "group", "--out", "run", *tiny)
     about_batches = [line for line in result.err.splitlines() if "batch" in line]
     assert len(about_batches) == 1
-    assert about_batches[0].startswith("note: batch_size is 256")
+    assert about_batches[0].startswith("note: a batch has 48 rows")
     assert ".py" not in result.err
 
 
