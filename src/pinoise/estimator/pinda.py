@@ -73,7 +73,9 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_components : int
-        Width of the learned part of the embedding, for an encoder with an option ``out_features``.
+        Width of the learned part of the embedding, for an encoder with an option ``out_features``. The joined embedding
+        has the features beside it: ``n_components=2`` gives 13 + 2 = 15 columns for the 13 features of wine, and 2 with
+        ``embedding="learned"``.
     embedding : {"auto", "joined", "learned"}
         What ``transform`` returns: the learned part beside the standardised sample, which loses nothing of it, or the
         learned part alone. ``"auto"`` is ``"joined"`` but for images.
