@@ -11,6 +11,13 @@ DataOption = Annotated[
     str, typer.Option("--data", help="A data set of the catalogue, or a file (.csv .parquet .npy .npz .svm).")
 ]
 LabelOption = Annotated[str | None, typer.Option("--label", help="The label's column; it is never used in training.")]
+RegressionOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--regression/--classes",
+        help="Whether the label is a number to predict, scored by R², or a class; its values decide if not given.",
+    ),
+]
 TargetOption = Annotated[
     str | None,
     typer.Option("--target", help="The column to predict, with empty cells where it is not known; fits a classifier."),

@@ -28,6 +28,7 @@ from pinoise.cli.options import (
     EpochsOption,
     JsonOption,
     LabelOption,
+    RegressionOption,
     RowsOption,
     SetOption,
     TargetOption,
@@ -45,6 +46,7 @@ OWN = ", or package.module:name of your own"
 FLAGS = {
     "data": "data.source",
     "label": "data.label",
+    "regression": "data.regression",
     "target": "data.target",
     "rows": "data.rows",
     "method": "method",
@@ -74,6 +76,7 @@ def train(
     ] = None,
     out: Annotated[Path | None, typer.Option("--out", help="The run folder to make.")] = None,
     label: LabelOption = None,
+    regression: RegressionOption = None,
     target: TargetOption = None,
     resume: Annotated[Path | None, typer.Option("--resume", help="Go on with this run folder.")] = None,
     config: Annotated[Path | None, typer.Option("--config", help="Settings from a YAML file, under the flags.")] = None,

@@ -31,7 +31,7 @@ from pinoise.experiments.recipes import (
     installed,
 )
 from pinoise.experiments.results import Cell, Line, summarise, verdict
-from pinoise.experiments.sources import open_compared, present_sources, sample_rows, shrink_images
+from pinoise.experiments.sources import open_compared, present_sources, sample_rows, scored_part, shrink_images
 from pinoise.training.config import embedding_of, merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
 from pinoise.training.progress import Quiet, Reporter
@@ -128,16 +128,16 @@ def compare(
     present, shared, steps = _share(sources, chosen, settings or {}, steps, note)
     plans = plan(_methods(methods, chosen, note), _listed_seeds(seeds), settings=shared, note=note)
     shown = _embedding(embedding, chosen, plans)
-    datasets = _opened(present, shared, label=label, score_on=score_on, suite=chosen, progress=progress, note=note)
+    opened = _opened(present, shared, plans, label=label, score_on=score_on, suite=chosen, progress=progress, note=note)
     # A suite reports both embeddings, one at a time, so each fit is scored under both.
     wanted = tuple(name for name in EMBEDDINGS if name == shown or name in (chosen.embeddings if chosen else ()))
     scores, kept = chosen.scores if chosen else SCORES, None if cache is None else CellCache(cache)
-    total = (len(datasets) if isinstance(datasets, list) else len(present)) * len(plans)
+    total = (len(opened) if isinstance(opened, list) else len(present)) * len(plans)
     found = Comparison(total, shown, suite, steps, shared)
     try:
         with flushed_denormals():
             for cell in fit_all(
-                datasets, plans, embeddings=wanted, scores=scores, steps=steps, cache=kept, reporter=reporter
+                opened, plans, embeddings=wanted, scores=scores, steps=steps, cache=kept, reporter=reporter
             ):
                 if cell.embedding == shown:
                     found.cells.append(cell)
@@ -208,6 +208,7 @@ def _embedding(asked: str | None, suite: Suite | None, plans: Plans) -> Embeddin
 def _opened(
     sources: Sequence[str | Path | Dataset],
     settings: Mapping[str, Any],
+    plans: Plans,
     *,
     label: str | None,
     score_on: str | Path | Dataset | None,
@@ -225,12 +226,24 @@ def _opened(
             yield data
 
     if suite is None:
-        return list(opened(*sources))
+        return _check_classes(list(opened(*sources)), plans)
     return (
         _smaller(data, suite, note)
         for source in sources
         for data in open_compared([source], options, label=None, progress=progress)
     )
+
+
+def _check_classes(datasets: list[Dataset], plans: Plans) -> list[Dataset]:
+    """Refuse to classify a measurement, before any fit. The sets of a suite all have classes."""
+    classifiers = [RECIPES[method].title for method, _ in plans if RECIPES[method].classifier is not None]
+    for data in datasets:
+        if classifiers and scored_part(data).measures:
+            raise UserError(
+                f"the labels of {data.name} are a measurement, and {classifiers[0]} tells classes apart: leave it out "
+                "of the methods."
+            )
+    return datasets
 
 
 def _notes_on_units(data: Dataset, scaling: Scaling) -> list[str]:
