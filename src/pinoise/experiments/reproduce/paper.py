@@ -82,6 +82,7 @@ class Group(NamedTuple):
     counted: int = 1
     papers: bool = True  # whether the item's options, which are the paper's, count
     at: Mapping[str, Mapping[str, Any]] = _NOTHING  # further settings at a scale
+    left_out: Sequence[str] = ()  # scales at which the rows would take too long
 
 
 class Scale(NamedTuple):
@@ -115,6 +116,14 @@ class Item(NamedTuple):
     swept: Literal["batch_size", "epochs"] = "batch_size"  # of training, in an item of kind sweep
     claim: str | None = None
     oddities: Sequence[str] = ()
+
+    def part(self, scale: str) -> Item:
+        """Return the item with the groups that are run at a scale.
+
+        >>> len(find_item("T3").part("paper").groups) - len(find_item("T3").part("small").groups)
+        2
+        """
+        return self._replace(groups=[group for group in self.groups if scale not in group.left_out])
 
     def sets(self, scale: str) -> list[str]:
         """Return the data sets at a scale."""

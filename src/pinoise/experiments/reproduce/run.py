@@ -50,9 +50,9 @@ def reproduce(
         note: called with sentences about the data.
         keep_partial: whether Ctrl-C returns what is finished instead of raising.
     """
-    item = find_item(name)
     if scale not in SCALES:
         raise unknown_choice("scale", scale, SCALES)
+    item = find_item(name).part(scale)
     chosen = {key: used_for(key, item.data[key]) for key in item.sets(scale)}
     here = [used for used in chosen.values() if used is not None]
     absent = [item.data[key].title for key, used in chosen.items() if used is None]
@@ -68,6 +68,9 @@ def reproduce(
     found = Reproduction(item, scale, list(numbers), here if fits else [], total, environment=describe_environment())
     if fits:
         found.notes += [f"{title} is not here, and nothing stands in for it" for title in absent]
+        found.notes += [
+            f"left out at this scale: {group.title}" for group in find_item(name).groups if scale in group.left_out
+        ]
         found.notes += [f"{used.name} stands in for {used.title}" for used in here if used.is_stand_in]
     running = Running(found)
     try:
