@@ -88,7 +88,7 @@ def summary(item: Item) -> dict[str, Any]:
 def configuration(path: Path) -> dict[str, Any]:
     """Return the numbers of a configuration file, for each GPU that it asks for."""
     settings = parse_settings(read_yaml(path))
-    found = cost_of(settings, *size_of_data(settings.data)).on_machine(1e12 * TFLOPS)
+    found = cost_of(settings, *size_of_data(settings.data)[:2]).on_machine(1e12 * TFLOPS)
     hours = settings.training.epochs * found.steps * max(LEAST_STEP, found.whole.seconds or 0) / 3600
     return {
         "file": path.name,

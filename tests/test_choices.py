@@ -59,6 +59,7 @@ def test_every_name_is_found_and_its_class_or_function_leads_back_to_its_path(no
 
 def test_names_that_stand_for_no_part_are_those_that_others_decide() -> None:
     assert {(noun, name) for noun, name in EVERY_NAME if not KINDS[noun].names[name]} == {
+        ("encoder", "auto"),
         ("generator", "auto"),
         ("noise", "pi"),
         ("noise", "auto"),
@@ -70,7 +71,7 @@ def test_the_default_of_a_kind_is_one_of_its_names() -> None:
     for kind in KINDS.values():
         assert kind.default is None or kind.default in kind.names
     assert {noun: kind.default for noun, kind in KINDS.items()} == {
-        "encoder": "mlp",
+        "encoder": "auto",
         "method": "simclr",
         "generator": "auto",
         "objective": "supported",

@@ -542,6 +542,7 @@ def test_a_file_holds_classes_and_functions_by_their_import_paths(mine: ModuleTy
     model = PiNDA(**FORMS[form](mine), **BASE).fit(X)
     model.save("model.safetensors")
     loaded = PiNDA.load("model.safetensors", trust=True)
+    assert loaded.augmentations is not None
     names = [loaded.encoder, loaded.method, loaded.objective, loaded.generator, loaded.augmentations[0]]
     names = [part["name"] if isinstance(part, dict) else part for part in names]
     assert names == ["mine:Net", "mine:Pull", "mine:Goal", "mine:Wave", "mine:Tilt"]

@@ -55,6 +55,6 @@ def test_a_configuration_has_the_settings_of_its_row(name: str) -> None:
 @pytest.mark.parametrize("name", ["har", "cifar10_resnet18", "imagenet_dino"])  # the others are larger, not different
 def test_a_configuration_builds_and_fits_on_the_gpu(name: str) -> None:
     settings = configured(name)
-    found = cost_of(settings, *size_of_data(settings.data))
+    found = cost_of(settings, *size_of_data(settings.data)[:2])
     assert 0 < found.base.step < found.whole.step
     assert found.whole.memory < 80e9

@@ -24,8 +24,6 @@ from pinoise.training.config import DataSettings, HeadSettings, NoiseSettings, T
 ROOT = Path(pinoise.__file__).parent
 
 DIFFERENT = {
-    ("batch_size", "256"): "that of training, and that of the paper's softmax regression",
-    ("learning_rate", "0.001"): "that of training, and that of the paper's softmax regression",
     ("device", "'cpu'"): "what a function without a configuration computes on",
     ("strength", "0.5"): "SimCLR's colours for small images, and CLAE's adversarial step",
     ("momentum", "0.99"): "MoCo's key network, and DINO's teacher",

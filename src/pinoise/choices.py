@@ -30,6 +30,7 @@ Entries = Annotated[int, Interval(ge=1, le=1_048_576)]  # of a batch, a queue or
 MOST_DRAWS = 1_000  # of noise, to measure its information: the work grows with their square
 MOST_TIMES = 1_000_000_000
 Times = Annotated[int, Interval(ge=1, le=MOST_TIMES)]  # epochs, steps or rows
+EPOCHS, BATCH_SIZE, LEARNING_RATE = 100, 256, 1e-3  # of a run, unless the user says otherwise
 LARGEST_SEED = 2**32 - 1  # numpy's and torch's generators all take it
 Seed = Annotated[int, Interval(ge=0, le=LARGEST_SEED)]
 
@@ -39,6 +40,9 @@ ScaleMap = Literal["softplus", "abs", "fixed-entropy"]
 Covariance = Literal["diagonal", "differences", "low-rank", "mixed"]
 PairingName = Literal["identity-noise", "noise-noise", "sampled", "compose", "identity"]
 EmbeddingName = Literal["joined", "learned"]
+
+DISTRIBUTION: Distribution = "gaussian"  # the noise, unless the user says otherwise
+MEAN: Mean = "zero"
 
 PAIRINGS: tuple[PairingName, ...] = get_args(PairingName)
 EMBEDDINGS: tuple[EmbeddingName, ...] = get_args(EmbeddingName)
@@ -54,10 +58,13 @@ class Kind(NamedTuple):
     own: str
 
 
+AUTO = "auto"  # a choice that other settings, or the data, decide
+
 ENCODER = Kind(
     "encoder",
-    "mlp",
+    AUTO,
     {
+        AUTO: "",  # a ResNet18 for images, the MLP for vectors
         "mlp": "pinoise.networks.mlp:MLPEncoder",
         "resnet18": "pinoise.networks.resnet:ResNet18",
         "resnet50": "pinoise.networks.resnet:ResNet50",

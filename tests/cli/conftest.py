@@ -13,7 +13,8 @@ import pytest
 from pinoise.cli import main
 
 TINY = [
-    *("--set", "encoder.hidden=16", "--set", "encoder.out_features=8", "--set", "noise.generator.hidden=16"),
+    *("--set", "encoder=mlp", "--set", "encoder.hidden=16", "--set", "encoder.out_features=8"),
+    *("--set", "noise.generator.hidden=16"),
     *("--epochs", "2", "--device", "cpu"),
 ]
 """Settings with which a run takes a moment."""

@@ -93,7 +93,7 @@ NO_WEIGHTS = r"is damaged or holds no weights: give a state dict as torch\.save 
             r"views\.local_crops belongs to method 'dino', not 'byol': leave it out",
         ),
         (
-            ["--data", "colour.npy", "--method", "dino", "--set", "views.local_crops=2"],
+            ["--data", "colour.npy", "--method", "dino", "--encoder", "mlp", "--set", "views.local_crops=2"],
             r"views\.local_crops makes smaller images, but encoder 'mlp' does not take them",
         ),
         (

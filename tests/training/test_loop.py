@@ -377,6 +377,11 @@ def test_frozen_weights_are_not_given_to_the_optimiser(problem: Problem) -> None
     assert listed == {id(p) for p in model.parameters()} - {id(frozen)}
 
 
+def test_fewer_rows_than_a_batch_make_one_batch_and_a_warning() -> None:
+    with pytest.warns(UserWarning, match="batch_size is 256 but a process has only 100 rows: using batches of 100"):
+        assert plan_epoch(100, 256) == (1, 100)
+
+
 def test_rows_are_shared_among_processes() -> None:
     assert plan_epoch(1000, 100, world_size=3) == (3, 100)
     with pytest.raises(ValueError, match="3 rows for 2 process"):

@@ -12,7 +12,15 @@ from torch import Tensor, nn
 from pinoise.choices import GENERATOR, METHOD, NOISE_VIEW, OBJECTIVE, VIEW
 from pinoise.errors import UserError
 from pinoise.methods import SimCLR
-from pinoise.training.config import NoiseSettings, Settings, embedding_of, noise_defaults, parse_settings, read_choice
+from pinoise.training.config import (
+    NoiseSettings,
+    Settings,
+    embedding_of,
+    encoder_of,
+    noise_defaults,
+    parse_settings,
+    read_choice,
+)
 from pinoise.training.objectives import Supported
 
 
@@ -22,7 +30,7 @@ def test_the_default_is_noise_along_the_data_and_a_joined_embedding() -> None:
     assert min(settings.objective.options["weight"], settings.neighbours) > 0
     assert embedding_of(settings) == "joined"
     assert (settings.method.part, settings.method.options) == (SimCLR, {"temperature": 0.5})
-    assert settings.encoder.as_dict() == {"name": "mlp", "hidden": 1024, "out_features": 256}
+    assert encoder_of(settings).as_dict() == {"name": "mlp", "hidden": 1024, "out_features": 256}
     assert settings.data.scaling == "auto"
     assert (settings.noise.generator.name, settings.noise.positive, settings.noise.initial_scale) == (
         "auto",

@@ -51,7 +51,7 @@ def cost(
 ) -> None:
     """Print what a configuration costs: FLOPs, memory and time, of its base and of what π-noise adds.
 
-    Example: `pinoise cost --data stl10 --set encoder=resnet18 --set views.augmentations=[simclr] --tflops 20`
+    Example: `pinoise cost --data stl10 --tflops 20`
     """
     if config is None and data is None:
         raise UserError("there is nothing to count: name a configuration file, or data with --data.")
@@ -60,7 +60,7 @@ def cost(
     if tflops is not None and not 0 < tflops < float("inf"):
         raise UserError(f"--tflops is {tflops}: it must be a positive number.")
     from pinoise.experiments.cost import cost_of, size_of_data
-    from pinoise.training.config import read_settings
+    from pinoise.training.config import follow_kind, read_settings
     from pinoise.training.device import check_device
 
     flags = {
@@ -72,8 +72,9 @@ def cost(
     }
     settings = read_settings(config, changes_from(flags, set_), trust=trust)
     check_device(settings.training.device)
-    shape, n_rows = size_of_data(settings.data, progress=on_terminal())
-    found = cost_of(settings, shape, n_rows, timed_steps=0 if tflops else steps, note=note)
+    size = size_of_data(settings.data, progress=on_terminal())
+    settings = follow_kind(settings, images=size.images).settings
+    found = cost_of(settings, size.shape, size.rows, timed_steps=0 if tflops else steps, note=note)
     if settings.is_automatic:
         note("views.noise 'auto' tries several kinds of noise before training, which takes as long again")
     if tflops is not None:
@@ -87,7 +88,8 @@ def cost(
 def _print(source: str, found: Cost, tflops: float | None) -> None:
     print(
         f"{source}: {found.rows:,} rows of {' × '.join(map(str, found.shape))}, batches of {found.batch_size}, "
-        f"{found.steps:,} steps an epoch, {found.epochs:,} epochs"
+        f"{found.steps:,} {'step' if found.steps == 1 else 'steps'} an epoch, {found.epochs:,} "
+        f"{'epoch' if found.epochs == 1 else 'epochs'}"
     )
     shares = (found.base, found.added, found.whole)
     columns = [_cells(found, share) for share in shares]

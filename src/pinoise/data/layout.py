@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from pinoise.errors import UserError
 
+if TYPE_CHECKING:
+    from pinoise.data.dataset import Samples
+
 ImageLayout = Literal["as-is", "gray", "channels-last", "channels-first"]
 LAYOUTS: tuple[ImageLayout, ...] = get_args(ImageLayout)
 AS_IS: ImageLayout = "as-is"
 
 _USUAL_CHANNELS = (1, 3, 4)
+COLOUR_CHANNELS = (1, 3)  # of gray pictures and of those in colour
+_SMALLEST_SIDE = 8  # pixels of what counts as an image
+_LOOKED_AT = 16  # samples
 
 
 def image_layout(shape: tuple[int, ...]) -> ImageLayout:
@@ -32,6 +38,62 @@ def image_layout(shape: tuple[int, ...]) -> ImageLayout:
         )
     first = shape[0] in _USUAL_CHANNELS and shape[2] not in _USUAL_CHANNELS
     return "channels-first" if first else "channels-last"
+
+
+def are_images(x: Samples) -> bool:
+    """Whether samples are images, as far as their shape, their type and a few of their values tell.
+
+    Samples of three axes are images if 1, 3 or 4 channels come last or first and no value is negative. Samples of two
+    axes are gray images if they are bytes: other numbers may as well be windows of a recording.
+
+    >>> are_images(np.zeros((2, 32, 32, 3))), are_images(np.zeros((2, 28, 28), np.uint8))
+    (True, True)
+    >>> are_images(np.zeros((2, 28, 28))), are_images(np.zeros((2, 128, 6)))
+    (False, False)
+    """
+    shape = tuple(map(int, x.shape[1:]))
+    if len(shape) == 3:
+        usual = bool({shape[0], shape[2]} & set(_USUAL_CHANNELS)) and np.issubdtype(x.dtype, np.number)
+    else:
+        usual = len(shape) == 2 and x.dtype == np.uint8
+    return usual and min(image_size(shape)) >= _SMALLEST_SIDE and not _has_negatives(x)
+
+
+def have_colours(x: Samples) -> bool:
+    """Whether the colours of images can be changed: they have 1 or 3 channels, and no negative value.
+
+    >>> have_colours(np.zeros((2, 8, 8, 3))), have_colours(np.zeros((2, 8, 8, 4))), have_colours(-np.ones((2, 8, 8)))
+    (True, False, False)
+    """
+    return channels_of(tuple(map(int, x.shape[1:]))) in COLOUR_CHANNELS and not _has_negatives(x)
+
+
+def _has_negatives(x: Samples) -> bool:
+    """Whether one of a few samples has a negative value."""
+    if x.dtype.kind not in "if":
+        return False
+    some = np.unique(np.linspace(0, x.shape[0] - 1, _LOOKED_AT).astype(np.int64))
+    return any(np.asarray(x[row : row + 1]).min() < 0 for row in some.tolist())
+
+
+def image_size(shape: tuple[int, ...]) -> tuple[int, int]:
+    """Return the height and the width of images of this shape.
+
+    >>> image_size((3, 64, 48)), image_size((64, 48, 3)), image_size((28, 28))
+    ((64, 48), (64, 48), (28, 28))
+    """
+    first = 1 if image_layout(shape) == "channels-first" else 0
+    return shape[first], shape[first + 1]
+
+
+def channels_of(shape: tuple[int, ...]) -> int:
+    """Return the number of channels of images of this shape.
+
+    >>> channels_of((3, 64, 48)), channels_of((64, 48, 4)), channels_of((28, 28))
+    (3, 4, 1)
+    """
+    layout = image_layout(shape)
+    return 1 if layout == "gray" else shape[0 if layout == "channels-first" else 2]
 
 
 def to_image_layout(x: npt.NDArray[Any], layout: ImageLayout) -> npt.NDArray[Any]:

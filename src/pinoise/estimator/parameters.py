@@ -12,7 +12,8 @@ from sklearn.utils import check_random_state
 from pinoise.choices import ENCODER, GENERATOR, LARGEST_SEED, METHOD, OBJECTIVE, Distrust, Kind, find, options_of
 from pinoise.data.layout import image_layout
 from pinoise.errors import UserError, brief, unknown_choice
-from pinoise.training.config import Settings, image_part, parse_settings
+from pinoise.training.config import Settings, follow_kind, image_part, parse_settings
+from pinoise.training.config.settings import IMAGE_ENCODER, VECTOR_ENCODER
 
 # What a parameter is called whose setting has another name.
 _NAMES = {
@@ -25,12 +26,15 @@ _NAMES = {
 _NOISES = ("pi", "auto")  # a fixed view has no noise to show
 
 
-def settings_from(parameters: Mapping[str, Any], *, seed: int, distrust: Distrust | None = None) -> Settings:
+def settings_from(
+    parameters: Mapping[str, Any], *, seed: int, coloured: bool = True, distrust: Distrust | None = None
+) -> Settings:
     """Validate the parameters; a mistake is said by the name that the parameter has, not the setting.
 
     Args:
         parameters: of the estimator, by name.
         seed: of the fit.
+        coloured: whether the colours of images can be changed.
         distrust: the file that the parameters are from, if the user has not said to trust it.
 
     >>> from pinoise import PiNDA
@@ -45,32 +49,49 @@ def settings_from(parameters: Mapping[str, Any], *, seed: int, distrust: Distrus
     def named(*names: str) -> dict[str, Any]:
         return {name: parameters[name] for name in names}
 
+    def given(*names: str) -> dict[str, Any]:
+        """Return the parameters that are not left open."""
+        return {name: parameters[name] for name in names if parameters[name] not in (None, "auto")}
+
+    images = parameters["image_shape"] is not None
     hidden = parameters["hidden"]
     sizes = {"out_features": parameters["n_components"], "hidden": hidden}
     augmentations = parameters["augmentations"]
-    if isinstance(augmentations, str) or not isinstance(augmentations, Sequence):
+    if isinstance(augmentations, str) or not isinstance(augmentations, Sequence | None):
         raise UserError(f"augmentations is {augmentations!r}: give a list of them, as in augmentations=['scarf'].")
-    values = {
+    values: dict[str, Any] = {
         **named("embedding"),
         "data": named("scaling"),
-        "encoder": _section(ENCODER, parameters["encoder"], distrust, where_it_fits=sizes),
+        "encoder": _section(ENCODER, _encoder(parameters["encoder"], images=images), distrust, where_it_fits=sizes),
         "method": _section(METHOD, parameters["method"], distrust, its_own=named("temperature")),
         "noise": {
-            **named("distribution", "mean", "covariance", "amplitude", "initial_scale"),
+            **named("distribution", "mean"),
+            **given("covariance", "amplitude", "initial_scale"),
             "generator": _section(GENERATOR, parameters["generator"], distrust, where_it_fits={"hidden": hidden}),
         },
         "objective": _section(OBJECTIVE, parameters["objective"], distrust, its_own=named("penalty", "neighbours")),
-        "views": {**named("noise", "pairing"), "augmentations": tuple(augmentations)},
+        "views": {**named("noise"), **given("pairing")},
         "training": {
             **named("epochs", "batch_size", "learning_rate", "noise_learning_rate", "device"),
             "seed": seed,
         },
     }
+    if augmentations is not None:
+        values["views"]["augmentations"] = tuple(augmentations)
     if parameters["noise"] not in _NOISES:
         raise unknown_choice("noise", parameters["noise"], _NOISES)
     settings = parse_settings(values, names=_NAMES, distrust=distrust)
     _check_image_shape(parameters["image_shape"], settings)
-    return settings
+    return follow_kind(settings, images=images, coloured=coloured).settings
+
+
+def _encoder(value: Any, *, images: bool) -> Any:
+    """Return the encoder with a name in place of ``auto``, so that its options are known."""
+    section = value if isinstance(value, Mapping) else {"name": value}
+    name = section.get("name", ENCODER.default)
+    if isinstance(name, str) and name == ENCODER.default:
+        return {**section, "name": IMAGE_ENCODER if images else VECTOR_ENCODER}
+    return value
 
 
 def _section(

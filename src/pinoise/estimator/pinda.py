@@ -22,7 +22,7 @@ from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE
 from pinoise.data.checks import check_finite
 from pinoise.data.dataset import Samples
 from pinoise.data.formats.memory import InMemory, check_numbers, needs_encoding, to_samples
-from pinoise.data.layout import to_image_layout, undo_image_layout
+from pinoise.data.layout import have_colours, to_image_layout, undo_image_layout
 from pinoise.data.preparation import preparation_from_json
 from pinoise.data.readers import from_arrays
 from pinoise.data.rows import make_rows
@@ -45,7 +45,7 @@ from pinoise.training.build import (
     restore_embedding,
     restore_noise,
 )
-from pinoise.training.config import Settings, distrusted
+from pinoise.training.config import Settings, distrusted, encoder_of
 from pinoise.training.metrics import METRICS
 from pinoise.training.progress import Lines, Quiet
 from pinoise.training.run import fit
@@ -73,18 +73,19 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_components : int
-        Width of the learned part of the embedding, for an encoder with an option ``out_features``. The joined embedding
-        has the features beside it: ``n_components=2`` gives 13 + 2 = 15 columns for the 13 features of wine, and 2 with
-        ``embedding="learned"``.
+        Width of the learned part of the embedding, for an encoder with an option ``out_features``.
     embedding : {"auto", "joined", "learned"}
         What ``transform`` returns: the learned part beside the standardised sample, which loses nothing of it, or the
         learned part alone. ``"auto"`` is ``"joined"`` but for images.
     encoder : str, dict or object
-        "mlp", or for images "resnet18", "resnet50" or "vit". Your own is a torch module with the integer attribute
-        ``out_features``, or what makes one from the shape of a sample.
+        "mlp", or for images "resnet18", "resnet50" or "vit". ``"auto"`` is ``"resnet18"`` for images, else ``"mlp"``.
+        Your own is a torch module with the integer attribute ``out_features``, or what makes one from the shape of a
+        sample.
     image_shape : tuple of int or None
         Makes samples images of this shape, (height, width) or (height, width, channels), whether X holds them or rows
-        of their pixels. Bytes stay bytes in memory.
+        of their pixels. Bytes stay bytes in memory. For images, ``encoder``, ``augmentations``, ``neighbours``,
+        ``pairing``, ``covariance`` and ``amplitude`` have other defaults, which stand at each: they give small
+        differences between images on top of augmented ones, and of the image itself.
     hidden : int or None
         Width of the hidden layers of the encoder and of the noise generator, where they have such; None is their own.
     method : str, dict or object
@@ -110,10 +111,12 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         a sample by differences between other samples and their neighbours; ``"low-rank"`` is Gaussian noise with about
         their covariance; ``"mixed"`` gives half of the samples a step to a neighbour with independent noise, and the
         other half differences; with ``neighbours=0`` the first half gets the independent noise alone. None is
-        ``"mixed"`` for Gaussian noise of objective "supported" on vectors, and ``"diagonal"`` elsewhere.
+        ``"mixed"`` for Gaussian noise of objective "supported" on vectors, ``"differences"`` where such noise composes
+        with augmentations of images, and ``"diagonal"`` elsewhere.
     amplitude : float or None
         The size of the noise at the start, as a multiple of how much neighbours differ, for noise that has neighbours.
-        None is 1, or 2 for correlated noise without a step to a neighbour.
+        None is 1, or 2 for correlated noise without a step to a neighbour, or 0.5 where ``covariance`` follows from
+        augmentations of images.
     generator : str, dict or object
         What is behind the noise: "global", one number per feature; "mlp", the paper's network; "shared", a light head
         on the encoder's own features; or for images "resnet18", "resnet50" or "unet". ``"auto"`` is
@@ -121,14 +124,17 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Your own is a torch module from (m, *shape) to (m, outputs, *shape), or what makes one from the shape and the
         outputs.
     pairing : {"auto", "identity-noise", "noise-noise", "sampled", "compose"}
-        How two views of a sample are made.
-    augmentations : sequence of str, dict or object
+        How two views of a sample are made. ``"auto"`` is ``"noise-noise"`` for noise of objective "supported" alone,
+        ``"identity-noise"`` for that of others, ``"sampled"`` beside augmentations, and ``"compose"`` beside those of
+        images for objective "supported".
+    augmentations : sequence of str, dict or object, or None
         Predefined augmentations beside the noise: "gaussian", "scarf", "vime", "dacl", "modals", "neighbours",
-        "identity", and for images "simclr", "byol" and "crop". Your own is a ``pinoise.views.View``, a torch module, or
-        a function from a batch of samples to a batch of the same shape.
+        "identity", and for images "simclr", "byol" and "crop". None is ``["simclr", "identity"]`` for images, with
+        "crop" in place of "simclr" where there are no colours to change, and ``[]`` for vectors. Your own is a
+        ``pinoise.views.View``, a torch module, or a function from a batch of samples to a batch of the same shape.
     neighbours : int or None
-        How many nearest neighbours a sample may be moved to, for objective "supported"; 0 for none. ``noise="auto"``
-        chooses whether samples move.
+        How many nearest neighbours a sample may be moved to, for objective "supported"; 0 for none. None is 10, and 0
+        beside augmentations of images. ``noise="auto"`` chooses whether samples move.
     penalty : float or None
         λ of the paper's penalty λ / mean‖ε‖, for objective "paper".
     initial_scale : float or None
@@ -143,7 +149,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     epochs : int
         How often every row is seen.
     batch_size : int
-        Rows in a step. Fewer rows than this make one batch.
+        With fewer rows than this, all rows make a batch, and a warning says so.
     learning_rate : float
         Of Adam.
     noise_learning_rate : float or None
@@ -153,7 +159,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     device : {"auto", "cpu", "cuda", "mps"}
         What trains.
     random_state : int, RandomState instance or None
-        An int makes the result of ``fit`` repeatable, and after it the sequence of copies that ``augment`` returns.
+        An int makes the result repeatable.
     verbose : bool
         Print a line for each epoch.
 
@@ -191,7 +197,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_components: int = _SETTINGS.encoder.options["out_features"],
+        n_components: int = encoder_of(_SETTINGS).options["out_features"],
         *,
         embedding: str = _SETTINGS.embedding,
         encoder: Any = ENCODER.default,
@@ -206,7 +212,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         amplitude: float | None = _SETTINGS.noise.amplitude,
         generator: Any = GENERATOR.default,
         pairing: str = _SETTINGS.views.pairing,
-        augmentations: Sequence[Any] = _SETTINGS.views.augmentations,
+        augmentations: Sequence[Any] | None = None,
         neighbours: int | None = None,
         penalty: float | None = None,
         initial_scale: float | None = _SETTINGS.noise.initial_scale,
@@ -253,6 +259,8 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         seed = seed_of_state(self.random_state)
         settings = settings_from(vars(self), seed=seed)
         x = self._checked(X, fitting=True)
+        if self.image_shape is not None and not have_colours(x):
+            settings = settings_from(vars(self), seed=seed, coloured=False)
         with own_modes():
             standardizer = build_standardizer(settings, x)
             rows = make_rows(x, standardizer)
@@ -260,7 +268,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for flag in fitted.flags:
             warnings.warn(f"{flag.name}: {flag.meaning}.", HealthWarning, stacklevel=2)
         assert fitted.model.noise is not None  # the settings ask for it
-        self._adopt(fitted.embedding, fitted.model.noise, standardizer, seed=seed)
+        self._adopt(fitted.embedding, fitted.model.noise, standardizer)
         self.flags_ = [flag.name for flag in fitted.flags]
         self.trials_ = {trial.name: trial.score for trial in fitted.trials}
         self.history_ = {
@@ -283,14 +291,8 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def augment(self, X: Any, *, random_state: int | np.random.RandomState | None = None) -> npt.NDArray[Any]:
         """Return a noisy copy of samples, x + ε with ε drawn from the learned noise, in the units and the shape of X.
 
-        That of bytes is in single precision, as noise goes beyond black and white.
-
-        Every call draws another copy. With an int as the estimator's ``random_state``, the sequence of copies is the
-        same after every ``fit`` and ``load``.
-
-        Args:
-            X: samples, as ``fit`` takes them.
-            random_state: an int for one fixed copy, or where the draw comes from; None is the estimator's own sequence.
+        That of bytes is in single precision, as noise goes beyond black and white. The draw is that of
+        ``random_state``, the estimator's own if None.
 
         >>> from sklearn.datasets import load_digits
         >>> X = load_digits().data[:100]
@@ -300,7 +302,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         x = self._checked(X)
-        with Randomness(seed_of_state(self._copies if random_state is None else random_state)).feeding():
+        with Randomness(seed_of_state(self.random_state if random_state is None else random_state)).feeding():
             noisy = self._each(self.noise_, x)
         norms = self._standardizer.norms(x) if self._standardizer.unit_rows else None
         return self._in_shape_of(self._standardizer.undo(noisy, norms), X, x)
@@ -384,7 +386,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 noise = restore_noise(settings, standardizer, encoder, parts["noise"])
         except RuntimeError:  # as torch refuses weights
             raise UserError(f"{path} does not fit its parameters: a part of your own has changed since.") from None
-        self._adopt(embedding, noise, standardizer, seed=seed_of_state(self.random_state))
+        self._adopt(embedding, noise, standardizer)
         self.history_, self.flags_, self.trials_ = header.history, header.flags, header.trials
         self.n_features_in_ = header.n_features_in
         self._preparation = preparation
@@ -436,14 +438,13 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         write_onnx(Path(path), fitted, what=what)
 
-    def _adopt(self, embedding: Embedding, noise: PiNoise, standardizer: Standardizer, *, seed: int) -> None:
+    def _adopt(self, embedding: Embedding, noise: PiNoise, standardizer: Standardizer) -> None:
         self.embedding_ = embedding
         self.encoder_ = embedding.encoder
         self.noise_ = noise
         self._standardizer = standardizer
         self.mean_ = standardizer.mean
         self.scale_ = standardizer.scale
-        self._copies = np.random.RandomState(seed)  # the seeds of the copies that ``augment`` draws
 
     def _checked(self, X: Any, *, fitting: bool = False) -> Samples:
         """Return samples as scikit-learn checks them, with a non-finite entry named by row and column."""

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from pinoise.choices import EMBEDDINGS, LARGEST_SEED, SCORES, EmbeddingName
+from pinoise.choices import AUTO, EMBEDDINGS, LARGEST_SEED, SCORES, EmbeddingName
 from pinoise.data.dataset import Dataset
+from pinoise.data.layout import are_images
 from pinoise.data.standardizer import Scaling, auto_scaling
 from pinoise.data.tails import HEAVY_TAILS
 from pinoise.errors import UserError, brief, unknown_choice
@@ -22,6 +23,7 @@ from pinoise.experiments.ranking import ranking_as_dict
 from pinoise.experiments.recipes import (
     DEFAULT_METHODS,
     EPOCHS,
+    IMAGE_METHODS,
     MOST_SEEDS,
     RECIPES,
     SEEDS,
@@ -31,8 +33,9 @@ from pinoise.experiments.recipes import (
     installed,
 )
 from pinoise.experiments.results import Cell, Line, summarise, verdict
-from pinoise.experiments.sources import open_compared, present_sources, sample_rows, scored_part, shrink_images
+from pinoise.experiments.sources import open_compared, present_sources, sample_rows, shrink_images
 from pinoise.training.config import embedding_of, merge, parse_settings
+from pinoise.training.config.settings import IMAGE_ENCODER, VECTOR_ENCODER
 from pinoise.training.device import describe_environment, flushed_denormals
 from pinoise.training.progress import Quiet, Reporter
 
@@ -69,6 +72,17 @@ class Comparison:
     def verdicts(self) -> dict[str, str]:
         """What the comparison says about every data set, in one sentence each."""
         return {name: verdict(lines) for name, lines in self.by_data.items()}
+
+    def collect(self, cells: Iterable[Cell], *, keep_partial: bool) -> None:
+        """Add the cells that are shown as they are finished. With ``keep_partial``, Ctrl-C ends with those so far."""
+        try:
+            with flushed_denormals():
+                for cell in cells:
+                    if cell.embedding == self.embedding:
+                        self.cells.append(cell)
+        except KeyboardInterrupt:
+            if not keep_partial:
+                raise
 
     def as_dict(self) -> dict[str, Any]:
         """Return everything as plain values for JSON."""
@@ -126,24 +140,20 @@ def compare(
     """
     chosen = _suite(suite, sources, score_on)
     present, shared, steps = _share(sources, chosen, settings or {}, steps, note)
-    plans = plan(_methods(methods, chosen, note), _listed_seeds(seeds), settings=shared, note=note)
+    numbers = _listed_seeds(seeds)
+    plan(_names(methods, chosen), numbers[:1], settings=shared, encoder=AUTO)  # a mistake costs no time to open data
+    datasets = _opened(present, shared, label=label, score_on=score_on, suite=chosen, progress=progress, note=note)
+    images = isinstance(datasets, list) and _mean_images(datasets, shared, note)
+    names, encoder = _names(methods, chosen, images=images), IMAGE_ENCODER if images else VECTOR_ENCODER
+    plans = plan(_installed(names, note), numbers, settings=shared, encoder=encoder, note=note)
     shown = _embedding(embedding, chosen, plans)
-    opened = _opened(present, shared, plans, label=label, score_on=score_on, suite=chosen, progress=progress, note=note)
     # A suite reports both embeddings, one at a time, so each fit is scored under both.
     wanted = tuple(name for name in EMBEDDINGS if name == shown or name in (chosen.embeddings if chosen else ()))
     scores, kept = chosen.scores if chosen else SCORES, None if cache is None else CellCache(cache)
-    total = (len(opened) if isinstance(opened, list) else len(present)) * len(plans)
-    found = Comparison(total, shown, suite, steps, shared)
-    try:
-        with flushed_denormals():
-            for cell in fit_all(
-                opened, plans, embeddings=wanted, scores=scores, steps=steps, cache=kept, reporter=reporter
-            ):
-                if cell.embedding == shown:
-                    found.cells.append(cell)
-    except KeyboardInterrupt:
-        if not keep_partial:
-            raise
+    total = (len(datasets) if isinstance(datasets, list) else len(present)) * len(plans)
+    found = Comparison(total, shown, suite, steps, merge({"encoder": encoder}, shared))
+    fits = fit_all(datasets, plans, embeddings=wanted, scores=scores, steps=steps, cache=kept, reporter=reporter)
+    found.collect(fits, keep_partial=keep_partial)
     return found
 
 
@@ -156,13 +166,34 @@ def _suite(name: str | None, sources: Sequence[object], score_on: object) -> Sui
     return None if name is None else find_suite(name)
 
 
-def _methods(asked: Sequence[str] | None, suite: Suite | None, note: Callable[[str], None]) -> list[str]:
-    """Return the methods to compare, without those whose packages are not here."""
-    names = choose_methods(list(asked or (DEFAULT_METHODS if suite is None else suite.methods)))
+def _names(asked: Sequence[str] | None, suite: Suite | None, *, images: bool = False) -> list[str]:
+    """Return the methods to compare."""
+    usual = IMAGE_METHODS if images else DEFAULT_METHODS
+    return choose_methods(list(asked or (usual if suite is None else suite.methods)))
+
+
+def _installed(names: list[str], note: Callable[[str], None]) -> list[str]:
+    """Return the methods whose packages are here."""
     for name in names:
         if not installed(name):
             note(f"{RECIPES[name].title} is left out: the module {RECIPES[name].needs} is not installed")
     return list(filter(installed, names))
+
+
+def _mean_images(datasets: Sequence[Dataset], settings: Mapping[str, Any], note: Callable[[str], None]) -> bool:
+    """Whether all methods get an encoder for images: no encoder is named, and the samples are images."""
+    if parse_settings(settings).encoder.part is not None:
+        return False
+    kinds = {data.name: are_images(data.train.x) for data in datasets}
+    if len(set(kinds.values())) > 1:
+        images, vectors = (next(name for name in kinds if kinds[name] == kind) for kind in (True, False))
+        raise UserError(
+            f"{images} has images and {vectors} has vectors, and a comparison has one encoder: compare them one by "
+            f"one, or choose encoder {VECTOR_ENCODER!r}, which takes pixels as vectors."
+        )
+    for name in (name for name in kinds if kinds[name]):
+        note(f"{name}: samples are images, so the encoder is {IMAGE_ENCODER}; {VECTOR_ENCODER} takes pixels as vectors")
+    return any(kinds.values())
 
 
 def _listed_seeds(seeds: int | Sequence[int]) -> Sequence[int]:
@@ -208,7 +239,6 @@ def _embedding(asked: str | None, suite: Suite | None, plans: Plans) -> Embeddin
 def _opened(
     sources: Sequence[str | Path | Dataset],
     settings: Mapping[str, Any],
-    plans: Plans,
     *,
     label: str | None,
     score_on: str | Path | Dataset | None,
@@ -226,24 +256,12 @@ def _opened(
             yield data
 
     if suite is None:
-        return _check_classes(list(opened(*sources)), plans)
+        return list(opened(*sources))
     return (
         _smaller(data, suite, note)
         for source in sources
         for data in open_compared([source], options, label=None, progress=progress)
     )
-
-
-def _check_classes(datasets: list[Dataset], plans: Plans) -> list[Dataset]:
-    """Refuse to classify a measurement, before any fit. The sets of a suite all have classes."""
-    classifiers = [RECIPES[method].title for method, _ in plans if RECIPES[method].classifier is not None]
-    for data in datasets:
-        if classifiers and scored_part(data).measures:
-            raise UserError(
-                f"the labels of {data.name} are a measurement, and {classifiers[0]} tells classes apart: leave it out "
-                "of the methods."
-            )
-    return datasets
 
 
 def _notes_on_units(data: Dataset, scaling: Scaling) -> list[str]:

@@ -10,6 +10,7 @@ import torch
 
 from pinoise.choices import NOISE_VIEW, OBJECTIVE, VIEW
 from pinoise.data.catalogue import entry, is_name
+from pinoise.data.layout import are_images
 from pinoise.data.readers import open_for_training
 from pinoise.modes import own_modes
 from pinoise.networks.cost import Operations
@@ -141,19 +142,29 @@ def cost_of(
     return Cost(shape, rows, batch_size, steps, training.epochs, base, whole, memory_measured=measured)
 
 
-def size_of_data(data: DataSettings, *, progress: bool = False) -> tuple[tuple[int, ...], int]:
-    """Return the shape of a sample and the number of training rows. A set of the catalogue need not be here.
+class Size(NamedTuple):
+    """What the cost of a configuration depends on in its data."""
+
+    shape: tuple[int, ...]  # of one sample
+    rows: int  # to train on
+    images: bool  # whether samples are images
+
+
+def size_of_data(data: DataSettings, *, progress: bool = False) -> Size:
+    """Return the size of training data. A set of the catalogue need not be here.
 
     >>> from pinoise.training.config import DataSettings
-    >>> size_of_data(DataSettings(source="stl10", size=32)), size_of_data(DataSettings(source="har", rows=500))
-    (((32, 32, 3), 5000), ((561,), 500))
+    >>> size_of_data(DataSettings(source="stl10", size=32))
+    Size(shape=(32, 32, 3), rows=5000, images=True)
+    >>> size_of_data(DataSettings(source="har", rows=500))
+    Size(shape=(561,), rows=500, images=False)
     """
     if not is_name(data.source):
         opened, _ = open_for_training(data.source, data, progress=progress)
-        return opened.shape, len(opened.train)
+        return Size(opened.shape, len(opened.train), are_images(opened.train.x))
     known = entry(data.source)
     shape = known.shape if data.height_and_width is None else (*data.height_and_width, *known.shape[2:])
-    return shape, min(known.rows[0], data.rows or known.rows[0])
+    return Size(shape, min(known.rows[0], data.rows or known.rows[0]), known.has_images)
 
 
 def without_noise(settings: Settings) -> Settings:

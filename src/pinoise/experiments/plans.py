@@ -12,7 +12,8 @@ from pinoise.choices import listed
 from pinoise.errors import UserError
 from pinoise.experiments.recipes import RECIPES, is_trained, usual_settings
 from pinoise.training.build import check_options
-from pinoise.training.config import Choice, Settings, merge, override, parse_settings, takes_images
+from pinoise.training.config import Choice, Settings, complete, merge, override, parse_settings, takes_images
+from pinoise.training.config.settings import VECTOR_ENCODER
 from pinoise.training.device import check_device
 
 Plans = Mapping[tuple[str, int], Settings]  # the settings of every method and seed
@@ -26,6 +27,7 @@ def plan(
     *,
     settings: Mapping[str, Any],
     usual: Mapping[str, Any] = MappingProxyType({}),
+    encoder: str = VECTOR_ENCODER,
     note: Callable[[str], None] = lambda _: None,
 ) -> Plans:
     """Return the settings of every method and seed, so that a mistake in them costs no time.
@@ -38,6 +40,7 @@ def plan(
         seeds: one fit for each.
         settings: what all methods share, as nested configuration; what makes a recipe is not theirs to change.
         usual: options of parts that count, without a note, wherever a part has them and ``settings`` says nothing.
+        encoder: that of methods that name none. All else that a recipe does not say, it does not have, on images too.
         note: called with a sentence about options that some methods do not have.
 
     >>> rows = plan(["simcl", "pinda-paper"], [0], settings={"method": {"temperature": 0.2}})
@@ -53,7 +56,7 @@ def plan(
             if path in made_of and given[path] != made_of[path]:
                 raise UserError(f"{path} is what makes method {method!r}: leave it out, or leave out the method.")
     options = {path: value for path, value in given.items() if _is_option(path, given)}
-    chosen = {method: _chosen(method, settings, options) for method in methods}
+    chosen = {method: _chosen(method, merge({"encoder": encoder}, settings), options) for method in methods}
     parts = {method: parse_settings(values).parts for method, values in chosen.items()}
     _check_options(options, parts, note)
     images = any(takes_images(parse_settings(values)) for values in chosen.values())
@@ -67,7 +70,8 @@ def plan(
         fitting = [(path, value) for path, value in (left_open | options).items() if _fits(path, parts[method])]
         values = merge(chosen[method], override({}, fitting))
         for seed in seeds:  # nobody reads the information here, and it takes time
-            plans[method, seed] = parse_settings(merge(values, {"training": {"seed": seed, "information_draws": 0}}))
+            trained = {"training": {"seed": seed, "information_draws": 0}}
+            plans[method, seed] = complete(parse_settings(merge(values, trained)))
     for planned in plans.values():
         check_device(planned.training.device)
         check_options(planned)

@@ -47,6 +47,7 @@ _DATA = tomllib.loads(Path(__file__).with_name("recipes.toml").read_text(encodin
 RECIPES: dict[str, Recipe] = {name: Recipe(**values) for name, values in _DATA["methods"].items()}
 SUITES: dict[str, Suite] = {name: Suite(**values) for name, values in _DATA["suites"].items()}
 DEFAULT_METHODS: tuple[str, ...] = tuple(_DATA["default"])
+IMAGE_METHODS: tuple[str, ...] = tuple(_DATA["default_of_images"])
 
 _PAPER: dict[str, dict[str, Any]] = _DATA["paper"]
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, get_args
 import torch
 from torch import Tensor, nn
 
-from pinoise.choices import GENERATOR, Covariance, Distribution, Mean, ScaleMap, find, options_of
+from pinoise.choices import DISTRIBUTION, GENERATOR, MEAN, Covariance, Distribution, Mean, ScaleMap, find, options_of
 from pinoise.errors import UserError, unknown_choice
 from pinoise.networks.blocks import evaluating
 from pinoise.noise.checks import check_along, check_covariance, check_feature_scale, check_initial_scale, check_shape
@@ -26,8 +26,6 @@ from pinoise.noise.prior import PRIOR_WEIGHT, inverse_norm, mean_log_ratio_squar
 from pinoise.noise.scale_maps import SCALE_MAPS
 from pinoise.noise.support import NEIGHBOURS, Support
 
-DISTRIBUTION: Distribution = "gaussian"
-MEAN: Mean = "zero"
 SCALE_MAP: ScaleMap = "softplus"
 COVARIANCE: Covariance = "diagonal"
 ALONG_COVARIANCE: Covariance = "mixed"  # of the library's default noise

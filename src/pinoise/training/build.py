@@ -28,6 +28,7 @@ from pinoise.training.config import (
     Choice,
     Settings,
     embedding_of,
+    encoder_of,
     image_part,
     looks_at_neighbours,
     noise_defaults,
@@ -146,7 +147,7 @@ class TrainingImages:
 
 def build_encoder(settings: Settings, shape: tuple[int, ...], *, pretrained: bool = False) -> nn.Module:
     """Return f_θ with new weights. ``pretrained`` loads the file of weights in the settings, if there is one."""
-    choice = settings.encoder
+    choice = encoder_of(settings)
     if isinstance(choice.part, nn.Module):
         encoder: Any = copy.deepcopy(choice.part).float()  # a user's object stays as it was given
     else:

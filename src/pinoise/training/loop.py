@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -136,14 +137,16 @@ def train(
 def plan_epoch(n_rows: int, batch_size: int, world_size: int = 1) -> tuple[int, int]:
     """Return the steps in an epoch and the batch size of a process. Rows left over wait for the next shuffle.
 
-    Fewer rows than a batch are all in one batch.
-
-    >>> plan_epoch(1000, 256), plan_epoch(100, 256)
-    ((3, 256), (1, 100))
+    >>> plan_epoch(1000, 256)
+    (3, 256)
     """
     share = n_rows // world_size
     if share < 2:
         raise UserError(f"{n_rows} rows for {world_size} process(es): contrast needs at least 2 rows in each.")
+    if share < batch_size:
+        warnings.warn(
+            f"batch_size is {batch_size} but a process has only {share} rows: using batches of {share}.", stacklevel=3
+        )
     batch = min(batch_size, share)
     return share // batch, batch
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -23,12 +24,12 @@ from pinoise.networks import Embedding
 from pinoise.training.automatic import NOISE_KINDS, Trial, choose_noise, described, with_noise
 from pinoise.training.build import build_embedding, build_standardizer, seeded_model
 from pinoise.training.checkpoint import LAST, PREVIOUS, Expected, Identity
-from pinoise.training.config import Settings, embedding_of
+from pinoise.training.config import Settings, embedding_of, follow
 from pinoise.training.device import make_fabric, on_first
 from pinoise.training.folder import check_usable, run_identity, settle_folder, write_weights
 from pinoise.training.lock import hold
 from pinoise.training.logs import RunLog
-from pinoise.training.loop import make_optimizer, plan_epoch, train
+from pinoise.training.loop import make_optimizer, train
 from pinoise.training.metrics import model_health
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Quiet, Record, Reporter
@@ -117,14 +118,14 @@ def run_training(
     """
     check_usable(path)
     new = fresh or not (path / "config.yaml").exists()
-    data, preparation = open_for_training(settings.data.source, settings.data, progress=progress)
+    settings, data, preparation = _opened(settings, progress=progress)
     fabric = make_fabric(settings.training, together=True)
     fabric.launch()
     begun = any((path / "checkpoints" / name).exists() for name in (LAST, PREVIOUS))
     standardizer = _standardizer_of(path, settings, data.train.x, begun=begun)
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
     record = on_first(fabric, partial(_describe_data, settings, data, preparation, standardizer))  # one pass over it
-    for sentence in (*record.notes, *_notes_on_batches(settings, rows, fabric)) if fabric.is_global_zero else ():
+    for sentence in record.notes if fabric.is_global_zero else ():
         note(sentence)
     del data  # rows in memory are a copy, so the original can be freed
     settings, trials = _try_noises(settings, standardizer, rows, fabric=fabric, should_stop=should_stop, note=note)
@@ -154,6 +155,13 @@ def run_training(
         on_first(fabric, partial(write_weights, path, model, embedding))
     flags = run_health(model, rows, settings, history, processes=fabric.world_size)
     return Fitted(model, embedding, history, flags, trials)
+
+
+def _opened(settings: Settings, *, progress: bool) -> tuple[Settings, Dataset, Preparation]:
+    """Return the data of a run, and its settings with what follows from the data where they are silent."""
+    data, preparation = open_for_training(settings.data.source, settings.data, progress=progress)
+    settings, _, said = follow(settings, data.train.x)
+    return settings, replace(data, notes=(*data.notes, *said)), preparation
 
 
 def _expected(model: ContrastiveModel, settings: Settings, identity: Identity, n_rows: int) -> Expected:
@@ -187,14 +195,6 @@ def _notes_on_units(settings: Settings, standardizer: Standardizer) -> list[str]
     if standardizer.tails is None or settings.data.scaling != "auto":
         return []
     return [HEAVY_TAILS]
-
-
-def _notes_on_batches(settings: Settings, rows: Rows, fabric: Fabric) -> list[str]:
-    """Return a note if batches are smaller than they should be."""
-    _, batch = plan_epoch(len(rows), settings.training.batch_size, fabric.world_size)
-    if batch == settings.training.batch_size:
-        return []
-    return [f"a batch has {batch} rows, all that a process has, instead of {settings.training.batch_size}"]
 
 
 def _describe_data(

@@ -31,6 +31,12 @@ class Entry:
     convert: bool = False  # reading takes long, so the result is kept in the cache
     unpack: tuple[str, ...] = ()  # files of an archive to unpack into the cache, because rows are read from them
     class_names: tuple[str, ...] | None = None  # where the files do not have them
+    gray: bool = False  # whether samples of two axes are gray images
+
+    @property
+    def has_images(self) -> bool:
+        """Whether samples are images."""
+        return len(self.shape) == 3 or self.gray
 
     def __post_init__(self) -> None:
         texts = (self.name, self.title, self.split, self.licence, self.source, self.reader)

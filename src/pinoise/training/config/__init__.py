@@ -5,6 +5,7 @@ A part (encoder, method, objective, generator, view) is declared once: its signa
 
 from pinoise.training.config.choice import Choice, read_choice
 from pinoise.training.config.documents import dump_yaml
+from pinoise.training.config.images import complete, follow, follow_kind
 from pinoise.training.config.parse import (
     distrusted,
     merge,
@@ -22,6 +23,7 @@ from pinoise.training.config.settings import (
     TrainingSettings,
     ViewSettings,
     embedding_of,
+    encoder_of,
     image_part,
     looks_at_neighbours,
     noise_defaults,

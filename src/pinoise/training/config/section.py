@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any, get_args
 
 from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
-from pydantic_core import CoreSchema, ErrorDetails
+from pydantic_core import CoreSchema, ErrorDetails, core_schema
 
 from pinoise.errors import brief
 
@@ -19,12 +19,24 @@ _EXACT = ("int", "float", "bool")
 def with_exact_numbers(schema: Any) -> Any:
     """Return a schema of pydantic's in which a number must be a number, and true or false is neither text nor a number.
 
-    Pydantic would take true for 1, "5" for 5 and "yes" for true. A whole number is also a float.
+    Pydantic would take true for 1, "5" for 5 and "yes" for true. A whole number is also a float. A list may be written
+    as text with commas, as in ``--set data.drop=a,b``.
     """
     if isinstance(schema, dict):
-        inner = {key: with_exact_numbers(value) for key, value in schema.items()}
+        inner: Any = {key: with_exact_numbers(value) for key, value in schema.items()}
+        if schema.get("type") == "tuple" and "variadic_item_index" in schema:
+            return core_schema.no_info_before_validator_function(split_at_commas, inner)
         return {**inner, "strict": True} if schema.get("type") in _EXACT else inner
     return [with_exact_numbers(value) for value in schema] if isinstance(schema, list) else schema
+
+
+def split_at_commas(value: Any) -> Any:
+    """Return the items of a list that is written as text. What is no text is returned as it is.
+
+    >>> split_at_commas("age, town"), split_at_commas(["a, b"])
+    (['age', 'town'], ['a, b'])
+    """
+    return [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
 
 
 class Section(BaseModel):

@@ -10,8 +10,13 @@ from pydantic import Field, GetCoreSchemaHandler, SkipValidation, model_validato
 from pydantic_core import CoreSchema
 
 from pinoise.choices import (
+    BATCH_SIZE,
+    DISTRIBUTION,
     ENCODER,
+    EPOCHS,
     GENERATOR,
+    LEARNING_RATE,
+    MEAN,
     METHOD,
     MOST_DRAWS,
     NOISE_VIEW,
@@ -35,10 +40,12 @@ from pinoise.data.options import ImageSize, ReadOptions
 from pinoise.data.standardizer import SCALING, Scaling
 from pinoise.errors import UserError
 from pinoise.networks import heads
-from pinoise.noise.module import COVARIANCE, DISTRIBUTION, MEAN, SMALLEST_SCALE
+from pinoise.noise.module import COVARIANCE, SMALLEST_SCALE
 from pinoise.training.config.choice import Choice, Chosen, read_choice
 from pinoise.training.config.section import Section, with_exact_numbers
 from pinoise.training.objectives import Objective
+
+VECTOR_ENCODER, IMAGE_ENCODER = "mlp", "resnet18"  # what ``auto`` means
 
 
 def _default(kind: Kind) -> Any:
@@ -117,9 +124,9 @@ class ViewSettings(Section):
 class TrainingSettings(Section):
     """The length of training, its optimiser, and the device."""
 
-    epochs: Times = 100
-    batch_size: Annotated[Entries, Ge(2)] = 256
-    learning_rate: Positive = 1e-3
+    epochs: Times = EPOCHS
+    batch_size: Annotated[Entries, Ge(2)] = BATCH_SIZE
+    learning_rate: Positive = LEARNING_RATE
     noise_learning_rate: Positive | None = None  # of ψ; None follows θ's by ``PiNoise.param_groups``
     information_draws: Annotated[int, Interval(ge=0, le=MOST_DRAWS)] = (
         8  # of noise, to measure its information; 0 measures none
@@ -164,7 +171,8 @@ class Settings(Section):
                 )
         if self.views.local_crops and not self.method.trait("takes_local_views"):
             raise ValueError(f"views.local_crops belongs to method 'dino', not {self.method.name!r}: leave it out")
-        if self.views.local_crops and not (self.encoder.own or self.encoder.trait("for_images")):
+        takes_crops = self.encoder.own or self.encoder.part is None or self.encoder.trait("for_images")
+        if self.views.local_crops and not takes_crops:
             raise ValueError(
                 f"views.local_crops makes smaller images, but encoder {self.encoder.name!r} does not take them: "
                 "choose another encoder"
@@ -263,6 +271,23 @@ def noise_defaults(settings: Settings) -> NoiseDefaults:
         fitting = {key: value for key, value in generator.options.items() if key in options_of(chosen.part)}
         generator = read_choice({"name": chosen.name, **fitting}, GENERATOR, "noise.generator")
     return NoiseDefaults(generator, positive, covariance)
+
+
+def encoder_of(settings: Settings, *, images: bool = False) -> Choice:
+    """Return the encoder: as configured, or in place of ``auto`` a ResNet18 for images and an MLP for vectors.
+
+    >>> encoder_of(Settings()).name, encoder_of(Settings(), images=True).name
+    ('mlp', 'resnet18')
+    """
+    choice = settings.encoder
+    if choice.part is not None:
+        return choice
+    name = IMAGE_ENCODER if images else VECTOR_ENCODER
+    try:
+        return read_choice({"name": name, **choice.options}, ENCODER, "encoder")
+    except UserError as error:
+        kind = "images" if images else "vectors"
+        raise UserError(f"encoder 'auto' is {name!r} for {kind}, and {error}") from None
 
 
 def looks_at_neighbours(settings: Settings) -> bool:
