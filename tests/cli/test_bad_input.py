@@ -112,7 +112,7 @@ def test_constant_and_empty_columns_are_noted(pinoise: Command, folder: Path, ti
         (["--method", "simlcr"], "setting 'method' is 'simlcr': did you mean 'simclr'? Allowed: simclr, simcl, clae, "),
         (["--objective", "papr"], "setting 'objective' is 'papr': did you mean 'paper'?"),
         (["--generator", "resnet"], "setting 'noise.generator' is 'resnet': did you mean 'resnet50'? Allowed: auto, "),
-        (["--encoder", "resnet"], "Allowed: mlp, resnet18, resnet50, vit, or package.module:name."),
+        (["--encoder", "resnet"], "Allowed: auto, mlp, resnet18, resnet50, vit, or package.module:name."),
         (
             ["--pairing", "smapled"],
             "setting 'views.pairing' is 'smapled': did you mean 'sampled'? Allowed: identity-noise",

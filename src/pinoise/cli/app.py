@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 import typer
@@ -12,6 +13,7 @@ from pinoise.cli.datasets import datasets
 from pinoise.cli.embed import embed
 from pinoise.cli.evaluate import evaluate
 from pinoise.cli.export import export
+from pinoise.cli.help import PlainCommand, PlainGroup
 from pinoise.cli.options import VariadicCommand
 from pinoise.cli.predict import predict
 from pinoise.cli.report import report
@@ -22,17 +24,26 @@ app = typer.Typer(
     name="pinoise",
     help="Learn data augmentation for contrastive learning, on any data.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
+    cls=PlainGroup,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
-for verb in (demo, train, embed, predict, evaluate, export):
-    app.command()(verb)
-app.command(cls=VariadicCommand)(compare)
-app.command()(reproduce)
-app.command()(report)
-app.command()(cost)
-app.command()(datasets)
+VERBS: tuple[Callable[..., None], ...] = (
+    demo,
+    train,
+    embed,
+    predict,
+    evaluate,
+    export,
+    compare,
+    reproduce,
+    report,
+    cost,
+    datasets,
+)
+for verb in VERBS:
+    app.command(cls=VariadicCommand if verb is compare else PlainCommand)(verb)
 
 # What a mistake in the options raises; typer exports only its subclass.
 UsageError: Any = typer.BadParameter.__mro__[1]

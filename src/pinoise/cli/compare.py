@@ -8,21 +8,33 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pinoise.choices import EMBEDDINGS, LARGEST_SEED, MOST_TIMES, listed
-from pinoise.cli.console import R2_TITLES, SCORE_TITLES, note, on_terminal, print_json, print_table, reporters, say
+from pinoise.cli.console import SCORE_TITLES, note, on_terminal, print_json, print_table, reporters, say
 from pinoise.cli.interrupts import STOPPED
 from pinoise.cli.options import (
+    DATA,
     BatchOption,
     Change,
     DeviceOption,
+    EncoderOption,
     JsonOption,
     LabelOption,
-    RegressionOption,
+    LearningRateOption,
     RowsOption,
     SetOption,
+    TemperatureOption,
     changes_from,
 )
 from pinoise.errors import UserError
-from pinoise.experiments.recipes import ALWAYS, EPOCHS, MOST_SEEDS, RECIPES, SEEDS, SUITES
+from pinoise.experiments.recipes import (
+    ALWAYS,
+    DEFAULT_METHODS,
+    EPOCHS,
+    IMAGE_METHODS,
+    MOST_SEEDS,
+    RECIPES,
+    SEEDS,
+    SUITES,
+)
 
 if TYPE_CHECKING:
     from pinoise.experiments.compare import Comparison
@@ -38,42 +50,57 @@ MethodsOption = Annotated[
     list[str] | None,
     typer.Option(
         "--methods",
-        help=f"{listed(tuple(RECIPES))}; several in a row. {listed(ALWAYS)} are always there.",
+        help=f"{listed(tuple(RECIPES))}; several in a row. {listed(ALWAYS, last='and')} are always there.",
+        show_default=f"{listed(DEFAULT_METHODS, last='and')}; for images {listed(IMAGE_METHODS, last='and')}",
     ),
 ]
 ScoreOnOption = Annotated[
     str | None,
-    typer.Option("--score-on", help="A labelled set or file to score on, if it is not the data trained on."),
+    typer.Option(
+        "--score-on", metavar="SOURCE", help="A labelled set or file to score on, if it is not the data trained on."
+    ),
 ]
 CacheOption = Annotated[
     Path | None,
-    typer.Option("--cache", help="Where finished fits are kept, so that a comparison can be stopped and go on."),
+    typer.Option(
+        "--cache",
+        metavar="DIR",
+        help="Where finished fits are kept, so that a comparison can be stopped and go on.",
+        show_default="the user's cache folder",
+    ),
+]
+
+
+SourcesOption = Annotated[list[str] | None, typer.Option("--data", metavar="SOURCE", help=f"{DATA} Several in a row.")]
+SeedsOption = Annotated[
+    list[int] | None,
+    typer.Option("--seeds", help="One number is how many seeds, several are the seeds.", show_default=str(SEEDS)),
+]
+EmbeddingOption = Annotated[
+    str | None, typer.Option("--embedding", help=f"{listed(EMBEDDINGS)}.", show_default="joined, learned for images")
+]
+FitEpochsOption = Annotated[
+    int | None, typer.Option("--epochs", help="How often every fit sees every row.", show_default=str(EPOCHS))
+]
+StepsOption = Annotated[
+    int | None, typer.Option("--steps", help="About how many steps every fit takes, instead of --epochs.")
 ]
 
 
 def compare(
-    data: Annotated[
-        list[str] | None, typer.Option("--data", help="Data sets of the catalogue, or files; several in a row.")
-    ] = None,
+    data: SourcesOption = None,
     suite: SuiteOption = None,
     label: LabelOption = None,
-    regression: RegressionOption = None,
     score_on: ScoreOnOption = None,
     methods: MethodsOption = None,
-    seeds: Annotated[
-        list[int] | None,
-        typer.Option("--seeds", help=f"One number is how many seeds, several are the seeds; {SEEDS} if not given."),
-    ] = None,
-    embedding: Annotated[
-        str | None, typer.Option("--embedding", help=f"{listed(EMBEDDINGS)}; joined if not given, learned for images.")
-    ] = None,
-    epochs: Annotated[
-        int | None, typer.Option("--epochs", help=f"How often every fit sees every row; {EPOCHS} if not given.")
-    ] = None,
-    steps: Annotated[
-        int | None, typer.Option("--steps", help="About how many steps every fit takes, instead of --epochs.")
-    ] = None,
+    seeds: SeedsOption = None,
+    encoder: EncoderOption = None,
+    embedding: EmbeddingOption = None,
+    epochs: FitEpochsOption = None,
+    steps: StepsOption = None,
     batch_size: BatchOption = None,
+    learning_rate: LearningRateOption = None,
+    temperature: TemperatureOption = None,
     rows: RowsOption = None,
     device: DeviceOption = None,
     set_: SetOption = None,
@@ -89,11 +116,13 @@ def compare(
     if fresh and cache is not None:
         raise UserError("--fresh keeps nothing and --cache says where to: give one of them.")
     flags: dict[str, Any] = {
+        "encoder": encoder,
+        "method.temperature": temperature,
         "training.epochs": epochs,
         "training.batch_size": batch_size,
+        "training.learning_rate": learning_rate,
         "training.device": device,
         "data.rows": rows,
-        "data.regression": regression,
     }
     run_comparison(
         *(data or ()),
@@ -193,6 +222,7 @@ def run_comparison(
 
 
 def _print_tables(found: Comparison) -> None:
+    from pinoise.evaluation.logistic import LABELS_PER_CLASS
     from pinoise.experiments.ranking import against_best_rival
     from pinoise.experiments.recipes import RECIPES
     from pinoise.experiments.results import columns
@@ -212,23 +242,13 @@ def _print_tables(found: Comparison) -> None:
     if found.held_out:
         _print_held_out(found.held_out)
     over = f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "one seed"
-    print(f"{_described({line.measured for line in found.lines})}, {over}; fit s: seconds to train.")
+    labels = f"{LABELS_PER_CLASS} labels per class, 10 draws"
+    print(f"Accuracy in percent, {over}; few-label: {labels}; fit s: seconds to train.")
     if any("few_standardised" in columns([line.means for line in lines]) for lines in found.by_data.values()):
         print("standardised: few-label after every column is divided by its standard deviation, where that differs.")
     if bracketed:
-        drawn = "seeds and draws of labels" if seeds > 1 else "draws of labels"
-        print(f"In brackets: 95 % bootstrap interval over {drawn}, for these test rows.")
-
-
-def _described(measured: set[bool]) -> str:
-    """Return what the scores are, of sets with classes (False), with a measurement (True), or of both."""
-    from pinoise.evaluation.logistic import LABELS_PER_CLASS
-    from pinoise.evaluation.ridge import KNOWN_VALUES
-
-    classes = f"accuracy in percent (few-label: {LABELS_PER_CLASS} labels per class, 10 draws)"
-    values = f"R² in percent of the variance (few-label: ridge regression on {KNOWN_VALUES} rows, 10 draws)"
-    said = " and ".join(text for text, wanted in ((classes, False), (values, True)) if wanted in measured)
-    return said[0].upper() + said[1:]
+        what = "seeds and draws of labels" if seeds > 1 else "draws of labels"
+        print(f"In brackets: 95 % bootstrap interval over {what}, for these test rows.")
 
 
 def _print_lines(name: str, lines: list[Line], *, several: bool) -> None:
@@ -253,8 +273,7 @@ def _print_lines(name: str, lines: list[Line], *, several: bool) -> None:
         ]
         for line in lines
     ]
-    titles_of = R2_TITLES if lines[0].measured else SCORE_TITLES
-    titles = [name, *(titles_of[score] for score in scores), "fit s", *(["health"] if flagged else [])]
+    titles = [name, *(SCORE_TITLES[score] for score in scores), "fit s", *(["health"] if flagged else [])]
     print_table(titles, table, words=(0, len(scores) + 2))
 
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pinoise.choices import LARGEST_SEED, MOST_DRAWS
+from pinoise.choices import MOST_DRAWS
 from pinoise.cli.console import SCORE_TITLES, note, on_terminal, print_json, print_table
-from pinoise.cli.options import JsonOption, LabelOption, TrustOption
+from pinoise.cli.options import JsonOption, LabelOption, TrustOption, seed_option
 from pinoise.errors import UserError
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ def evaluate(
         bool, typer.Option("--information", help="Also measure what the views tell about the task, on training rows.")
     ] = False,
     draws: Annotated[int | None, typer.Option(help="Of every view, for --information.")] = None,
-    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of softmax regression and few-label draws.")] = 0,
+    seed: Annotated[int, seed_option("Of softmax regression and few-label draws.")] = 0,
     trust: TrustOption = False,
     json: JsonOption = False,
 ) -> None:

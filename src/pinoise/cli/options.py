@@ -5,22 +5,24 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 import typer
-import typer.core
 
-DataOption = Annotated[
-    str, typer.Option("--data", help="A data set of the catalogue, or a file (.csv .parquet .npy .npz .svm).")
-]
-LabelOption = Annotated[str | None, typer.Option("--label", help="The label's column; it is never used in training.")]
-RegressionOption = Annotated[
-    bool | None,
-    typer.Option(
-        "--regression/--classes",
-        help="Whether the label is a number to predict, scored by R², or a class; its values decide if not given.",
-    ),
+from pinoise.choices import BATCH_SIZE, ENCODER, EPOCHS, LARGEST_SEED, LEARNING_RATE, Kind, listed
+from pinoise.cli.help import PlainCommand
+from pinoise.errors import UserError
+
+DATA = "A data set of the catalogue, a file (.csv .parquet .npy .npz .svm), or a folder of images."
+DataOption = Annotated[str, typer.Option("--data", metavar="SOURCE", help=DATA)]
+LabelOption = Annotated[
+    str | None,
+    typer.Option("--label", metavar="COLUMN", help="The label's column; it is never used in training."),
 ]
 TargetOption = Annotated[
     str | None,
-    typer.Option("--target", help="The column to predict, with empty cells where it is not known; fits a classifier."),
+    typer.Option(
+        "--target",
+        metavar="COLUMN",
+        help="The column to predict, with empty cells where it is not known; fits a classifier.",
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 SetOption = Annotated[
@@ -28,9 +30,41 @@ SetOption = Annotated[
     typer.Option("--set", metavar="KEY=VALUE", help="Any setting, such as training.precision=bf16-mixed; repeatable."),
 ]
 RowsOption = Annotated[int | None, typer.Option("--rows", help="Use at most this many training rows.")]
-EpochsOption = Annotated[int | None, typer.Option("--epochs", help="How often every row is seen.")]
-BatchOption = Annotated[int | None, typer.Option("--batch-size", help="Rows in a step.")]
-DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda or mps.")]
+EpochsOption = Annotated[
+    int | None, typer.Option("--epochs", help="How often every row is seen.", show_default=str(EPOCHS))
+]
+BatchOption = Annotated[int | None, typer.Option("--batch-size", help="Rows in a step.", show_default=str(BATCH_SIZE))]
+LearningRateOption = Annotated[
+    float | None, typer.Option("--learning-rate", help="Of Adam.", show_default=f"{LEARNING_RATE:g}")
+]
+TemperatureOption = Annotated[
+    float | None,
+    typer.Option("--temperature", help="τ of the contrastive loss.", show_default="the method's own"),
+]
+DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda or mps.", show_default="auto")]
+
+
+def part_option(flag: str, kind: Kind, what: str = "", *, more: str = "", default: str | None = None) -> Any:
+    """Return the option of a part, whose help lists the names that there are."""
+    names = f"{what}{listed(kind.names)}, or package.module:name of your own{more}."
+    return typer.Option(flag, help=names, show_default=default or kind.default or False)
+
+
+EncoderOption = Annotated[
+    str | None, part_option("--encoder", ENCODER, default="auto: resnet18 for images, mlp for vectors")
+]
+
+
+def _check_seed(seed: int) -> int:
+    if not 0 <= seed <= LARGEST_SEED:
+        raise UserError(f"--seed is {seed}: give a whole number from 0 to {LARGEST_SEED}.")
+    return seed
+
+
+def seed_option(what: str) -> Any:
+    """Return the option ``--seed`` of random numbers for something."""
+    return typer.Option("--seed", callback=_check_seed, help=what)
+
 
 TrustOption = Annotated[
     bool,
@@ -84,7 +118,7 @@ def spread(arguments: list[str]) -> list[str]:
     return result
 
 
-class VariadicCommand(typer.core.TyperCommand):
+class VariadicCommand(PlainCommand):
     """A command whose variadic options may be followed by several values."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

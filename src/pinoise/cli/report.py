@@ -7,23 +7,20 @@ from typing import Annotated
 
 import typer
 
-from pinoise.choices import LARGEST_SEED
 from pinoise.cli.console import note, on_terminal, print_json, say
-from pinoise.cli.options import ForceOption, JsonOption, TrustOption
+from pinoise.cli.options import ForceOption, JsonOption, TrustOption, seed_option
 from pinoise.errors import UserError
 
 
 def report(
-    runs: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="The folder of a finished run; several compare.")
-    ],
+    runs: Annotated[list[Path], typer.Argument(metavar="DIR", help="The folder of a finished run; several compare.")],
     out: Annotated[
         Path | None, typer.Option("--out", help="The folder to write to, rather than the run's own.")
     ] = None,
     samples: Annotated[
         int | None, typer.Option(help="Pictures to show (8 if not given), or vectors to average σ over (256).")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0, max=LARGEST_SEED, help="Of the draw of ε.")] = 0,
+    seed: Annotated[int, seed_option("Of the draw of ε.")] = 0,
     force: ForceOption = False,
     trust: TrustOption = False,
     json: JsonOption = False,

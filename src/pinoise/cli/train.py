@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
 import typer
 
 from pinoise.choices import (
-    ENCODER,
+    AUTO,
+    DISTRIBUTION,
     GENERATOR,
+    MEAN,
     METHOD,
     OBJECTIVE,
     PAIRINGS,
@@ -22,31 +25,33 @@ from pinoise.choices import (
 from pinoise.cli.console import note, on_terminal, print_json, reporters, say
 from pinoise.cli.interrupts import STOPPED, stop_on_signal
 from pinoise.cli.options import (
+    DATA,
     BatchOption,
     Change,
     DeviceOption,
+    EncoderOption,
     EpochsOption,
     JsonOption,
     LabelOption,
-    RegressionOption,
+    LearningRateOption,
     RowsOption,
     SetOption,
     TargetOption,
+    TemperatureOption,
     TrustOption,
     changes_from,
+    part_option,
 )
 from pinoise.errors import UserError
 
 if TYPE_CHECKING:
     from pinoise.training.config import Settings
-
-OWN = ", or package.module:name of your own"
+    from pinoise.training.progress import Record
 
 # The setting that each flag stands for.
 FLAGS = {
     "data": "data.source",
     "label": "data.label",
-    "regression": "data.regression",
     "target": "data.target",
     "rows": "data.rows",
     "method": "method",
@@ -68,32 +73,37 @@ FLAGS = {
 
 def train(
     context: typer.Context,
-    data: Annotated[
-        str | None,
-        typer.Option(
-            "--data", help="A data set of the catalogue, a file (.csv .parquet .npy .npz .svm), or a folder of images."
-        ),
-    ] = None,
-    out: Annotated[Path | None, typer.Option("--out", help="The run folder to make.")] = None,
+    data: Annotated[str | None, typer.Option("--data", metavar="SOURCE", help=DATA)] = None,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="The run folder to make.")] = None,
     label: LabelOption = None,
-    regression: RegressionOption = None,
     target: TargetOption = None,
-    resume: Annotated[Path | None, typer.Option("--resume", help="Go on with this run folder.")] = None,
-    config: Annotated[Path | None, typer.Option("--config", help="Settings from a YAML file, under the flags.")] = None,
-    method: Annotated[str | None, typer.Option(help=f"{listed(METHOD.names)}{OWN}.")] = None,
-    encoder: Annotated[str | None, typer.Option(help=f"{listed(ENCODER.names)}{OWN}.")] = None,
-    generator: Annotated[str | None, typer.Option(help=f"Of the noise: {listed(GENERATOR.names)}{OWN}.")] = None,
-    distribution: Annotated[str | None, typer.Option(help=f"Of the noise: {listed(get_args(Distribution))}.")] = None,
-    mean: Annotated[str | None, typer.Option(help=f"Of the noise: {listed(get_args(Mean))}.")] = None,
-    objective: Annotated[str | None, typer.Option(help=f"{listed(OBJECTIVE.names)}{OWN}.")] = None,
-    pairing: Annotated[str | None, typer.Option(help=f"How views are paired: {listed(('auto', *PAIRINGS))}.")] = None,
-    augment: Annotated[list[str] | None, typer.Option(help=f"{listed(VIEW.names)}{OWN}; repeatable.")] = None,
+    resume: Annotated[Path | None, typer.Option("--resume", metavar="DIR", help="Go on with this run folder.")] = None,
+    config: Annotated[
+        Path | None, typer.Option("--config", metavar="FILE", help="Settings from a YAML file, under the flags.")
+    ] = None,
+    method: Annotated[str | None, part_option("--method", METHOD)] = None,
+    encoder: EncoderOption = None,
+    generator: Annotated[str | None, part_option("--generator", GENERATOR, "Of the noise: ")] = None,
+    distribution: Annotated[
+        str | None,
+        typer.Option(help=f"Of the noise: {listed(get_args(Distribution))}.", show_default=DISTRIBUTION),
+    ] = None,
+    mean: Annotated[
+        str | None, typer.Option(help=f"Of the noise: {listed(get_args(Mean))}.", show_default=MEAN)
+    ] = None,
+    objective: Annotated[str | None, part_option("--objective", OBJECTIVE, "What the noise optimises: ")] = None,
+    pairing: Annotated[
+        str | None, typer.Option(help=f"How views are paired: {listed((AUTO, *PAIRINGS))}.", show_default=AUTO)
+    ] = None,
+    augment: Annotated[
+        list[str] | None, part_option("--augment", VIEW, more="; repeatable", default="simclr and identity for images")
+    ] = None,
     epochs: EpochsOption = None,
     batch_size: BatchOption = None,
-    learning_rate: Annotated[float | None, typer.Option(help="Of Adam.")] = None,
-    temperature: Annotated[float | None, typer.Option(help="τ of the contrastive loss.")] = None,
+    learning_rate: LearningRateOption = None,
+    temperature: TemperatureOption = None,
     rows: RowsOption = None,
-    seed: Annotated[int | None, typer.Option(help="Of every random number.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of every random number.", show_default="0")] = None,
     device: DeviceOption = None,
     set_: SetOption = None,
     trust: TrustOption = False,
@@ -204,10 +214,18 @@ def _run(path: Path, settings: Settings, *, fresh: bool, as_json: bool) -> None:
             found |= {"target": labelled.as_dict(), **classifier.taught.as_dict()}
         print_json(found)
         return
-    print(f"{path}: {last.epoch} epochs, {last.step} steps, loss {last.loss:.4f}, {last.seconds:.0f} s")
-    if classifier is not None:
+    _tell(path, last, trusting, target=target, voters=() if classifier is None else classifier.taught.lines())
+
+
+def _tell(path: Path, last: Record, trusting: str, *, target: str | None, voters: Sequence[str]) -> None:
+    """Print how a run ended, and what can be done with it."""
+    from pinoise.data.messages import counted
+
+    length = f"{counted(last.epoch, 'epoch')}, {counted(last.step, 'step')}"
+    print(f"{path}: {length}, loss {last.loss:.4f}, {last.seconds:.0f} s")
+    if target is not None:
         print(f"{target!r} is predicted by a vote; share of the result, model and validated scores:")
-        for line in classifier.taught.lines():
+        for line in voters:
             print(f"  {line}")
         print(f"next: pinoise predict {path} --data FILE --out FILE{trusting}")
         return

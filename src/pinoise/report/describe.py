@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pinoise.data.dataset import Dataset
+from pinoise.data.messages import counted
 from pinoise.errors import UserError
 from pinoise.evaluation.logistic import LABELS_PER_CLASS
 from pinoise.files import read_json
@@ -67,7 +68,9 @@ def summarise(run: Run, data: Dataset, history: Sequence[Record]) -> list[tuple[
     ]
     if history:
         last = history[-1]
-        lines.append(("Ended", f"after {last.epoch} epochs and {last.seconds:,.0f} s with a loss of {last.loss:.4g}"))
+        lines.append(
+            ("Ended", f"after {counted(last.epoch, 'epoch')} and {last.seconds:,.0f} s with a loss of {last.loss:.4g}")
+        )
     return lines
 
 
