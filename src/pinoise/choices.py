@@ -40,6 +40,7 @@ ScaleMap = Literal["softplus", "abs", "fixed-entropy"]
 Covariance = Literal["diagonal", "differences", "low-rank", "mixed"]
 PairingName = Literal["identity-noise", "noise-noise", "sampled", "compose", "identity"]
 EmbeddingName = Literal["joined", "learned"]
+FromProcesses = Literal["all-processes", "own-process"]  # whose samples count, where several processes train together
 
 DISTRIBUTION: Distribution = "gaussian"  # the noise, unless the user says otherwise
 MEAN: Mean = "zero"

@@ -120,9 +120,15 @@ def test_a_method_takes_what_it_needs_of_its_place() -> None:
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
-    "simclr": {"temperature": 0.7},
-    "simcl": {"temperature": 0.7, "strength": 0.4},
-    "clae": {"temperature": 0.7, "strength": 0.4, "weight": 0.2, "against": "partner"},
+    "simclr": {"temperature": 0.7, "negatives_from": "own-process"},
+    "simcl": {"temperature": 0.7, "strength": 0.4, "negatives_from": "own-process"},
+    "clae": {
+        "temperature": 0.7,
+        "strength": 0.4,
+        "weight": 0.2,
+        "against": "partner",
+        "negatives_from": "own-process",
+    },
     "moco": {"temperature": 0.7, "momentum": 0.8},
     "memorybank": {"temperature": 0.7, "momentum": 0.8, "negatives": 3},
     "byol": {"momentum": 0.8},

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import subprocess
 import sys
@@ -13,7 +14,7 @@ from torch import Tensor, distributed, nn
 
 from pinoise.errors import UserError
 from pinoise.methods import DINO, MemoryBank, Method, MoCo
-from pinoise.methods.base import gather, world_size
+from pinoise.methods.gathering import gather, world_size
 from pinoise.networks import ProjectionHead
 from pinoise.networks.heads import PrototypeHead
 from pinoise.views import Batch
@@ -50,14 +51,15 @@ def by_hand() -> dict[str, Tensor]:
     arrived = 0
     for step in range(STEPS):
         outputs = []
+        for side, rank in itertools.product(range(2), range(PROCESSES)):  # as one process would with the joint batch
+            view = share(step, rank)[side]
+            for x, row in zip(view.x, view.rows.tolist(), strict=True):
+                key = moco.head(moco.encoder(x[None]))[0]
+                keys[arrived % QUEUE], owners[arrived % QUEUE] = key / key.norm(), row
+                arrived += 1
+            outputs.append(dino.head(dino.encoder(view.x)))
         for rank in range(PROCESSES):
             first, second = share(step, rank)
-            for view in (first, second):
-                for x, row in zip(view.x, view.rows.tolist(), strict=True):
-                    key = moco.head(moco.encoder(x[None]))[0]
-                    keys[arrived % QUEUE], owners[arrived % QUEUE] = key / key.norm(), row
-                    arrived += 1
-                outputs.append(dino.head(dino.encoder(view.x)))
             for i, row in enumerate(first.rows.tolist()):
                 z = [bank.head(bank.encoder(view.x[i][None]))[0] for view in (first, second)]
                 entry = (bank.bank[row] + (z[0] / z[0].norm() + z[1] / z[1].norm()) / 2) / 2

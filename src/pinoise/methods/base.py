@@ -8,7 +8,6 @@ from typing import Any, ClassVar, Self
 
 import torch
 from torch import Tensor, nn
-from torch import distributed as dist
 
 from pinoise.errors import UserError
 from pinoise.views import Batch, Site
@@ -61,7 +60,11 @@ class Method(nn.Module):
         return representation
 
     def guessing_loss(self, batch_size: int) -> float | None:
-        """The loss of an encoder that cannot tell samples apart, or None if it is not known."""
+        """The loss of an encoder that cannot tell samples apart, or None if it is not known.
+
+        Args:
+            batch_size: the rows in a step, of all processes together.
+        """
         return None
 
     def after_step(self, step: int, steps: int) -> None:
@@ -163,29 +166,3 @@ def check_predictor(head: nn.Module, predictor: nn.Module) -> None:
     given, wanted = width("predictor", predictor), width("head", head)
     if given != wanted:
         raise UserError(f"the predictor gives {given} features and the head {wanted}: both must give the same number.")
-
-
-def world_size() -> int:
-    """Return the number of processes that train together.
-
-    >>> world_size()
-    1
-    """
-    return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
-
-
-def gather(x: Tensor) -> Tensor:
-    """Return the rows of all processes in the order of their ranks, without gradient.
-
-    Every process must call it at the same step, with the same number of rows.
-
-    >>> gather(torch.ones(2, 3)).shape
-    torch.Size([2, 3])
-    """
-    processes = world_size()
-    if processes == 1:
-        return x
-    x = x.detach().contiguous()
-    parts = [torch.empty_like(x) for _ in range(processes)]
-    dist.all_gather(parts, x)
-    return torch.cat(parts)

@@ -7,16 +7,15 @@ also have a scale and shift of their own; here these are shared.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
 
-from pinoise.choices import NonNegative, Positive
+from pinoise.choices import FromProcesses, NonNegative, Positive
 from pinoise.methods.base import two_views
-from pinoise.methods.simclr import TEMPERATURE, SimCLR, nt_xent
+from pinoise.methods.simclr import TEMPERATURE, SimCLR
 from pinoise.networks.blocks import frozen_statistics, has_batch_norm
 from pinoise.views import Batch, Site
 
@@ -45,6 +44,7 @@ class CLAE(SimCLR):
         weight: α, the weight of the adversarial term.
         against: what the step moves away from: the view ``"itself"``, as published, or its ``"partner"``.
         temperature: τ.
+        negatives_from: as in ``SimCLR``, of both terms and of the adversarial step.
     """
 
     makes_views = True
@@ -60,8 +60,9 @@ class CLAE(SimCLR):
         strength: Positive = 0.5,
         weight: NonNegative = 1.0,
         against: Literal["itself", "partner"] = "itself",
+        negatives_from: FromProcesses = "all-processes",
     ) -> None:
-        super().__init__(encoder, head, temperature=temperature)
+        super().__init__(encoder, head, temperature=temperature, negatives_from=negatives_from)
         self.strength = strength
         self.weight = weight
         self.against = against
@@ -80,9 +81,7 @@ class CLAE(SimCLR):
         step = self._adversarial_step(views[0].x.detach(), other.x.detach())
         *clean, h_adversarial = self._encode_apart([*views, views[0].moved(views[0].x + step)])
         z, partner, z_adversarial = self.head(torch.cat([clean[0], clean[-1], h_adversarial])).chunk(3)
-        return nt_xent(z, partner, temperature=self.temperature) + self.weight * nt_xent(
-            z, z_adversarial, temperature=self.temperature
-        )
+        return self.contrast(z, partner) + self.weight * self.contrast(z, z_adversarial)
 
     def _encode_apart(self, views: Sequence[Batch]) -> list[Tensor]:
         """Return f_θ of every view. With batch normalisation, the last, adversarial one is a batch of its own."""
@@ -94,7 +93,8 @@ class CLAE(SimCLR):
 
     def guessing_loss(self, batch_size: int) -> float | None:
         """(1 + α) log(2m − 1), for the two comparisons."""
-        return (1 + self.weight) * math.log(2 * batch_size - 1)
+        of_one = super().guessing_loss(batch_size)
+        return None if of_one is None else (1 + self.weight) * of_one
 
     def _adversarial_step(self, first: Tensor, second: Tensor) -> Tensor:
         """Return the step of the first view that raises its loss against the second the most, without gradient."""
@@ -102,6 +102,6 @@ class CLAE(SimCLR):
         with torch.enable_grad(), frozen_statistics(self):
             x = first.clone().requires_grad_()
             z = self.head(self.encoder(torch.cat([x, second])))
-            loss = nt_xent(*z.chunk(2), temperature=self.temperature).sum()
+            loss = self.contrast(*z.chunk(2)).sum()
             (gradient,) = torch.autograd.grad(loss, x)
         return adversarial_step(gradient, strength=self.strength, feature_scale=self.feature_scale)

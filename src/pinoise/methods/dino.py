@@ -19,7 +19,8 @@ from torch import Tensor, nn
 
 from pinoise.choices import Positive, Share, Size
 from pinoise.errors import UserError
-from pinoise.methods.base import Method, by_shape, check_momentum, check_positive, full_precision, gather, width
+from pinoise.methods.base import Method, by_shape, check_momentum, check_positive, full_precision, width
+from pinoise.methods.gathering import gather
 from pinoise.methods.momentum import Momentum, cosine_momentum
 from pinoise.networks import PROTOTYPES, PrototypeHead
 from pinoise.views import Batch, Site

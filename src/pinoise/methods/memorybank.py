@@ -19,7 +19,8 @@ from torch.nn import functional as F
 
 from pinoise.choices import Entries, Positive, Share
 from pinoise.errors import UserError
-from pinoise.methods.base import Method, check_momentum, check_positive, check_size, gather, two_views, width
+from pinoise.methods.base import Method, check_momentum, check_positive, check_size, two_views, width
+from pinoise.methods.gathering import gather
 from pinoise.methods.moco import TEMPERATURE, info_nce
 from pinoise.views import Batch, Site
 

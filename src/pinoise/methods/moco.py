@@ -31,11 +31,10 @@ from pinoise.methods.base import (
     check_positive,
     check_size,
     full_precision,
-    gather,
     two_views,
     width,
-    world_size,
 )
+from pinoise.methods.gathering import gather, world_size
 from pinoise.methods.momentum import Momentum
 from pinoise.views import Batch, Site
 
@@ -117,7 +116,7 @@ class MoCo(Method):
     def build(cls, site: Site, **options: Any) -> Self:
         """Return the method with a new head. Refuse a queue that is shorter than the keys of one step."""
         method = cls(site.encoder, site.projection_head(), **options)
-        rows = world_size() * min(site.batch_size, len(site.rows) // world_size())
+        rows = min(site.batch_size, len(site.rows))
         if len(method.queue) < 2 * rows:
             raise UserError(
                 f"method.queue is {len(method.queue)} but a step makes {2 * rows} keys, two for each of {rows} rows: "
@@ -152,7 +151,7 @@ class MoCo(Method):
         self.key_network.follow(self.encoder, self.head, momentum=self.momentum)
         if self._arrived is None:
             return
-        keys, rows = (gather(part) for part in self._arrived)
+        keys, rows = (_in_joint_order(part) for part in self._arrived)
         places = (self.position + torch.arange(len(keys), device=keys.device)) % len(self.queue)
         self.queue[places], self.queue_rows[places] = keys, rows
         self.position.add_(len(keys)).remainder_(len(self.queue))
@@ -166,3 +165,9 @@ class MoCo(Method):
                 "two for each sample: make the queue longer or the batch smaller."
             )
         self._arrived = F.normalize(key.to(self.queue.dtype), dim=1), rows
+
+
+def _in_joint_order(of_views: Tensor) -> Tensor:
+    """Return the entries of all processes for two views, (2m, …), in the order that one process would have made."""
+    gathered = gather(of_views.unflatten(0, (1, 2, -1)))  # (processes, 2, m, …)
+    return gathered.transpose(0, 1).flatten(0, 2)

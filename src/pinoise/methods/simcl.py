@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinoise.choices import Positive
+from pinoise.choices import FromProcesses, Positive
 from pinoise.methods.base import two_views
-from pinoise.methods.simclr import TEMPERATURE, SimCLR, nt_xent
+from pinoise.methods.simclr import TEMPERATURE, SimCLR
 from pinoise.views import Batch
 
 
@@ -34,14 +34,21 @@ class SimCL(SimCLR):
         head: the projection head.
         strength: c, the length of the perturbation.
         temperature: τ.
+        negatives_from: as in ``SimCLR``.
     """
 
     makes_views = True
 
     def __init__(
-        self, encoder: nn.Module, head: nn.Module, *, temperature: Positive = TEMPERATURE, strength: Positive = 0.2
+        self,
+        encoder: nn.Module,
+        head: nn.Module,
+        *,
+        temperature: Positive = TEMPERATURE,
+        strength: Positive = 0.2,
+        negatives_from: FromProcesses = "all-processes",
     ) -> None:
-        super().__init__(encoder, head, temperature=temperature)
+        super().__init__(encoder, head, temperature=temperature, negatives_from=negatives_from)
         self.strength = strength
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
@@ -49,4 +56,4 @@ class SimCL(SimCLR):
         first, second = self.encode(views) * 2 if len(views) == 1 else self.encode(two_views(views, method="simcl"))
         h = torch.cat([first, second])
         z = self.head(perturb(h, torch.randn_like(h, generator=views[0].generator), strength=self.strength))
-        return nt_xent(*z.chunk(2), temperature=self.temperature)
+        return self.contrast(*z.chunk(2))

@@ -9,15 +9,16 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinoise.choices import Positive
+from pinoise.choices import FromProcesses, Positive
 from pinoise.methods.base import Method, check_positive, full_precision, two_views
+from pinoise.methods.gathering import from_others, world_size
 from pinoise.views import Batch
 
 # τ of NT-Xent. On vectors every method that uses it does better with this value than with the paper's 0.1.
 TEMPERATURE = 0.5
 
 
-def nt_xent(first: Tensor, second: Tensor, *, temperature: float = TEMPERATURE) -> Tensor:
+def nt_xent(first: Tensor, second: Tensor, *, others: Tensor | None = None, temperature: float = TEMPERATURE) -> Tensor:
     """ℓ(x) of Eqs. 3 and 5: cross entropy of a view's partner among all 2(m − 1) other views and the partner itself.
 
     Similarity is the cosine of the projections. Both directions are averaged.
@@ -25,6 +26,7 @@ def nt_xent(first: Tensor, second: Tensor, *, temperature: float = TEMPERATURE) 
     Args:
         first: projections of one view, shape (m, dim).
         second: projections of the other view, shape (m, dim).
+        others: projections of views of other samples, which are further negatives of all, shape (n, dim).
         temperature: τ.
 
     Returns:
@@ -34,9 +36,9 @@ def nt_xent(first: Tensor, second: Tensor, *, temperature: float = TEMPERATURE) 
     tensor([0.5514, 0.5514])
     """
     m = len(first)
-    with full_precision(first, second) as (first, second):
-        z = F.normalize(torch.cat([first, second]), dim=1) / temperature**0.5  # (2m, dim)
-        similarity = (z @ z.T).fill_diagonal_(-torch.inf)  # (2m, 2m): a view is not compared with itself
+    with full_precision(first, second, *(() if others is None else (others,))) as views:
+        z = F.normalize(torch.cat(views), dim=1) / temperature**0.5  # (2m + n, dim)
+        similarity = (z[: 2 * m] @ z.T).fill_diagonal_(-torch.inf)  # (2m, 2m + n): no view is compared with itself
         partner = torch.arange(2 * m, device=z.device).roll(m)  # view i of `first` has view i of `second`
         losses = F.cross_entropy(similarity, partner, reduction="none")  # (2m,)
         return (losses[:m] + losses[m:]) / 2
@@ -51,21 +53,39 @@ class SimCLR(Method):
         encoder: f_θ.
         head: the projection head.
         temperature: τ.
+        negatives_from: whose views are negatives where several processes train together: those of all processes, as
+            if one trained on the joint batch, or those of the sample's own process. In evaluation it is always the own.
     """
 
-    def __init__(self, encoder: nn.Module, head: nn.Module, *, temperature: Positive = TEMPERATURE) -> None:
+    def __init__(
+        self,
+        encoder: nn.Module,
+        head: nn.Module,
+        *,
+        temperature: Positive = TEMPERATURE,
+        negatives_from: FromProcesses = "all-processes",
+    ) -> None:
         super().__init__(encoder)
         self.head = head
         self.temperature = check_positive("temperature", temperature)
+        self.negatives_from = negatives_from
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return NT-Xent of every sample, shape (m,)."""
         z = self.head(torch.cat(self.encode(two_views(views, method="simclr"))))  # (2m, dim)
-        return nt_xent(*z.chunk(2), temperature=self.temperature)
+        return self.contrast(*z.chunk(2))
+
+    def contrast(self, first: Tensor, second: Tensor) -> Tensor:
+        """Return NT-Xent of every sample from projections (m, dim), with the negatives that the method looks at."""
+        # What is measured in evaluation is measured by every process on the same samples, or by one process alone.
+        gathers = self.training and self.negatives_from == "all-processes"
+        others = from_others(torch.cat([first, second])) if gathers else None
+        return nt_xent(first, second, others=others, temperature=self.temperature)
 
     def guessing_loss(self, batch_size: int) -> float | None:
         """log(2m − 1): a view's partner is as likely as any other view."""
-        return math.log(2 * batch_size - 1)
+        m = batch_size if self.negatives_from == "all-processes" else batch_size // world_size()
+        return math.log(2 * m - 1)
 
 
 class PairLoss(Method):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import torch
 from torch import Tensor
@@ -55,13 +56,20 @@ def prior_scale(spread: Tensor, feature_scale: Tensor) -> Tensor:
     return torch.where(live, held * (SMALLEST_PRIOR / middle).clamp_min(1), 1)
 
 
-def mean_log_ratio_squared(scale: Tensor, prior: Tensor, drew: Tensor | None = None) -> Tensor:
+def _own(each: Tensor) -> Tensor:
+    return each
+
+
+def mean_log_ratio_squared(
+    scale: Tensor, prior: Tensor, drew: Tensor | None = None, *, joined: Callable[[Tensor], Tensor] = _own
+) -> Tensor:
     """Mean over samples and features of (log σ − log r)², to second order a KL divergence from noise of scale r.
 
     Args:
         scale: σ, shape (m, *shape), or (1, *shape) for all samples. Dead features have σ = 0 and do not count.
         prior: r, shape (*shape).
         drew: which samples drew the noise, shape (m,); all of them if None.
+        joined: from the numbers of these samples to those of all, where several processes have some samples each.
 
     >>> mean_log_ratio_squared(torch.tensor([[1.0, 0.0, torch.e]]), torch.ones(3))
     tensor(0.5000)
@@ -71,23 +79,24 @@ def mean_log_ratio_squared(scale: Tensor, prior: Tensor, drew: Tensor | None = N
     each = square / live.flatten(1).sum(dim=1).clamp_min(1)
     if drew is None or len(each) == 1:
         return each.mean()
-    return torch.where(drew, each, 0).sum() / drew.sum().clamp_min(1)
+    return joined(torch.where(drew, each, 0)).sum() / joined(drew.to(each.dtype)).sum().clamp_min(1)
 
 
-def inverse_norm(noise: Tensor, drew: Tensor | None = None) -> Tensor:
+def inverse_norm(noise: Tensor, drew: Tensor | None = None, *, joined: Callable[[Tensor], Tensor] = _own) -> Tensor:
     """1 / mean‖ε‖₂ over the samples that received noise (the paper's penalty on vision data).
 
     Args:
         noise: ε, of shape (m, *shape).
         drew: which samples received noise, of shape (m,); all of them if None.
+        joined: as in ``mean_log_ratio_squared``.
 
     >>> inverse_norm(torch.tensor([[3.0, 4.0], [0.0, 5.0]]))
     tensor(0.2000)
     """
     norms: Tensor = torch.linalg.vector_norm(noise.flatten(1), dim=1)  # (m,)
     if drew is None:
-        return norms.mean().reciprocal()
+        return joined(norms).mean().reciprocal()
     # If no sample received noise, there is nothing to penalise.
-    count = drew.sum()
-    total = torch.where(drew, norms, 0).sum()
+    count = joined(drew.to(norms.dtype)).sum()
+    total = joined(torch.where(drew, norms, 0)).sum()
     return torch.where(count > 0, count / torch.where(count > 0, total, 1), 0)

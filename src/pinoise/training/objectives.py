@@ -2,6 +2,9 @@
 
 A look draws views of a batch and computes their losses. An objective states how the gradient of a look reaches ψ and
 how many looks it needs. The model takes the looks.
+
+Where several processes train together, each minimises its own scalar and their gradients are averaged. A mean over
+samples is then the mean over the samples of all. What is not such a mean gathers the numbers that it is made of.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from torch import Tensor, nn
 from pinoise.choices import Covariance, NonNegative, PairingName, ScaleMap
 from pinoise.errors import UserError
 from pinoise.information import mutual_information
+from pinoise.methods.gathering import gather
 from pinoise.noise import NEIGHBOURS, PRIOR_WEIGHT, Noise, inverse_norm, mean_log_ratio_squared
 from pinoise.noise.generators import PAPERS_GENERATOR
 from pinoise.noise.module import ALONG_COVARIANCE, COVARIANCE, SCALE_MAP
@@ -103,7 +107,7 @@ class Supported(Objective):
         """Return the mean loss plus the weighted distance from the prior."""
         loss = look.losses.mean()
         if self.weight and look.noise is not None:
-            loss = loss + self.weight * mean_log_ratio_squared(look.noise.scale, self.prior, look.drew)
+            loss = loss + self.weight * mean_log_ratio_squared(look.noise.scale, self.prior, look.drew, joined=gather)
         return loss
 
 
@@ -128,7 +132,7 @@ class Paper(Objective):
         """Return the penalised mean loss."""
         loss = look.losses.mean()
         if self.penalty and look.noise is not None:
-            loss = loss + self.penalty * inverse_norm(look.noise.epsilon, look.drew)
+            loss = loss + self.penalty * inverse_norm(look.noise.epsilon, look.drew, joined=gather)
         return loss
 
 

@@ -40,7 +40,7 @@ class Site:
     encoder: nn.Module  # f_θ
     head_hidden: int
     head_features: int
-    batch_size: int  # rows per step and process
+    batch_size: int  # rows in a step, of all processes together
     local_crops: int = 0
     device: str = "cpu"
     noise: PiNoise | None = None  # the learned noise, for an objective

@@ -26,6 +26,7 @@ from pinoise.choices import (
     Distribution,
     EmbeddingName,
     Entries,
+    FromProcesses,
     Kind,
     Mean,
     PairingName,
@@ -125,7 +126,7 @@ class TrainingSettings(Section):
     """The length of training, its optimiser, and the device."""
 
     epochs: Times = EPOCHS
-    batch_size: Annotated[Entries, Ge(2)] = BATCH_SIZE
+    batch_size: Annotated[Entries, Ge(2)] = BATCH_SIZE  # rows in a step, which processes that train together share
     learning_rate: Positive = LEARNING_RATE
     noise_learning_rate: Positive | None = None  # of ψ; None follows θ's by ``PiNoise.param_groups``
     information_draws: Annotated[int, Interval(ge=0, le=MOST_DRAWS)] = (
@@ -136,6 +137,7 @@ class TrainingSettings(Section):
     devices: Annotated[int, Interval(ge=1, le=1024)] = 1
     nodes: Annotated[int, Interval(ge=1, le=1024)] = 1
     wait: Annotated[int, Interval(ge=1, le=86_400)] = 600  # seconds that processes wait for one another to start
+    statistics_from: FromProcesses = "all-processes"  # of batch normalisation
     precision: Literal["32-true", "16-mixed", "bf16-mixed"] = "32-true"
     checkpoint_every: Times = 500  # steps between checkpoints
 
