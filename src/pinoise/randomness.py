@@ -30,6 +30,17 @@ class Randomness:
             self._generators[device] = Generator(device).manual_seed(self.seed)
         return self._generators[device]
 
+    def reseed(self, seed: int) -> None:
+        """Begin again from another seed.
+
+        >>> source = Randomness(3)
+        >>> source.reseed(4)
+        >>> torch.equal(source.state(torch.device("cpu")), Randomness(4).state(torch.device("cpu")))
+        True
+        """
+        self.seed = seed
+        self._generators.clear()
+
     def state(self, device: torch.device) -> Tensor:
         """Return the state for work on a device: that of the CPU's generator and, on another device, also of its own.
 

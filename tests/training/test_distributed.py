@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,19 +22,21 @@ from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.networks import read_tensors
 from pinoise.noise import module, support
+from pinoise.randomness import Randomness
 from pinoise.training.build import seeded_model
-from pinoise.training.config import Settings, parse_settings
+from pinoise.training.config import Settings, TrainingSettings, parse_settings
 from pinoise.training.device import TRAINING, any_process, make_fabric, mean_over_processes, on_first, seed_of
 from pinoise.training.folder import read_config
 from pinoise.training.loop import DivergedError, Interrupted, shuffled_rows, train
 from pinoise.training.model import ContrastiveModel
+from pinoise.training.objectives import Look
 from pinoise.training.progress import Quiet, Record
 from pinoise.training.run import run_training
 from pinoise.views import Batch
 
-N_ROWS, BATCH, EPOCHS = 260, 32, 6
+N_ROWS, BATCH, EPOCHS = 260, 64, 6
 BANK = 200  # fewer than the rows, so that neighbours are searched for in every batch
-PER_EPOCH = N_ROWS // 2 // BATCH
+PER_EPOCH = N_ROWS // BATCH
 NOISE_RATE = 0.03  # so that σ, and with it who is near to whom, moves in a few steps
 SAVED_AT = 13  # a step in the middle of an epoch
 REFRESH = 5  # steps between looks at the neighbours
@@ -50,13 +54,16 @@ METHODS: dict[str, dict[str, Any]] = {
     "byol": {"name": "byol"},
     "dino": {"name": "dino", "prototypes": 16},
 }
-FLAGS = ["--epochs", "20", "--batch-size", "64", "--device", "cpu"]
+UNDRAWN = "without draws"  # but with a queue and a network that follows
+METHODS[UNDRAWN] = METHODS["moco"]
+FLAGS = ["--epochs", "20", "--batch-size", "128", "--device", "cpu"]
 FLAGS += [item for key in ("encoder.hidden=32", "noise.generator.hidden=32") for item in ("--set", key)]
 
 
 def problem(*, bank: int = 4096, method: str = "simclr") -> tuple[Settings, ContrastiveModel, Rows]:
     training = {"epochs": EPOCHS, "batch_size": BATCH, "device": "cpu", "noise_learning_rate": NOISE_RATE}
-    settings = parse_settings({**SMALL, "method": METHODS[method], "training": training})
+    views = {"noise": "none", "augmentations": ["identity"]} if method == UNDRAWN else {}
+    settings = parse_settings({**SMALL, "method": METHODS[method], "training": training, "views": views})
     x = load_digits().data[:N_ROWS]
     standardizer = Standardizer.fit(x)
     rows = make_rows(x, standardizer)
@@ -92,10 +99,28 @@ def metrics(run: Path) -> list[str]:
     return [line.rsplit(",", 1)[0] for line in (run / "metrics.csv").read_text().splitlines()]
 
 
+def undrawn() -> TrainingSettings:
+    training = problem(method=UNDRAWN)[0].training
+    return training.model_copy(update={"checkpoint_every": SAVED_AT, "information_draws": 0})
+
+
 @pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("worker")
+
+
+@pytest.fixture(scope="module")
+def alone(folder: Path) -> dict[str, Any]:
+    """What one process ends with where nothing is drawn. Its checkpoint in the middle is kept."""
+    _, model, rows = problem(method=UNDRAWN)
+    history = train(model, rows, undrawn(), fabric=make_fabric(undrawn()), reporter=Quiet(), checkpoints=folder)
+    (folder / "previous.ckpt").replace(folder / "one")
+    return ended(model, history)
+
+
+@pytest.fixture(scope="module")
+def results(folder: Path, alone: dict[str, Any]) -> list[dict[str, Any]]:
     """What each of two processes that ran ``worker`` ended with."""
-    folder = tmp_path_factory.mktemp("worker")
     finish(torchrun(__file__, str(folder)))
     return [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in range(2)]
 
@@ -108,7 +133,7 @@ def run_of_two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str
 
 
 @pytest.mark.parametrize("bank", [4096, BANK])
-def test_two_processes_do_what_averaging_their_gradients_by_hand_does(
+def test_two_processes_do_what_one_does_with_their_joint_batches(
     results: list[dict[str, Any]], bank: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "REFRESH_EVERY", 2 * REFRESH)  # one process here draws for two
@@ -119,22 +144,21 @@ def test_two_processes_do_what_averaging_their_gradients_by_hand_does(
         {"params": model.noise.parameters(), "lr": settings.training.noise_learning_rate},
     ]
     optimizer = torch.optim.Adam(groups, lr=settings.training.learning_rate)
-    streams: list[torch.Tensor] = []
     losses: list[float] = []
-    for rank in range(2):
-        torch.manual_seed(seed_of(settings.training.seed, TRAINING, rank))
-        streams.append(torch.get_rng_state())
+    sources = [Randomness(seed_of(settings.training.seed, TRAINING, rank)) for rank in range(2)]
     for epoch in range(EPOCHS):
-        shares = shuffled_rows(N_ROWS, seed=0, epoch=epoch)[: PER_EPOCH * 2 * BATCH].reshape(PER_EPOCH, 2, BATCH)
-        for step in range(PER_EPOCH):
+        order = shuffled_rows(N_ROWS, seed=0, epoch=epoch)
+        for batch in order[: PER_EPOCH * BATCH].split(BATCH):
+            halves = [
+                model.pairing(Batch(rows[share], share, random=source))
+                for share, source in zip(batch.chunk(2), sources, strict=True)
+            ]
+            views = [join(sides) for sides in zip(*halves, strict=True)]
+            loss = model.objective(Look(model.method(views), views[0].noise))
             optimizer.zero_grad()
-            for rank in range(2):
-                torch.set_rng_state(streams[rank])
-                loss = model(Batch(rows[shares[step, rank]], shares[step, rank])).loss
-                streams[rank] = torch.get_rng_state()
-                (loss / 2).backward()
-                losses.append(loss.item())
+            loss.backward()
             optimizer.step()
+            losses.append(loss.item())
 
     found = results[0]["whole" if bank > BANK else "of a sample"]
     for name, tensor in model.state_dict().items():
@@ -143,6 +167,12 @@ def test_two_processes_do_what_averaging_their_gradients_by_hand_does(
     expected = np.reshape(losses, (EPOCHS, -1)).mean(axis=1)
     assert [record.loss for record in found["history"]] == pytest.approx(expected, rel=1e-4)
     assert not torch.equal(found["weights"]["pairing.noise.noise.support.metric"], found["began"])
+
+
+def join(halves: Sequence[Batch]) -> Batch:
+    """One view of the joint batch. σ is the same for every sample."""
+    x, rows = (torch.cat(parts) for parts in zip(*((half.x, half.rows) for half in halves), strict=True))
+    return Batch(x, rows, noise=halves[0].noise)
 
 
 @pytest.mark.parametrize("run", ["whole", "of a sample", "resumed"])
@@ -221,10 +251,32 @@ def test_a_terminated_run_of_two_resumes_to_the_bit_identical_result(
     assert metrics(run) == metrics(whole)
 
 
-def test_a_run_of_two_cannot_go_on_with_one(run_of_two: tuple[Path, str, str]) -> None:
-    run = run_of_two[0]
-    with pytest.raises(ValueError, match="written by 2 processes and this run has 1: resume with the same number"):
-        run_training(run, read_config(run), reporter=Quiet())
+def test_a_run_of_two_goes_on_with_one_and_then_with_two(run_of_two: tuple[Path, str, str], tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(run_of_two[0], run)
+    settings = read_config(run)
+    longer = settings.model_copy(update={"training": settings.training.model_copy(update={"epochs": 21})})
+    run_training(run, longer, reporter=Quiet())
+    assert len(torch.load(run / "checkpoints/last.ckpt", weights_only=True)["random"]) == 1
+
+    command = [sys.executable, "-m", "pinoise", "train", "--resume", str(run), "--epochs", "22", "--devices", "2"]
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    assert len(torch.load(run / "checkpoints/last.ckpt", weights_only=True)["random"]) == 2
+    assert metrics(run)[:21] == metrics(run_of_two[0])
+    assert [line.split(",")[:2] for line in metrics(run)[21:]] == [["21", "231"], ["22", "242"]]
+
+
+def test_where_nothing_is_drawn_one_process_goes_on_to_the_weights_of_two(
+    results: list[dict[str, Any]], alone: dict[str, Any], folder: Path
+) -> None:
+    _, model, rows = problem(method=UNDRAWN)
+    history = train(model, rows, undrawn(), fabric=make_fabric(undrawn()), reporter=Quiet(), resume_from=folder / "two")
+    for found in (ended(model, history), results[0]["undrawn"], results[0]["from one"]):
+        for name, tensor in alone["weights"].items():
+            torch.testing.assert_close(found["weights"][name], tensor, rtol=1e-3, atol=1e-4)
+        for mine, expected in zip(found["history"], alone["history"], strict=True):
+            assert mine[:2] == expected[:2]
+            assert mine.loss == pytest.approx(expected.loss, rel=1e-4)
 
 
 def test_a_mistake_that_the_first_process_finds_ends_both(tmp_path: Path) -> None:
@@ -278,10 +330,19 @@ def worker(folder: Path) -> None:
     for method in WITH_MEMORY:
         result[method] = whole_and_resumed(method, folder / method, fabric)
 
+    _, model, _ = problem(method=UNDRAWN)
+    on_first(fabric, (folder / "undrawn").mkdir)
+    history = train(model, rows, undrawn(), fabric=fabric, reporter=Quiet(), checkpoints=folder / "undrawn")
+    result["undrawn"] = ended(model, history)
+    on_first(fabric, lambda: (folder / "undrawn" / "previous.ckpt").replace(folder / "two"))
+    _, model, _ = problem(method=UNDRAWN)
+    history = train(model, rows, undrawn(), fabric=fabric, reporter=Quiet(), resume_from=folder / "one")
+    result["from one"] = ended(model, history)
+
     _, model, _ = problem()
     everything = rows[torch.arange(N_ROWS)]
     if rank == 1:  # its last batch of the first epoch breaks, which the other process cannot see before the next
-        everything[shuffled_rows(N_ROWS, seed=0, epoch=0)[(PER_EPOCH * 2 - 1) * BATCH :]] = torch.nan
+        everything[shuffled_rows(N_ROWS, seed=0, epoch=0)[PER_EPOCH * BATCH - BATCH // 2 :]] = torch.nan
     try:
         train(model, everything, settings.training, fabric=fabric, reporter=Quiet())
     except DivergedError as error:

@@ -11,6 +11,7 @@ from lightning_fabric import Fabric
 from lightning_fabric.plugins.precision.amp import MixedPrecision
 from torch import Tensor
 
+from pinoise.errors import UserError
 from pinoise.noise import Support
 from pinoise.training.config import TrainingSettings
 from pinoise.training.loop import DivergedError, Interrupted, make_optimizer, plan_epoch, shuffled_rows, train
@@ -378,14 +379,26 @@ def test_frozen_weights_are_not_given_to_the_optimiser(problem: Problem) -> None
 
 
 def test_fewer_rows_than_a_batch_make_one_batch_and_a_warning() -> None:
-    with pytest.warns(UserWarning, match="batch_size is 256 but a process has only 100 rows: using batches of 100"):
+    with pytest.warns(UserWarning, match="batch_size is 256 but there are only 100 rows: using batches of 100"):
         assert plan_epoch(100, 256) == (1, 100)
 
 
-def test_rows_are_shared_among_processes() -> None:
-    assert plan_epoch(1000, 100, world_size=3) == (3, 100)
-    with pytest.raises(ValueError, match="3 rows for 2 process"):
-        plan_epoch(3, 2, world_size=2)
+@pytest.mark.filterwarnings("ignore:batch_size is")
+@pytest.mark.parametrize(("rows", "batch_size"), [(1000, 96), (1001, 96), (97, 96), (95, 96), (31, 1000)])
+def test_processes_share_the_batches_of_one_process(rows: int, batch_size: int) -> None:
+    plans = [plan_epoch(rows, batch_size, processes) for processes in (1, 2, 3, 4)]
+    for processes, (steps, share) in enumerate(plans, start=1):
+        assert steps == plans[0][0]
+        assert share == min(batch_size, rows) // processes
+
+
+def test_a_batch_that_processes_cannot_share_equally_is_refused() -> None:
+    with pytest.raises(UserError, match="is 256, which 3 processes cannot share equally: use 255 or 258"):
+        plan_epoch(1000, 256, 3)
+    with pytest.raises(UserError, match="3 rows for 2 process"):
+        plan_epoch(3, 2, 2)
+    with pytest.raises(UserError, match="2 rows in a batch for 2 process"):
+        plan_epoch(30, 2, 2)
 
 
 def test_an_epoch_visits_every_row_once_in_an_order_of_its_own() -> None:

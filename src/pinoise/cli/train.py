@@ -68,6 +68,8 @@ FLAGS = {
     "learning_rate": "training.learning_rate",
     "seed": "training.seed",
     "device": "training.device",
+    "devices": "training.devices",
+    "nodes": "training.nodes",
 }
 
 
@@ -105,6 +107,8 @@ def train(
     rows: RowsOption = None,
     seed: Annotated[int | None, typer.Option(help="Of every random number.", show_default="0")] = None,
     device: DeviceOption = None,
+    devices: Annotated[int | None, typer.Option(help="Processes on this machine that share every batch.")] = None,
+    nodes: Annotated[int | None, typer.Option(help="Machines with as many processes each.")] = None,
     set_: SetOption = None,
     trust: TrustOption = False,
     json: JsonOption = False,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from pinoise.errors import UserError
 from pinoise.files import settle
 from pinoise.networks import check_finite_weights
 from pinoise.randomness import Randomness
+from pinoise.training.device import TRAINING, seed_of
 from pinoise.training.progress import Record
 from pinoise.training.record import MAY_CHANGE, forbidden_change
 from pinoise.training.rendezvous import is_loss
@@ -105,7 +105,7 @@ class Expected(NamedTuple):
     model: nn.Module
     optimizer: Optimizer | None = None
     identity: Identity | None = None
-    per_epoch: Callable[[int], int] | None = None  # the steps in an epoch of so many processes
+    per_epoch: int | None = None  # the steps in an epoch
 
 
 class Checkpoint(NamedTuple):
@@ -216,7 +216,7 @@ def check_fit(stored: Stored, expected: Expected) -> None:
     if stored.loss_sum.shape != (len(stored.random), 2) or not bool(stored.loss_sum.isfinite().all()):
         raise DamagedError("is damaged (it has no sound field loss_sum)")
     if expected.per_epoch is not None:
-        steps = expected.per_epoch(len(stored.random))
+        steps = expected.per_epoch
         ends, epochs = [line[:2] for line in stored.history], stored.step // steps
         if len(ends) != epochs or ends != [(n, n * steps) for n in range(1, epochs + 1)]:
             raise DamagedError("is damaged (it has no sound field history)")
@@ -319,28 +319,31 @@ def save_state(
 def load_state(fabric: Fabric, path: Path, model: Any, optimizer: Any, random: Randomness) -> Progress:
     """Restore weights, moments and random numbers in place, and return the rest of the state.
 
-    Learning rates and the like are those of ``optimizer``: they follow from the settings.
+    Learning rates and the like are those of ``optimizer``: they follow from the settings. Another number of processes
+    than wrote the checkpoint takes the same steps on the same rows, but draws new random numbers.
     """
     try:
         stored = read_checkpoint(path)
         check_fit(stored, Expected(model, optimizer))
     except DamagedError as fault:
         raise UserError(f"{path} {fault}.") from None
-    if len(stored.random) != fabric.world_size:
-        raise UserError(
-            f"{path} was written by {len(stored.random)} processes and this run has {fabric.world_size}: "
-            "resume with the same number."
-        )
     model.load_state_dict(stored.model)
     moments = {number: dict(moments) for number, moments in stored.optimizer.state.items()}
     optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
     if stored.precision and stored.precision.keys() == fabric.strategy.precision.state_dict().keys():
         fabric.strategy.precision.load_state_dict(stored.precision)
-    random.restore(stored.random[fabric.global_rank], fabric.device)
+    if len(stored.random) == fabric.world_size:
+        random.restore(stored.random[fabric.global_rank], fabric.device)
+        loss_sum = stored.loss_sum[fabric.global_rank]
+    else:
+        random.reseed(
+            seed_of(random.seed, TRAINING, stored.step)
+        )  # not from the start, whose numbers were drawn already
+        loss_sum = stored.loss_sum.mean(dim=0)
     return Progress(
         step=stored.step,
         seconds=stored.seconds,
-        loss_sum=stored.loss_sum[fabric.global_rank],
+        loss_sum=loss_sum,
         history=[Record(*line) for line in stored.history],
     )
 

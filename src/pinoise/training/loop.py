@@ -16,6 +16,7 @@ from torch import Tensor
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
 from pinoise.randomness import Randomness
+from pinoise.training.batch_norm import normalise_jointly
 from pinoise.training.checkpoint import Identity, Progress, load_state, save_state
 from pinoise.training.config import TrainingSettings
 from pinoise.training.device import (
@@ -79,8 +80,11 @@ def train(
         should_stop: called after every step. If it returns True, the state is saved and ``Interrupted`` raised. Several
             processes stop together, within ten steps of the first request.
     """
-    per_epoch, batch_size = plan_epoch(len(rows), settings.batch_size, fabric.world_size)
+    per_epoch, share = plan_epoch(len(rows), settings.batch_size, fabric.world_size)
     last_step = per_epoch * settings.epochs
+    joint = fabric.world_size > 1 and settings.statistics_from == "all-processes"
+    if joint:
+        normalise_jointly(model)
     wrapped, optimizer = fabric.setup(model, make_optimizer(model, settings, fabric.device))
     random = Randomness(seed_of(settings.seed, TRAINING, fabric.global_rank))
     progress = Progress() if resume_from is None else load_state(fabric, resume_from, wrapped, optimizer, random)
@@ -95,8 +99,8 @@ def train(
         epoch, position = divmod(step, per_epoch)
         if position == 0 or not len(order):
             order = shuffled_rows(len(rows), seed=settings.seed, epoch=epoch)
-        first = (position * fabric.world_size + fabric.global_rank) * batch_size
-        chosen = order[first : first + batch_size]
+        first = (position * fabric.world_size + fabric.global_rank) * share
+        chosen = order[first : first + share]
         batch = Batch(fabric.to_device(rows[chosen]), fabric.to_device(chosen), random=random)
 
         loss, losses = wrapped(batch)
@@ -105,7 +109,8 @@ def train(
         optimizer.step()
         with model.drawing_from(random):
             model.after_step(step, last_step)
-        average_statistics(fabric, model)
+        if not joint:
+            average_statistics(fabric, model)
 
         done = step + 1
         loss_sum = torch.stack([loss.detach(), losses.mean()]) + (loss_sum if position else 0)
@@ -134,21 +139,29 @@ def train(
     return progress.history
 
 
-def plan_epoch(n_rows: int, batch_size: int, world_size: int = 1) -> tuple[int, int]:
-    """Return the steps in an epoch and the batch size of a process. Rows left over wait for the next shuffle.
+def plan_epoch(n_rows: int, batch_size: int, processes: int = 1) -> tuple[int, int]:
+    """Return the steps in an epoch and the rows of a process in each. Rows left over wait for the next shuffle.
 
-    >>> plan_epoch(1000, 256)
-    (3, 256)
+    Processes share a batch, so the steps and their rows do not depend on the number of processes.
+
+    >>> plan_epoch(1000, 256), plan_epoch(1000, 256, processes=2)
+    ((3, 256), (3, 128))
     """
-    share = n_rows // world_size
-    if share < 2:
-        raise UserError(f"{n_rows} rows for {world_size} process(es): contrast needs at least 2 rows in each.")
-    if share < batch_size:
-        warnings.warn(
-            f"batch_size is {batch_size} but a process has only {share} rows: using batches of {share}.", stacklevel=3
+    for found, what in ((n_rows, "rows"), (batch_size, "rows in a batch")):
+        if found < 2 * processes:
+            raise UserError(f"{found} {what} for {processes} process(es): contrast needs at least 2 rows in each.")
+    if batch_size <= n_rows and (over := batch_size % processes):
+        raise UserError(
+            f"training.batch_size is {batch_size}, which {processes} processes cannot share equally: use "
+            f"{batch_size - over} or {batch_size - over + processes}."
         )
-    batch = min(batch_size, share)
-    return share // batch, batch
+    share = min(batch_size, n_rows) // processes
+    if n_rows < batch_size:
+        warnings.warn(
+            f"batch_size is {batch_size} but there are only {n_rows} rows: using batches of {share * processes}.",
+            stacklevel=3,
+        )
+    return n_rows // (share * processes), share
 
 
 def shuffled_rows(n_rows: int, *, seed: int, epoch: int) -> Tensor:

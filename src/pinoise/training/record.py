@@ -13,7 +13,14 @@ from pinoise.errors import UserError
 from pinoise.files import read_sealed, write_sealed
 
 # The settings that a run may change when it goes on: they do not decide what is learned.
-MAY_CHANGE = ("training.epochs", "training.device", "training.checkpoint_every", "training.wait")
+MAY_CHANGE = (
+    "training.epochs",
+    "training.device",
+    "training.devices",
+    "training.nodes",
+    "training.checkpoint_every",
+    "training.wait",
+)
 
 _ABSENT = "absent"
 

@@ -90,7 +90,7 @@ def run_health(
     model: ContrastiveModel, rows: Rows, settings: Settings, history: list[Record], *, processes: int = 1
 ) -> list[HealthFlag]:
     """Return the health flags of a trained model, from its last epoch. ``processes`` is the number that trained it."""
-    batch_size = min(settings.training.batch_size, len(rows) // processes)
+    batch_size = min(settings.training.batch_size, len(rows) - len(rows) % processes)
     return model_health(model, rows, contrast=history[-1].metrics["contrast"], batch_size=batch_size)
 
 
@@ -167,17 +167,7 @@ def _opened(settings: Settings, *, progress: bool) -> tuple[Settings, Dataset, P
 def _expected(model: ContrastiveModel, settings: Settings, identity: Identity, n_rows: int) -> Expected:
     """Return what a checkpoint of a run must fit."""
     optimizer = make_optimizer(model, settings.training, torch.device("cpu"))
-    return Expected(model, optimizer, identity, partial(_steps, n_rows, settings.training.batch_size))
-
-
-def _steps(n_rows: int, batch_size: int, processes: int) -> int:
-    """Return the steps in an epoch.
-
-    >>> _steps(1000, 256, 2)
-    1
-    """
-    share = max(1, n_rows // processes)
-    return share // min(batch_size, share)
+    return Expected(model, optimizer, identity, max(1, n_rows // settings.training.batch_size))
 
 
 def _standardizer_of(path: Path, settings: Settings, x: Samples, *, begun: bool) -> Standardizer:

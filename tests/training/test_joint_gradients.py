@@ -1,0 +1,198 @@
+"""The gradient of two processes against that of one process on their joint batch, for θ and ψ of every method."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import pytest
+import torch
+from sklearn.datasets import load_digits
+from tests.training.pool import PROCESSES, Everywhere, pool_of_two
+from torch import Tensor, distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from pinoise.data.rows import make_rows
+from pinoise.data.standardizer import Standardizer
+from pinoise.methods import simcl
+from pinoise.noise import Noise
+from pinoise.randomness import Randomness
+from pinoise.training.batch_norm import normalise_jointly
+from pinoise.training.build import seeded_model
+from pinoise.training.config import Settings, merge, parse_settings
+from pinoise.training.model import ContrastiveModel, stack_noise
+from pinoise.training.objectives import Look
+from pinoise.views import Batch
+
+ROWS, SHARE = 60, 7
+SMALL: dict[str, Any] = {
+    "encoder": {"hidden": 16, "out_features": 8},
+    "head": {"hidden": 8, "out_features": 6},
+    "noise": {"generator": {"name": "mlp", "hidden": 8}},  # σ of every sample, so that ψ has much to learn
+    "training": {"batch_size": SHARE * PROCESSES, "device": "cpu"},
+}
+METHODS: dict[str, Any] = {
+    "simclr": {"method": "simclr"},
+    "moco": {"method": {"name": "moco", "queue": 40}},
+    "byol": {"method": "byol"},
+    "simsiam": {"method": "simsiam"},
+    "dino": {"method": {"name": "dino", "prototypes": 5}},
+    "memorybank": {"method": "memorybank"},
+    "clae": {"method": {"name": "clae", "weight": 0.7}},
+    "clae against the partner": {"method": {"name": "clae", "against": "partner"}},
+    "simcl": {"method": "simcl"},
+}
+OTHERS: dict[str, Any] = {
+    "the paper's penalty": {"objective": {"name": "paper", "penalty": 2.0}},
+    "Algorithm 2, in which some samples draw noise": {
+        "views": {"pairing": "sampled", "augmentations": ["gaussian"]},
+        "objective": {"name": "supported", "weight": 3.0, "neighbours": 0},
+    },
+    "Algorithm 2 with the paper's penalty": {
+        "views": {"pairing": "sampled", "augmentations": ["gaussian"]},
+        "objective": {"name": "paper", "penalty": 2.0},
+    },
+    "information, with further looks": {"objective": {"name": "information", "draws": 2}},
+    "noise against the encoder": {"objective": "adversarial"},
+    "features shared with the noise": {"noise": {"generator": {"name": "shared"}}},
+}
+
+
+def model_of(changes: dict[str, Any]) -> tuple[ContrastiveModel, Tensor]:
+    """A model and standardised rows, in double precision."""
+    x = load_digits().data[:ROWS]
+    standardizer = Standardizer.fit(x)
+    rows = make_rows(x, standardizer)
+    settings: Settings = parse_settings(merge(SMALL, changes))
+    return seeded_model(settings, standardizer, rows).double(), rows[torch.arange(ROWS)].double()
+
+
+def share_of(x: Tensor, rank: int) -> Batch:
+    rows = torch.randperm(ROWS, generator=torch.Generator().manual_seed(3))[rank * SHARE :][:SHARE]
+    return Batch(x[rows], rows, random=Randomness(100 + rank))
+
+
+def gradients(model: nn.Module) -> dict[str, Tensor]:
+    return {name: weight.grad for name, weight in model.named_parameters() if weight.grad is not None}
+
+
+def alike(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
+    assert found.keys() == expected.keys()
+    for name, tensor in expected.items():
+        torch.testing.assert_close(found[name], tensor, rtol=1e-9, atol=1e-10, msg=lambda text: f"{name}: {text}")  # noqa: B023
+
+
+def in_a_process(changes: dict[str, Any]) -> dict[str, dict[str, Tensor]]:
+    """What one of the two processes ends with after a step: gradients and what the method remembers."""
+    model, x = model_of(changes)
+    normalise_jointly(model)
+    wrapped = DistributedDataParallel(model, find_unused_parameters=True, broadcast_buffers=False)
+    wrapped(share_of(x, distributed.get_rank())).loss.backward()
+    model.after_step(0, 10)
+    return {"gradients": gradients(model), "buffers": dict(model.method.named_buffers())}
+
+
+def on_the_joint_batch(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> dict[str, dict[str, Tensor]]:
+    """The same of this process alone. Every half of the batch draws what its own process drew."""
+    model, x = model_of(changes)
+    halves = [share_of(x, rank) for rank in range(PROCESSES)]
+    sources = [half.random for half in halves if half.random is not None]
+
+    def draws(halved: Tensor, draw: Tensor, *, strength: float) -> Tensor:
+        both = [torch.randn(2 * SHARE, *draw.shape[1:], generator=s.on(draw.device), dtype=draw.dtype) for s in sources]
+        joint = torch.cat([half[view * SHARE :][:SHARE] for view in range(2) for half in both])
+        return halved + strength * nn.functional.normalize(joint, dim=1)
+
+    monkeypatch.setattr(simcl, "perturb", draws)
+    looks = []
+    for theta in [True] + [False] * model.objective.further_looks:
+        views = [join(sides) for sides in zip(*(views_of(model, half) for half in halves), strict=True)]
+        views = [view.with_gradient(model.objective.psi if theta else 1.0) for view in views]
+        looks.append(Look(model._losses(views, theta=theta), *stack_noise(views)))
+    model.objective(looks[0], looks[1:]).backward()
+    model.after_step(0, 10)
+    return {"gradients": gradients(model), "buffers": dict(model.method.named_buffers())}
+
+
+def views_of(model: ContrastiveModel, half: Batch) -> Sequence[Batch]:
+    views: Sequence[Batch] = model.pairing(half)
+    return views
+
+
+def join(halves: Sequence[Batch]) -> Batch:
+    noises = [half.noise for half in halves if half.noise is not None]
+    noise = Noise(*map(torch.cat, zip(*noises, strict=True))) if noises else None
+    drew = [half.drew for half in halves if half.drew is not None]
+    x, rows = (torch.cat(parts) for parts in zip(*((half.x, half.rows) for half in halves), strict=True))
+    return Batch(x, rows, noise=noise, drew=torch.cat(drew) if drew else None, random=Randomness(0))
+
+
+@pytest.fixture(scope="module")
+def everywhere() -> Iterator[Everywhere]:
+    with pool_of_two() as call:
+        yield call
+
+
+@pytest.mark.parametrize("case", [*METHODS, *OTHERS])
+def test_two_processes_have_the_gradient_of_one_on_their_joint_batch(
+    everywhere: Everywhere, case: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changes = {**METHODS, **OTHERS}[case]
+    found = everywhere(in_a_process, changes)
+    expected = on_the_joint_batch(changes, monkeypatch)
+    of_psi = [name for name in expected["gradients"] if name.startswith("pairing.")]
+    assert of_psi
+    assert any(bool(expected["gradients"][name].any()) for name in of_psi)
+    for mine in found:
+        alike(mine["gradients"], expected["gradients"])
+        alike(mine["buffers"], expected["buffers"])
+
+
+@pytest.mark.parametrize("method", ["simclr", "clae"])
+def test_negatives_of_the_own_process_give_the_mean_of_two_separate_gradients(
+    everywhere: Everywhere, method: str
+) -> None:
+    local = {"method": {"name": method, "negatives_from": "own-process"}}
+    model, x = model_of(local)
+    for rank in range(PROCESSES):
+        (model(share_of(x, rank)).loss / PROCESSES).backward()
+    found, joint = everywhere(in_a_process, local)[0], everywhere(in_a_process, {"method": method})[0]
+    alike(found["gradients"], gradients(model))
+    name = "method.head.0.weight"
+    assert not torch.allclose(found["gradients"][name], joint["gradients"][name], rtol=1e-3)
+
+
+def measured() -> Tensor:
+    """The losses of the same samples in evaluation."""
+    model, x = model_of({"method": "simclr"})
+    with torch.no_grad():
+        return model.eval().clean_losses(Batch(x[:SHARE], torch.arange(SHARE)))
+
+
+def test_losses_in_evaluation_do_not_count_the_copies_that_other_processes_measure(everywhere: Everywhere) -> None:
+    alone = measured()
+    for mine in everywhere(measured):
+        torch.testing.assert_close(mine, alone)
+
+
+def statistics_of_a_step(momentum: float | None) -> dict[str, Tensor]:
+    """Gradients and running statistics of convolution and batch normalisation after a step."""
+    rank = distributed.get_rank() if distributed.is_initialized() else None
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3, momentum=momentum)).double()
+    x = 5 + torch.randn(6, 2, 5, 5, dtype=torch.float64)
+    if rank is None:
+        model(x).pow(3).mean().backward()
+    else:
+        normalise_jointly(model)
+        DistributedDataParallel(model)(x.chunk(PROCESSES)[rank]).pow(3).mean().backward()
+    return {**gradients(model), **model.state_dict()}
+
+
+@pytest.mark.parametrize("momentum", [0.1, None])
+def test_batch_normalisation_of_two_processes_is_that_of_the_joint_batch(
+    everywhere: Everywhere, momentum: float | None
+) -> None:
+    expected = statistics_of_a_step(momentum)
+    for mine in everywhere(statistics_of_a_step, momentum):
+        alike(mine, expected)
