@@ -170,21 +170,21 @@ def settle_folder(
         write_text(path / "config.yaml", text)
     if checkpoint is None:
         return None
-    if checkpoint.stored.step < settings.training.epochs * _per_epoch(checkpoint.stored, expected):
+    if checkpoint.stored.step < settings.training.epochs * _per_epoch(expected):
         for name in WEIGHTS:  # of an earlier end: what counts from now on is the checkpoint
             (path / name).unlink(missing_ok=True)
     return checkpoint.path
 
 
-def _per_epoch(stored: Stored, expected: Expected) -> int:
+def _per_epoch(expected: Expected) -> int:
     """Return the steps in an epoch of the run that a checkpoint is of."""
     assert expected.per_epoch is not None  # whoever trains knows it
-    return expected.per_epoch(len(stored.random))
+    return expected.per_epoch
 
 
 def _check_epochs(path: Path, settings: Settings, stored: Stored, expected: Expected) -> None:
     """Refuse to end a run before where it already is."""
-    least = -(-stored.step // _per_epoch(stored, expected))
+    least = -(-stored.step // _per_epoch(expected))
     if settings.training.epochs < least:
         part = "" if len(stored.history) == least else f" and a part of epoch {least}"
         raise UserError(

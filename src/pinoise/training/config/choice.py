@@ -22,8 +22,8 @@ class Choice:
     """A chosen part: its name, the object behind the name, and its options, defaults included.
 
     >>> from pinoise.choices import METHOD
-    >>> read_choice({"name": "clae", "weight": 2}, METHOD, "method").options
-    {'temperature': 0.5, 'strength': 0.5, 'weight': 2.0, 'against': 'itself'}
+    >>> read_choice({"name": "memorybank", "negatives": 9}, METHOD, "method").options
+    {'temperature': 0.2, 'momentum': 0.5, 'negatives': 9}
     """
 
     name: str
