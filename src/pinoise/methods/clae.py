@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from pinoise.choices import FromProcesses, NonNegative, Positive
 from pinoise.methods.base import two_views
-from pinoise.methods.simclr import TEMPERATURE, SimCLR
+from pinoise.methods.simclr import NEGATIVES_FROM, TEMPERATURE, SimCLR
 from pinoise.networks.blocks import frozen_statistics, has_batch_norm
 from pinoise.views import Batch, Site
 
@@ -60,7 +60,7 @@ class CLAE(SimCLR):
         strength: Positive = 0.5,
         weight: NonNegative = 1.0,
         against: Literal["itself", "partner"] = "itself",
-        negatives_from: FromProcesses = "all-processes",
+        negatives_from: FromProcesses = NEGATIVES_FROM,
     ) -> None:
         super().__init__(encoder, head, temperature=temperature, negatives_from=negatives_from)
         self.strength = strength

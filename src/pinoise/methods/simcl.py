@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from pinoise.choices import FromProcesses, Positive
 from pinoise.methods.base import two_views
-from pinoise.methods.simclr import TEMPERATURE, SimCLR
+from pinoise.methods.simclr import NEGATIVES_FROM, TEMPERATURE, SimCLR
 from pinoise.views import Batch
 
 
@@ -46,7 +46,7 @@ class SimCL(SimCLR):
         *,
         temperature: Positive = TEMPERATURE,
         strength: Positive = 0.2,
-        negatives_from: FromProcesses = "all-processes",
+        negatives_from: FromProcesses = NEGATIVES_FROM,
     ) -> None:
         super().__init__(encoder, head, temperature=temperature, negatives_from=negatives_from)
         self.strength = strength

@@ -16,6 +16,7 @@ from pinoise.views import Batch
 
 # τ of NT-Xent. On vectors every method that uses it does better with this value than with the paper's 0.1.
 TEMPERATURE = 0.5
+NEGATIVES_FROM: FromProcesses = "all-processes"
 
 
 def nt_xent(first: Tensor, second: Tensor, *, others: Tensor | None = None, temperature: float = TEMPERATURE) -> Tensor:
@@ -63,7 +64,7 @@ class SimCLR(Method):
         head: nn.Module,
         *,
         temperature: Positive = TEMPERATURE,
-        negatives_from: FromProcesses = "all-processes",
+        negatives_from: FromProcesses = NEGATIVES_FROM,
     ) -> None:
         super().__init__(encoder)
         self.head = head
