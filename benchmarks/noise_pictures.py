@@ -1,6 +1,7 @@
-"""Draw what each kind of noise does to a heartbeat, and to points of a curved cloud. Writes docs/noise_*.png.
+"""Draw what each kind of noise does to a heartbeat, and to points of a curved cloud.
 
-Noise is drawn as it is before training, with σ as large as the differences between neighbours.
+It writes docs/noise_*.png and docs/views_of_a_heartbeat.png. Noise is drawn as it is before training,
+with σ as large as the differences between neighbours.
 
 PINOISE_DATA=FOLDER python benchmarks/noise_pictures.py
 """
@@ -83,14 +84,15 @@ def cloud() -> Tensor:
     return torch.stack([t, t + 0.45 * (2 * t).sin()], dim=1) + WITHIN * torch.randn(POINTS, 2, generator=random)
 
 
-def draw_copies(axis: Axes, data: Tensor, draw: Draw) -> None:
+def draw_copies(axis: Axes, data: Tensor, draw: Draw, title: str) -> None:
     """Draw one row as a curve, and noisy copies of it."""
     copies = draw(torch.tensor(ROW), COPIES, Generator().manual_seed(SEED))
     for number, copy in enumerate(copies):
         axis.plot(copy, color=f"C{number}", linewidth=0.8, alpha=0.9)
     axis.plot(data[ROW], color="black", linewidth=2)
     axis.set_ylim(float(data[ROW].min()) - 2, float(data[ROW].max()) + 2)
-    axis.set_title(f"a heartbeat (black) and {COPIES} noisy copies", fontsize=9)
+    axis.set_title(title, fontsize=9)
+    axis.tick_params(labelsize=7)
 
 
 def draw_views(axis: Axes, data: Tensor, draw: Draw) -> None:
@@ -105,6 +107,7 @@ def draw_views(axis: Axes, data: Tensor, draw: Draw) -> None:
     axis.set_ylim(-4, 4)
     axis.set_aspect("equal")
     axis.set_title(f"{len(SHOWN)} points (crosses), {VIEWS} views of each", fontsize=9)
+    axis.tick_params(labelsize=7)
 
 
 def main() -> None:
@@ -113,12 +116,21 @@ def main() -> None:
     folder = Path(__file__).parent.parent / "docs"
     for name, make in KINDS.items():
         figure, (left, right) = plt.subplots(1, 2, figsize=(8, 2.8), width_ratios=(2, 1), layout="constrained")
-        draw_copies(left, series, make(series))
+        draw_copies(left, series, make(series), f"a heartbeat (black) and {COPIES} noisy copies")
         draw_views(right, points, make(points))
-        for axis in (left, right):
-            axis.tick_params(labelsize=7)
         figure.savefig(folder / f"noise_{name}.png", dpi=90)
         plt.close(figure)
+    draw_kinds(series, folder / "views_of_a_heartbeat.png")
+
+
+def draw_kinds(series: Tensor, path: Path) -> None:
+    """Draw the README's picture: copies of a heartbeat under noise that ignores the data, and under noise along it."""
+    titles = {"random": "random noise", "scarf": "SCARF: values of other rows", "mixed": "π-noise: along the data"}
+    figure, axes = plt.subplots(1, 3, figsize=(10, 2.4), sharey=True, layout="constrained")
+    for axis, (name, title) in zip(axes, titles.items(), strict=True):
+        draw_copies(axis, series, KINDS[name](series), title)
+    figure.savefig(path, dpi=110)
+    plt.close(figure)
 
 
 if __name__ == "__main__":

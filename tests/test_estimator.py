@@ -43,7 +43,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
 
 
 # No check is skipped here; scikit-learn itself exempts the array API check where SCIPY_ARRAY_API is not set.
-@pytest.mark.filterwarnings("ignore:batch_size is 256", "ignore::pinoise.HealthWarning")  # the checks fit a few rows
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # the checks fit a few rows
 @parametrize_with_checks(  # type: ignore[untyped-decorator]  # scikit-learn ships no types
     [
         PiNDA(n_components=4, hidden=8, epochs=2, random_state=0),
@@ -138,7 +138,7 @@ def test_texts_are_scaled_by_rows_whether_sparse_or_dense() -> None:
     np.testing.assert_allclose(sparse.transform(X)[:, :150], math.sqrt(150) * again, atol=1e-5)
     np.testing.assert_array_equal(sparse.transform(sp.csr_matrix(X)), sparse.transform(X))
     np.testing.assert_allclose(small().fit(X).transform(X), sparse.transform(X), atol=1e-5)
-    np.testing.assert_array_equal(sparse.augment(sp.csc_matrix(X)), sparse.augment(X))
+    np.testing.assert_array_equal(sparse.augment(sp.csc_matrix(X), random_state=1), sparse.augment(X, random_state=1))
 
 
 def test_noisy_texts_return_to_counts_of_the_same_length() -> None:
@@ -274,7 +274,7 @@ def test_pickle_and_clone_and_files_keep_everything(
     for other in (pickle.loads(pickle.dumps(model)), PiNDA.load(tmp_path / "model.safetensors")):
         np.testing.assert_array_equal(other.transform(X), model.transform(X))
         np.testing.assert_array_equal(other.noise_scale(X), model.noise_scale(X))
-        np.testing.assert_array_equal(other.augment(X), model.augment(X))
+        np.testing.assert_array_equal(other.augment(X, random_state=1), model.augment(X, random_state=1))
         assert other.get_params() == model.get_params()
         np.testing.assert_equal(other.history_, model.history_)
         assert other.flags_ == model.flags_
@@ -298,11 +298,34 @@ def test_names_of_features_follow_the_fitted_encoder(digits: tuple[np.ndarray, n
     assert list(model.get_feature_names_out()[64:]) == [f"pinda{i}" for i in range(4)]
 
 
-def test_augment_repeats_itself_for_a_fixed_seed_of_the_estimator(digits: tuple[np.ndarray, np.ndarray]) -> None:
+def test_every_augmented_copy_is_another_and_their_sequence_repeats_itself(
+    digits: tuple[np.ndarray, np.ndarray], tmp_path: Path
+) -> None:
+    X = digits[0]
+    model = small(epochs=1).fit(X)
+    model.save(tmp_path / "model.safetensors")
+    copies = [model.augment(X) for _ in range(3)]
+    assert not any(np.array_equal(copies[i], copies[j]) for i in range(3) for j in range(i))
+    for again in (PiNDA.load(tmp_path / "model.safetensors"), small(epochs=1).fit(X), model.fit(X)):
+        np.testing.assert_array_equal([again.augment(X) for _ in range(3)], copies)
+    np.testing.assert_array_equal(model.augment(X, random_state=3), model.augment(X, random_state=3))
+    unseeded = small(epochs=1, random_state=None)
+    assert not np.array_equal(unseeded.fit(X).augment(X), unseeded.fit(X).augment(X))
+
+
+def test_a_pickled_model_goes_on_with_its_sequence_of_copies(digits: tuple[np.ndarray, np.ndarray]) -> None:
     model = small(epochs=1).fit(digits[0])
-    np.testing.assert_array_equal(model.augment(digits[0]), model.augment(digits[0]))
-    model.set_params(random_state=None)
-    assert not np.array_equal(model.augment(digits[0]), model.augment(digits[0]))
+    model.augment(digits[0])
+    other = pickle.loads(pickle.dumps(model))
+    np.testing.assert_array_equal(other.augment(digits[0]), model.augment(digits[0]))
+
+
+def test_fewer_rows_than_a_batch_flood_nobody_with_warnings(digits: tuple[np.ndarray, np.ndarray]) -> None:
+    search = GridSearchCV(small(epochs=1, batch_size=256), {"n_components": [2, 3]}, cv=3, scoring=lambda *_: 0.0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        search.fit(digits[0][:120])
+    assert [str(each.message) for each in caught if not issubclass(each.category, HealthWarning)] == []
 
 
 def test_a_file_that_is_not_a_saved_model_is_refused(tmp_path: Path) -> None:
@@ -385,7 +408,7 @@ def test_collapsed_noise_is_a_warning_with_a_name(digits: tuple[np.ndarray, np.n
         assert small(epochs=10).fit(digits[0]).flags_ == []
 
 
-@pytest.mark.filterwarnings("error::pinoise.HealthWarning", "ignore:batch_size is 256")
+@pytest.mark.filterwarnings("error::pinoise.HealthWarning")
 @pytest.mark.parametrize("load", [load_digits, load_wine, load_breast_cancer])
 def test_the_default_has_nothing_to_warn_of(load: Any) -> None:
     assert PiNDA(hidden=64, epochs=20, random_state=0).fit(load().data[:600]).flags_ == []

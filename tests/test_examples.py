@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import runpy
 from pathlib import Path
 
@@ -10,14 +11,37 @@ import pytest
 from pinoise.experiments.recipes import RECIPES, SUITES
 from pinoise.training.config import merge, override, parse_settings, read_yaml
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
-IMAGES = EXAMPLES[0].parent / "images.yaml"
+ROOT = Path(__file__).parent.parent
+EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
+NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?")
+IMAGES = ROOT / "examples" / "images.yaml"
+
+
+def quoted() -> dict[str, str]:
+    """What the recipes say that every example prints."""
+    text = (ROOT / "docs" / "recipes.md").read_text(encoding="utf-8")
+    parts = re.findall(r"\]\(\.\./examples/(\w+)\.py\).*?^```text\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
+    return dict(parts)
+
+
+def assert_prints(printed: str, says: str) -> None:
+    """Fail unless the words are the same, and the numbers as near as another CPU's rounding leaves them."""
+    assert NUMBER.sub("#", printed).strip() == NUMBER.sub("#", says).strip()
+    numbers = [[float(found) for found in NUMBER.findall(text)] for text in (printed, says)]
+    assert numbers[0] == pytest.approx(numbers[1], rel=0.05, abs=0.06)
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_the_example_runs(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_example_runs_and_prints_what_the_recipes_quote(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(path), run_name="__main__")
-    assert capsys.readouterr().out.strip()
+    assert_prints(capsys.readouterr().out, quoted()[path.stem])
+
+
+def test_a_quotation_may_differ_in_rounding_alone() -> None:
+    assert_prints("raw: 87.5 %, flags []\n", "raw: 88.0 %, flags []")
+    for other in ("raw: 97.5 %, flags []", "learned: 87.5 %, flags []", "raw: 87.5 %, flags []\nmore: 1"):
+        with pytest.raises(AssertionError):
+            assert_prints("raw: 87.5 %, flags []", other)
 
 
 def test_there_are_examples() -> None:

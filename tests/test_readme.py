@@ -72,6 +72,14 @@ def test_the_readme_has_examples_of_both_kinds() -> None:
     assert any(block.document.name == "data.md" for block in EXAMPLES)
 
 
+def test_the_readme_opens_with_a_picture_a_use_case_the_pip_line_and_three_doors() -> None:
+    opening = README.read_text(encoding="utf-8").splitlines()[:60]
+    doors = ("from pinoise import PiNDA", "noise = PiNoise.along", "pinoise train")
+    for part in ("![", "**A use case", "pip install ", *doors):
+        assert any(line.startswith(part) for line in opening), part
+    assert not any(line.startswith("|") for line in opening)
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_no_placeholder_is_left(document: Path) -> None:
     assert PLACEHOLDER.findall(document.read_text(encoding="utf-8")) == []

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sklearn.datasets import load_diabetes
 
 from pinoise.choices import SCORES, EmbeddingName
 from pinoise.cli.compare import _print_ranking, chosen_seeds
@@ -51,7 +52,8 @@ def test_the_json_has_a_row_for_every_method_and_seed(pinoise: Command, tiny: li
         for seed in (3, 5)
     ]
     for row in document["rows"]:
-        assert row.keys() == {"data", "method", "seed", "embedding", *SCORES, "seconds", "flags", "few_draws"}
+        further = {"data", "method", "seed", "embedding", "seconds", "flags", "few_draws", "measured"}
+        assert row.keys() == {*SCORES, *further}
         assert all(0 <= row[score] <= 1 for score in SCORES)
         assert row["few"] == pytest.approx(sum(row["few_draws"]) / 10)
         assert row["embedding"] == "joined"
@@ -279,3 +281,21 @@ def test_the_caption_of_the_ranks_names_the_method_of_each_column(
     assert f"won–lost, p (Wilcoxon): {caption}; Holm" in printed
     subject = "PiNDA" if "pinda" in methods else "SCARF"
     assert f"With few labels {subject} is below raw features on: wine, digits." in printed
+
+
+def test_a_measurement_is_compared_by_r_squared(pinoise: Command, folder: Path, tiny: list[str]) -> None:
+    x, y = load_diabetes(return_X_y=True)
+    lines = [",".join(map(str, [*row[:4], value])) for row, value in zip(x, y, strict=True)]
+    Path("diabetes.csv").write_text("\n".join(["age,sex,bmi,bp,progression", *lines]) + "\n")
+    asked = ["compare", "--data", "diabetes.csv", "--label", "progression", "--seeds", 1, "--epochs", 1]
+    asked += ["--set", "encoder.hidden=16"]
+    result = pinoise(*asked, "--methods", "fixed", "--json")
+    cells = json.loads(result.out)["rows"]
+    assert all(cell["measured"] and cell["sr"] is None and 0 < cell["lr"] < 1 for cell in cells)
+    printed = pinoise(*asked, "--methods", "fixed").out
+    assert re.search(r"kNN R² +ridge R² +few-label R²", printed)
+    assert re.search(r"raw features in R²\.", printed)
+    assert "R² in percent of the variance (few-label: ridge regression on 50 rows, 10 draws)" in printed
+    sentence = pinoise(*asked, "--methods", "forest").sentence
+    assert re.search(r"the labels of diabetes are a measurement, and .* tells classes apart: leave it out", sentence)
+    assert pinoise(*asked, "--methods", "fixed", "--classes", "--json").code == 0  # every value is a class then

@@ -16,7 +16,19 @@ from pinoise.choices import EMBEDDINGS
 from pinoise.cli.app import app
 from pinoise.experiments.recipes import RECIPES, SUITES
 
-VERBS = ["demo", "train", "embed", "predict", "evaluate", "compare", "reproduce", "report", "cost", "datasets"]
+VERBS = [
+    "demo",
+    "train",
+    "embed",
+    "predict",
+    "evaluate",
+    "export",
+    "compare",
+    "reproduce",
+    "report",
+    "cost",
+    "datasets",
+]
 
 
 @pytest.mark.parametrize("verb", VERBS)

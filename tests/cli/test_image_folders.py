@@ -78,8 +78,8 @@ def test_rows_of_a_folder_are_embedded_with_their_names_and_skipped_files_are_to
     assert table.column("file").to_pylist() == ["a.png", "e.png", "h.png"]
     assert pinoise("embed", "run", "--data", "new", "--out", "z.npz", "--trust").code == 0  # from what is kept
     with np.load("z.npz") as archive:
-        assert archive["names_train"].tolist() == ["a.png", "e.png", "h.png"]
-        np.testing.assert_allclose(archive["X_train"][:, 0], table.column("pinda0"), rtol=1e-6)
+        assert archive["names"].tolist() == ["a.png", "e.png", "h.png"]
+        np.testing.assert_allclose(archive["X"][:, 0], table.column("x0"), rtol=1e-6)
 
 
 def test_a_folder_is_read_in_the_shape_of_a_named_set(
@@ -91,5 +91,5 @@ def test_a_folder_is_read_in_the_shape_of_a_named_set(
     embedded = pinoise("embed", "run", "--data", "one", "--out", "z.npz")
     assert embedded.code == 0, embedded.err
     with np.load("z.npz") as archive:
-        assert archive["names_train"].tolist() == ["cat/a.png"]
-        assert len(archive["X_train"]) == 1
+        assert archive["names"].tolist() == ["cat/a.png"]
+        assert len(archive["X"]) == 1

@@ -105,6 +105,55 @@ def test_embed_takes_the_part_that_is_asked_for(pinoise: Command, folder: Path, 
     assert np.load("e.npy").shape == (360, 72)
 
 
+def test_new_data_is_not_called_training_data(pinoise: Command, people: Path, tiny: list[str]) -> None:
+    assert pinoise("train", "--data", "people.csv", "--label", "group", "--out", "run", *tiny).code == 0
+    said = pinoise("embed", "run", "--data", "people.csv", "--out", "z.npz")
+    assert said.out == "z.npz: all 60 × 14\n"
+    with np.load("z.npz") as archive:
+        assert list(archive) == ["X"]
+    assert pinoise("embed", "run", "--data", "people.csv", "--part", "test", "--out", "t.npy").sentence == (
+        "people.csv has no test part: leave out --part."
+    )
+
+
+@pytest.mark.parametrize("out", ["z.csv", "z.parquet"])
+def test_columns_that_are_kept_come_as_they_are_before_the_embedding(
+    pinoise: Command, people: Path, tiny: list[str], out: str
+) -> None:
+    assert pinoise("train", "--data", "people.csv", "--label", "group", "--out", "run", *tiny).code == 0
+    lines = people.read_text().splitlines()
+    Path("new.csv").write_text("\n".join([f"id,{lines[0]}", *(f"00{i},{line}" for i, line in enumerate(lines[1:]))]))
+    said = pinoise("embed", "run", "--data", "new.csv", "--keep", "group", "--keep", "id", "--out", out)
+    assert said.out == f"{out}: all 60 × 14, beside group, id\n"
+    if out.endswith("csv"):
+        read = pyarrow.csv.ConvertOptions(column_types={"id": "string"})
+        table = pyarrow.csv.read_csv(out, convert_options=read)
+    else:
+        table = pyarrow.parquet.read_table(out)
+    features = ["age", "town=Bern", "town=Oslo", "town=Rome", "town=missing", "income"]
+    assert table.column_names[:8] == ["group", "id", *features]
+    assert table.column_names[8:] == [f"pinda{i}" for i in range(8)]
+    assert table.column("id").to_pylist() == [f"00{i}" for i in range(60)]
+    assert table.column("group").to_pylist() == [line.rsplit(",", 1)[1] for line in lines[1:]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["--keep", "grup", "--out", "z.csv"], "unknown column of people.csv 'grup': did you mean 'group'?"),
+        (["--keep", "group", "--out", "z.npy"], "z.npy has no columns to keep others beside: write .csv or .parquet."),
+        (["--keep", "age", "--out", "z.csv"], "--keep age: the embedding has this column already"),
+        (["--data", "wine", "--keep", "id", "--out", "z.csv"], "--keep names columns of a table"),
+    ],
+)
+def test_what_cannot_be_kept_is_refused(
+    pinoise: Command, people: Path, tiny: list[str], arguments: list[str], sentence: str
+) -> None:
+    assert pinoise("train", "--data", "people.csv", "--label", "group", "--out", "run", *tiny).code == 0
+    given = [] if "--data" in arguments else ["--data", "people.csv"]
+    assert pinoise("embed", "run", *given, *arguments).sentence.startswith(sentence)
+
+
 def test_the_learned_part_alone_is_there_for_the_asking(pinoise: Command, folder: Path, tiny: list[str]) -> None:
     learned = ["--rows", "100", "--set", "embedding=learned"]
     assert pinoise("train", "--data", "digits", "--out", "run", *learned, *tiny).code == 0
@@ -206,7 +255,7 @@ def test_a_batch_larger_than_the_data_is_a_note(pinoise: Command, people: Path, 
     result = pinoise("train", "--data", "people.csv", "--label", "group", "--out", "run", *tiny)
     about_batches = [line for line in result.err.splitlines() if "batch" in line]
     assert len(about_batches) == 1
-    assert about_batches[0].startswith("note: batch_size is 256")
+    assert about_batches[0].startswith("note: a batch has 48 rows")
     assert ".py" not in result.err
 
 

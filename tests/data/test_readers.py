@@ -18,7 +18,7 @@ from PIL import Image
 from pinoise.data.lazy import SomeColumns
 from pinoise.data.options import ReadOptions
 from pinoise.data.preparation.kinds import TablePreparation, preparation_from_json
-from pinoise.data.readers import read_file
+from pinoise.data.readers import open_for_training, read_file
 from pinoise.errors import UserError
 
 Row = dict[str, Any]
@@ -330,3 +330,25 @@ def test_an_unpacked_published_set_is_read_as_such(tmp_path: Path) -> None:
     assert np.asarray(data.train.y).tolist() == [7, 8, 7, 8]
     with pytest.raises(UserError, match="is not a folder of images, so size cannot apply"):
         read_file(tmp_path, ReadOptions(size=8))
+
+
+def test_a_measured_label_stays_a_number_now_and_later(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(60, 2)), rng.normal(size=60).round(3)
+    lines = [f"{a},{b},{value}" for (a, b), value in zip(x, y, strict=True)]
+    (tmp_path / "houses.csv").write_text("\n".join(["a,b,price", *lines]) + "\n")
+    data, preparation = open_for_training(str(tmp_path / "houses.csv"), ReadOptions(label="price"))
+    assert data.measures
+    assert data.class_names is None
+    assert data.n_classes == 0
+    assert any("the label 'price' is taken for a measurement" in note for note in data.notes)
+    assert data.test is not None
+    assert (len(data.train), len(data.test)) == (48, 12)
+    assert data.train.y is not None
+    assert set(data.train.y.tolist()) <= set(y.tolist())
+    again = preparation_from_json(json.loads(json.dumps(preparation.to_json())))
+    np.testing.assert_array_equal(again.read(tmp_path / "houses.csv").train.y, y)
+    with pytest.raises(UserError, match="regression is true, but the data set 'wine' has classes as labels"):
+        open_for_training("wine", ReadOptions(regression=True))
+    with pytest.raises(UserError, match=r"has no labels; name their column with --label"):
+        open_for_training(str(tmp_path / "houses.csv"), ReadOptions(regression=True))

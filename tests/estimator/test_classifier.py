@@ -57,7 +57,7 @@ def hide(y: np.ndarray, *, per_class: int) -> np.ndarray:
 # No check is skipped here; scikit-learn itself exempts the array API check where SCIPY_ARRAY_API is not set.
 @pytest.mark.usefixtures("quick")
 @pytest.mark.filterwarnings(
-    "ignore:batch_size is", "ignore:all labels in y are -1 and 1", "ignore::pinoise.HealthWarning"
+    "ignore:all labels in y are -1 and 1", "ignore::pinoise.HealthWarning"
 )  # the checks fit a few rows
 @parametrize_with_checks([small()])  # type: ignore[untyped-decorator]  # scikit-learn ships no types
 def test_the_scikit_learn_contract_is_kept(estimator: PiNDAClassifier, check: Any) -> None:

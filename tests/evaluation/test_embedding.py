@@ -9,9 +9,10 @@ import pytest
 import torch
 
 from pinoise.errors import UserError
-from pinoise.evaluation.embedding import check_embeddings, check_labelled, embed, write_embedding
+from pinoise.evaluation.embedding import WHOLE, check_embeddings, check_labelled, embed, write_embedding
 
 Z = np.arange(6, dtype=np.float32).reshape(3, 2)
+COLUMNS = ("age", "pinda0")
 NAMES = ("cat/a.png", "dog/b, c.png", "dog/ü.png")
 
 
@@ -134,44 +135,50 @@ def test_labels_that_do_not_fit_are_errors() -> None:
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_rows_of_a_table_are_named_in_its_first_column(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"z.{ending}"
-    write_embedding(path, {"test": Z}, names={"test": NAMES})
+    write_embedding(path, {"test": Z}, columns=COLUMNS, names={"test": NAMES})
     table = pyarrow.csv.read_csv(path) if ending == "csv" else pyarrow.parquet.read_table(path)
-    assert table.column_names == ["file", "pinda0", "pinda1"]
+    assert table.column_names == ["file", "age", "pinda0"]
     assert tuple(table.column("file").to_pylist()) == NAMES
-    np.testing.assert_array_equal(table.column("pinda1"), Z[:, 1])
-    write_embedding(path, {"test": Z}, force=True)
+    np.testing.assert_array_equal(table.column("pinda0"), Z[:, 1])
+    write_embedding(path, {"test": Z}, columns=COLUMNS, force=True)
     table = pyarrow.csv.read_csv(path) if ending == "csv" else pyarrow.parquet.read_table(path)
-    assert table.column_names == ["pinda0", "pinda1"]
+    assert table.column_names == ["age", "pinda0"]
 
 
 def test_an_archive_has_an_array_of_names_for_each_part(tmp_path: Path) -> None:
     path = tmp_path / "z.npz"
-    write_embedding(path, {"train": Z, "test": Z[:1]}, names={"train": NAMES, "test": NAMES[:1]})
+    write_embedding(path, {"train": Z, "test": Z[:1]}, columns=COLUMNS, names={"train": NAMES, "test": NAMES[:1]})
     with np.load(path, allow_pickle=False) as archive:
         assert sorted(archive) == ["X_test", "X_train", "names_test", "names_train"]
         assert tuple(archive["names_train"]) == NAMES
         assert tuple(archive["names_test"]) == NAMES[:1]
         np.testing.assert_array_equal(archive["X_train"], Z)
-    write_embedding(path, {"train": Z}, force=True)
+    write_embedding(path, {"train": Z}, columns=COLUMNS, force=True)
     with np.load(path) as archive:
         assert list(archive) == ["X_train"]
 
 
+def test_an_archive_of_data_without_parts_has_one_array(tmp_path: Path) -> None:
+    write_embedding(tmp_path / "z.npz", {WHOLE: Z}, columns=COLUMNS, names={WHOLE: NAMES})
+    with np.load(tmp_path / "z.npz") as archive:
+        assert sorted(archive) == ["X", "names"]
+
+
 def test_a_bare_array_has_no_place_for_names(tmp_path: Path) -> None:
-    write_embedding(tmp_path / "z.npy", {"train": Z}, names={"train": NAMES})
+    write_embedding(tmp_path / "z.npy", {"train": Z}, columns=COLUMNS, names={"train": NAMES})
     np.testing.assert_array_equal(np.load(tmp_path / "z.npy"), Z)
 
 
 @pytest.mark.parametrize("ending", ["NPY", "Npz", "CSV"])
 def test_a_file_keeps_its_name_in_capitals_and_leaves_no_other(ending: str, tmp_path: Path) -> None:
-    write_embedding(tmp_path / f"z.{ending}", {"train": Z})
+    write_embedding(tmp_path / f"z.{ending}", {"train": Z}, columns=COLUMNS)
     assert [path.name for path in tmp_path.iterdir()] == [f"z.{ending}"]
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     path = tmp_path / "z.npy"
-    write_embedding(path, {"train": Z})
+    write_embedding(path, {"train": Z}, columns=COLUMNS)
     with pytest.raises(ValueError, match="unpack"):
-        write_embedding(path, {"train": Z, "test": Z}, force=True)
+        write_embedding(path, {"train": Z, "test": Z}, columns=COLUMNS, force=True)
     np.testing.assert_array_equal(np.load(path), Z)
     assert [found.name for found in tmp_path.iterdir()] == ["z.npy"]

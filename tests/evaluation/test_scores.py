@@ -47,6 +47,7 @@ def test_scores_are_frozen_and_go_through_json() -> None:
     assert json.loads(json.dumps(scores.as_dict())) == {
         **{"knn": 0.5, "sr": 0.25, "lr": 1.0, "few": np.mean(draws), "few_std": np.std(draws)},
         "few_standardised": None,
+        "few_draws": list(draws),
     }
     with pytest.raises(dataclasses.FrozenInstanceError):
         scores.knn = 1.0  # type: ignore[misc]

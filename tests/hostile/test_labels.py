@@ -101,7 +101,7 @@ ACCEPTED: dict[str, tuple[Any, list[Any]]] = {
 }
 
 
-@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning", "ignore:batch_size is")
+@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_odd_labels_that_make_classes_are_learned(name: str) -> None:
     y, classes = ACCEPTED[name]

@@ -167,7 +167,7 @@ def test_embed_does_not_write_over_files_of_any_run(pinoise: Command, here: Path
     for name in RUN_FILES:
         assert belongs_to_run(Path(run, name))
         with pytest.raises(UserError, match=r"belongs to a run|has extension"):
-            write_embedding(Path(run, name), {"train": X}, force=True)
+            write_embedding(Path(run, name), {"train": X}, columns=[], force=True)
     assert pinoise("embed", "r", "--data", "d.csv", "--out", f"{run}/z.npy").code == 0  # a new file may be there
 
 
@@ -180,7 +180,7 @@ def test_an_existing_file_is_replaced_only_if_forced(pinoise: Command, here: Pat
         f"z.{ending} already exists: choose another file to write, or replace it with --force."
     )
     with pytest.raises(UserError, match="already exists"):
-        write_embedding(out, {"train": X})
+        write_embedding(out, {"train": X}, columns=[])
     assert pinoise(*embed, "--force").code == 0
     assert out.read_bytes() != b"mine"
     out.unlink()

@@ -378,12 +378,6 @@ def test_frozen_weights_are_not_given_to_the_optimiser(problem: Problem) -> None
     assert listed == {id(p) for p in model.parameters()} - {id(frozen)}
 
 
-def test_fewer_rows_than_a_batch_make_one_batch_and_a_warning() -> None:
-    with pytest.warns(UserWarning, match="batch_size is 256 but there are only 100 rows: using batches of 100"):
-        assert plan_epoch(100, 256) == (1, 100)
-
-
-@pytest.mark.filterwarnings("ignore:batch_size is")
 @pytest.mark.parametrize(("rows", "batch_size"), [(1000, 96), (1001, 96), (97, 96), (95, 96), (31, 1000)])
 def test_processes_share_the_batches_of_one_process(rows: int, batch_size: int) -> None:
     plans = [plan_epoch(rows, batch_size, processes) for processes in (1, 2, 3, 4)]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pinoise.choices import EMBEDDINGS, LARGEST_SEED, MOST_TIMES, listed
-from pinoise.cli.console import SCORE_TITLES, note, on_terminal, print_json, print_table, reporters, say
+from pinoise.cli.console import R2_TITLES, SCORE_TITLES, note, on_terminal, print_json, print_table, reporters, say
 from pinoise.cli.interrupts import STOPPED
 from pinoise.cli.options import (
     DATA,
@@ -19,6 +19,7 @@ from pinoise.cli.options import (
     JsonOption,
     LabelOption,
     LearningRateOption,
+    RegressionOption,
     RowsOption,
     SetOption,
     TemperatureOption,
@@ -91,6 +92,7 @@ def compare(
     data: SourcesOption = None,
     suite: SuiteOption = None,
     label: LabelOption = None,
+    regression: RegressionOption = None,
     score_on: ScoreOnOption = None,
     methods: MethodsOption = None,
     seeds: SeedsOption = None,
@@ -123,6 +125,7 @@ def compare(
         "training.learning_rate": learning_rate,
         "training.device": device,
         "data.rows": rows,
+        "data.regression": regression,
     }
     run_comparison(
         *(data or ()),
@@ -222,7 +225,6 @@ def run_comparison(
 
 
 def _print_tables(found: Comparison) -> None:
-    from pinoise.evaluation.logistic import LABELS_PER_CLASS
     from pinoise.experiments.ranking import against_best_rival
     from pinoise.experiments.recipes import RECIPES
     from pinoise.experiments.results import columns
@@ -242,13 +244,23 @@ def _print_tables(found: Comparison) -> None:
     if found.held_out:
         _print_held_out(found.held_out)
     over = f"mean ± standard deviation over {seeds} seeds" if seeds > 1 else "one seed"
-    labels = f"{LABELS_PER_CLASS} labels per class, 10 draws"
-    print(f"Accuracy in percent, {over}; few-label: {labels}; fit s: seconds to train.")
+    print(f"{_described({line.measured for line in found.lines})}, {over}; fit s: seconds to train.")
     if any("few_standardised" in columns([line.means for line in lines]) for lines in found.by_data.values()):
         print("standardised: few-label after every column is divided by its standard deviation, where that differs.")
     if bracketed:
-        what = "seeds and draws of labels" if seeds > 1 else "draws of labels"
-        print(f"In brackets: 95 % bootstrap interval over {what}, for these test rows.")
+        drawn = "seeds and draws of labels" if seeds > 1 else "draws of labels"
+        print(f"In brackets: 95 % bootstrap interval over {drawn}, for these test rows.")
+
+
+def _described(measured: set[bool]) -> str:
+    """Return what the scores are, of sets with classes (False), with a measurement (True), or of both."""
+    from pinoise.evaluation.logistic import LABELS_PER_CLASS
+    from pinoise.evaluation.ridge import KNOWN_VALUES
+
+    classes = f"accuracy in percent (few-label: {LABELS_PER_CLASS} labels per class, 10 draws)"
+    values = f"R² in percent of the variance (few-label: ridge regression on {KNOWN_VALUES} rows, 10 draws)"
+    said = " and ".join(text for text, wanted in ((classes, False), (values, True)) if wanted in measured)
+    return said[0].upper() + said[1:]
 
 
 def _print_lines(name: str, lines: list[Line], *, several: bool) -> None:
@@ -273,7 +285,8 @@ def _print_lines(name: str, lines: list[Line], *, several: bool) -> None:
         ]
         for line in lines
     ]
-    titles = [name, *(SCORE_TITLES[score] for score in scores), "fit s", *(["health"] if flagged else [])]
+    titles_of = R2_TITLES if lines[0].measured else SCORE_TITLES
+    titles = [name, *(titles_of[score] for score in scores), "fit s", *(["health"] if flagged else [])]
     print_table(titles, table, words=(0, len(scores) + 2))
 
 

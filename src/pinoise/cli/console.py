@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pinoise.training.progress import Record, Reporter
 
 SCORE_TITLES = {"knn": "kNN", "sr": "SR", "lr": "LR", "few": "few-label", "few_standardised": "standardised"}
+R2_TITLES = {"knn": "kNN R²", "lr": "ridge R²", "few": "few-label R²"}  # of a measurement
 _LONGEST = 2000  # characters of a sentence
 QUIET_SECONDS = 2.0  # between two plain lines on progress
 

@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pinoise.cli.console import note, on_terminal, print_json
+from pinoise.cli.console import note, on_one_line, on_terminal, print_json
 from pinoise.cli.options import DataOption, ForceOption, JsonOption, TrustOption
+
+if TYPE_CHECKING:
+    from pinoise.data.dataset import Dataset, Part
 
 
 def embed(
     run: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a finished run.")],
     data: DataOption,
     out: Annotated[Path, typer.Option("--out", help="The file to write: .npy, .npz, .csv or .parquet.")],
-    part: Annotated[str, typer.Option(help="train or test, for data that has both; .npz takes both.")] = "train",
+    part: Annotated[
+        str, typer.Option(help="train or test, for data that comes in these parts; .npz takes both.")
+    ] = "train",
+    keep: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN", help="Pass a column of the table through, as an id or a label; repeatable."),
+    ] = None,
     force: ForceOption = False,
     trust: TrustOption = False,
     json: JsonOption = False,
 ) -> None:
     """Embed data with a finished run, row by row in the order of the data; rows of a folder of images are named.
 
-    Example: `pinoise embed runs/digits --data digits --out digits.npz`
+    The columns are the standardised features under their own names, and beside them the learned ones: `pinda0`,
+    `pinda1` and so on, as many as `encoder.out_features`. A run on images, or with `embedding=learned`, has the learned
+    ones alone.
+
+    Example: `pinoise embed runs/mine --data new.csv --keep id --keep class --out new.parquet`
     """
-    from pinoise.data.dataset import Part
     from pinoise.data.source import source_files
-    from pinoise.errors import UserError, unknown_choice
     from pinoise.evaluation import check_embedding_file, write_embedding
     from pinoise.evaluation import embed as embed_rows
     from pinoise.files import RUN_FILES, check_output
@@ -36,24 +47,60 @@ def embed(
     check_embedding_file(out, inputs=inputs, force=force)
     finished = load_run(run, trust=trust)
     check_output(out, inputs=source_files(finished.settings.data.source), force=force)
+    kept = _kept_columns(data, keep or [], out, finished.column_names)
     source = finished.read(data, labelled=False, progress=on_terminal())
     changed = finished.change_of(data, progress=on_terminal())
     for sentence in (*source.notes, *([] if changed is None else [changed])):
         note(sentence)
-    parts: dict[str, Part | None] = {"train": source.train, "test": source.test}
-    if part not in parts:
-        raise unknown_choice("part", part, parts)
-    wanted = parts if out.suffix.lower() == ".npz" else {part: parts[part]}
-    if wanted.get(part) is None:
-        raise UserError(f"{data} has no {part} part: use --part train.")
-    present = {name: rows for name, rows in wanted.items() if rows is not None}
+    parts = _parts(source, part, every=out.suffix.lower() == ".npz", where=data)
     embeddings = {
-        name: embed_rows(finished.embedding, finished.rows(rows.x, where=data)) for name, rows in present.items()
+        name: embed_rows(finished.embedding, finished.rows(rows.x, where=data)) for name, rows in parts.items()
     }
-    files = {name: rows.names for name, rows in present.items() if rows.names is not None}
-    write_embedding(out, embeddings, names=files, force=force)
+    files = {name: rows.names for name, rows in parts.items() if rows.names is not None}
+    write_embedding(out, embeddings, columns=finished.column_names, names=files, kept=kept, force=force)
     shapes = {name: list(z.shape) for name, z in embeddings.items()}
     if json:
-        print_json({"out": str(out), "shapes": shapes})
+        print_json({"out": str(out), "shapes": shapes, "kept": list(kept)})
     else:
-        print(f"{out}: " + ", ".join(f"{name} {rows} × {width}" for name, (rows, width) in shapes.items()))
+        beside = f", beside {', '.join(kept)}" if kept else ""
+        sizes = ", ".join(f"{name} {rows} × {width}" for name, (rows, width) in shapes.items())
+        print(on_one_line(f"{out}: {sizes}{beside}"))  # the names are from a file
+
+
+def _parts(source: Dataset, wanted: str, *, every: bool, where: str) -> dict[str, Part]:
+    """Return the parts to embed by name. Data without a split of its own is neither training nor test rows."""
+    from pinoise.errors import UserError, unknown_choice
+    from pinoise.evaluation import WHOLE
+
+    known = ("train", "test")
+    if wanted not in known:
+        raise unknown_choice("part", wanted, known)
+    if source.test is None:
+        if wanted == "test":
+            raise UserError(f"{where} has no test part: leave out --part.")
+        return {WHOLE: source.train}
+    both = {"train": source.train, "test": source.test}
+    return both if every else {wanted: both[wanted]}
+
+
+def _kept_columns(data: str, keep: list[str], out: Path, own: tuple[str, ...]) -> dict[str, Any]:
+    """Return the columns to pass through, as they stand in the table; refuse what is none."""
+    if not keep:
+        return {}
+    from pinoise.data.encoding.tables import column_names, find_column
+    from pinoise.data.source import find_source
+    from pinoise.errors import UserError
+    from pinoise.evaluation import TABLES
+
+    if out.suffix.lower() not in TABLES:
+        raise UserError(f"{out} has no columns to keep others beside: write {' or '.join(TABLES)}.")
+    found = find_source(data)
+    if found.kind != "table":
+        raise UserError(f"--keep names columns of a table ({', '.join(TABLES)}), and {data} is none.")
+    table = found.table(text=keep).table  # as text, so that an id keeps its leading zeros
+    there = column_names(table, where=data)
+    columns = [find_column(name, there, where=data) for name in dict.fromkeys(keep)]
+    for name in columns:
+        if name in own:
+            raise UserError(f"--keep {name}: the embedding has this column already, standardised; leave it out.")
+    return {name: table.column(name) for name in columns}

@@ -16,6 +16,13 @@ LabelOption = Annotated[
     str | None,
     typer.Option("--label", metavar="COLUMN", help="The label's column; it is never used in training."),
 ]
+RegressionOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--regression/--classes",
+        help="Whether the label is a number to predict, scored by R², or a class; its values decide if not given.",
+    ),
+]
 TargetOption = Annotated[
     str | None,
     typer.Option(

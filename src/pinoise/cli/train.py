@@ -34,6 +34,7 @@ from pinoise.cli.options import (
     JsonOption,
     LabelOption,
     LearningRateOption,
+    RegressionOption,
     RowsOption,
     SetOption,
     TargetOption,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
 FLAGS = {
     "data": "data.source",
     "label": "data.label",
+    "regression": "data.regression",
     "target": "data.target",
     "rows": "data.rows",
     "method": "method",
@@ -78,6 +80,7 @@ def train(
     data: Annotated[str | None, typer.Option("--data", metavar="SOURCE", help=DATA)] = None,
     out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="The run folder to make.")] = None,
     label: LabelOption = None,
+    regression: RegressionOption = None,
     target: TargetOption = None,
     resume: Annotated[Path | None, typer.Option("--resume", metavar="DIR", help="Go on with this run folder.")] = None,
     config: Annotated[

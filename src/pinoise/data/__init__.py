@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pinoise.data.catalogue import entries, is_name
     from pinoise.data.catalogue.loading import load
-    from pinoise.data.dataset import Dataset, Labels, Part, Samples, fingerprint_parts
+    from pinoise.data.dataset import Dataset, Labels, Part, Samples, Targets, fingerprint_parts
     from pinoise.data.formats.memory import InMemory, is_table
     from pinoise.data.options import ReadOptions
     from pinoise.data.preparation import Preparation, preparation_from_json
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "catalogue": ("entries", "is_name"),
     "catalogue.loading": ("load",),
-    "dataset": ("Dataset", "Labels", "Part", "Samples", "fingerprint_parts"),
+    "dataset": ("Dataset", "Labels", "Part", "Samples", "Targets", "fingerprint_parts"),
     "formats.memory": ("InMemory", "is_table"),
     "options": ("ReadOptions",),
     "preparation": ("Preparation", "preparation_from_json"),

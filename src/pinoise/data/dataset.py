@@ -22,6 +22,9 @@ an array that stays in its file) that become such an array when they are indexed
 Labels = npt.NDArray[np.int64]
 """Class numbers from 0, one per row."""
 
+Targets = Labels | npt.NDArray[np.float64]
+"""What scores an embedding, one per row: class numbers, or the values of a measurement."""
+
 CHUNK_VALUES = 1 << 22  # read at a time from a large array, so that a file is never loaded whole
 
 
@@ -42,7 +45,7 @@ class Part:
     """
 
     x: Samples
-    y: Labels | None = None
+    y: Targets | None = None
     groups: npt.NDArray[np.int64] | None = None  # query of a ranking set, subject of a recording
     names: tuple[str, ...] | None = None  # the file of every row, for a folder of images
     origin: Origin | None = None  # None for all rows of the source, in its order
@@ -87,8 +90,15 @@ class Dataset:
         return tuple(int(size) for size in self.train.x.shape[1:])
 
     @property
+    def measures(self) -> bool:
+        """Whether its labels are the values of a measurement rather than classes."""
+        return is_measured(self.train.y)
+
+    @property
     def n_classes(self) -> int:
-        """The number of classes, 0 without labels."""
+        """The number of classes, 0 without labels and for a measurement."""
+        if self.measures:
+            return 0
         parts = [part.y for part in (self.train, self.test) if part is not None and part.y is not None]
         return int(max((int(y.max()) + 1 for y in parts if len(y)), default=0))
 
@@ -99,6 +109,15 @@ class Dataset:
             return self
         chosen = np.sort(np.random.default_rng(0).permutation(n)[:rows])
         return replace(self, train=self.train.take(chosen))
+
+
+def is_measured(y: Targets | None) -> bool:
+    """Whether labels are the values of a measurement: those of classes are whole numbers by type.
+
+    >>> is_measured(np.array([0.5, 2.0])), is_measured(np.array([0, 2])), is_measured(None)
+    (True, False, False)
+    """
+    return y is not None and y.dtype.kind == "f"
 
 
 def _take(x: Samples, rows: npt.NDArray[np.int64]) -> Samples:

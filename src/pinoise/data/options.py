@@ -32,6 +32,8 @@ class ReadOptions:
 
     Args:
         label: the column of the labels, by name or number, in a table or an array of two axes.
+        regression: whether the labels are a measurement, whose prediction is scored by R², or classes; None decides by
+            their values (``is_measurement``).
         rows: the most rows to train on, drawn at random but always the same.
         missing: what fills the missing numbers of a table.
         categorical: columns of a table whose numbers are names.
@@ -55,6 +57,7 @@ Allowed: median, mean, zero, error.
     __pydantic_config__: ClassVar[dict[str, str]] = {"extra": "forbid"}
 
     label: str | int | None = None
+    regression: bool | None = None
     rows: int | None = None
     missing: MissingPolicy = "median"
     categorical: tuple[str, ...] = ()

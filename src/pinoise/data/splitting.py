@@ -8,7 +8,7 @@ from math import ceil
 import numpy as np
 import numpy.typing as npt
 
-from pinoise.data.dataset import Dataset, Labels
+from pinoise.data.dataset import Dataset, Labels, Targets, is_measured
 from pinoise.errors import UserError
 
 RowNumbers = npt.NDArray[np.int64]
@@ -17,8 +17,9 @@ RowNumbers = npt.NDArray[np.int64]
 def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int = 0) -> Dataset:
     """Return a data set with a test part: its own, or a random share of the training rows.
 
-    The share has the same proportions of classes. A class of one row stays in training. Rows of one group (a query,
-    a person) stay on one side, because a test row must not have siblings in training.
+    The share has the same proportions of classes; rows with a measurement are drawn at random. A class of one row
+    stays in training. Rows of one group (a query, a person) stay on one side, because a test row must not have
+    siblings in training.
 
     >>> from pinoise.data.dataset import Part
     >>> data = Dataset("toy", train=Part(np.zeros((10, 2)), y=np.arange(10) % 2))
@@ -70,10 +71,11 @@ def _by_group(groups: RowNumbers, test_fraction: float, seed: int) -> RowNumbers
     return np.sort(np.asarray(test, dtype=np.int64))
 
 
-def _by_class(y: Labels | None, n: int, test_fraction: float, seed: int, notes: list[str]) -> tuple[RowNumbers, str]:
+def _by_class(y: Targets | None, n: int, test_fraction: float, seed: int, notes: list[str]) -> tuple[RowNumbers, str]:
     """Choose test rows from all classes that have a row to spare; add a note on the others."""
-    if y is None:
+    if y is None or is_measured(y):
         return _at_random(n, test_fraction, seed), "at random"
+    y = y.astype(np.int64, copy=False)
     counts = np.bincount(y)
     single = int((counts == 1).sum())
     rows = np.flatnonzero(counts[y] > 1)

@@ -73,7 +73,9 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_components : int
-        Width of the learned part of the embedding, for an encoder with an option ``out_features``.
+        Width of the learned part of the embedding, for an encoder with an option ``out_features``. The joined embedding
+        has the features beside it: ``n_components=2`` gives 13 + 2 = 15 columns for the 13 features of wine, and 2 with
+        ``embedding="learned"``.
     embedding : {"auto", "joined", "learned"}
         What ``transform`` returns: the learned part beside the standardised sample, which loses nothing of it, or the
         learned part alone. ``"auto"`` is ``"joined"`` but for images.
@@ -149,7 +151,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     epochs : int
         How often every row is seen.
     batch_size : int
-        With fewer rows than this, all rows make a batch, and a warning says so.
+        Rows in a step. Fewer rows than this make one batch.
     learning_rate : float
         Of Adam.
     noise_learning_rate : float or None
@@ -159,7 +161,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     device : {"auto", "cpu", "cuda", "mps"}
         What trains.
     random_state : int, RandomState instance or None
-        An int makes the result repeatable.
+        An int makes the result of ``fit`` repeatable, and after it the sequence of copies that ``augment`` returns.
     verbose : bool
         Print a line for each epoch.
 
@@ -268,7 +270,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for flag in fitted.flags:
             warnings.warn(f"{flag.name}: {flag.meaning}.", HealthWarning, stacklevel=2)
         assert fitted.model.noise is not None  # the settings ask for it
-        self._adopt(fitted.embedding, fitted.model.noise, standardizer)
+        self._adopt(fitted.embedding, fitted.model.noise, standardizer, seed=seed)
         self.flags_ = [flag.name for flag in fitted.flags]
         self.trials_ = {trial.name: trial.score for trial in fitted.trials}
         self.history_ = {
@@ -291,8 +293,14 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def augment(self, X: Any, *, random_state: int | np.random.RandomState | None = None) -> npt.NDArray[Any]:
         """Return a noisy copy of samples, x + ε with ε drawn from the learned noise, in the units and the shape of X.
 
-        That of bytes is in single precision, as noise goes beyond black and white. The draw is that of
-        ``random_state``, the estimator's own if None.
+        That of bytes is in single precision, as noise goes beyond black and white.
+
+        Every call draws another copy. With an int as the estimator's ``random_state``, the sequence of copies is the
+        same after every ``fit`` and ``load``.
+
+        Args:
+            X: samples, as ``fit`` takes them.
+            random_state: an int for one fixed copy, or where the draw comes from; None is the estimator's own sequence.
 
         >>> from sklearn.datasets import load_digits
         >>> X = load_digits().data[:100]
@@ -302,7 +310,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         x = self._checked(X)
-        with Randomness(seed_of_state(self.random_state if random_state is None else random_state)).feeding():
+        with Randomness(seed_of_state(self._copies if random_state is None else random_state)).feeding():
             noisy = self._each(self.noise_, x)
         norms = self._standardizer.norms(x) if self._standardizer.unit_rows else None
         return self._in_shape_of(self._standardizer.undo(noisy, norms), X, x)
@@ -386,7 +394,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 noise = restore_noise(settings, standardizer, encoder, parts["noise"])
         except RuntimeError:  # as torch refuses weights
             raise UserError(f"{path} does not fit its parameters: a part of your own has changed since.") from None
-        self._adopt(embedding, noise, standardizer)
+        self._adopt(embedding, noise, standardizer, seed=seed_of_state(self.random_state))
         self.history_, self.flags_, self.trials_ = header.history, header.flags, header.trials
         self.n_features_in_ = header.n_features_in
         self._preparation = preparation
@@ -438,13 +446,14 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         )
         write_onnx(Path(path), fitted, what=what)
 
-    def _adopt(self, embedding: Embedding, noise: PiNoise, standardizer: Standardizer) -> None:
+    def _adopt(self, embedding: Embedding, noise: PiNoise, standardizer: Standardizer, *, seed: int) -> None:
         self.embedding_ = embedding
         self.encoder_ = embedding.encoder
         self.noise_ = noise
         self._standardizer = standardizer
         self.mean_ = standardizer.mean
         self.scale_ = standardizer.scale
+        self._copies = np.random.RandomState(seed)  # the seeds of the copies that ``augment`` draws
 
     def _checked(self, X: Any, *, fitting: bool = False) -> Samples:
         """Return samples as scikit-learn checks them, with a non-finite entry named by row and column."""

@@ -15,7 +15,10 @@ from pinoise.errors import UserError
 from pinoise.files import check_new_file, written
 from pinoise.modes import own_modes
 
-FORMATS = (".npy", ".npz", ".csv", ".parquet")
+TABLES = (".csv", ".parquet")
+FORMATS = (".npy", ".npz", *TABLES)
+WHOLE = "all"
+"""The one part of data that is not split into training and test rows."""
 
 _BATCH_VALUES = 1 << 24  # values in one batch, so that wide samples do not fill the memory
 
@@ -82,23 +85,32 @@ def write_embedding(
     path: Path,
     embeddings: Mapping[str, np.ndarray],
     *,
+    columns: Sequence[str],
     names: Mapping[str, Sequence[str]] | None = None,
+    kept: Mapping[str, Any] | None = None,
     force: bool = False,
 ) -> None:
     """Write the embedding of each part, complete or not at all; only ``.npz`` holds several, as X_train and X_test.
 
-    The ``names`` of the rows of a part, if given, become a first column ``file``, or the arrays names_train and
-    names_test. A ``.npy`` file leaves them out. A file that exists is replaced only with ``force``. An embedding
-    that is not finite is refused, which takes a pass over it.
+    An embedding that is not finite is refused, which takes a pass over it.
+
+    Args:
+        path: the file; its extension is the format.
+        embeddings: of each part, by name. Data without parts has the part ``WHOLE``, which is ``X`` in ``.npz``.
+        columns: the names of the embedding's columns in a table.
+        names: of the rows of a part; a first column ``file``, or the arrays names_train and names_test. A ``.npy`` file
+            leaves them out.
+        kept: columns of a table that come before the embedding, as Arrow arrays; only in ``.csv`` and ``.parquet``.
+        force: whether a file that exists is replaced.
     """
     check_embedding_file(path, force=force)
     for part, z in embeddings.items():
-        _check_finite_rows(z, f"the {part} embedding")
+        _check_finite_rows(z, "the embedding" if part == WHOLE else f"the {part} embedding")
     suffix, names = path.suffix.lower(), names or {}
     with written(path) as temporary, temporary.open("wb") as file:
         if suffix == ".npz":
-            arrays = {f"X_{part}": z for part, z in embeddings.items()}
-            arrays |= {f"names_{part}": np.array(rows, dtype=np.str_) for part, rows in names.items()}
+            arrays = {_array_name("X", part): z for part, z in embeddings.items()}
+            arrays |= {_array_name("names", part): np.array(rows, dtype=np.str_) for part, rows in names.items()}
             np.savez(file, allow_pickle=False, **arrays)
             return
         ((part, z),) = embeddings.items()
@@ -111,10 +123,15 @@ def write_embedding(
         import pyarrow.csv
         import pyarrow.parquet
 
-        files = {"file": pa.array(names[part], pa.string())} if part in names else {}
-        table = pa.table({**files, **{f"pinda{i}": z[:, i] for i in range(z.shape[1])}})
+        beside = {"file": pa.array(names[part], pa.string())} if part in names else {}
+        beside |= kept or {}
+        table = pa.table([*beside.values(), *z.T], names=[*beside, *columns])
         write = pyarrow.csv.write_csv if suffix == ".csv" else pyarrow.parquet.write_table
         write(table, file)
+
+
+def _array_name(what: str, part: str) -> str:
+    return what if part == WHOLE else f"{what}_{part}"
 
 
 def check_embeddings(train: np.ndarray, test: np.ndarray) -> None:

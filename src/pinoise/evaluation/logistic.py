@@ -17,6 +17,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from pinoise.errors import UserError
 from pinoise.evaluation.embedding import check_labelled
 
+DRAWS = 10  # of the few labels that a probe sees
 LABELS_PER_CLASS = 10  # labels of each class that the few-label probe reveals
 UNKNOWN = -1  # the label of a row without one, as in ``sklearn.semi_supervised``
 
@@ -118,7 +119,7 @@ def few_label_accuracies(
     *,
     classifier: Classifier = plain,
     labels_per_class: int = LABELS_PER_CLASS,
-    draws: int = 10,
+    draws: int = DRAWS,
     seed: int = 0,
 ) -> tuple[float, ...]:
     """Return the test accuracy of a classifier with few labels under each of several draws of them.

@@ -8,9 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from pinoise.choices import SCORES
+from pinoise.data.dataset import is_measured
 from pinoise.errors import UserError
 from pinoise.evaluation.knn import knn_accuracy
 from pinoise.evaluation.logistic import few_label_accuracies, logistic_regression, standardised
+from pinoise.evaluation.ridge import few_value_scores, knn_r_squared, ridge_r_squared
 from pinoise.evaluation.softmax import softmax_regression
 
 SEEDED = ("sr", "few", "few_standardised")  # those that a seed changes for one and the same embedding
@@ -20,14 +22,17 @@ SEEDED = ("sr", "few", "few_standardised")  # those that a seed changes for one 
 class Scores:
     """Test accuracies from 0 to 1: the paper's two, and what says more to a user; None where it was not computed.
 
+    Where labels are a measurement, every score is an R², of at most 1.
+
     >>> Scores(knn=0.9, sr=0.8, lr=0.85, few_draws=(0.5, 0.75)).as_dict()
-    {'knn': 0.9, 'sr': 0.8, 'lr': 0.85, 'few': 0.625, 'few_std': 0.125, 'few_standardised': None}
+    {'knn': 0.9, 'sr': 0.8, 'lr': 0.85, 'few': 0.625, 'few_std': 0.125, 'few_standardised': None, \
+'few_draws': [0.5, 0.75]}
     """
 
     knn: float | None = None  # k nearest neighbours
     sr: float | None = None  # softmax regression after a fixed number of epochs
-    lr: float | None = None  # converged logistic regression
-    few_draws: tuple[float, ...] = ()  # logistic regression with few labels per class, for every draw of them
+    lr: float | None = None  # converged logistic regression, or ridge regression of a measurement
+    few_draws: tuple[float, ...] = ()  # the same with few labels, for every draw of them
     few_standardised_draws: tuple[float, ...] = ()  # the same after dividing columns by their standard deviation
 
     @property
@@ -45,7 +50,7 @@ class Scores:
         """The mean over draws of the few labels, with standardised columns."""
         return float(np.mean(self.few_standardised_draws)) if self.few_standardised_draws else None
 
-    def as_dict(self) -> dict[str, float | None]:
+    def as_dict(self) -> dict[str, float | list[float] | None]:
         """Return the scores by name, ready for JSON."""
         return {
             "knn": self.knn,
@@ -54,6 +59,7 @@ class Scores:
             "few": self.few,
             "few_std": self.few_std,
             "few_standardised": self.few_standardised,
+            "few_draws": list(self.few_draws),
         }
 
 
@@ -70,7 +76,7 @@ def evaluate(
 
     Args:
         train: the embedding of the training rows.
-        y_train: their labels.
+        y_train: their labels: class numbers, or real numbers of a measurement.
         test: the embedding of the test rows.
         y_test: their labels.
         seed: see above.
@@ -85,6 +91,12 @@ def evaluate(
         part = "training" if y_train is None else "test"
         raise UserError(f"the {part} rows have no labels: scores need a label for every row.")
     parts = (train, y_train, test, y_test)
+    if is_measured(y_train):
+        return Scores(
+            knn=knn_r_squared(*parts) if "knn" in scores else None,
+            lr=ridge_r_squared(*parts) if "lr" in scores else None,
+            few_draws=few_value_scores(*parts, seed=seed) if "few" in scores else (),
+        )
     return Scores(
         knn=knn_accuracy(*parts) if "knn" in scores else None,
         sr=softmax_regression(*parts, seed=seed) if "sr" in scores else None,

@@ -33,7 +33,7 @@ from pinoise.experiments.recipes import (
     installed,
 )
 from pinoise.experiments.results import Cell, Line, summarise, verdict
-from pinoise.experiments.sources import open_compared, present_sources, sample_rows, shrink_images
+from pinoise.experiments.sources import open_compared, present_sources, sample_rows, scored_part, shrink_images
 from pinoise.training.config import embedding_of, merge, parse_settings
 from pinoise.training.config.settings import IMAGE_ENCODER, VECTOR_ENCODER
 from pinoise.training.device import describe_environment, flushed_denormals
@@ -146,6 +146,8 @@ def compare(
     images = isinstance(datasets, list) and _mean_images(datasets, shared, note)
     names, encoder = _names(methods, chosen, images=images), IMAGE_ENCODER if images else VECTOR_ENCODER
     plans = plan(_installed(names, note), numbers, settings=shared, encoder=encoder, note=note)
+    if isinstance(datasets, list):
+        _check_classes(datasets, plans)
     shown = _embedding(embedding, chosen, plans)
     # A suite reports both embeddings, one at a time, so each fit is scored under both.
     wanted = tuple(name for name in EMBEDDINGS if name == shown or name in (chosen.embeddings if chosen else ()))
@@ -262,6 +264,17 @@ def _opened(
         for source in sources
         for data in open_compared([source], options, label=None, progress=progress)
     )
+
+
+def _check_classes(datasets: list[Dataset], plans: Plans) -> None:
+    """Refuse to classify a measurement, before any fit. The sets of a suite all have classes."""
+    classifiers = [RECIPES[method].title for method, _ in plans if RECIPES[method].classifier is not None]
+    for data in datasets:
+        if classifiers and scored_part(data).measures:
+            raise UserError(
+                f"the labels of {data.name} are a measurement, and {classifiers[0]} tells classes apart: leave it out "
+                "of the methods."
+            )
 
 
 def _notes_on_units(data: Dataset, scaling: Scaling) -> list[str]:

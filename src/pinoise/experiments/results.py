@@ -16,7 +16,7 @@ _VISIBLE = 0.5  # points from which the standardised probe is worth a column of 
 
 @dataclass(frozen=True)
 class Cell:
-    """One method on one data set with one seed, under one embedding; accuracies from 0 to 1, None if not scored."""
+    """One method on one data set with one seed, under one embedding; scores up to 1, None if not computed."""
 
     data: str
     method: str
@@ -30,6 +30,7 @@ class Cell:
     flags: tuple[str, ...] = ()  # what went wrong in training, by name
     few_draws: tuple[float, ...] = ()  # of every draw of labels, whose mean is ``few``
     few_standardised: float | None = None
+    measured: bool = False  # whether the scores are R² of a measurement instead of accuracies
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values for JSON."""
@@ -51,6 +52,7 @@ class Line:
     stds: dict[str, float]
     seconds: float
     flags: tuple[str, ...]
+    measured: bool = False
 
 
 def summarise(cells: Sequence[Cell]) -> list[Line]:
@@ -76,6 +78,7 @@ def _summary(data: str, method: str, cells: Sequence[Cell]) -> Line:
         stds={name: 100 * float(np.std(found)) for name, found in scored.items()},
         seconds=float(np.median([cell.seconds for cell in cells])),
         flags=tuple(dict.fromkeys(flag for cell in cells for flag in cell.flags)),
+        measured=cells[0].measured,
     )
 
 
@@ -123,7 +126,7 @@ def verdict(lines: Sequence[Line]) -> str:
 
 
 def distance(accuracy: float, other: float) -> str:
-    """Say how far one accuracy is from another, both from 0 to 1.
+    """Say how far one score is from another, both at most 1, in hundredths.
 
     >>> distance(0.85, 0.8), distance(0.79, 0.8), distance(0.8, 0.8)
     ('5.0 points above', '1.0 point below', 'level with')
@@ -135,4 +138,5 @@ def distance(accuracy: float, other: float) -> str:
 
 
 def _from(raw: Line, line: Line) -> str:
-    return f"{distance(line.means['few'] / 100, raw.means['few'] / 100)} raw features"
+    of_what = " in R²" if line.measured else ""
+    return f"{distance(line.means['few'] / 100, raw.means['few'] / 100)} raw features{of_what}"

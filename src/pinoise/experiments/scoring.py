@@ -125,6 +125,7 @@ def _cell(
         seconds=seconds,
         flags=flags,
         few_draws=found.few_draws,
+        measured=prepared.scored.measures,
         **values,
     )
 

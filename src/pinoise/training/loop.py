@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -142,10 +141,11 @@ def train(
 def plan_epoch(n_rows: int, batch_size: int, processes: int = 1) -> tuple[int, int]:
     """Return the steps in an epoch and the rows of a process in each. Rows left over wait for the next shuffle.
 
-    Processes share a batch, so the steps and their rows do not depend on the number of processes.
+    Processes share a batch, so the steps and their rows do not depend on the number of processes. Fewer rows than a
+    batch are all in one batch.
 
-    >>> plan_epoch(1000, 256), plan_epoch(1000, 256, processes=2)
-    ((3, 256), (3, 128))
+    >>> plan_epoch(1000, 256), plan_epoch(1000, 256, processes=2), plan_epoch(100, 256)
+    ((3, 256), (3, 128), (1, 100))
     """
     for found, what in ((n_rows, "rows"), (batch_size, "rows in a batch")):
         if found < 2 * processes:
@@ -156,11 +156,6 @@ def plan_epoch(n_rows: int, batch_size: int, processes: int = 1) -> tuple[int, i
             f"{batch_size - over} or {batch_size - over + processes}."
         )
     share = min(batch_size, n_rows) // processes
-    if n_rows < batch_size:
-        warnings.warn(
-            f"batch_size is {batch_size} but there are only {n_rows} rows: using batches of {share * processes}.",
-            stacklevel=3,
-        )
     return n_rows // (share * processes), share
 
 

@@ -29,7 +29,7 @@ from pinoise.training.device import make_fabric, on_first
 from pinoise.training.folder import check_usable, run_identity, settle_folder, write_weights
 from pinoise.training.lock import hold
 from pinoise.training.logs import RunLog
-from pinoise.training.loop import make_optimizer, train
+from pinoise.training.loop import make_optimizer, plan_epoch, train
 from pinoise.training.metrics import model_health
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Quiet, Record, Reporter
@@ -125,7 +125,7 @@ def run_training(
     standardizer = _standardizer_of(path, settings, data.train.x, begun=begun)
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
     record = on_first(fabric, partial(_describe_data, settings, data, preparation, standardizer))  # one pass over it
-    for sentence in record.notes if fabric.is_global_zero else ():
+    for sentence in (*record.notes, *_notes_on_batches(settings, rows, fabric)) if fabric.is_global_zero else ():
         note(sentence)
     del data  # rows in memory are a copy, so the original can be freed
     settings, trials = _try_noises(settings, standardizer, rows, fabric=fabric, should_stop=should_stop, note=note)
@@ -185,6 +185,15 @@ def _notes_on_units(settings: Settings, standardizer: Standardizer) -> list[str]
     if standardizer.tails is None or settings.data.scaling != "auto":
         return []
     return [HEAVY_TAILS]
+
+
+def _notes_on_batches(settings: Settings, rows: Rows, fabric: Fabric) -> list[str]:
+    """Return a note if batches are smaller than they should be."""
+    _, share = plan_epoch(len(rows), settings.training.batch_size, fabric.world_size)
+    batch = share * fabric.world_size
+    if batch == settings.training.batch_size:
+        return []
+    return [f"a batch has {batch} rows instead of {settings.training.batch_size}, as there are no more"]
 
 
 def _describe_data(

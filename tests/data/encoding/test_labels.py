@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import LabelEncoder
 
-from pinoise.data.encoding.labels import learn_labels
+from pinoise.data.encoding.labels import learn_labels, learn_targets
 from pinoise.errors import UserError
 
 
@@ -92,3 +92,37 @@ def test_an_unknown_label_is_named_with_the_known_ones() -> None:
 def test_labels_that_are_no_classes_are_refused(values: object, message: str) -> None:
     with pytest.raises(UserError, match=message):
         learn_labels(values, where="y")
+
+
+@pytest.mark.parametrize(
+    ("values", "measured"),
+    [
+        (np.arange(30) / 7, True),
+        (np.arange(300) % 150, True),  # two rows of each number
+        (np.arange(2000) % 100, False),  # twenty rows of each: a class
+        (np.arange(40) % 10 / 2, False),  # grades in halves
+        (np.arange(30), False),
+        (np.array(["1.5", "2.5"] * 20), False),
+        (np.array([True, False] * 20), False),
+    ],
+)
+def test_a_measurement_is_told_from_classes_by_its_values(values: np.ndarray, measured: bool) -> None:
+    found = learn_targets(values, where="y")
+    assert found.measured is measured
+    assert found.class_names == (None if measured else found.names)
+    targets = found.targets(values, where="y")
+    assert targets.dtype == (np.float64 if measured else np.int64)
+    if measured:
+        np.testing.assert_array_equal(targets, values)
+
+
+def test_a_user_decides_what_a_number_is() -> None:
+    grades = np.array([1, 2, 3, 3, 2, 1])
+    np.testing.assert_array_equal(learn_targets(grades, where="y", regression=True).targets([2.5], where="y"), [2.5])
+    assert learn_targets(np.arange(40) / 7 // 1, where="y", regression=False).measured is False
+    with pytest.raises(UserError, match=r"y holds 'a', which is no number: regression needs numbers"):
+        learn_targets(np.array(["a", "b"]), where="y", regression=True)
+    with pytest.raises(UserError, match="every value is 2, but a measurement needs two or more"):
+        learn_targets(np.array([2.0, 2.0]), where="y", regression=True)
+    with pytest.raises(UserError, match="the value in data row 2 is not finite"):
+        learn_targets(np.array([2.0, np.inf]), where="y", regression=True)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 
-from pinoise.data.dataset import Labels
+from pinoise.data.dataset import Targets
 from pinoise.data.encoding.learning import learn_table
 from pinoise.data.encoding.tables import TableEncoding
 from pinoise.data.formats.raw import RawTable
@@ -26,7 +26,7 @@ def learned(columns: dict[str, Any], **options: Any) -> tuple[TableEncoding, tup
 
 class Applied(NamedTuple):
     x: npt.NDArray[np.float64]
-    y: Labels | None
+    y: Targets | None
     notes: tuple[str, ...]
 
 

@@ -11,8 +11,8 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from pinoise.data.checks import check_finite, check_rows, numeric_samples
-from pinoise.data.dataset import Dataset, Labels, Part, Samples, row_slices
-from pinoise.data.encoding.labels import LabelEncoding, learn_labels
+from pinoise.data.dataset import Dataset, Part, Samples, Targets, row_slices
+from pinoise.data.encoding.labels import LabelEncoding, learn_targets, measurement_note
 from pinoise.data.encoding.tables import was_a_feature
 from pinoise.data.formats.arrow import is_number, label_array
 from pinoise.data.formats.raw import Array, RawArrays, RawPart
@@ -59,7 +59,7 @@ class ArrayEncoding:
             train=parts[0],
             test=parts[1] if len(parts) > 1 else None,
             feature_names=self.feature_names,
-            class_names=None if named is None else named.names,
+            class_names=None if named is None else named.class_names,
             notes=raw.notes,
         )
 
@@ -70,7 +70,7 @@ class ArrayEncoding:
             return self
         if raw.train.x.shape[1:] == self.shape:
             raise was_a_feature(column, where)
-        labels = learn_labels(take_label(raw, column).train.y, where=f"{where}, labels")
+        labels = learn_targets(take_label(raw, column).train.y, where=f"{where}, labels")
         return replace(self, label=column, labels=labels)
 
     def _part(self, raw: RawPart, groups: Groups | None, labels: LabelEncoding | None, where: str) -> Part:
@@ -79,15 +79,20 @@ class ArrayEncoding:
             raise UserError(f"{where} has samples of shape {x.shape[1:]}, but training had {self.shape}.")
         x = _in_layout(x, sparse=self.sparse)
         check_finite(x, self.feature_names, where=where)
-        y: Labels | None = None
+        y: Targets | None = None
         if raw.y is not None and labels is not None:
-            y = labels.encode(raw.y, where=f"{where}, labels")
+            y = labels.targets(raw.y, where=f"{where}, labels")
             check_rows(len(y), x.shape[0], "labels", where)
         return Part(x, y, groups, raw.names)
 
 
 def learn_arrays(
-    raw: RawArrays, *, name: str, where: str, label: str | int | None = None
+    raw: RawArrays,
+    *,
+    name: str,
+    where: str,
+    label: str | int | None = None,
+    regression: bool | None = None,
 ) -> tuple[Dataset, ArrayEncoding]:
     """Check arrays, number their labels, and return them with what later arrays need to be read the same way."""
     column: int | None = None
@@ -107,8 +112,11 @@ def learn_arrays(
     labels = None
     given = _label_arrays(raw, where=f"{where}, labels")
     if raw.train.y is not None:
-        labels = learn_labels(_joined(given, where), where=f"{where}, labels", names=raw.class_names)
-        if len(np.unique(labels.encode(given[0], where=where))) < 2:
+        labels = learn_targets(
+            _joined(given, where), where=f"{where}, labels", names=raw.class_names, regression=regression
+        )
+        raw = replace(raw, notes=(*raw.notes, *([] if regression else measurement_note(labels))))
+        if not labels.measured and len(np.unique(labels.encode(given[0], where=where))) < 2:
             raise UserError(f"{where}: every training label is the same, but classes need two or more.")
     encoding = ArrayEncoding(
         shape=shape,
@@ -159,7 +167,7 @@ def _own_labels(known: LabelEncoding | None, raw: RawArrays, *, where: str) -> L
     given = _label_arrays(raw, where=where)
     if not given or (known is not None and all(known.covers(labels, where=where) for labels in given)):
         return known
-    return learn_labels(_joined(given, where), where=where, names=raw.class_names)
+    return learn_targets(_joined(given, where), where=where, names=raw.class_names)
 
 
 def _label_arrays(raw: RawArrays, *, where: str) -> list[Any]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinoise.data.encoding.columns import CategoricalColumn, NumericColumn, column_kind, learn_categories, numbers_of
-from pinoise.data.encoding.labels import LabelEncoding, learn_labels
+from pinoise.data.encoding.labels import LabelEncoding, learn_targets, measurement_note
 from pinoise.data.encoding.tables import TableEncoding, column_names, find_column, label_column
 from pinoise.data.formats.arrow import is_text
 from pinoise.data.formats.raw import RawTable
@@ -36,7 +36,7 @@ def learn_table(raw: RawTable, options: ReadOptions, *, where: str) -> tuple[Tab
         raise UserError(f"{where} has no rows.")
     dropped = [find_column(name, names, where=where) for name in options.drop]
     categorical = {find_column(name, names, where=where) for name in options.categorical}
-    label, labels = _learn_label(raw, options.label, names, where)
+    label, labels = _learn_label(raw, options, names, where)
     columns: list[NumericColumn | CategoricalColumn] = []
     found = _Findings()
     left_out = {label, *dropped}
@@ -64,17 +64,21 @@ def learn_table(raw: RawTable, options: ReadOptions, *, where: str) -> tuple[Tab
             columns.append(learned)
     if not columns:
         raise UserError(f"{where} has no feature column left: {'; '.join(found.all()) or 'it holds only the label'}.")
-    return TableEncoding(tuple(columns), label, labels, tuple(dropped), options.missing), tuple(found.all())
+    notes = [*found.all(), *([] if options.regression else measurement_note(labels, label))]
+    return TableEncoding(tuple(columns), label, labels, tuple(dropped), options.missing), tuple(notes)
 
 
 def _learn_label(
-    raw: RawTable, label: str | int | None, names: Sequence[str], where: str
+    raw: RawTable, options: ReadOptions, names: Sequence[str], where: str
 ) -> tuple[str | None, LabelEncoding | None]:
     """Return the label's column, if labels are in the table, and their encoding, if there are any."""
-    if label is not None:
-        column = find_column(label, names, where=where)
-        return column, learn_labels(raw.table.column(column), where=label_column(column, where))
-    return None, None if raw.y is None else learn_labels(raw.y, where=f"{where}, y")
+    if options.label is not None:
+        column = find_column(options.label, names, where=where)
+        cells, said = raw.table.column(column), label_column(column, where)
+        return column, learn_targets(cells, where=said, regression=options.regression)
+    if raw.y is None:
+        return None, None
+    return None, learn_targets(raw.y, where=f"{where}, y", regression=options.regression)
 
 
 class _Findings:

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from pinoise.data.checks import check_rows
-from pinoise.data.dataset import Dataset, Labels, Part
+from pinoise.data.dataset import Dataset, Part, Targets
 from pinoise.data.encoding.columns import CategoricalColumn, NumericColumn
-from pinoise.data.encoding.labels import LabelEncoding, learn_labels
+from pinoise.data.encoding.labels import LabelEncoding, learn_targets
 from pinoise.data.formats.raw import RawTable
 from pinoise.data.messages import counted, listed
 from pinoise.data.options import MissingPolicy
@@ -93,9 +93,9 @@ class TableEncoding:
                 )
         return Dataset(
             name=name,
-            train=Part(x, self._class_numbers(raw, names, where) if labelled else None),
+            train=Part(x, self._targets(raw, names, where) if labelled else None),
             feature_names=self.feature_names,
-            class_names=self.labels.names if self.labels else None,
+            class_names=self.labels.class_names if self.labels else None,
             notes=(*notes, *self._missing_notes(filled, blank)),
         )
 
@@ -106,18 +106,18 @@ class TableEncoding:
             return self
         if column in [known.name for known in self.columns]:
             raise was_a_feature(column, where)
-        labels = learn_labels(raw.table.column(column), where=label_column(column, where))
+        labels = learn_targets(raw.table.column(column), where=label_column(column, where))
         return replace(self, label=column, labels=labels)
 
-    def _class_numbers(self, raw: RawTable, names: Sequence[str], where: str) -> Labels | None:
+    def _targets(self, raw: RawTable, names: Sequence[str], where: str) -> Targets | None:
         if self.labels is None:
             return None
         if raw.y is not None:
             check_rows(len(raw.y), raw.table.num_rows, "labels", where)
-            return self.labels.encode(raw.y, where=f"{where}, y")
+            return self.labels.targets(raw.y, where=f"{where}, y")
         if self.label not in names:
             return None
-        return self.labels.encode(raw.table.column(self.label), where=label_column(self.label, where))
+        return self.labels.targets(raw.table.column(self.label), where=label_column(self.label, where))
 
     def _ignored(self, names: Sequence[str]) -> list[str]:
         known = {column.name for column in self.columns} | set(self.dropped) | {self.label}

@@ -74,7 +74,9 @@ class ArrayPreparation(Preparation):
         """Read training arrays."""
         options.refuse_image_options(source.where)
         options.refuse_table_options(source.where)
-        data, encoding = learn_arrays(source.arrays(), name=source.name, where=source.where, label=options.label)
+        data, encoding = learn_arrays(
+            source.arrays(), name=source.name, where=source.where, label=options.label, regression=options.regression
+        )
         return data, cls(encoding)
 
     def _read_arrays(self, source: Source, wanted: Wanted) -> Dataset:
@@ -191,7 +193,11 @@ KINDS: dict[SourceKind, type[Preparation]] = {
 def prepare(given: object, options: ReadOptions, *, progress: bool = False) -> tuple[Dataset, Preparation]:
     """Read training data from any source, and return it with the preparation that reads later data the same way."""
     source = find_source(given)
-    return KINDS[source.kind].learn(source, options, progress=progress)
+    data, preparation = KINDS[source.kind].learn(source, options, progress=progress)
+    if options.regression not in (None, data.measures) or (options.regression is not None and data.train.y is None):
+        what = "no labels; name their column with --label" if data.train.y is None else "classes as labels"
+        raise UserError(f"regression is {str(options.regression).lower()}, but {source.where} has {what}.")
+    return data, preparation
 
 
 def preparation_from_json(stored: dict[str, Any]) -> Preparation:

@@ -64,6 +64,8 @@ def _array_fault(encoding: ArrayEncoding) -> str | None:
 
 
 def _are_labels(labels: LabelEncoding | None) -> bool:
+    if labels is not None and labels.measured:
+        return not labels.values and not labels.names and not labels.text
     return labels is None or (len(labels.values) == len(labels.names) > 0 and _differ(labels.values))
 
 
