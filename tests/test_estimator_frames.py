@@ -46,6 +46,41 @@ def fitted(X: Any, **changes: Any) -> PiNDA:
         return PiNDA(**{**SMALL, **changes}).fit(X)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"covariance": "differences", "neighbours": 0},
+        {"covariance": "low-rank"},
+        {"covariance": "diagonal", "neighbours": 0},
+        {"objective": "paper", "mean": "learned"},
+        {"scaling": "compressed"},
+        {"scaling": "global"},
+    ],
+)
+def test_a_category_is_augmented_to_a_category_also_by_a_saved_model(
+    people: pd.DataFrame, changes: dict[str, Any], tmp_path: Path
+) -> None:
+    model = fitted(people, **changes)
+    noisy = model.augment(people, random_state=1)
+    for start, stop in ((1, 4), (4, 7), (7, 9)):
+        np.testing.assert_allclose(np.sort(noisy[:, start:stop], axis=1)[:, :-1], 0, atol=1e-4)
+        np.testing.assert_allclose(noisy[:, start:stop].sum(axis=1), 1, atol=1e-4)
+    towns = pd.get_dummies(people["town"]).to_numpy(float)
+    assert 0 < np.abs(noisy[:, 1:4] - towns).max(axis=1).round().mean() < 0.7
+    sigma = model.noise_scale(people)
+    np.testing.assert_array_equal(sigma[:, 1:3], sigma[:, 2:4])
+    model.save(tmp_path / "model.safetensors")
+    again = PiNDA.load(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(again.augment(people, random_state=1), noisy)
+    np.testing.assert_array_equal(again.transform(people), model.transform(people))
+
+
+def test_the_raw_part_of_an_embedding_counts_a_category_once(people: pd.DataFrame, model: PiNDA) -> None:
+    raw = model.transform(people)[:, :9]
+    np.testing.assert_allclose([raw[:, a:b].var(axis=0).sum() for a, b in ((0, 1), (1, 4), (4, 7), (7, 9))], 1)
+
+
 def test_a_frame_becomes_the_features_that_its_csv_file_becomes(
     people: pd.DataFrame, model: PiNDA, tmp_path: Path
 ) -> None:

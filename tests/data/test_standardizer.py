@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import scipy.sparse as sp
+import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
@@ -15,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 from pinoise.data import dataset
 from pinoise.data.dataset import Samples
+from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Scaling, Standardizer, auto_scaling
 from pinoise.errors import UserError
 from pinoise.networks import read_tensors, write_tensors
@@ -449,3 +452,51 @@ def test_what_is_learned_lies_as_it_comes_back_from_a_file(scaling: Scaling, tmp
     for name in ("mean", "scale", "deviation"):
         assert getattr(learned, name).strides == getattr(again, name).strides, name
         np.testing.assert_array_equal(getattr(learned, name), getattr(again, name))
+
+
+def one_hots(rows: int = 400) -> npt.NDArray[np.float64]:
+    """A number with heavy tails, and a category of ten values, most of them rare."""
+    random = np.random.default_rng(0)
+    category = random.choice(10, p=[0.91] + [0.01] * 9, size=rows)
+    return np.column_stack([random.lognormal(0, 3, rows), np.eye(10)[category]])
+
+
+@pytest.mark.parametrize("scaling", ["features", "compressed", "auto"])
+def test_a_category_has_the_variance_of_one_number_and_its_values_one_unit(scaling: Scaling) -> None:
+    x = one_hots()
+    standardizer = Standardizer.fit(x, scaling=scaling, spans=((1, 11),))
+    standard = standardizer.apply(x)
+    assert standard[:, 1:].var(axis=0).sum() == pytest.approx(1)
+    assert len(np.unique(standardizer.scale[1:].round(12))) == 1
+    assert standardizer.deviation.tolist() == [1.0] * 11
+    np.testing.assert_allclose(standardizer.undo(standard), x, atol=1e-9)
+    rows = make_rows(x, standardizer)[torch.arange(len(x))]
+    np.testing.assert_allclose(rows, standard, atol=1e-5)
+
+
+def test_one_unit_for_all_features_counts_a_category_once() -> None:
+    x = one_hots()
+    standardizer = Standardizer.fit(x, scaling="global", spans=((1, 11),))
+    variance = standardizer.apply(x).var(axis=0)
+    assert (variance[0] + variance[1:].sum()) / 2 == pytest.approx(1)
+    np.testing.assert_allclose(standardizer.deviation[1:], np.sqrt(variance[1:].sum()))
+
+
+def test_the_scaling_is_chosen_by_the_numbers_of_a_table_alone() -> None:
+    random = np.random.default_rng(0)
+    categories = np.eye(40)[random.integers(40, size=200)]
+    numbers = random.normal(size=(200, 1))
+    for x, span in ((categories, (0, 40)), (np.hstack([numbers, categories]), (1, 41))):
+        assert Standardizer.fit(x, spans=(span,)).unit_rows is False
+
+
+def test_rows_of_length_one_and_categories_do_not_go_together() -> None:
+    with pytest.raises(UserError, match="this table has categories"):
+        Standardizer.fit(one_hots(), scaling="rows", spans=((1, 11),))
+
+
+def test_a_value_that_training_rows_lack_is_dead() -> None:
+    x = np.eye(4)[[0, 1, 2, 2]]
+    standardizer = Standardizer.fit(x, spans=((0, 4),))
+    assert standardizer.live.tolist() == [True, True, True, False]
+    assert standardizer.apply(x).var(axis=0).sum() == pytest.approx(1)

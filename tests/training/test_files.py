@@ -37,6 +37,20 @@ def test_a_standardiser_goes_through_a_file_unchanged(tmp_path: Path, scaling: A
     np.testing.assert_array_equal(after.undo(before.apply(x), norms), before.undo(before.apply(x), norms))
 
 
+def test_the_columns_of_a_standardiser_are_kept_and_unsound_ones_refused(tmp_path: Path) -> None:
+    x = np.hstack([np.arange(6.0)[:, None], np.eye(3)[[0, 1, 2, 0, 1, 2]]])
+    before = Standardizer.fit(x, spans=((1, 4),))
+    tensors = standardizer_tensors(before)
+    write_tensors(tmp_path / "s.safetensors", tensors)
+    after = read_standardizer(tmp_path / "s.safetensors")
+    assert after.spans == ((1, 4),)
+    np.testing.assert_array_equal(after.apply(x), before.apply(x))
+    for spans in ([[1, 5]], [[3, 1]], [[1, 2]], [[0, 2], [1, 4]], [1, 4]):
+        write_tensors(tmp_path / "s.safetensors", {**tensors, "spans": torch.tensor(spans)})
+        with pytest.raises(UserError, match="no sound tensor 'spans'"):
+            read_standardizer(tmp_path / "s.safetensors")
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="rights are POSIX's")
 @pytest.mark.parametrize(("mask", "rights"), [(0o022, 0o644), (0o077, 0o600)])
 def test_tensors_have_the_rights_of_any_new_file(mask: int, rights: int, tmp_path: Path) -> None:

@@ -67,6 +67,10 @@ class Part:
         )
 
 
+Spans = tuple[tuple[int, int], ...]
+"""Of each column that became several features: its first feature, and the one after its last."""
+
+
 @dataclass(frozen=True)
 class Dataset:
     """A named set of samples with its split; ``test`` is None where the source has no test part.
@@ -82,6 +86,7 @@ class Dataset:
     test: Part | None = None
     feature_names: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None
+    spans: Spans = ()  # the features that make up one column of a table, such as the values of a category
     notes: tuple[str, ...] = ()  # what was done to the source: encoding, imputation, dropped columns
 
     @property

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from pinoise.data.dataset import Samples, row_slices
+from pinoise.data.dataset import Samples, Spans, row_slices
 from pinoise.data.layout import AS_IS, ImageLayout, image_layout, to_image_layout, undo_image_layout
 from pinoise.data.moments import (
     VANISHING,
@@ -75,6 +75,7 @@ class Standardizer:
     layout: ImageLayout = AS_IS  # of the images in the data; standardised ones have their channels first
     white: float = 1.0  # the largest value that a pixel of an image can have; black is 0
     tails: Tails | None = None  # how values are standardised again once their tails are compressed, if they are
+    spans: Spans = ()  # columns of several features, such as a category's: each shares one unit, and has no tails
 
     def __post_init__(self) -> None:
         if self.deviation is None:
@@ -84,28 +85,41 @@ class Standardizer:
             object.__setattr__(self, name, np.ascontiguousarray(getattr(self, name)))
 
     @classmethod
-    def fit(cls, x: Samples, *, scaling: Scaling = SCALING) -> Standardizer:
-        """Learn from samples in passes over bounded chunks, which keeps precision and saves memory."""
+    def fit(cls, x: Samples, *, scaling: Scaling = SCALING, spans: Spans = ()) -> Standardizer:
+        """Learn from samples in passes over bounded chunks, which keeps precision and saves memory.
+
+        The features of a span share one unit, so that the variance of the whole column is that of one number:
+
+        >>> one_hot = np.eye(3)[[0, 0, 1, 2]]
+        >>> Standardizer.fit(one_hot, spans=((0, 3),)).apply(one_hot).var(axis=0).sum().round(6).item()
+        1.0
+        """
         if scaling not in get_args(Scaling):
             raise unknown_choice("scaling", scaling, get_args(Scaling))
         if scaling == "auto":
-            scaling = auto_scaling(x)
+            scaling = auto_scaling(_numbers(x, spans))
         if scaling == "channels":
             return cls._fit_channels(x)
         unit_rows = scaling == "rows"
+        if unit_rows and spans:
+            raise UserError("scaling 'rows' is for counts of one kind, and this table has categories: choose another.")
         mean, square = feature_moments(x, unit_rows=unit_rows)
         deviation = spread = np.sqrt(square)
         deviation = np.where(deviation > _DEAD_SHARE * np.abs(mean), deviation, 0.0)
         live = deviation > 0
         if scaling in ("features", "compressed") or not live.any():
             _check_spread(x, spread)
+        whole = _whole_deviation(deviation, spans)
         if scaling == "compressed":
             middle, scale = robust_units(x, mean, deviation)
-            return cls(mean=middle, scale=scale, tails=measure_tails(x, middle, scale))
+            several = _several(mean.shape, spans)
+            middle, scale = np.where(several, mean, middle), np.where(several, whole, scale)
+            return cls(mean=middle, scale=scale, tails=measure_tails(x, middle, scale), spans=spans)
         if scaling == "features" or not live.any():
-            return cls(mean=mean, scale=deviation, unit_rows=unit_rows)
-        common = np.sqrt(square[live].mean())
-        return cls(mean=mean, scale=np.where(live, common, 0.0), deviation=deviation / common, unit_rows=unit_rows)
+            return cls(mean=mean, scale=whole, unit_rows=unit_rows, spans=spans)
+        common = np.sqrt(square[live].sum() / (live.sum() - _repeated(live, spans)))
+        scale = np.where(live, common, 0.0)
+        return cls(mean=mean, scale=scale, deviation=whole / common, unit_rows=unit_rows, spans=spans)
 
     @classmethod
     def _fit_channels(cls, x: Samples) -> Standardizer:
@@ -151,7 +165,9 @@ class Standardizer:
 
         Of rows of length 1, the units are those of the scaled rows.
         """
-        return self.scale if self.tails is None else local_units(x, self.mean, self.scale, self.tails)
+        if self.tails is None:
+            return self.scale
+        return np.where(self.several, self.scale, local_units(x, self.mean, self.scale, self.tails))
 
     def apply(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return (x − mean) / scale, 0 for dead features, of rows brought to length 1 if ``unit_rows``."""
@@ -164,14 +180,22 @@ class Standardizer:
         if self.tails is None:
             return standard
         centre, scale = self.tails
-        return np.asarray((np.arcsinh(standard) - centre) / np.where(self.live, scale, np.inf))
+        nearer = (np.arcsinh(standard) - centre) / np.where(self.live, scale, np.inf)
+        return np.asarray(np.where(self.several, standard, nearer) if self.spans else nearer)
+
+    @property
+    def several(self) -> npt.NDArray[np.bool_]:
+        """Which features are one of several of their column, such as the values of a category."""
+        return _several(self.shape, self.spans)
 
     def undo(self, x: npt.NDArray[Any], norms: npt.NDArray[np.float64] | None = None) -> npt.NDArray[Any]:
         """Return standardised samples to the units of the data; a dead feature gets its constant back.
 
         Only with ``unit_rows`` are the ``norms`` (n,) of the original rows needed and used; one of 0 gives zeros.
         """
-        standard = x if self.tails is None else np.sinh(x * self.tails.scale + self.tails.mean)
+        standard = x
+        if self.tails is not None:
+            standard = np.where(self.several, x, np.sinh(x * self.tails.scale + self.tails.mean))
         original: npt.NDArray[Any] = standard * self.scale + self.mean
         if not self.unit_rows:
             return undo_image_layout(original, self.layout)
@@ -205,6 +229,32 @@ def _check_spread(x: Samples, spread: npt.NDArray[np.float64]) -> None:
         )
 
 
+def _several(shape: tuple[int, ...], spans: Spans) -> npt.NDArray[np.bool_]:
+    """Return which features are one of several of their column."""
+    several = np.zeros(shape, dtype=np.bool_)
+    for start, stop in spans:
+        several[start:stop] = True
+    return several
+
+
+def _numbers(x: Samples, spans: Spans) -> Samples:
+    """Return the features that are a column of their own."""
+    return x[:, ~_several(x.shape[1:], spans)] if spans else x
+
+
+def _whole_deviation(deviation: npt.NDArray[np.float64], spans: Spans) -> npt.NDArray[np.float64]:
+    """Return the deviation of every feature's column, the root of its total variance; 0 for dead features."""
+    whole = deviation.copy()
+    for start, stop in spans:
+        whole[start:stop] = np.where(deviation[start:stop] > 0, np.linalg.norm(deviation[start:stop]), 0.0)
+    return whole
+
+
+def _repeated(live: npt.NDArray[np.bool_], spans: Spans) -> int:
+    """Return how many live features are not the first of their column."""
+    return sum(max(0, int(live[start:stop].sum()) - 1) for start, stop in spans)
+
+
 def auto_scaling(x: Samples) -> Scaling:
     """Return the scaling that suits samples: ``rows`` where 90 % are zeros, ``global`` for 0 and 1, else by feature.
 
@@ -218,6 +268,8 @@ def auto_scaling(x: Samples) -> Scaling:
     >>> auto_scaling(np.random.default_rng(0).lognormal(0, 2, (1000, 3)))
     'compressed'
     """
+    if 0 in x.shape[1:]:  # a table of categories alone
+        return "features"
     scaling = _scaling_by_zeros(x)
     return "compressed" if scaling == "features" and has_heavy_tails(x) else scaling
 

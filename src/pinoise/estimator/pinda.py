@@ -20,7 +20,7 @@ from torch import Tensor
 
 from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE
 from pinoise.data.checks import check_finite
-from pinoise.data.dataset import Samples
+from pinoise.data.dataset import Samples, Spans
 from pinoise.data.formats.memory import InMemory, check_numbers, needs_encoding, to_samples
 from pinoise.data.layout import have_colours, to_image_layout, undo_image_layout
 from pinoise.data.preparation import preparation_from_json
@@ -264,7 +264,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if self.image_shape is not None and not have_colours(x):
             settings = settings_from(vars(self), seed=seed, coloured=False)
         with own_modes():
-            standardizer = build_standardizer(settings, x)
+            standardizer = build_standardizer(settings, x, spans=self._spans)
             rows = make_rows(x, standardizer)
             fitted = fit(settings, standardizer, rows, reporter=Lines(sys.stdout) if self.verbose else Quiet())
         for flag in fitted.flags:
@@ -454,6 +454,11 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.mean_ = standardizer.mean
         self.scale_ = standardizer.scale
         self._copies = np.random.RandomState(seed)  # the seeds of the copies that ``augment`` draws
+
+    @property
+    def _spans(self) -> Spans:
+        """The features of every column that became several."""
+        return () if self._preparation is None else self._preparation.spans
 
     def _checked(self, X: Any, *, fitting: bool = False) -> Samples:
         """Return samples as scikit-learn checks them, with a non-finite entry named by row and column."""

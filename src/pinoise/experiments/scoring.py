@@ -54,7 +54,7 @@ class Prepared:
         """Learn the units of the training part and take all rows in them."""
         self.data, self.scored = data, scored_part(data)
         assert self.scored.test is not None  # it was checked
-        self.standardizer = Standardizer.fit(data.train.x, scaling=scaling)
+        self.standardizer = Standardizer.fit(data.train.x, scaling=scaling, spans=data.spans)
         self.train = self._rows(data.train)
         self.labelled = self.train if self.scored is data else self._rows(self.scored.train)
         self.test = self._rows(self.scored.test)

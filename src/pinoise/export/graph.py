@@ -24,6 +24,7 @@ class Standardize(nn.Module):
     inverse_scale: Tensor
     tails_mean: Tensor
     tails_inverse_scale: Tensor
+    several: Tensor
 
     def __init__(self, standardizer: Standardizer) -> None:
         super().__init__()
@@ -38,6 +39,7 @@ class Standardize(nn.Module):
         if standardizer.tails is not None:  # onnxruntime has arcsinh in single precision alone
             self._keep("tails_mean", standardizer.tails.mean, torch.float32)
             self._keep("tails_inverse_scale", 1 / np.where(live, standardizer.tails.scale, np.inf), torch.float32)
+            self._keep("several", standardizer.several, torch.bool)
 
     def _keep(self, name: str, values: np.ndarray, dtype: torch.dtype) -> None:
         self.register_buffer(name, torch.from_numpy(np.array(values)).to(dtype))
@@ -50,7 +52,8 @@ class Standardize(nn.Module):
             x = x / torch.where(norms > 0, norms, 1)
         standard = ((x - self.mean) * self.inverse_scale).float()
         if self.is_compressed:
-            standard = (torch.asinh(standard) - self.tails_mean) * self.tails_inverse_scale
+            nearer = (torch.asinh(standard) - self.tails_mean) * self.tails_inverse_scale
+            return torch.where(self.several, standard, nearer)
         return standard
 
 
@@ -114,7 +117,7 @@ class NoiseGraph(nn.Module):
             return self.scale
         # √(1 + sinh²) = cosh
         compressed = standard * self.tails_scale + self.standardize.tails_mean
-        return self.scale * self.tails_scale * torch.cosh(compressed)
+        return self.scale * torch.where(self.standardize.several, 1, self.tails_scale * torch.cosh(compressed))
 
 
 def channels_first(x: Tensor, layout: ImageLayout) -> Tensor:

@@ -2,7 +2,7 @@
 
 As in the authors' code, the adversarial example of x is searched against x itself, and batch normalisation treats
 adversarial examples as a batch of their own, which leaves no trace in the running statistics. Their auxiliary layers
-also have a scale and shift of their own; here these are shared.
+also have a scale and shift of their own; here these are shared. The step leaves categories as they are.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class CLAE(SimCLR):
     @classmethod
     def build(cls, site: Site, **options: Any) -> Self:
         """Return the method with a new head, and the units of the data for its adversarial step."""
-        return cls(site.encoder, site.projection_head(), site.unit, **options)
+        return cls(site.encoder, site.projection_head(), site.numeric_unit, **options)
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return the loss of every sample, shape (m,)."""

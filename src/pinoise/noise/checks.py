@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pinoise.choices import Covariance
 from pinoise.errors import UserError, unknown_choice
+from pinoise.noise.columns import Columns
 
 
 def check_shape(shape: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
@@ -55,6 +56,16 @@ def check_initial_scale(initial_scale: float | Tensor, shape: tuple[int, ...], *
             f"initial_scale is {float(wrong.flatten()[0])}: it must be a finite number of at least {least:g}."
         )
     return values.expand(shape).clone()
+
+
+def check_columns(columns: Columns | None, shape: tuple[int, ...], *, has_donors: bool) -> None:
+    """Refuse columns of other features than those of a sample, and columns without rows to take them from."""
+    if columns is None:
+        return
+    if shape != (len(columns.of_feature),):
+        raise UserError(f"columns are of {len(columns.of_feature)} features: samples have shape {shape}.")
+    if not has_donors:
+        raise UserError("columns of several features take the values of other rows: give a support, or donors.")
 
 
 def check_covariance(

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Generator, Tensor
 
+from pinoise.noise.columns import Columns
 from pinoise.noise.support import Support
 
 RANK = 32  # directions in which low-rank noise is correlated
@@ -112,6 +113,7 @@ class Correlated:
     Args:
         support: the training rows and their neighbours.
         low_rank: whether n is Gaussian, with a density, or made of transplanted differences.
+        columns: the columns of several features, which take no part in low-rank noise.
 
     >>> rows = torch.tensor([[0.0, 0.0], [1.0, 2.0]])
     >>> n = Correlated(Support(rows, numbers=torch.arange(2), rows=2, k=1), low_rank=False).draw(1000)
@@ -119,17 +121,18 @@ class Correlated:
     (True, True)
     """
 
-    def __init__(self, support: Support, *, low_rank: bool) -> None:
+    def __init__(self, support: Support, *, low_rank: bool, columns: Columns | None = None) -> None:
         self.support = support
         self.low_rank = low_rank
+        self.columns = columns
         self._known: tuple[Tensor, Factors] | None = None  # the pairs, and the factors from them
 
-    def draw(self, count: int, *, generator: Generator | None = None) -> Tensor:
-        """Return n, shape (count, *shape). ``generator`` is where random numbers come from."""
+    def draw(self, count: int, *, pairs: Tensor | None = None, generator: Generator | None = None) -> Tensor:
+        """Return n, shape (count, *shape). Arguments are as in ``Support.differences``."""
         if self.low_rank:
             return draw_low_rank(self.factors(), count, generator=generator).reshape(count, *self.support.metric.shape)
         spread = self.support.pairs().spread
-        return self.support.differences(count, generator=generator) / torch.where(spread > 0, spread, 1)
+        return self.support.differences(count, pairs=pairs, generator=generator) / torch.where(spread > 0, spread, 1)
 
     def settle(self) -> None:
         """Find the pairs of neighbours now. Their number depends on the data, so a compiled draw cannot find them."""
@@ -144,5 +147,8 @@ class Correlated:
             size = min(_PAIRS, len(pairs))
             some = pairs[torch.arange(size, device=pairs.device) * len(pairs) // size]  # evenly spaced
             bank = self.support.bank.flatten(1)
-            self._known = pairs, low_rank_factors(bank[some[:, 0]] - bank[some[:, 1]])
+            differences = bank[some[:, 0]] - bank[some[:, 1]]
+            if self.columns is not None:
+                differences = differences * ~self.columns.several
+            self._known = pairs, low_rank_factors(differences)
         return self._known[1]

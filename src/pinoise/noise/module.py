@@ -12,7 +12,15 @@ from torch import Tensor, nn
 from pinoise.choices import DISTRIBUTION, GENERATOR, MEAN, Covariance, Distribution, Mean, ScaleMap, find, options_of
 from pinoise.errors import UserError, unknown_choice
 from pinoise.networks.blocks import evaluating
-from pinoise.noise.checks import check_along, check_covariance, check_feature_scale, check_initial_scale, check_shape
+from pinoise.noise.checks import (
+    check_along,
+    check_columns,
+    check_covariance,
+    check_feature_scale,
+    check_initial_scale,
+    check_shape,
+)
+from pinoise.noise.columns import Columns
 from pinoise.noise.covariances import TRANSPLANT_AMPLITUDE, Correlated, log_determinant, mahalanobis
 from pinoise.noise.distributions import (
     BASE_DRAWS,
@@ -49,6 +57,14 @@ class Noise(NamedTuple):
 
     epsilon: Tensor  # (m, *shape)
     scale: Tensor  # (m, *shape), or (1, *shape) if it is the same for every sample
+
+
+class _Draws(NamedTuple):
+    """What noise is made of, for every draw and sample."""
+
+    n: Tensor  # (times, m, *shape): of variance 1
+    stays: Tensor | None = None  # (times, m, 1…): mixed noise: which samples stay away from their neighbours
+    pairs: Tensor | None = None  # (times · m, Q, 2): the pairs of rows whose differences are in n
 
 
 class PiNoise(nn.Module):
@@ -92,6 +108,9 @@ class PiNoise(nn.Module):
             without a step to a neighbour.
         moves: whether samples move to their neighbours in the support.
         weight: λ of ``regularizer``.
+        columns: the columns that became several features, such as categories. Each has one σ and moves as a whole, to
+            the values of another row.
+        donors: rows from which such columns are taken, shape (n, d), if there is no support.
 
     >>> noise = PiNoise(4, hidden=8)
     >>> x = torch.zeros(3, 4)
@@ -121,9 +140,14 @@ class PiNoise(nn.Module):
         amplitude: float | None = None,
         moves: bool = True,
         weight: float = 0.0,
+        columns: Columns | None = None,
+        donors: Tensor | None = None,
     ) -> None:
         super().__init__()
         self.shape = check_shape(shape)
+        self.columns = columns
+        check_columns(columns, self.shape, has_donors=support is not None or donors is not None)
+        self.register_buffer("donors", None if columns is None or support is not None else donors)
         check_covariance(covariance, distribution, amplitude, initial_scale, has_support=support is not None)
         if distribution not in REPARAMETERISATIONS:
             raise unknown_choice("distribution", distribution, REPARAMETERISATIONS)
@@ -144,7 +168,7 @@ class PiNoise(nn.Module):
         self.moves = moves and support is not None
         self._correlated = None
         if support is not None and covariance != "diagonal":
-            self._correlated = Correlated(support, low_rank=covariance == "low-rank")
+            self._correlated = Correlated(support, low_rank=covariance == "low-rank", columns=columns)
         unit = check_feature_scale(torch.ones(self.shape) if feature_scale is None else feature_scale, self.shape)
         self.register_buffer("feature_scale", unit)
         if initial_scale is None:
@@ -163,7 +187,10 @@ class PiNoise(nn.Module):
             amplitude = TRANSPLANT_AMPLITUDE if alone else 1.0
         # w of uniform noise on (−w, w) is √3 times its standard deviation.
         factor = amplitude / math.sqrt(BASE_VARIANCES[self.distribution])
-        return prior_scale(support.spread(), self.feature_scale) * factor
+        if self.columns is None:
+            return prior_scale(support.spread(), self.feature_scale) * factor
+        prior = prior_scale(self.columns.lengths(support.spread()), self.columns.largest(self.feature_scale))
+        return self.columns.spread(prior * factor)
 
     @classmethod
     def along(
@@ -174,6 +201,7 @@ class PiNoise(nn.Module):
         covariance: Covariance = ALONG_COVARIANCE,
         amplitude: float | None = None,
         weight: float = PRIOR_WEIGHT,
+        columns: Columns | None = None,
     ) -> PiNoise:
         """Return the library's default noise, which moves samples along the data, for your own training loop.
 
@@ -193,6 +221,7 @@ class PiNoise(nn.Module):
             covariance: how the noise of different features goes together.
             amplitude: σ at the start as a multiple of the spread of neighbours.
             weight: λ of ``regularizer``.
+            columns: the columns that became several features, such as categories.
 
         >>> data = torch.randn(50, 4)
         >>> noise = PiNoise.along(data)
@@ -203,6 +232,8 @@ class PiNoise(nn.Module):
         check_along(data, neighbours, weight)
         data = data.detach()
         deviation = data.std(dim=0, correction=0)
+        if columns is not None:
+            deviation = torch.where(deviation > 0, columns.spread(columns.lengths(deviation)), 0)
         support = Support.of(data, k=neighbours or NEIGHBOURS)
         support.refresh(deviation)
         noise = cls(
@@ -215,6 +246,7 @@ class PiNoise(nn.Module):
             amplitude=amplitude,
             moves=neighbours > 0,
             weight=weight,
+            columns=columns,
         ).to(data.device)
         if noise._correlated is not None:
             noise._correlated.settle()
@@ -240,7 +272,12 @@ class PiNoise(nn.Module):
 
     def regularizer(self, x: Tensor) -> Tensor:
         """λ · mean (log σ − log r)² with r the initial scale. Add it to the loss: it keeps noise in every feature."""
-        return self.weight * mean_log_ratio_squared(self._parameters_of_noise(x)[0], self.initial_scale)
+        scale, _ = self._parameters_of_noise(x)
+        return self.weight * mean_log_ratio_squared(self.by_column(scale), self.by_column(self.initial_scale))
+
+    def by_column(self, values: Tensor) -> Tensor:
+        """Return σ, or what else the features of a column share, once for every column."""
+        return values if self.columns is None else self.columns.largest(values)
 
     def forward(self, x: Tensor) -> Tensor:
         """Return x + ε for a batch (m, *shape)."""
@@ -283,31 +320,68 @@ class PiNoise(nn.Module):
         # Reading the counter would break a compiled graph, so compiled noise keeps its neighbours.
         if self.support is not None and not torch.compiler.is_compiling():
             self._follow(self.support, x, rows)
-        draws, stays = self._base_draws(x, times, generator)
+        drawn = self._base_draws(x, times, generator)
         noise_of = REPARAMETERISATIONS[self.distribution]
         unit = self.feature_scale
         if self.normalize is None:
-            noise = noise_of(mean * unit if isinstance(mean, Tensor) else mean, scale * unit, draws)
+            noise = noise_of(mean * unit if isinstance(mean, Tensor) else mean, scale * unit, drawn.n)
         else:
-            noise = unit * self.normalize * unit_rms(noise_of(mean, scale, draws), unit > 0)
+            noise = unit * self.normalize * unit_rms(noise_of(mean, scale, drawn.n) * self._numbers, self._numbers)
+        there = x
         if self.support is not None and self.moves:
             step = self.support.draw(x, rows=rows, times=times, generator=generator) - x
-            noise = noise + (step if stays is None else torch.where(stays, 0, step))
+            step = step if drawn.stays is None else torch.where(drawn.stays, 0, step)
+            noise, there = noise + step, x + step
+        if self.columns is not None:
+            sigma = scale if self.normalize is None else self._normalised(x)[0]
+            whole = self._redrawn(self.columns, there.expand_as(noise), sigma, drawn, generator)
+            noise = torch.where(self.columns.several, whole - x, noise)
         return tuple(Noise(epsilon, scale) for epsilon in noise)
 
-    def _base_draws(self, x: Tensor, times: int, generator: torch.Generator | None) -> tuple[Tensor, Tensor | None]:
-        """Return n, (times, m, *shape), and for mixed noise which samples stay away from neighbours, (times, m, 1…)."""
+    def _redrawn(
+        self, columns: Columns, x: Tensor, scale: Tensor, drawn: _Draws, generator: torch.Generator | None
+    ) -> Tensor:
+        """Return samples (times, m, d) whose columns of several features are those of other rows, as often as σ says.
+
+        Each column is that of a random row, with probability σ²/2. Transplanted differences change what differs between
+        a row and its neighbour, to what the neighbour has, with probability (σ/r)²/2. A sample that has moved to a
+        neighbour has the neighbour's columns and needs no more: on tables of categories, more did harm.
+        """
+        if self.moves and drawn.stays is None:
+            return x
+        bank: Any = self.donors if self.support is None else self.support.bank
+        sigma = columns.largest(scale)
+        probability = BASE_VARIANCES[self.distribution] * sigma.square() / 2 * (not self.moves)
+        other = columns.from_rows(bank, x, generator)
+        if drawn.pairs is not None and self.support is not None:
+            row, neighbour = (bank[part].reshape(x.shape) for part in drawn.pairs[:, 0].unbind(1))
+            differs = columns.largest((row != neighbour).to(x.dtype))
+            spread = columns.lengths(self.support.spread())
+            size = sigma * columns.largest(self.feature_scale) / torch.where(spread > 0, spread, torch.inf)
+            if drawn.stays is None:
+                probability, other = differs * size.square() / 2, neighbour
+            else:
+                often = differs * (TRANSPLANT_AMPLITUDE * size).square() / 2
+                probability = torch.where(drawn.stays, often, probability)
+                other = torch.where(drawn.stays, neighbour, other)
+        return columns.taken(x, other.to(x.dtype), probability.clamp_max(1), generator)
+
+    def _base_draws(self, x: Tensor, times: int, generator: torch.Generator | None) -> _Draws:
         many = x.expand(times, *x.shape)
         independent = BASE_DRAWS[self.distribution]
         if self._correlated is None:
-            return independent(many, generator=generator), None
-        correlated = self._correlated.draw(times * len(x), generator=generator).reshape(many.shape).to(x.dtype)
+            return _Draws(independent(many, generator=generator))
+        pairs = None
+        if self.columns is not None and not self._correlated.low_rank:
+            pairs = self._correlated.support.draw_pairs(times * len(x), generator=generator)
+        correlated = self._correlated.draw(times * len(x), pairs=pairs, generator=generator)
+        correlated = correlated.reshape(many.shape).to(x.dtype)
         if self.covariance != "mixed":
-            return correlated, None
+            return _Draws(correlated, pairs=pairs)
         lots = torch.rand(times, len(x), *(1 for _ in self.shape), device=x.device, generator=generator)
         stays = lots < 0.5
         drawn = torch.where(stays, TRANSPLANT_AMPLITUDE * correlated, independent(many, generator=generator))
-        return drawn, stays
+        return _Draws(drawn, stays, pairs)
 
     def log_density(self, x: Tensor, noise: Tensor) -> Tensor:
         """log p_ψ(ε|x) over live features, in nats, shape (m,), for noise that has a density.
@@ -350,6 +424,8 @@ class PiNoise(nn.Module):
             raise UserError(
                 "this noise has no density: choose covariance 'diagonal' or 'low-rank', no neighbours and no normalize."
             )
+        if self.columns is not None:
+            raise UserError("noise that moves categories has no density: leave them out.")
         return self.scale(x), self.mean(x), self.feature_scale > 0
 
     def scale(self, x: Tensor) -> Tensor:
@@ -414,7 +490,6 @@ class PiNoise(nn.Module):
         """The relative σ and μ, per sample or one for all samples, from one pass through the generator."""
         if x.shape[1:] != self.shape:
             raise UserError(f"samples have shape {tuple(x.shape[1:])}: this noise was made for {self.shape}.")
-        live = (self.feature_scale > 0).to(x.dtype)
         raw = self.generator(x, features) if features is not None and self.shares_features else self.generator(x)
         size = math.prod(self.shape) * self.outputs
         if raw.numel() not in (size, x.shape[0] * size):
@@ -423,15 +498,33 @@ class PiNoise(nn.Module):
                 f"it must return {(x.shape[0], self.outputs, *self.shape)}, or one entry for all samples."
             )
         raw = raw.reshape(-1, self.outputs, *self.shape)
-        scale = SCALE_MAPS[self.positive](raw[:, 0], self.initial_scale, live).clamp_min(SMALLEST_SCALE)
-        return live * scale, live * raw[:, 1] if self.outputs == 2 else 0.0
+        live = (self.feature_scale > 0).to(x.dtype)
+        if self.columns is None:
+            scale = self._scale_of(raw[:, 0], self.initial_scale, live)
+        else:  # one σ for each column
+            initial, alive = self.columns.largest(live * self.initial_scale), self.columns.largest(live)
+            raw = self.columns.means(raw)
+            scale = self._scale_of(raw[:, 0], torch.where(alive > 0, initial, 1), alive)
+            scale, raw = self.columns.spread(scale), self.columns.spread(raw)
+        return live * scale, self._numbers * raw[:, 1] if self.outputs == 2 else 0.0
+
+    def _scale_of(self, raw: Tensor, initial: Tensor, live: Tensor) -> Tensor:
+        return SCALE_MAPS[self.positive](raw, initial, live).clamp_min(SMALLEST_SCALE)
+
+    @property
+    def _numbers(self) -> Tensor:
+        """Which live features are numbers, rather than one of several features of a column."""
+        live = self.feature_scale > 0
+        return live if self.columns is None else live & ~self.columns.several
 
     def _normalised(self, x: Tensor) -> tuple[Tensor, Tensor | float]:
         """The relative σ and μ, per sample or one for all samples, after ``normalize``."""
         scale, mean = self._parameters_of_noise(x)
         if self.normalize is None:
             return scale, mean
-        rms = expected_rms(mean, scale, self.feature_scale > 0, variance=BASE_VARIANCES[self.distribution])
+        offset = self.by_column(mean.abs()) if isinstance(mean, Tensor) else mean
+        live = self.by_column((self.feature_scale > 0).to(scale.dtype))
+        rms = expected_rms(offset, self.by_column(scale), live, variance=BASE_VARIANCES[self.distribution])
         factor = self.normalize / rms
         return scale * factor, mean * factor
 

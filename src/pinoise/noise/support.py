@@ -251,7 +251,12 @@ class Support(nn.Module):
         """Return r of ``neighbour_spread``, shape (*shape)."""
         return self.pairs().spread
 
-    def differences(self, count: int, *, generator: Generator | None = None) -> Tensor:
+    def draw_pairs(self, count: int, *, generator: Generator | None = None) -> Tensor:
+        """Draw Q = 4 pairs of ``pairs`` for each of several draws, positions of shape (count, Q, 2)."""
+        pairs = self.pairs().positions
+        return pairs[torch.randint(len(pairs), (count, TRANSPLANTED), device=pairs.device, generator=generator)]
+
+    def differences(self, count: int, *, pairs: Tensor | None = None, generator: Generator | None = None) -> Tensor:
         """Draw ε = Σ_q g_q (x_p − x_k(p)) / √(2Q): differences of neighbours, transplanted, shape (count, *shape).
 
         p is a random row of the bank, k(p) one of its neighbours, g ~ N(0, 1) and Q = 4. The covariance of ε is that of
@@ -259,6 +264,7 @@ class Support(nn.Module):
 
         Args:
             count: the number of draws.
+            pairs: from ``draw_pairs``; None draws them.
             generator: where random numbers come from; None is torch's global generator.
 
         >>> support = Support(torch.tensor([[0.0, 0.0], [1.0, 2.0]]), numbers=torch.arange(2), rows=2, k=1)
@@ -266,10 +272,10 @@ class Support(nn.Module):
         >>> torch.allclose(2 * x, y)
         True
         """
-        pairs, bank = self.pairs().positions, self.bank.flatten(1)
-        drawn: dict[str, Any] = {"device": bank.device, "generator": generator}
-        chosen = pairs[torch.randint(len(pairs), (count, TRANSPLANTED), **drawn)]  # (count, Q, 2)
-        weights = torch.randn(count, TRANSPLANTED, 1, dtype=bank.dtype, **drawn) / math.sqrt(2 * TRANSPLANTED)
+        bank = self.bank.flatten(1)
+        chosen = self.draw_pairs(count, generator=generator) if pairs is None else pairs
+        normal = torch.randn(count, TRANSPLANTED, 1, dtype=bank.dtype, device=bank.device, generator=generator)
+        weights = normal / math.sqrt(2 * TRANSPLANTED)
         signed = torch.cat([weights, -weights], dim=2)
         with torch.autocast(bank.device.type, enabled=False):
             noise = F.embedding_bag(chosen.flatten(1), bank, per_sample_weights=signed.flatten(1), mode="sum")

@@ -15,14 +15,14 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.choices import ENCODER, METHOD, OBJECTIVE, VIEW, EmbeddingName, Kind, PairingName, check_call
-from pinoise.data.dataset import Samples
+from pinoise.data.dataset import Samples, Spans
 from pinoise.data.layout import AS_IS, image_layout
 from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError, shown
 from pinoise.methods import Method, PairLoss
 from pinoise.networks import Blocks, Embedding, check_finite_weights, evaluating, load_weights
-from pinoise.noise import NEIGHBOURS, PiNoise, Support, make_generator
+from pinoise.noise import NEIGHBOURS, SUPPORT_ROWS, Columns, PiNoise, Support, draw_bank, make_generator
 from pinoise.randomness import Randomness
 from pinoise.training.config import (
     Choice,
@@ -42,8 +42,11 @@ from pinoise.views import FunctionView, Pairing, PiNoiseView, Site, View, local_
 _MEASURED_ROWS, _MEASURED_BATCH = 2048, 128  # training rows that set the units of an embedding
 
 
-def build_standardizer(settings: Settings, x: Samples) -> Standardizer:
-    """Learn the units of samples. If a part of the configuration is for images, the samples must be images."""
+def build_standardizer(settings: Settings, x: Samples, *, spans: Spans = ()) -> Standardizer:
+    """Learn the units of samples. If a part of the configuration is for images, the samples must be images.
+
+    ``spans`` are the features of columns that became several, as of ``Dataset.spans``.
+    """
     scaling = scaling_of(settings)
     if scaling == "channels":
         try:
@@ -51,12 +54,17 @@ def build_standardizer(settings: Settings, x: Samples) -> Standardizer:
         except UserError as error:
             part = image_part(settings) or "data.scaling 'channels'"
             raise UserError(f"{part} is for images, but {error}") from None
-    return Standardizer.fit(x, scaling=scaling)
+    return Standardizer.fit(x, scaling=scaling, spans=spans)
 
 
 def feature_scale(standardizer: Standardizer) -> Tensor:
     """The standard deviation of every standardised feature, the unit of noise; 0 for dead features."""
     return torch.from_numpy(standardizer.deviation).to(torch.get_default_dtype())
+
+
+def columns_of(standardizer: Standardizer) -> Columns | None:
+    """The columns of a table, if any of them became several features."""
+    return Columns(len(standardizer.mean), standardizer.spans) if standardizer.spans else None
 
 
 def build_model(
@@ -108,6 +116,7 @@ def make_site(
         }
     return Site(
         unit=feature_scale(standardizer),
+        columns=columns_of(standardizer),
         rows=rows,
         encoder=encoder,
         head_hidden=settings.head.hidden,
@@ -228,6 +237,8 @@ def build_noise(
     *,
     support: Support | None = None,
     initial_scale: float | Tensor | None = None,
+    columns: Columns | None = None,
+    donors: Tensor | None = None,
 ) -> PiNoise:
     """Return untrained p_ψ(ε|x). If the objective learns no noise, the scale stays at its initial value.
 
@@ -237,6 +248,8 @@ def build_noise(
         encoder: the encoder, for a generator that reads its features.
         support: the training rows to which noise moves samples.
         initial_scale: the initial σ; None takes the value in the settings.
+        columns: the columns that became several features.
+        donors: rows to take such columns from, if there is no support.
     """
     noise, (generator, positive, covariance) = settings.noise, noise_defaults(settings)
     shape, outputs = tuple(unit.shape), 2 if noise.mean == "learned" else 1
@@ -261,6 +274,8 @@ def build_noise(
         covariance=covariance,
         amplitude=noise.amplitude if initial_scale is None else None,  # a stored scale has it already
         moves=settings.neighbours > 0,
+        columns=columns,
+        donors=donors,
     )
 
 
@@ -289,9 +304,23 @@ def restore_noise(
             bank, numbers=torch.arange(len(bank)), rows=int(total), k=max(1, support_neighbours(settings))
         )
     initial = tensors.get("initial_scale", 1.0)
-    noise = build_noise(settings, feature_scale(standardizer), encoder, support=support, initial_scale=initial)
+    noise = build_noise(
+        settings,
+        feature_scale(standardizer),
+        encoder,
+        support=support,
+        initial_scale=initial,
+        columns=columns_of(standardizer),
+        donors=_sound_donors(tensors.get("donors"), standardizer),
+    )
     load_weights(noise, tensors, where="the noise")
     return noise.eval()
+
+
+def _sound_donors(donors: Tensor | None, standardizer: Standardizer) -> Tensor | None:
+    if donors is not None and (donors.shape[1:] != standardizer.shape or not donors.is_floating_point()):
+        raise RuntimeError("the rows for its columns have another shape than the samples")
+    return donors
 
 
 def build_pairing(settings: Settings, site: Site) -> Pairing:
@@ -313,7 +342,9 @@ def _noise_view(settings: Settings, site: Site) -> View | None:
     if settings.is_learned:
         neighbours = support_neighbours(settings)
         support = Support.of(site.rows, k=neighbours) if neighbours else None
-        return PiNoiseView(build_noise(settings, site.unit, site.encoder, support=support))
+        donors = None if site.columns is None or support else draw_bank(site.rows, most=SUPPORT_ROWS)[0]
+        noise = build_noise(settings, site.unit, site.encoder, support=support, columns=site.columns, donors=donors)
+        return PiNoiseView(noise)
     if settings.views.noise.part is None:
         return None
     views = build_views(settings.views.noise, site)

@@ -6,18 +6,21 @@ import math
 from contextlib import suppress
 
 import torch
+from torch import Tensor
 
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
 from pinoise.information import (
     HealthFlag,
     InformationEstimate,
+    NoiseMetrics,
     check_health,
     measure_embedding,
     measure_information,
     measure_noise,
 )
 from pinoise.networks import evaluating
+from pinoise.noise import PiNoise
 from pinoise.randomness import Randomness
 from pinoise.training.model import ContrastiveModel
 from pinoise.views import Batch
@@ -75,7 +78,7 @@ def measure(model: ContrastiveModel, probe: Batch, *, costly: bool, draws: int) 
     noise = model.noise
     with evaluating(model):
         if noise is not None:
-            found.update(measure_noise(noise.relative_scale(probe.x), noise.feature_scale > 0)._asdict())
+            found.update(_noise_metrics(noise, probe.x)._asdict())
         if not costly:
             return found
         embedding = measure_embedding(model.method.embed(probe.x))
@@ -94,6 +97,10 @@ def measure(model: ContrastiveModel, probe: Batch, *, costly: bool, draws: int) 
             plug_in_error=information.plug_in.error,
         )
     return found
+
+
+def _noise_metrics(noise: PiNoise, x: Tensor) -> NoiseMetrics:
+    return measure_noise(noise.by_column(noise.relative_scale(x)), noise.by_column(noise.feature_scale) > 0)
 
 
 @torch.no_grad()
@@ -121,7 +128,7 @@ def model_health(model: ContrastiveModel, rows: Rows, *, contrast: float, batch_
     noise = model.noise if model.objective.learns_noise else None
     with evaluating(model):
         return check_health(
-            noise=None if noise is None else measure_noise(noise.relative_scale(x), noise.feature_scale > 0),
+            noise=None if noise is None else _noise_metrics(noise, x),
             embedding=measure_embedding(model.method.embed(x)),
             loss=contrast,
             loss_floor=model.method.guessing_loss(batch_size),

@@ -20,7 +20,7 @@ from pinoise.choices import Covariance, NonNegative, PairingName, ScaleMap
 from pinoise.errors import UserError
 from pinoise.information import mutual_information
 from pinoise.methods.gathering import gather
-from pinoise.noise import NEIGHBOURS, PRIOR_WEIGHT, Noise, inverse_norm, mean_log_ratio_squared
+from pinoise.noise import NEIGHBOURS, PRIOR_WEIGHT, Columns, Noise, inverse_norm, mean_log_ratio_squared
 from pinoise.noise.generators import PAPERS_GENERATOR
 from pinoise.noise.module import ALONG_COVARIANCE, COVARIANCE, SCALE_MAP
 from pinoise.views import Site
@@ -75,6 +75,7 @@ class Supported(Objective):
 
     Args:
         prior: r, in standard deviations of each feature, shape (*shape).
+        columns: the columns that became several features and share one σ.
         weight: λ.
 
     >>> noise = Noise(torch.zeros(2, 1), torch.full((1, 1), torch.e))
@@ -89,9 +90,10 @@ class Supported(Objective):
     pairing = "noise-noise"
     prior: Tensor
 
-    def __init__(self, prior: Tensor, *, weight: NonNegative = PRIOR_WEIGHT) -> None:
+    def __init__(self, prior: Tensor, columns: Columns | None = None, /, *, weight: NonNegative = PRIOR_WEIGHT) -> None:
         super().__init__()
-        self.register_buffer("prior", prior)
+        self.register_buffer("prior", prior if columns is None else columns.largest(prior))
+        self.columns = columns
         self.weight = weight
 
     @classmethod
@@ -101,13 +103,14 @@ class Supported(Objective):
         """Return the objective for noise along the data, or for noise around x with 0 neighbours."""
         if site.noise is None:
             return Fixed()  # predefined views alone: there is no noise to train
-        return cls(site.noise.initial_scale.clone(), **options)
+        return cls(site.noise.initial_scale.clone(), site.columns, **options)
 
     def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
         """Return the mean loss plus the weighted distance from the prior."""
         loss = look.losses.mean()
         if self.weight and look.noise is not None:
-            loss = loss + self.weight * mean_log_ratio_squared(look.noise.scale, self.prior, look.drew, joined=gather)
+            scale = look.noise.scale if self.columns is None else self.columns.largest(look.noise.scale)
+            loss = loss + self.weight * mean_log_ratio_squared(scale, self.prior, look.drew, joined=gather)
         return loss
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
-from pinoise.data.dataset import Dataset, Samples, fingerprint_parts
+from pinoise.data.dataset import Dataset, fingerprint_parts
 from pinoise.data.preparation import Preparation
 from pinoise.data.readers import open_for_training
 from pinoise.data.rows import Rows, make_rows
@@ -122,7 +122,7 @@ def run_training(
     fabric = make_fabric(settings.training, together=True)
     fabric.launch()
     begun = any((path / "checkpoints" / name).exists() for name in (LAST, PREVIOUS))
-    standardizer = _standardizer_of(path, settings, data.train.x, begun=begun)
+    standardizer = _standardizer_of(path, settings, data, begun=begun)
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
     record = on_first(fabric, partial(_describe_data, settings, data, preparation, standardizer))  # one pass over it
     for sentence in (*record.notes, *_notes_on_batches(settings, rows, fabric)) if fabric.is_global_zero else ():
@@ -170,14 +170,14 @@ def _expected(model: ContrastiveModel, settings: Settings, identity: Identity, n
     return Expected(model, optimizer, identity, max(1, n_rows // settings.training.batch_size))
 
 
-def _standardizer_of(path: Path, settings: Settings, x: Samples, *, begun: bool) -> Standardizer:
+def _standardizer_of(path: Path, settings: Settings, data: Dataset, *, begun: bool) -> Standardizer:
     """Return the stored units of a run with checkpoints, or learn the units in a pass over all samples."""
     if begun:
         with suppress(UserError):  # absent or damaged
             standardizer = read_standardizer(path / "standardizer.safetensors")
-            if standardizer.fits(tuple(x.shape[1:])):
+            if standardizer.fits(data.shape):
                 return standardizer
-    return build_standardizer(settings, x)
+    return build_standardizer(settings, data.train.x, spans=data.spans)
 
 
 def _notes_on_units(settings: Settings, standardizer: Standardizer) -> list[str]:

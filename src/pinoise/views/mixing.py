@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch import Generator, Tensor
 
 from pinoise.choices import NonNegative, Share
+from pinoise.noise import Columns
 from pinoise.views.base import Batch, View, per_sample
 from pinoise.views.site import Site
 
@@ -28,20 +30,32 @@ def shuffled(x: Tensor, generator: Generator | None = None) -> Tensor:
 class Mixup(View):
     """DACL (Verma et al., 2021): λ x + (1 − λ) x' with x' another sample and λ ~ U(α, 1).
 
+    A column of several features, such as a category, is that of x' with probability 1 − λ.
+
     >>> x = torch.tensor([[0.0], [1.0]])
     >>> bool((Mixup(alpha=1.0)(Batch(x, torch.arange(2))).x == x).all())
     True
     """
 
-    def __init__(self, *, alpha: Share = 0.9) -> None:
+    def __init__(self, columns: Columns | None = None, /, *, alpha: Share = 0.9) -> None:
         super().__init__()
         self.alpha = alpha
+        self.columns = columns
+
+    @classmethod
+    def build(cls, site: Site, **options: Any) -> Mixup:
+        """Return the view for the columns of the data."""
+        return cls(site.columns, **options)
 
     def forward(self, batch: Batch) -> Batch:
         """Return the mixed batch."""
         x, generator = batch.x, batch.generator
         ratio = self.alpha + (1 - self.alpha) * torch.rand(len(x), device=x.device, dtype=x.dtype, generator=generator)
-        return batch.moved(torch.lerp(shuffled(x, generator), x, per_sample(ratio, x)))
+        other = shuffled(x, generator)
+        mixed = torch.lerp(other, x, per_sample(ratio, x))
+        if self.columns is not None:
+            mixed = self.columns(self.columns.taken(x, other, 1 - ratio[:, None], generator), mixed)
+        return batch.moved(mixed)
 
 
 def interpolate(x: Tensor, ratio: float, generator: Generator | None = None) -> Tensor:
@@ -72,16 +86,27 @@ def add_difference(x: Tensor, ratio: float, generator: Generator | None = None) 
 
 
 class _Transform(View):
-    """One of the functions above with its strength."""
+    """One of the functions above with its strength, which is also how often a category is that of another sample."""
 
-    def __init__(self, function: Callable[[Tensor, float, Generator | None], Tensor], ratio: float) -> None:
+    def __init__(
+        self,
+        function: Callable[[Tensor, float, Generator | None], Tensor],
+        ratio: float,
+        columns: Columns | None = None,
+    ) -> None:
         super().__init__()
         self.function = function
         self.ratio = ratio
+        self.columns = columns
 
     def forward(self, batch: Batch) -> Batch:
         """Return the transformed batch."""
-        return batch.moved(self.function(batch.x, self.ratio, batch.generator))
+        x, generator = batch.x, batch.generator
+        moved = self.function(x, self.ratio, generator)
+        if self.columns is not None:
+            chance = torch.tensor([min(1.0, self.ratio)], device=x.device, dtype=x.dtype)
+            moved = self.columns(self.columns.taken(x, shuffled(x, generator), chance, generator), moved)
+        return batch.moved(moved)
 
 
 class Modals(View):
@@ -104,4 +129,4 @@ class Modals(View):
             add_batch_noise: gaussian,
             add_difference: difference,
         }
-        return tuple(_Transform(function, ratio) for function, ratio in ratios.items())
+        return tuple(_Transform(function, ratio, site.columns) for function, ratio in ratios.items())

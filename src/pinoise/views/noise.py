@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from pinoise.choices import Positive, Size
 from pinoise.networks.mlp import HIDDEN
+from pinoise.noise import Columns, draw_bank
 from pinoise.views.base import Batch, View, per_sample
 from pinoise.views.site import Site
 
@@ -18,27 +19,47 @@ SIGMA = 1.0  # the standard deviation of predefined noise, in standard deviation
 class GaussianNoise(View):
     """x + σ s ⊙ n with n ~ N(0, I) and s the standard deviation of each feature (the paper's Random Noise).
 
+    Columns of several features, such as categories, are those of a row of the bank with probability σ²/2.
+
     >>> GaussianNoise(torch.zeros(3), sigma=2.0)(Batch(torch.ones(2, 3), torch.arange(2))).x
     tensor([[1., 1., 1.],
             [1., 1., 1.]])
     """
 
     feature_scale: Tensor
+    bank: Tensor | None
 
-    def __init__(self, feature_scale: Tensor, *, sigma: Positive = SIGMA) -> None:
+    def __init__(
+        self,
+        feature_scale: Tensor,
+        columns: Columns | None = None,
+        bank: Tensor | None = None,
+        /,
+        *,
+        sigma: Positive = SIGMA,
+    ) -> None:
         super().__init__()
         self.sigma = sigma
+        self.columns = columns
         self.register_buffer("feature_scale", feature_scale)
+        self.register_buffer("bank", bank, persistent=False)
 
     @classmethod
     def build(cls, site: Site, **options: Any) -> GaussianNoise:
         """Return the view in the units of the data."""
-        return cls(site.unit, **options)
+        if site.columns is None:
+            return cls(site.unit, **options)
+        return cls(site.unit, site.columns, draw_bank(site.rows)[0], **options)
 
     def forward(self, batch: Batch) -> Batch:
         """Return the batch with fresh noise."""
         drawn = torch.randn_like(batch.x, generator=batch.generator)
-        return batch.moved(batch.x + self.sigma * self.feature_scale * drawn)
+        moved = batch.x + self.sigma * self.feature_scale * drawn
+        if self.columns is not None and self.bank is not None:
+            other = self.columns.from_rows(self.bank, batch.x, batch.generator)
+            chance = torch.tensor([min(1.0, self.sigma**2 / 2)], device=moved.device, dtype=moved.dtype)
+            moved = self.columns(self.columns.taken(batch.x, other, chance, batch.generator), moved)
+        return batch.moved(moved)
 
 
 def within_budget(perturbation: Tensor, feature_scale: Tensor, *, budget: float) -> Tensor:
@@ -60,7 +81,7 @@ def within_budget(perturbation: Tensor, feature_scale: Tensor, *, budget: float)
 class Viewmaker(View):
     """Viewmaker (Tamkin et al., 2021): x + δ(x, u) with u uniform noise and ‖δ‖₁ within a budget.
 
-    δ learns against the encoder.
+    δ learns against the encoder. Columns of several features, such as categories, stay as they are.
 
     Args:
         feature_scale: the standard deviation of each feature, 0 for dead ones, shape (*shape).
@@ -89,7 +110,7 @@ class Viewmaker(View):
     def build(cls, site: Site, *, hidden: Size | None = None, **options: Any) -> Viewmaker:
         """Return the view in the units of the data. By default it is as wide as the encoder's hidden layers."""
         width = getattr(site.encoder, "hidden", HIDDEN) if hidden is None else hidden
-        return cls(site.unit, hidden=width, **options)
+        return cls(site.numeric_unit, hidden=width, **options)
 
     def forward(self, batch: Batch) -> Batch:
         """Return the perturbed batch."""

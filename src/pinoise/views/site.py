@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from pinoise.errors import UserError
 from pinoise.networks import ProjectionHead
-from pinoise.noise import PiNoise, TrainingRows
+from pinoise.noise import Columns, PiNoise, TrainingRows
 
 
 class ImageBytes(Protocol):
@@ -44,6 +44,7 @@ class Site:
     local_crops: int = 0
     device: str = "cpu"
     noise: PiNoise | None = None  # the learned noise, for an objective
+    columns: Columns | None = None  # the columns of a table that became several features, if there are any
     pixel_mean: Tensor | None = None  # (C,): for images, a pixel between 0 and 1 is x · pixel_scale + pixel_mean
     pixel_scale: Tensor | None = None  # (C,)
     images: Callable[[], ImageBytes] | None = None  # the training images as bytes
@@ -64,6 +65,11 @@ class Site:
                 "set its integer attribute out_features."
             )
         return features
+
+    @property
+    def numeric_unit(self) -> Tensor:
+        """The unit of every feature, 0 for those that only move as a whole, such as categories."""
+        return self.unit if self.columns is None else self.unit * ~self.columns.several
 
     def projection_head(self) -> ProjectionHead:
         """Return a new projection head as in the paper."""

@@ -8,7 +8,7 @@ import torch
 from torch import Generator, Tensor
 
 from pinoise.choices import Share
-from pinoise.noise import NEIGHBOURS, NeighbourCount, Support, draw_bank
+from pinoise.noise import NEIGHBOURS, Columns, NeighbourCount, Support, draw_bank
 from pinoise.views.base import Batch, View
 from pinoise.views.site import Site
 
@@ -22,21 +22,25 @@ def swap_entries(x: Tensor, other: Tensor, mask: Tensor) -> Tensor:
     return torch.where(mask, other, x)
 
 
-def draw_marginals(bank: Tensor, like: Tensor, generator: Generator | None = None) -> Tensor:
-    """Draw every entry independently from the empirical marginal of its feature. The rows of a bank are the marginals.
+def draw_marginals(
+    bank: Tensor, like: Tensor, generator: Generator | None = None, columns: Columns | None = None
+) -> Tensor:
+    """Draw every entry, or every column, from its empirical marginal. The rows of a bank are the marginals.
 
     >>> bank = torch.tensor([[1.0, 10.0], [2.0, 20.0]])
     >>> draw = draw_marginals(bank, torch.zeros(50, 2))
     >>> sorted(draw[:, 0].unique().tolist()), sorted(draw[:, 1].unique().tolist())
     ([1.0, 2.0], [10.0, 20.0])
     """
+    if columns is not None:
+        return columns.from_rows(bank, like, generator)
     flat = bank.flatten(1)  # (n, d)
     rows = torch.randint(len(flat), (len(like), flat.shape[1]), device=like.device, generator=generator)
     return flat.gather(0, rows).reshape(like.shape)
 
 
-def draw_columns(x: Tensor, generator: Generator | None = None) -> Tensor:
-    """Shuffle every feature independently among the samples of the batch.
+def draw_columns(x: Tensor, generator: Generator | None = None, columns: Columns | None = None) -> Tensor:
+    """Shuffle every feature, or every column, independently among the samples of the batch.
 
     >>> draw_columns(torch.arange(6.0).reshape(3, 2)).sort(0).values
     tensor([[0., 1.],
@@ -44,8 +48,20 @@ def draw_columns(x: Tensor, generator: Generator | None = None) -> Tensor:
             [4., 5.]])
     """
     flat = x.flatten(1)
-    order = torch.rand_like(flat, generator=generator).argsort(dim=0)  # an independent permutation per column
+    order = draw_lots(flat, generator, columns).argsort(dim=0, stable=columns is not None)  # one for each column
     return flat.gather(0, order).reshape(x.shape)
+
+
+def draw_lots(x: Tensor, generator: Generator | None = None, columns: Columns | None = None) -> Tensor:
+    """Draw a number from 0 to 1 for every entry, the same for all features of a column.
+
+    >>> lots = draw_lots(torch.zeros(5, 3), columns=Columns(3, [(1, 3)]))
+    >>> bool((lots[:, 1] == lots[:, 2]).all()), bool((lots[:, 0] == lots[:, 1]).any())
+    (True, False)
+    """
+    if columns is None:
+        return torch.rand_like(x, generator=generator)
+    return columns.spread(torch.rand(len(x), columns.number, device=x.device, dtype=x.dtype, generator=generator))
 
 
 class ScarfSwap(View):
@@ -53,39 +69,52 @@ class ScarfSwap(View):
 
     Args:
         bank: training rows (n, *shape) that represent the marginals.
+        columns: the columns that became several features, which are replaced as a whole.
         rate: the probability of a replacement.
     """
 
     bank: Tensor
 
-    def __init__(self, bank: Tensor, *, rate: Share = 0.6) -> None:
+    def __init__(self, bank: Tensor, columns: Columns | None = None, /, *, rate: Share = 0.6) -> None:
         super().__init__()
         self.rate = rate
+        self.columns = columns
         self.register_buffer("bank", bank, persistent=False)
 
     @classmethod
     def build(cls, site: Site, **options: Any) -> ScarfSwap:
         """Return the view with the marginals of the training rows."""
-        return cls(draw_bank(site.rows)[0], **options)
+        return cls(draw_bank(site.rows)[0], site.columns, **options)
 
     def forward(self, batch: Batch) -> Batch:
         """Return the corrupted batch."""
-        mask = torch.rand_like(batch.x, generator=batch.generator) < self.rate
-        other = draw_marginals(self.bank, batch.x, batch.generator)
+        mask = draw_lots(batch.x, batch.generator, self.columns) < self.rate
+        other = draw_marginals(self.bank, batch.x, batch.generator, self.columns)
         return batch.moved(swap_entries(batch.x, other, mask))
 
 
 class VimeSwap(View):
-    """VIME (Yoon et al., 2020): an entry is replaced with probability ``rate`` by an entry of its shuffled column."""
+    """VIME (Yoon et al., 2020): an entry is replaced with probability ``rate`` by an entry of its shuffled column.
 
-    def __init__(self, *, rate: Share = 0.3) -> None:
+    Args:
+        columns: the columns that became several features, which are replaced as a whole.
+        rate: the probability of a replacement.
+    """
+
+    def __init__(self, columns: Columns | None = None, /, *, rate: Share = 0.3) -> None:
         super().__init__()
         self.rate = rate
+        self.columns = columns
+
+    @classmethod
+    def build(cls, site: Site, **options: Any) -> VimeSwap:
+        """Return the view for the columns of the data."""
+        return cls(site.columns, **options)
 
     def forward(self, batch: Batch) -> Batch:
         """Return the corrupted batch."""
-        mask = torch.rand_like(batch.x, generator=batch.generator) < self.rate
-        return batch.moved(swap_entries(batch.x, draw_columns(batch.x, batch.generator), mask))
+        mask = draw_lots(batch.x, batch.generator, self.columns) < self.rate
+        return batch.moved(swap_entries(batch.x, draw_columns(batch.x, batch.generator, self.columns), mask))
 
 
 class Neighbour(View):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, cast
+from typing import Any, ClassVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +11,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from pinoise.data.checks import check_finite, check_rows, numeric_samples
-from pinoise.data.dataset import Dataset, Part, Samples, Targets, row_slices
+from pinoise.data.dataset import Dataset, Part, Samples, Spans, Targets, row_slices
 from pinoise.data.encoding.labels import LabelEncoding, learn_targets, measurement_note
 from pinoise.data.encoding.tables import was_a_feature
 from pinoise.data.formats.arrow import is_number, label_array
@@ -31,6 +31,8 @@ class ArrayEncoding:
     >>> data.train.y.tolist(), encoding.shape, encoding.labels.names
     ([1, 0, 1], (3,), ('a', 'b'))
     """
+
+    spans: ClassVar[Spans] = ()  # an array does not say which features belong together
 
     shape: tuple[int, ...]
     sparse: bool = False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pinoise.data.checks import check_rows
-from pinoise.data.dataset import Dataset, Part, Targets
+from pinoise.data.dataset import Dataset, Part, Spans, Targets
 from pinoise.data.encoding.columns import CategoricalColumn, NumericColumn
 from pinoise.data.encoding.labels import LabelEncoding, learn_targets
 from pinoise.data.formats.raw import RawTable
@@ -50,6 +51,12 @@ class TableEncoding:
     def shape(self) -> tuple[int, ...]:
         """The number of features."""
         return (len(self.feature_names),)
+
+    @property
+    def spans(self) -> Spans:
+        """The features of every column that became several: they share one unit, and noise moves them together."""
+        stops = list(itertools.accumulate(len(column.features) for column in self.columns))
+        return tuple((start, stop) for start, stop in itertools.pairwise([0, *stops]) if stop - start > 1)
 
     @property
     def text_columns(self) -> tuple[str, ...]:
@@ -96,6 +103,7 @@ class TableEncoding:
             train=Part(x, self._targets(raw, names, where) if labelled else None),
             feature_names=self.feature_names,
             class_names=self.labels.class_names if self.labels else None,
+            spans=self.spans,
             notes=(*notes, *self._missing_notes(filled, blank)),
         )
 

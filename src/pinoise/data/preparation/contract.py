@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from pinoise.data.dataset import Dataset
+from pinoise.data.dataset import Dataset, Spans
 from pinoise.data.encoding.arrays import ArrayEncoding
 from pinoise.data.encoding.labels import LabelEncoding
 from pinoise.data.encoding.tables import TableEncoding
@@ -43,6 +43,11 @@ class Preparation(ABC):
     def shape(self) -> tuple[int, ...]:
         """The shape of one sample."""
         return self.encoding.shape
+
+    @property
+    def spans(self) -> Spans:
+        """The features of every column of a table that became several."""
+        return self.encoding.spans
 
     @property
     def labels(self) -> LabelEncoding | None:
