@@ -16,15 +16,27 @@ if TYPE_CHECKING:
     from pinoise.estimator import HealthWarning, PiNDA, PiNDAClassifier
     from pinoise.experiments.compare import compare
     from pinoise.noise import PiNoise
+    from pinoise.training.callbacks import Callback
     from pinoise.training.load import load_run
 
-__all__ = ["HealthWarning", "PiNDA", "PiNDAClassifier", "PiNoise", "UserError", "__version__", "compare", "load_run"]
+__all__ = [
+    "Callback",
+    "HealthWarning",
+    "PiNDA",
+    "PiNDAClassifier",
+    "PiNoise",
+    "UserError",
+    "__version__",
+    "compare",
+    "load_run",
+]
 
 _HOMES = {
     "PiNDA": "pinoise.estimator",
     "PiNDAClassifier": "pinoise.estimator",
     "HealthWarning": "pinoise.estimator",
     "PiNoise": "pinoise.noise",
+    "Callback": "pinoise.training.callbacks",
     "compare": "pinoise.experiments.compare",
     "load_run": "pinoise.training.load",
     "UserError": "pinoise.errors",

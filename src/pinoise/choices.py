@@ -138,6 +138,19 @@ VIEW = Kind(
 # noise (``none``), or any view.
 NOISE_VIEW = VIEW._replace(noun="noise", default="pi", names={"pi": "", "auto": "", "none": "", **VIEW.names})
 
+# What logs the metrics of a run besides metrics.csv and TensorBoard. Fabric ships the first, the package ``lightning``
+# the others.
+LOGGER = Kind(
+    "logger",
+    None,
+    {
+        "csv": "lightning_fabric.loggers:CSVLogger",
+        "wandb": "lightning.pytorch.loggers:WandbLogger",
+        "mlflow": "lightning.pytorch.loggers:MLFlowLogger",
+    },
+    own="an object with log_metrics(metrics, step), as Lightning's loggers have it, or what makes one",
+)
+
 # Where modules of users are looked for after Python's own path, from the first import path of a user on. The command
 # adds the current folder: not at its start, because libraries try to import modules that may be absent.
 OWN_MODULES: list[str] = []

@@ -31,7 +31,8 @@ RUN_FILES = frozenset(
         *REPORT_FILES,
     )
 )
-RUN_FOLDERS = ("checkpoints", "tensorboard")
+LOGS = "logs"  # what loggers of the user's choice write
+RUN_FOLDERS = ("checkpoints", "tensorboard", LOGS)
 
 _TEMPORARY = re.compile(r"\.(?P<stem>.+)\.[0-9a-f]{16}\.part(?P<suffix>\.[^.]*)?")
 

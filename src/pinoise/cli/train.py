@@ -13,6 +13,7 @@ from pinoise.choices import (
     AUTO,
     DISTRIBUTION,
     GENERATOR,
+    LOGGER,
     MEAN,
     METHOD,
     OBJECTIVE,
@@ -46,8 +47,22 @@ from pinoise.cli.options import (
 from pinoise.errors import UserError
 
 if TYPE_CHECKING:
+    from pinoise.estimator.run_classifier import RunClassifier, Target
     from pinoise.training.config import Settings
     from pinoise.training.progress import Record
+    from pinoise.training.run import Fitted
+
+PatienceOption = Annotated[
+    int | None,
+    typer.Option(
+        help="Stop once the loss of held-out rows, a tenth, has not fallen for so many epochs; no labels.",
+        show_default="off",
+    ),
+]
+LoggerOption = Annotated[
+    list[str] | None,
+    part_option("--logger", LOGGER, "Log every epoch there, too: ", more="; repeatable"),
+]
 
 # The setting that each flag stands for.
 FLAGS = {
@@ -72,6 +87,7 @@ FLAGS = {
     "device": "training.device",
     "devices": "training.devices",
     "nodes": "training.nodes",
+    "patience": "training.patience",
 }
 
 
@@ -112,6 +128,8 @@ def train(
     device: DeviceOption = None,
     devices: Annotated[int | None, typer.Option(help="Processes on this machine that share every batch.")] = None,
     nodes: Annotated[int | None, typer.Option(help="Machines with as many processes each.")] = None,
+    patience: PatienceOption = None,
+    logger: LoggerOption = None,
     set_: SetOption = None,
     trust: TrustOption = False,
     json: JsonOption = False,
@@ -120,19 +138,19 @@ def train(
 
     Example: `pinoise train --data digits --epochs 20 --out runs/digits`
 
-    After Ctrl-C: `pinoise train --resume runs/digits`
+    After Ctrl-C: `pinoise train --resume runs/digits`, or use the run as it stands
     """
     changes = changes_from({path: context.params[flag] for flag, path in FLAGS.items()}, set_)
     if resume is not None:
         if out is not None or config is not None:
             raise UserError("--resume goes on with a folder as it is: leave out --out and --config.")
-        _run(resume, _resumed_settings(resume, changes, trust=trust), fresh=False, as_json=json)
+        _run(resume, _resumed_settings(resume, changes, trust=trust), fresh=False, loggers=logger, as_json=json)
         return
     if out is None:
         raise UserError("--out is missing: name the run folder to make, or one to go on with by --resume.")
     if data is None and config is None:
         raise UserError("--data is missing: name a data set ('pinoise datasets' lists them) or a file.")
-    _run(out, _new_settings(out, config, changes, trust=trust), fresh=True, as_json=json)
+    _run(out, _new_settings(out, config, changes, trust=trust), fresh=True, loggers=logger, as_json=json)
 
 
 def _new_settings(out: Path, config: Path | None, changes: list[Change], *, trust: bool) -> Settings:
@@ -169,8 +187,10 @@ def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Setti
     return parse_settings(override(before.model_dump(mode="json"), changes))
 
 
-def _run(path: Path, settings: Settings, *, fresh: bool, as_json: bool) -> None:
+def _run(path: Path, settings: Settings, *, fresh: bool, loggers: list[str] | None, as_json: bool) -> None:
     from pinoise.estimator.run_classifier import fit_run_classifier, read_target
+    from pinoise.files import LOGS
+    from pinoise.training.callbacks import NamedLogger
     from pinoise.training.device import flushed_denormals
     from pinoise.training.load import load_run
     from pinoise.training.loop import Interrupted
@@ -180,6 +200,7 @@ def _run(path: Path, settings: Settings, *, fresh: bool, as_json: bool) -> None:
 
     trusting = " --trust" if settings.needs_trust else ""
     again = f"pinoise train --resume {shlex.quote(str(path))}{trusting}"
+    callbacks = [NamedLogger(name, path / LOGS) for name in loggers or ()]
     target = settings.data.target
     labelled = None if target is None else read_target(settings.data.source, target)  # a mistake in it ends here
     if labelled is not None and is_first():
@@ -200,6 +221,7 @@ def _run(path: Path, settings: Settings, *, fresh: bool, as_json: bool) -> None:
                 note=note,
                 progress=on_terminal(),
                 fresh=fresh,
+                callbacks=callbacks,
             )
     except Interrupted as stop:
         if is_first():
@@ -207,28 +229,25 @@ def _run(path: Path, settings: Settings, *, fresh: bool, as_json: bool) -> None:
         raise typer.Exit(STOPPED) from None
     if not is_first():
         return
-    last = result.history[-1]
     classifier = None
     if labelled is not None:
         classifier = fit_run_classifier(load_run(path, trust=settings.needs_trust), labelled)
     for flag in result.flags:
         say(f"warning: {flag.name}: {flag.meaning}.")
     if as_json:
-        found: dict[str, object] = {"run": str(path), **last._asdict(), "flags": [flag.name for flag in result.flags]}
-        if result.trials:
-            found["trials"] = {trial.name: trial.score for trial in result.trials}
-        if classifier is not None and labelled is not None:
-            found |= {"target": labelled.as_dict(), **classifier.taught.as_dict()}
-        print_json(found)
+        print_json({"run": str(path), **_as_dict(result, labelled, classifier)})
         return
-    _tell(path, last, trusting, target=target, voters=() if classifier is None else classifier.taught.lines())
+    last, planned = result.history[-1], settings.training.epochs
+    voters = () if classifier is None else classifier.taught.lines()
+    _tell(path, last, trusting, planned=planned, target=target, voters=voters)
 
 
-def _tell(path: Path, last: Record, trusting: str, *, target: str | None, voters: Sequence[str]) -> None:
+def _tell(path: Path, last: Record, trusting: str, *, planned: int, target: str | None, voters: Sequence[str]) -> None:
     """Print how a run ended, and what can be done with it."""
     from pinoise.data.messages import counted
 
-    length = f"{counted(last.epoch, 'epoch')}, {counted(last.step, 'step')}"
+    early = "" if last.epoch == planned else f" of {planned}, ended early"
+    length = f"{counted(last.epoch, 'epoch')}{early}, {counted(last.step, 'step')}"
     print(f"{path}: {length}, loss {last.loss:.4f}, {last.seconds:.0f} s")
     if target is not None:
         print(f"{target!r} is predicted by a vote; share of the result, model and validated scores:")
@@ -237,3 +256,12 @@ def _tell(path: Path, last: Record, trusting: str, *, target: str | None, voters
         print(f"next: pinoise predict {path} --data FILE --out FILE{trusting}")
         return
     print(f"next: pinoise evaluate {path}{trusting}   or   pinoise embed {path} --data FILE --out FILE{trusting}")
+
+
+def _as_dict(result: Fitted, labelled: Target | None, classifier: RunClassifier | None) -> dict[str, object]:
+    found: dict[str, object] = {**result.history[-1]._asdict(), "flags": [flag.name for flag in result.flags]}
+    if result.trials:
+        found["trials"] = {trial.name: trial.score for trial in result.trials}
+    if classifier is not None and labelled is not None:
+        found |= {"target": labelled.as_dict(), **classifier.taught.as_dict()}
+    return found

@@ -73,6 +73,7 @@ def settings_from(
         "views": {**named("noise"), **given("pairing")},
         "training": {
             **named("epochs", "batch_size", "learning_rate", "noise_learning_rate", "device"),
+            **named("patience", "min_improvement"),
             "seed": seed,
         },
     }

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-import sys
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from torch import Tensor
 
 from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE
 from pinoise.data.checks import check_finite
-from pinoise.data.dataset import Samples, Spans
+from pinoise.data.dataset import Samples, Spans, fingerprint
 from pinoise.data.formats.memory import InMemory, check_numbers, needs_encoding, to_samples
 from pinoise.data.layout import have_colours, to_image_layout, undo_image_layout
 from pinoise.data.preparation import preparation_from_json
@@ -30,13 +29,14 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.estimator.parameters import rows_of_pixels, seed_of_state, settings_from
 from pinoise.estimator.saving import Header, portable, read_model, write_model
+from pinoise.estimator.warm import Trained, interruption, state_before
 from pinoise.evaluation import embed
 from pinoise.export import Fitted, What, write_onnx
 from pinoise.modes import own_modes
 from pinoise.networks import Embedding, load_weights
 from pinoise.noise import PiNoise
 from pinoise.randomness import Randomness
-from pinoise.training.automatic import NOISE_KINDS, with_noise
+from pinoise.training.automatic import with_best_noise
 from pinoise.training.build import (
     build_encoder,
     build_standardizer,
@@ -45,9 +45,10 @@ from pinoise.training.build import (
     restore_embedding,
     restore_noise,
 )
+from pinoise.training.callbacks import checked_callbacks
 from pinoise.training.config import Settings, distrusted, encoder_of
 from pinoise.training.metrics import METRICS
-from pinoise.training.progress import Lines, Quiet
+from pinoise.training.progress import shown
 from pinoise.training.run import fit
 from pinoise.training.units import standardizer_from, standardizer_tensors
 
@@ -162,8 +163,20 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         What trains.
     random_state : int, RandomState instance or None
         An int makes the result of ``fit`` repeatable, and after it the sequence of copies that ``augment`` returns.
-    verbose : bool
-        Print a line for each epoch.
+    patience : int or None
+        Ends training early, without labels: after so many epochs in which the contrastive loss of held-out rows has not
+        fallen. A tenth of the rows, at most 1,024, is then not trained on. None trains for all ``epochs``. The last
+        state is kept, not the best; ``docs/training.md`` says what this does not promise.
+    min_improvement : float
+        A smaller fall of that loss does not count.
+    warm_start : bool
+        Whether ``fit`` on a fitted estimator goes on from its state, for ``epochs`` more, with the same features. The
+        rows may be others.
+    callbacks : sequence of Callback, logger or function
+        Called after every epoch with its ``Record``; one that returns True ends training. A logger is any object with
+        Lightning's ``log_metrics(metrics, step)``.
+    verbose : int
+        1 shows a progress bar on a terminal and in a notebook, and prints a line for each epoch elsewhere; 0 is quiet.
 
     Attributes
     ----------
@@ -226,7 +239,11 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         temperature: float | None = None,
         device: str = _SETTINGS.training.device,
         random_state: int | np.random.RandomState | None = None,
-        verbose: bool = False,
+        patience: int | None = _SETTINGS.training.patience,
+        min_improvement: float = _SETTINGS.training.min_improvement,
+        warm_start: bool = False,
+        callbacks: Sequence[Any] = (),
+        verbose: int = 0,
     ) -> None:
         self.n_components = n_components
         self.embedding = embedding
@@ -254,30 +271,58 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.temperature = temperature
         self.device = device
         self.random_state = random_state
+        self.patience = patience
+        self.min_improvement = min_improvement
+        self.warm_start = warm_start
+        self.callbacks = callbacks
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any = None) -> Self:
-        """Learn the encoder and the noise; labels are ignored."""
-        seed = seed_of_state(self.random_state)
+        """Learn the encoder and the noise; labels are ignored.
+
+        An interrupt, such as Ctrl-C, ends training: the model is then used as it stands, and a warning says so.
+        """
+        before = state_before(self)
+        seed = seed_of_state(self.random_state) if before is None else before.seed
         settings = settings_from(vars(self), seed=seed)
-        x = self._checked(X, fitting=True)
+        checked_callbacks(self.callbacks)
+        x = self._checked(X, fitting=before is None)
         if self.image_shape is not None and not have_colours(x):
             settings = settings_from(vars(self), seed=seed, coloured=False)
-        with own_modes():
-            standardizer = build_standardizer(settings, x, spans=self._spans)
-            rows = make_rows(x, standardizer)
-            fitted = fit(settings, standardizer, rows, reporter=Lines(sys.stdout) if self.verbose else Quiet())
+        if before is not None:
+            settings = with_best_noise(settings, before.trials)
+        with own_modes(), shown(self.verbose) as reporter:
+            new = before is None
+            standardizer = build_standardizer(settings, x, spans=self._spans) if new else self._standardizer
+            data = fingerprint(x)
+            fitted = fit(
+                settings,
+                standardizer,
+                make_rows(x, standardizer),
+                reporter=reporter,
+                callbacks=self.callbacks,
+                earlier=None if before is None else before.goes_on(data),
+                keep_interrupted=True,
+            )
+        if fitted.interrupted:
+            warnings.warn(interruption(len(fitted.history)), stacklevel=2)
         for flag in fitted.flags:
             warnings.warn(f"{flag.name}: {flag.meaning}.", HealthWarning, stacklevel=2)
         assert fitted.model.noise is not None  # the settings ask for it
         self._adopt(fitted.embedding, fitted.model.noise, standardizer, seed=seed)
         self.flags_ = [flag.name for flag in fitted.flags]
-        self.trials_ = {trial.name: trial.score for trial in fitted.trials}
+        self.trials_ = {trial.name: trial.score for trial in fitted.trials} if before is None else before.trials
+        self._trained: Trained | None = Trained(fitted.model.state_dict(), fitted.progress, data, seed, self.trials_)
         self.history_ = {
             **{name: [getattr(record, name) for record in fitted.history] for name in ("epoch", "loss", "seconds")},
             **{name: [record.metrics[name] for record in fitted.history] for name in METRICS},
         }
         return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the state of training, which is larger than the rest, unless ``warm_start`` needs it."""
+        state = dict(super().__getstate__())
+        return state if self.warm_start or "_trained" not in state else {**state, "_trained": None}
 
     @own_modes()
     def transform(self, X: Any) -> npt.NDArray[Any]:
@@ -340,7 +385,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Your own classes and functions are written as their import paths. Objects have none and are refused.
         """
         check_is_fitted(self)
-        params = portable(self.get_params(deep=False))
+        params = portable({**self.get_params(deep=False), "callbacks": ()})  # they watched the fit, which is over
         if isinstance(self.random_state, np.random.RandomState):
             params["random_state"] = None  # a generator in mid-stream has no place in a file
         header = Header(
@@ -378,8 +423,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             )
         self = cls(**header.params)
         settings = settings_from(vars(self), seed=0, distrust=distrusted(Path(path), trust=trust))
-        if settings.is_automatic:
-            settings = with_noise(settings, NOISE_KINDS[max(header.trials, key=lambda name: header.trials[name])])
+        settings = with_best_noise(settings, header.trials)
         standardizer = standardizer_from(parts["standardizer"], where=path)
         preparation = None if header.preparation is None else preparation_from_json(header.preparation)
         features = standardizer.mean.size if preparation is None else math.prod(preparation.shape)
@@ -395,6 +439,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         except RuntimeError:  # as torch refuses weights
             raise UserError(f"{path} does not fit its parameters: a part of your own has changed since.") from None
         self._adopt(embedding, noise, standardizer, seed=seed_of_state(self.random_state))
+        self._trained = None
         self.history_, self.flags_, self.trials_ = header.history, header.flags, header.trials
         self.n_features_in_ = header.n_features_in
         self._preparation = preparation

@@ -114,6 +114,17 @@ def with_noise(settings: Settings, candidate: NoiseKind) -> Settings:
     )
 
 
+def with_best_noise(settings: Settings, scores: Mapping[str, float]) -> Settings:
+    """Return settings with the noise of the highest score, where they leave the choice to trials.
+
+    >>> with_best_noise(Settings(), {}) == Settings()
+    True
+    """
+    if not settings.is_automatic:
+        return settings
+    return with_noise(settings, NOISE_KINDS[max(scores, key=lambda name: scores[name])])
+
+
 @torch.no_grad()
 def _score(model: ContrastiveModel, rows: Rows) -> float:
     encoder = model.to("cpu").eval().method.encoder

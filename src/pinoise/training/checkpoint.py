@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
 
@@ -41,6 +42,21 @@ class Progress:
     seconds: float = 0.0
     loss_sum: Tensor = field(default_factory=lambda: torch.zeros(2))  # sums of loss and contrast over this epoch
     history: list[Record] = field(default_factory=list)
+    optimizer: Optimizer | None = None  # with its moments
+    random: Randomness | None = None  # what training draws from
+
+    def resume(self, per_epoch: int, optimizer: Optimizer) -> int:
+        """Go on in memory after the last whole epoch, with the moments so far. Return the number of epochs."""
+        self.step, self.loss_sum = len(self.history) * per_epoch, torch.zeros(2)
+        if self.optimizer is not None:
+            state = copy.deepcopy(self.optimizer.state_dict()["state"])
+            optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+        self.optimizer = optimizer
+        return len(self.history)
+
+    def copy(self) -> Progress:
+        """Return a state that can go on while this one stays."""
+        return replace(self, history=list(self.history), random=copy.deepcopy(self.random))
 
 
 class Identity(NamedTuple):
@@ -316,8 +332,8 @@ def save_state(
     )
 
 
-def load_state(fabric: Fabric, path: Path, model: Any, optimizer: Any, random: Randomness) -> Progress:
-    """Restore weights, moments and random numbers in place, and return the rest of the state.
+def load_state(fabric: Fabric, path: Path, model: Any, optimizer: Any, random: Randomness, progress: Progress) -> None:
+    """Restore weights, moments, random numbers and progress in place.
 
     Learning rates and the like are those of ``optimizer``: they follow from the settings. Another number of processes
     than wrote the checkpoint takes the same steps on the same rows, but draws new random numbers.
@@ -334,18 +350,12 @@ def load_state(fabric: Fabric, path: Path, model: Any, optimizer: Any, random: R
         fabric.strategy.precision.load_state_dict(stored.precision)
     if len(stored.random) == fabric.world_size:
         random.restore(stored.random[fabric.global_rank], fabric.device)
-        loss_sum = stored.loss_sum[fabric.global_rank]
-    else:
-        random.reseed(
-            seed_of(random.seed, TRAINING, stored.step)
-        )  # not from the start, whose numbers were drawn already
-        loss_sum = stored.loss_sum.mean(dim=0)
-    return Progress(
-        step=stored.step,
-        seconds=stored.seconds,
-        loss_sum=loss_sum,
-        history=[Record(*line) for line in stored.history],
-    )
+        progress.loss_sum = stored.loss_sum[fabric.global_rank]
+    else:  # not from the start, whose numbers were drawn already
+        random.reseed(seed_of(random.seed, TRAINING, stored.step))
+        progress.loss_sum = stored.loss_sum.mean(dim=0)
+    progress.step, progress.seconds = stored.step, stored.seconds
+    progress.history = [Record(*line) for line in stored.history]
 
 
 def _per_process(fabric: Fabric, tensor: Tensor) -> Tensor:

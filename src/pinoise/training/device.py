@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
 # Purposes of random numbers, for seed_of.
-BUILDING, TRAINING = 0, 1
+BUILDING, TRAINING, HOLDING_OUT = 0, 1, 2
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 T = TypeVar("T")

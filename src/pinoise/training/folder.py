@@ -32,7 +32,9 @@ from pinoise.training.device import describe_environment
 from pinoise.training.lock import refuse_if_held
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.processes import is_first
+from pinoise.training.progress import Record
 from pinoise.training.record import DataRecord, read_record, write_record
+from pinoise.training.stopping import has_stalled, held_out_losses
 from pinoise.training.units import standardizer_tensors
 
 # The files of a finished run's weights. A run that goes on loses them, the encoder first.
@@ -170,7 +172,7 @@ def settle_folder(
         write_text(path / "config.yaml", text)
     if checkpoint is None:
         return None
-    if checkpoint.stored.step < settings.training.epochs * _per_epoch(expected):
+    if _goes_on(settings, checkpoint.stored, expected):
         for name in WEIGHTS:  # of an earlier end: what counts from now on is the checkpoint
             (path / name).unlink(missing_ok=True)
     return checkpoint.path
@@ -180,6 +182,13 @@ def _per_epoch(expected: Expected) -> int:
     """Return the steps in an epoch of the run that a checkpoint is of."""
     assert expected.per_epoch is not None  # whoever trains knows it
     return expected.per_epoch
+
+
+def _goes_on(settings: Settings, stored: Stored, expected: Expected) -> bool:
+    """Whether a checkpoint is of a run that has steps left."""
+    losses = held_out_losses(Record(*line) for line in stored.history)
+    left = stored.step < settings.training.epochs * _per_epoch(expected)
+    return left and not has_stalled(losses, settings.training)
 
 
 def _check_epochs(path: Path, settings: Settings, stored: Stored, expected: Expected) -> None:

@@ -26,9 +26,10 @@ from pinoise.training.device import (
     mean_over_processes,
     seed_of,
 )
-from pinoise.training.metrics import is_costly_epoch, measure, probe_batch
+from pinoise.training.metrics import HELD_OUT, is_costly_epoch, measure, probe_batch
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Record, Reporter
+from pinoise.training.stopping import has_stalled, held_out_loss, held_out_losses, split_rows
 from pinoise.views import Batch
 
 if TYPE_CHECKING:
@@ -61,7 +62,9 @@ def train(
     checkpoints: Path | None = None,
     identity: Identity | None = None,
     resume_from: Path | None = None,
+    progress: Progress | None = None,
     should_stop: Callable[[], bool] = lambda: False,
+    on_epoch: Callable[[Record], bool] = lambda _: False,
 ) -> list[Record]:
     """Minimise the objective over θ and ψ. Train the model in place and return the history.
 
@@ -70,37 +73,45 @@ def train(
     Args:
         model: the model to train.
         rows: standardised samples.
-        settings: epochs, batch size, learning rates, seed and intervals.
+        settings: epochs, batch size, learning rates, seed and intervals. With ``patience``, training may end earlier.
         fabric: device, precision and processes.
         reporter: called at the start, after every step and after every epoch.
         checkpoints: the folder for checkpoints, written every ``settings.checkpoint_every`` steps and at the end.
         identity: the run that checkpoints belong to, written into each.
         resume_from: a checkpoint to resume from.
+        progress: the state of training, which is kept up to date, so that it is known after an interrupt. One of an
+            earlier training goes on in memory, after its last whole epoch.
         should_stop: called after every step. If it returns True, the state is saved and ``Interrupted`` raised. Several
             processes stop together, within ten steps of the first request.
+        on_epoch: called after every epoch. If it returns True in any process, training ends there.
     """
-    per_epoch, share = plan_epoch(len(rows), settings.batch_size, fabric.world_size)
-    last_step = per_epoch * settings.epochs
+    kept, held_out = split_rows(len(rows), settings)
+    per_epoch, share = plan_epoch(len(kept), settings.batch_size, fabric.world_size)
     joint = fabric.world_size > 1 and settings.statistics_from == "all-processes"
     if joint:
         normalise_jointly(model)
-    wrapped, optimizer = fabric.setup(model, make_optimizer(model, settings, fabric.device))
-    random = Randomness(seed_of(settings.seed, TRAINING, fabric.global_rank))
-    progress = Progress() if resume_from is None else load_state(fabric, resume_from, wrapped, optimizer, random)
+    adam = make_optimizer(model, settings, fabric.device)
+    wrapped, optimizer = fabric.setup(model, adam)
+    progress = progress or Progress()
+    earlier = progress.resume(per_epoch, adam)
+    random = progress.random = progress.random or Randomness(seed_of(settings.seed, TRAINING, fabric.global_rank))
+    if resume_from is not None:
+        load_state(fabric, resume_from, wrapped, optimizer, random, progress)
+    unseen = held_out_losses(progress.history[earlier:])
+    last_step = progress.step if has_stalled(unseen, settings) else per_epoch * settings.epochs
     loss_sum = progress.loss_sum.to(fabric.device)
     reporter.start(total_steps=last_step, done_steps=progress.step)
-    probe = probe_batch(rows)
-    probe = Batch(fabric.to_device(probe.x), fabric.to_device(probe.rows))
+    probe = gathered(rows, probe_batch(rows).rows, fabric)
     began = time.perf_counter() - progress.seconds
     order = torch.empty(0, dtype=torch.int64)
 
     for step in range(progress.step, last_step):
         epoch, position = divmod(step, per_epoch)
         if position == 0 or not len(order):
-            order = shuffled_rows(len(rows), seed=settings.seed, epoch=epoch)
+            order = kept[shuffled_rows(len(kept), seed=settings.seed, epoch=epoch)]
         first = (position * fabric.world_size + fabric.global_rank) * share
         chosen = order[first : first + share]
-        batch = Batch(fabric.to_device(rows[chosen]), fabric.to_device(chosen), random=random)
+        batch = gathered(rows, chosen, fabric)._replace(random=random)
 
         loss, losses = wrapped(batch)
         optimizer.zero_grad()
@@ -111,31 +122,43 @@ def train(
         if not joint:
             average_statistics(fabric, model)
 
-        done = step + 1
+        done, ends = step + 1, step + 1 == last_step
         loss_sum = torch.stack([loss.detach(), losses.mean()]) + (loss_sum if position else 0)
-        ends_epoch, ends, wants_stop = position + 1 == per_epoch, done == last_step, should_stop()
-        agrees = not ends and (fabric.world_size == 1 or done % _AGREE_EVERY == 0)
-        stops = agrees and any_process(fabric, wants_stop)
-        saves = checkpoints is not None and (done % settings.checkpoint_every == 0 or ends or stops)
+        ends_epoch, wants_stop = position + 1 == per_epoch, should_stop()
+        stops = (fabric.world_size == 1 or done % _AGREE_EVERY == 0) and any_process(fabric, wants_stop)
+        saves = done % settings.checkpoint_every == 0 or stops
         if ends_epoch or saves or done % _CHECK_EVERY == 0:
-            sound = math.isfinite(float(loss_sum.sum())) and (not (saves or ends) or not broken_weights(model))
+            sound = math.isfinite(float(loss_sum.sum())) and not ((saves or ends_epoch) and broken_weights(model))
             if any_process(fabric, not sound):
-                raise _diverged(model, done, settings)
+                raise diverged(model, done, settings)
         progress.step, progress.seconds = done, time.perf_counter() - began
         if ends_epoch:
             mean_loss, contrast = (total / per_epoch for total in mean_over_processes(fabric, loss_sum))
-            costly = is_costly_epoch(epoch + 1, settings.epochs)
+            if len(held_out):
+                parts = held_out.tensor_split(max(1, len(held_out) // settings.batch_size))
+                batches = (gathered(rows, part, fabric) for part in parts)
+                unseen += mean_over_processes(fabric, held_out_loss(model, batches))
+                ends = ends or has_stalled(unseen, settings)
+            costly = ends or is_costly_epoch(epoch + 1, settings.epochs)
             metrics = measure(model, probe, costly=costly, draws=settings.information_draws)
-            metrics["contrast"] = contrast
+            metrics |= {"contrast": contrast, HELD_OUT: unseen[-1] if len(held_out) else math.nan}
             progress.history.append(Record(epoch + 1, done, mean_loss, metrics, round(progress.seconds, 3)))
             reporter.epoch(progress.history[-1])
+            ends = any_process(fabric, on_epoch(progress.history[-1])) or ends
         reporter.step(done)
-        if saves and checkpoints is not None:
+        if checkpoints is not None and (saves or ends):
             progress.loss_sum = loss_sum
             save_state(fabric, checkpoints, wrapped, optimizer, progress, random, identity)
+        if ends:
+            break
         if stops:
             raise Interrupted(done)
     return progress.history
+
+
+def gathered(rows: Rows, chosen: Tensor, fabric: Fabric) -> Batch:
+    """Return a batch of these rows on the device."""
+    return Batch(fabric.to_device(rows[chosen]), fabric.to_device(chosen))
 
 
 def plan_epoch(n_rows: int, batch_size: int, processes: int = 1) -> tuple[int, int]:
@@ -193,7 +216,8 @@ def broken_weights(model: torch.nn.Module) -> list[str]:
     return [name for name, sound in zip(names, finite, strict=True) if not sound]
 
 
-def _diverged(model: ContrastiveModel, step: int, settings: TrainingSettings) -> DivergedError:
+def diverged(model: ContrastiveModel, step: int, settings: TrainingSettings) -> DivergedError:
+    """Return the error for a loss or weights that are no numbers."""
     broken = broken_weights(model)
     noise_broke = broken and all(name.startswith("pairing.") for name in broken)
     return DivergedError(

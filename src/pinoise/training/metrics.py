@@ -40,8 +40,11 @@ COSTLY_METRICS = (
     "plug_in_error",
 )
 
+# The mean of ℓ over rows that training does not see; nan unless early stopping holds some out.
+HELD_OUT = "held_out"
+
 # All metrics of a record besides the loss. ``contrast`` is the mean of ℓ, without the terms of the objective.
-METRICS = ("contrast", *NOISE_METRICS, *COSTLY_METRICS)
+METRICS = ("contrast", HELD_OUT, *NOISE_METRICS, *COSTLY_METRICS)
 
 _PROBE_ROWS = 256
 _PROBE_IMAGES = 64  # for measurements that take many passes through an image network

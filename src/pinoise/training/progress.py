@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
-from typing import NamedTuple, Protocol, TextIO
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, NamedTuple, Protocol, TextIO
 
 
 class Record(NamedTuple):
@@ -77,6 +80,55 @@ class Lines:
             return
         self._last = now
         print(describe(record, self._total), file=self._stream, flush=True)
+
+
+class Bar:
+    """A progress bar of steps, on a terminal or in a notebook."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+
+    def start(self, *, total_steps: int, done_steps: int) -> None:
+        """Show the bar."""
+        from tqdm.auto import tqdm
+
+        self._bar = tqdm(total=total_steps, initial=done_steps, desc="training", unit="step")
+
+    def step(self, step: int) -> None:
+        """Move the bar."""
+        self._bar.update(step - self._bar.n)
+
+    def epoch(self, record: Record) -> None:
+        """Show the epoch and its loss."""
+        self._bar.set_description(f"epoch {record.epoch}", refresh=False)
+        self._bar.set_postfix(loss=f"{record.loss:.4f}", refresh=False)
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+@contextmanager
+def shown(verbose: bool | int) -> Iterator[Reporter]:
+    """Yield the reporter of a fit in Python: none, a bar where somebody watches, or else a line for each epoch."""
+    if not verbose:
+        yield Quiet()
+        return
+    if not (sys.stderr.isatty() or _in_notebook()):
+        yield Lines(sys.stdout)
+        return
+    bar = Bar()
+    try:
+        yield bar
+    finally:
+        bar.close()
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this process, as tqdm finds out."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell is not None and "IPKernelApp" in shell.config
 
 
 def describe(record: Record, total_steps: int) -> str:

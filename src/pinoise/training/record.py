@@ -14,12 +14,8 @@ from pinoise.files import read_sealed, write_sealed
 
 # The settings that a run may change when it goes on: they do not decide what is learned.
 MAY_CHANGE = (
-    "training.epochs",
-    "training.device",
-    "training.devices",
-    "training.nodes",
-    "training.checkpoint_every",
-    "training.wait",
+    *("training.epochs", "training.device", "training.devices", "training.nodes"),
+    *("training.checkpoint_every", "training.wait", "training.patience", "training.min_improvement"),
 )
 
 _ABSENT = "absent"
@@ -68,7 +64,8 @@ def forbidden_change(now: str, then: str) -> str | None:
     >>> forbidden_change('{"training": {"epochs": 3}}', '{"training": {"epochs": 9}}')
     """
     for path, new, old in _differences(json.loads(now), json.loads(then)):
-        if path not in MAY_CHANGE:
+        holds_out = path == "training.patience" and None in (new, old)  # then the rows that are trained on would change
+        if path not in MAY_CHANGE or holds_out:
             return f"{path} is {_said(new)} in config.yaml and {_said(old)} in"
     return None
 

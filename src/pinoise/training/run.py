@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
+from torch import Tensor
 
 from pinoise.data.dataset import Dataset, fingerprint_parts
 from pinoise.data.preparation import Preparation
@@ -23,21 +24,55 @@ from pinoise.modes import own_modes
 from pinoise.networks import Embedding
 from pinoise.training.automatic import NOISE_KINDS, Trial, choose_noise, described, with_noise
 from pinoise.training.build import build_embedding, build_standardizer, seeded_model
-from pinoise.training.checkpoint import LAST, PREVIOUS, Expected, Identity
+from pinoise.training.callbacks import Callbacks
+from pinoise.training.checkpoint import LAST, PREVIOUS, Expected, Identity, Progress
 from pinoise.training.config import Settings, embedding_of, follow
-from pinoise.training.device import make_fabric, on_first
+from pinoise.training.device import any_process, make_fabric, on_first
 from pinoise.training.folder import check_usable, run_identity, settle_folder, write_weights
 from pinoise.training.lock import hold
 from pinoise.training.logs import RunLog
-from pinoise.training.loop import make_optimizer, plan_epoch, train
+from pinoise.training.loop import Interrupted, broken_weights, diverged, make_optimizer, plan_epoch, train
 from pinoise.training.metrics import model_health
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.progress import Quiet, Record, Reporter
 from pinoise.training.record import DataRecord
+from pinoise.training.stopping import split_rows
 from pinoise.training.units import read_standardizer
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
+
+
+class Earlier(NamedTuple):
+    """A training in memory to go on from."""
+
+    weights: dict[str, Tensor]  # of the whole model
+    progress: Progress
+    same_rows: bool  # whether it goes on with the rows that it had
+
+    def into(self, model: ContrastiveModel) -> Progress:
+        """Load the weights into a new model for the same or for other rows, and return the progress so far.
+
+        What the model keeps of the rows themselves, such as neighbours and banks, is that of the new rows.
+        """
+        weights = self.weights
+        if not self.same_rows:
+            learned = {name for name, _ in model.named_parameters()}
+            of_rows = {name: tensor for name, tensor in model.state_dict().items() if not _is_learned(name, learned)}
+            weights = {**weights, **of_rows}
+        try:
+            model.load_state_dict(weights)
+        except RuntimeError:  # as torch refuses weights
+            raise UserError(
+                "warm_start goes on from the fitted model, which does not fit the parameters any more: change them "
+                "back, or fit with warm_start=False."
+            ) from None
+        return self.progress.copy()
+
+
+def _is_learned(name: str, parameters: set[str]) -> bool:
+    """Whether a tensor of a model is a weight, or a statistic of batch normalisation."""
+    return name in parameters or name.endswith(("running_mean", "running_var", "num_batches_tracked"))
 
 
 class Fitted(NamedTuple):
@@ -48,20 +83,54 @@ class Fitted(NamedTuple):
     history: list[Record]
     flags: list[HealthFlag]
     trials: list[Trial]  # of ``views.noise`` auto, the chosen noise first; else none
+    progress: Progress  # to go on from
+    interrupted: bool = False
 
 
 @own_modes()
-def fit(settings: Settings, standardizer: Standardizer, rows: Rows, *, reporter: Reporter) -> Fitted:
-    """Build and train a model. The caller's random numbers and modes of torch stay as they are."""
+def fit(
+    settings: Settings,
+    standardizer: Standardizer,
+    rows: Rows,
+    *,
+    reporter: Reporter,
+    callbacks: Sequence[Any] = (),
+    earlier: Earlier | None = None,
+    keep_interrupted: bool = False,
+) -> Fitted:
+    """Build and train a model. The caller's random numbers and modes of torch stay as they are.
+
+    Args:
+        settings: the settings of the run.
+        standardizer: the units of the samples.
+        rows: standardised samples.
+        reporter: called as training proceeds.
+        callbacks: callbacks, loggers or functions of a record.
+        earlier: an earlier training to go on from, for ``training.epochs`` more.
+        keep_interrupted: whether an interrupt after the first step ends training with the model as it is.
+    """
     fabric = make_fabric(settings.training)
     settings, trials = _try_noises(settings, standardizer, rows, fabric=fabric)
-    model = seeded_model(settings, standardizer, rows)
-    history = train(model, rows, settings.training, fabric=fabric, reporter=reporter)
+    model = seeded_model(settings, standardizer, rows, pretrained=earlier is None)
+    progress = Progress() if earlier is None else earlier.into(model)
+    training = settings.training.model_copy(update={"epochs": len(progress.history) + settings.training.epochs})
+    interrupted = False
+    try:
+        with Callbacks(callbacks, settings.model_dump()) as heard:
+            train(model, rows, training, fabric=fabric, reporter=reporter, progress=progress, on_epoch=heard.on_epoch)
+            heard.raise_failure()
+    except KeyboardInterrupt:
+        if not keep_interrupted or not progress.step:
+            raise
+        if broken_weights(model):
+            raise diverged(model, progress.step, training) from None
+        interrupted = True
     model.to("cpu").eval()
     if model.noise is not None and model.noise.support is not None:
         model.noise.support.fetch = None  # the fitted model must not keep the training data in memory
     embedding = build_embedding(model.method.encoder, embedding_of(settings), standardizer, rows)
-    return Fitted(model, embedding, history, run_health(model, rows, settings, history), trials)
+    flags = run_health(model, rows, settings, progress.history) if progress.history else []
+    return Fitted(model, embedding, progress.history, flags, trials, progress, interrupted)
 
 
 def _try_noises(
@@ -90,7 +159,8 @@ def run_health(
     model: ContrastiveModel, rows: Rows, settings: Settings, history: list[Record], *, processes: int = 1
 ) -> list[HealthFlag]:
     """Return the health flags of a trained model, from its last epoch. ``processes`` is the number that trained it."""
-    batch_size = min(settings.training.batch_size, len(rows) - len(rows) % processes)
+    n_rows = len(split_rows(len(rows), settings.training)[0])
+    batch_size = min(settings.training.batch_size, n_rows - n_rows % processes)
     return model_health(model, rows, contrast=history[-1].metrics["contrast"], batch_size=batch_size)
 
 
@@ -104,17 +174,19 @@ def run_training(
     note: Callable[[str], None] = lambda _: None,
     progress: bool = False,
     fresh: bool = False,
+    callbacks: Sequence[Any] = (),
 ) -> Fitted:
     """Train in a run folder, from the start or from its newest intact checkpoint.
 
     Args:
         path: the run folder, new or existing. One process at a time changes it, once data and model are sound.
-        settings: the settings of the run. In a run that resumes, only those that ``MAY_CHANGE`` lists may differ.
+        settings: of the run. In a run that resumes, only those that ``MAY_CHANGE`` lists may differ.
         reporter: called as training proceeds.
         should_stop: called after every step; True stops the run.
         note: called before training with sentences about the data and about a damaged checkpoint.
-        progress: whether long work before training shows a progress bar.
+        progress: whether long work before training shows a bar.
         fresh: whether the folder must be new. A run that another process has made there meanwhile is then refused.
+        callbacks: callbacks, loggers or functions of a record. If one fails, the state is saved before it is raised.
     """
     check_usable(path)
     new = fresh or not (path / "config.yaml").exists()
@@ -125,22 +197,19 @@ def run_training(
     standardizer = _standardizer_of(path, settings, data, begun=begun)
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
     record = on_first(fabric, partial(_describe_data, settings, data, preparation, standardizer))  # one pass over it
-    for sentence in (*record.notes, *_notes_on_batches(settings, rows, fabric)) if fabric.is_global_zero else ():
-        note(sentence)
+    _tell(fabric, note, [*record.notes, *_notes_on_batches(settings, rows, fabric)])
     del data  # rows in memory are a copy, so the original can be freed
     settings, trials = _try_noises(settings, standardizer, rows, fabric=fabric, should_stop=should_stop, note=note)
     model = seeded_model(settings, standardizer, rows, pretrained=not begun, progress=progress)
-    identity = run_identity(settings, record.fingerprint)
-
-    def settle() -> Path | None:
-        folder.enter_context(hold(path, note=note))
-        expected = _expected(model, settings, identity, len(rows))
-        return settle_folder(path, settings, _noted(record, trials), standardizer, expected, new=new, note=note)
-
+    identity, state = run_identity(settings, record.fingerprint), Progress()
+    expected, record = _expected(model, settings, identity, len(rows)), _noted(record, trials)
+    settle = partial(settle_folder, path, settings, record, standardizer, expected, new=new, note=note)
     with ExitStack() as folder:
+        on_first(fabric, lambda: folder.enter_context(hold(path, note=note)))
         checkpoint = on_first(fabric, settle)
         log: Reporter = folder.enter_context(RunLog(path, reporter)) if fabric.is_global_zero else Quiet()
-        history = train(
+        heard = folder.enter_context(Callbacks(callbacks if fabric.is_global_zero else (), settings.model_dump()))
+        train(
             model,
             rows,
             settings.training,
@@ -149,12 +218,37 @@ def run_training(
             checkpoints=path / "checkpoints",
             identity=identity,
             resume_from=checkpoint,
+            progress=state,
             should_stop=should_stop,
+            on_epoch=heard.on_epoch,
         )
-        embedding = build_embedding(model.method.encoder, embedding_of(settings), standardizer, rows)
-        on_first(fabric, partial(write_weights, path, model, embedding))
-    flags = run_health(model, rows, settings, history, processes=fabric.world_size)
-    return Fitted(model, embedding, history, flags, trials)
+        if any_process(fabric, heard.failure is not None):
+            raise heard.failure or Interrupted(state.step)
+        return _finished(path, model, settings, standardizer, rows, state, trials, fabric=fabric)
+
+
+def _tell(fabric: Fabric, note: Callable[[str], None], sentences: Sequence[str]) -> None:
+    """Say sentences in the first process alone."""
+    for sentence in sentences if fabric.is_global_zero else ():
+        note(sentence)
+
+
+def _finished(
+    path: Path,
+    model: ContrastiveModel,
+    settings: Settings,
+    standardizer: Standardizer,
+    rows: Rows,
+    progress: Progress,
+    trials: list[Trial],
+    *,
+    fabric: Fabric,
+) -> Fitted:
+    """Write the weights of a run that has ended, and return what it ended with."""
+    embedding = build_embedding(model.method.encoder, embedding_of(settings), standardizer, rows)
+    on_first(fabric, partial(write_weights, path, model, embedding))
+    flags = run_health(model, rows, settings, progress.history, processes=fabric.world_size)
+    return Fitted(model, embedding, progress.history, flags, trials, progress)
 
 
 def _opened(settings: Settings, *, progress: bool) -> tuple[Settings, Dataset, Preparation]:
@@ -167,7 +261,8 @@ def _opened(settings: Settings, *, progress: bool) -> tuple[Settings, Dataset, P
 def _expected(model: ContrastiveModel, settings: Settings, identity: Identity, n_rows: int) -> Expected:
     """Return what a checkpoint of a run must fit."""
     optimizer = make_optimizer(model, settings.training, torch.device("cpu"))
-    return Expected(model, optimizer, identity, max(1, n_rows // settings.training.batch_size))
+    kept, _ = split_rows(n_rows, settings.training)
+    return Expected(model, optimizer, identity, max(1, len(kept) // settings.training.batch_size))
 
 
 def _standardizer_of(path: Path, settings: Settings, data: Dataset, *, begun: bool) -> Standardizer:
@@ -189,7 +284,8 @@ def _notes_on_units(settings: Settings, standardizer: Standardizer) -> list[str]
 
 def _notes_on_batches(settings: Settings, rows: Rows, fabric: Fabric) -> list[str]:
     """Return a note if batches are smaller than they should be."""
-    _, share = plan_epoch(len(rows), settings.training.batch_size, fabric.world_size)
+    kept, _ = split_rows(len(rows), settings.training)
+    _, share = plan_epoch(len(kept), settings.training.batch_size, fabric.world_size)
     batch = share * fabric.world_size
     if batch == settings.training.batch_size:
         return []

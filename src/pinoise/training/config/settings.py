@@ -29,6 +29,7 @@ from pinoise.choices import (
     FromProcesses,
     Kind,
     Mean,
+    NonNegative,
     PairingName,
     Positive,
     ScaleMap,
@@ -140,6 +141,8 @@ class TrainingSettings(Section):
     statistics_from: FromProcesses = "all-processes"  # of batch normalisation
     precision: Literal["32-true", "16-mixed", "bf16-mixed"] = "32-true"
     checkpoint_every: Times = 500  # steps between checkpoints
+    patience: Times | None = None  # epochs in which the loss of held-out rows may not fall; None never stops early
+    min_improvement: NonNegative = 1e-3  # a smaller fall of that loss, in its own units, does not count
 
 
 class Settings(Section):

@@ -1,0 +1,254 @@
+"""A fit that people steer: interrupts, warm starts, early stopping, callbacks and a progress bar."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_digits
+from sklearn.model_selection import GridSearchCV
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+
+from pinoise import Callback, PiNDA, UserError
+from pinoise.training.model import ContrastiveModel
+from pinoise.training.progress import Record
+
+X, Y = (array[:200] for array in load_digits(return_X_y=True))
+pytestmark = pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")
+
+
+def small(**changes: Any) -> PiNDA:
+    return PiNDA(**{"n_components": 8, "hidden": 16, "epochs": 3, "batch_size": 64, "random_state": 0, **changes})
+
+
+def at(epoch: int, action: Any) -> Any:
+    def act(record: Record) -> bool | None:
+        return action() if record.epoch == epoch else None
+
+    return act
+
+
+def raise_(error: BaseException) -> Any:
+    raise error
+
+
+@pytest.mark.parametrize(
+    "interrupt",
+    [lambda: raise_(KeyboardInterrupt()), lambda: signal.raise_signal(signal.SIGINT)],
+    ids=["raised", "sent"],
+)
+def test_an_interrupt_loses_nothing(interrupt: Any) -> None:
+    model = small(epochs=50, callbacks=[at(2, interrupt)])
+    with pytest.warns(
+        UserWarning, match="fit was interrupted after 2 epochs: the model is used as it stands"
+    ) as caught:
+        model.fit(X)
+    assert caught[0].filename == __file__
+    assert model.history_["epoch"] == [1, 2]
+    whole = small(epochs=2).fit(X)
+    np.testing.assert_array_equal(model.transform(X), whole.transform(X))
+    assert model.augment(X).shape == X.shape
+
+    model.set_params(warm_start=True, epochs=1, callbacks=()).fit(X)
+    np.testing.assert_array_equal(model.transform(X), small().fit(X).transform(X))
+
+
+def test_an_interrupt_in_the_first_epoch_leaves_a_model_without_history(monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = iter(range(100))
+    after_step = ContrastiveModel.after_step
+
+    def interrupted(self: ContrastiveModel, step: int, total: int) -> None:
+        after_step(self, step, total)
+        if next(steps) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(ContrastiveModel, "after_step", interrupted)
+    model = small(batch_size=20)
+    with pytest.warns(UserWarning, match="fit was interrupted after 0 epochs"):
+        model.fit(X)
+    assert model.history_["epoch"] == []
+    assert model.transform(X).shape == (200, 72)
+
+
+def test_an_interrupt_before_training_is_an_interrupt() -> None:
+    class Early(Callback):
+        def on_start(self, settings: Any) -> None:
+            raise KeyboardInterrupt
+
+    model = small(callbacks=[Early()])
+    with pytest.raises(KeyboardInterrupt):
+        model.fit(X)
+    assert not hasattr(model, "encoder_")
+
+
+@pytest.mark.parametrize("changes", [{}, {"objective": "paper"}, {"augmentations": ("scarf",)}, {"method": "moco"}])
+def test_two_warm_fits_are_one_long_fit(changes: dict[str, Any]) -> None:
+    long = small(epochs=5, **changes).fit(X)
+    warm = small(epochs=2, warm_start=True, **changes).fit(X)
+    before = warm.transform(X)
+    warm.set_params(epochs=3).fit(X)
+    np.testing.assert_array_equal(warm.transform(X), long.transform(X))
+    assert not np.array_equal(warm.transform(X), before)
+    assert warm.history_["epoch"] == [1, 2, 3, 4, 5]
+    assert warm.history_["loss"] == long.history_["loss"]
+
+
+def test_a_warm_fit_goes_on_with_other_rows_in_the_units_of_the_first() -> None:
+    warm = small(warm_start=True, epochs=2).fit(X)
+    mean, before = warm.mean_, warm.transform(X)
+    warm.fit(X[:120])
+    np.testing.assert_array_equal(warm.mean_, mean)
+    assert warm.history_["epoch"] == [1, 2, 3, 4]
+    assert warm.history_["loss"][2] < warm.history_["loss"][0]
+    assert not np.array_equal(warm.transform(X), before)
+
+
+def test_a_warm_fit_keeps_the_noise_that_trials_chose(monkeypatch: pytest.MonkeyPatch) -> None:
+    warm = small(noise="auto", epochs=4, warm_start=True).fit(X)
+    trials = dict(warm.trials_)
+    monkeypatch.setattr("pinoise.training.run.choose_noise", lambda *_, **__: pytest.fail("tried again"))
+    assert warm.fit(X).trials_ == trials
+
+
+def test_a_warm_fit_of_other_features_or_other_networks_is_refused() -> None:
+    warm = small(warm_start=True).fit(X)
+    with pytest.raises(ValueError, match="X has 60 features, but PiNDA is expecting 64"):
+        warm.fit(X[:, :60])
+    with pytest.raises(UserError, match="warm_start goes on from the fitted model, which does not fit the parameters"):
+        warm.set_params(n_components=4).fit(X)
+    assert warm.set_params(n_components=8).transform(X).shape == (200, 72)
+
+
+def test_without_warm_start_a_fit_begins_again() -> None:
+    model = small().fit(X)
+    once = model.transform(X)
+    np.testing.assert_array_equal(model.fit(X).transform(X), once)
+
+
+def test_a_failed_warm_fit_leaves_the_model_as_it_was() -> None:
+    warm = small(warm_start=True, epochs=2).fit(X)
+    before = warm.transform(X)
+    with pytest.raises(LookupError):
+        warm.set_params(callbacks=[at(3, lambda: raise_(LookupError()))]).fit(X)
+    np.testing.assert_array_equal(warm.transform(X), before)
+    assert warm.history_["epoch"] == [1, 2]
+    warm.set_params(callbacks=(), epochs=1).fit(X)
+    np.testing.assert_array_equal(warm.transform(X), small(epochs=3).fit(X).transform(X))
+
+
+def test_a_pickle_holds_the_state_of_training_for_a_warm_start_alone(tmp_path: Path) -> None:
+    cold, warm = small().fit(X), small(warm_start=True).fit(X)
+    assert len(pickle.dumps(cold)) < 0.6 * len(pickle.dumps(warm))
+    again = pickle.loads(pickle.dumps(warm)).fit(X)
+    np.testing.assert_array_equal(again.transform(X), small(epochs=6).fit(X).transform(X))
+    cold.save(tmp_path / "cold.safetensors")
+    for other in (pickle.loads(pickle.dumps(cold)), PiNDA.load(tmp_path / "cold.safetensors")):
+        with pytest.raises(UserError, match=r"goes on from the state of training, which neither PiNDA\.save"):
+            other.set_params(warm_start=True).fit(X)
+        other.set_params(warm_start=False).fit(X)
+
+
+def test_a_fit_stops_early_and_says_what_it_saw() -> None:
+    model = small(epochs=200, patience=2, min_improvement=0.05).fit(X)
+    losses = model.history_["held_out"]
+    assert len(losses) < 200
+    assert min(losses[:-2]) - 0.05 <= min(losses[-2:])
+    assert np.isnan(small().fit(X).history_["held_out"]).all()
+    more = model.set_params(warm_start=True).fit(X)  # patience counts from here
+    assert len(more.history_["held_out"]) >= len(losses) + 2
+
+
+def test_a_bad_patience_is_named() -> None:
+    with pytest.raises(UserError, match=r"'patience' is 0"):
+        small(patience=0).fit(X)
+    with pytest.raises(UserError, match="callbacks has 3"):
+        small(callbacks=[3]).fit(X)
+
+
+class Count(Callback):
+    """Counts epochs."""
+
+    def __init__(self) -> None:
+        self.epochs = 0
+
+    def on_epoch(self, record: Record) -> bool:
+        self.epochs += 1
+        return self.epochs == 2
+
+
+def test_callbacks_go_through_clone_grid_and_save(tmp_path: Path) -> None:
+    counter = Count()
+    model = small(callbacks=[counter])
+    assert clone(model).get_params()["callbacks"][0] is not counter
+    grid = GridSearchCV(make_pipeline(model, KNeighborsClassifier()), {"pinda__n_components": [4, 8]}, cv=2)
+    grid.fit(X, Y)
+    assert len(grid.best_estimator_[0].history_["epoch"]) == 2
+    assert counter.epochs == 0  # every fit has its own
+    model.fit(X).save(tmp_path / "m.safetensors")
+    loaded = PiNDA.load(tmp_path / "m.safetensors")
+    assert loaded.callbacks == ()
+    np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
+
+
+FIT = "import numpy as np; from pinoise import PiNDA; PiNDA(4, hidden=8, epochs=3, batch_size=32, verbose={}).fit(X)"
+FIT = FIT.replace("; PiNDA", "; X = np.random.default_rng(0).normal(size=(64, 5)); PiNDA", 1)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX's")
+@pytest.mark.parametrize("verbose", [0, 1])
+def test_a_terminal_gets_a_bar(verbose: int) -> None:
+    import pty
+    import termios
+
+    master, slave = pty.openpty()
+    termios.tcsetwinsize(slave, (24, 100))
+    code = [sys.executable, "-W", "ignore", "-c", FIT.format(verbose)]
+    printed = subprocess.run(code, stdout=subprocess.PIPE, stderr=slave, check=True).stdout
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            part = os.read(master, 65536)
+        except OSError:
+            break
+        if not part:
+            break
+        shown += part
+    assert printed == b""
+    bars = re.findall(r"epoch 3: 100%.* 6/6 .*loss=\d", shown.decode())
+    assert bool(bars) == bool(verbose), shown.decode()
+    assert verbose or not shown
+
+
+def test_lines_are_printed_elsewhere(capsys: pytest.CaptureFixture[str]) -> None:
+    small(verbose=1).fit(X)
+    shown = capsys.readouterr()
+    assert [line[:7] for line in shown.out.splitlines()] == ["epoch 1", "epoch 2", "epoch 3"]
+    small(verbose=0).fit(X)
+    assert capsys.readouterr().out == ""
+
+
+def test_a_notebook_gets_a_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    class Kernel:
+        """As IPython has it in a notebook."""
+
+        config = ("IPKernelApp",)
+
+    class IPython:
+        get_ipython = staticmethod(Kernel)
+
+    monkeypatch.setitem(sys.modules, "IPython", IPython)
+    small(verbose=1).fit(X)
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "epoch 3: 100%" in shown.err
