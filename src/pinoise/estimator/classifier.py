@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import accuracy_score
 from sklearn.utils import _safe_indexing
@@ -135,7 +136,8 @@ class PiNDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def _embedded(self, X: Any) -> npt.NDArray[np.float64]:
-        return np.asarray(self.embedding_.transform(X), dtype=np.float64)
+        Z: Any = self.embedding_.transform(X)
+        return np.asarray(Z.toarray() if isinstance(Z, sp.csr_array) else Z, dtype=np.float64)
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the probability of every class, in the order of ``classes_``."""

@@ -135,9 +135,9 @@ def seed_of_state(random_state: Any) -> int:
     >>> seed_of_state(0)
     209652396
     """
-    if isinstance(random_state, bool) or (
-        isinstance(random_state, int | np.integer) and not 0 <= random_state <= LARGEST_SEED
-    ):
+    whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
+    known = random_state is None or random_state is np.random or isinstance(random_state, np.random.RandomState)
+    if not known and not (whole and 0 <= random_state <= LARGEST_SEED):
         raise UserError(
             f"random_state is {brief(random_state)}: give a whole number from 0 to {LARGEST_SEED}, or None."
         )

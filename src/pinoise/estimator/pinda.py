@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import math
 import warnings
 from collections.abc import Callable, Sequence
@@ -29,6 +28,7 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.estimator.parameters import rows_of_pixels, seed_of_state, settings_from
 from pinoise.estimator.saving import Header, portable, read_model, write_model
+from pinoise.estimator.transforming import dense_embedding, sparse_embedding, stays_sparse
 from pinoise.estimator.warm import Trained, interruption, state_before
 from pinoise.evaluation import embed
 from pinoise.export import Fitted, What, write_onnx
@@ -79,7 +79,8 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ``embedding="learned"``.
     embedding : {"auto", "joined", "learned"}
         What ``transform`` returns: the learned part beside the standardised sample, which loses nothing of it, or the
-        learned part alone. ``"auto"`` is ``"joined"`` but for images.
+        learned part alone. ``"auto"`` is ``"joined"`` but for images. Of sparse rows with more than 10,000 features the
+        joined one is sparse, too: see ``transform``.
     encoder : str, dict or object
         "mlp", or for images "resnet18", "resnet50" or "vit". ``"auto"`` is ``"resnet18"`` for images, else ``"mlp"``.
         Your own is a torch module with the integer attribute ``out_features``, or what makes one from the shape of a
@@ -310,6 +311,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             warnings.warn(f"{flag.name}: {flag.meaning}.", HealthWarning, stacklevel=2)
         assert fitted.model.noise is not None  # the settings ask for it
         self._adopt(fitted.embedding, fitted.model.noise, standardizer, seed=seed)
+        self._of_sparse = isinstance(x, sp.csr_array)
         self.flags_ = [flag.name for flag in fitted.flags]
         self.trials_ = {trial.name: trial.score for trial in fitted.trials} if before is None else before.trials
         self._trained: Trained | None = Trained(fitted.model.state_dict(), fitted.progress, data, seed, self.trials_)
@@ -325,14 +327,19 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return state if self.warm_start or "_trained" not in state else {**state, "_trained": None}
 
     @own_modes()
-    def transform(self, X: Any) -> npt.NDArray[Any]:
-        """Return the embedding of samples as they are, without noise, in the precision of X."""
+    def transform(self, X: Any) -> Any:
+        """Return the embedding of samples as they are, without noise, in the precision of X: float32 or float64.
+
+        A model of sparse rows with more than 10,000 features returns the joined embedding as a SciPy ``csr_array``. A
+        dense row of it would take 40 kB in float32, however few entries it has. The features are then standardised
+        without centring, so that 0 stays 0: they differ from centred ones by a shift that is the same for all rows. It
+        makes no difference to linear models with an intercept, trees and distances. (Rows of length 1 are also
+        stretched a little, each by its own factor, and the shift with them.) ``embedding="learned"`` is dense.
+        """
         check_is_fitted(self)
         x = self._checked(X)
-        dtype = torch.float64 if x.dtype == np.float64 else torch.float32
-        # In the precision of X, so that a row's embedding does not depend on the rows beside it.
-        embedding = copy.deepcopy(self.embedding_).to(dtype)
-        return embed(embedding, make_rows(x, self._standardizer, dtype=dtype), dtype=dtype)
+        sparse = stays_sparse(self.embedding_, features=self._standardizer.mean.size, of_sparse=self._of_sparse)
+        return (sparse_embedding if sparse else dense_embedding)(self.embedding_, self._standardizer, x)
 
     @own_modes()
     def augment(self, X: Any, *, random_state: int | np.random.RandomState | None = None) -> npt.NDArray[Any]:
@@ -396,6 +403,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             n_features_in=self.n_features_in_,
             feature_names_in=list(getattr(self, "feature_names_in_", ())),
             preparation=None if self._preparation is None else self._preparation.to_json(),
+            of_sparse=self._of_sparse,
         )
         write_model(
             Path(path),
@@ -443,6 +451,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.history_, self.flags_, self.trials_ = header.history, header.flags, header.trials
         self.n_features_in_ = header.n_features_in
         self._preparation = preparation
+        self._of_sparse = header.of_sparse
         if header.feature_names_in:
             self.feature_names_in_ = np.array(header.feature_names_in, dtype=object)
         return self

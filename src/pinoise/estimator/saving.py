@@ -33,6 +33,7 @@ class Header(BaseModel):
     n_features_in: Annotated[int, Field(ge=1)]
     feature_names_in: list[str]
     preparation: dict[str, Any] | None
+    of_sparse: bool  # whether it was fitted on sparse rows
 
     @field_validator("trials")
     @classmethod

@@ -52,6 +52,7 @@ class _Moments:
         return torch.where(total > _ROUNDING * length, total, 0)
 
 
+_SHORTEST = 1e-12  # a row of no length is divided by this
 _ROUNDING = 1e-9  # a variance below this share of the mean squared length is none
 
 
@@ -83,7 +84,7 @@ def raw_block(x: Tensor, *, unit_rows: bool) -> Tensor:
     tensor([[0.8485, 1.1314]])
     """
     flat = x.flatten(1)
-    return F.normalize(flat, dim=1) * math.sqrt(flat.shape[1]) if unit_rows else flat
+    return F.normalize(flat, dim=1, eps=_SHORTEST) * math.sqrt(flat.shape[1]) if unit_rows else flat
 
 
 class Raw(nn.Module):
@@ -161,7 +162,23 @@ class Embedding(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the embedding of samples (m, *shape), shape (m, d + o) or (m, o)."""
+        z = self.learned(x)
+        return z if self.name == "learned" else torch.cat([raw_block(x, unit_rows=self.unit_rows), z], dim=1)
+
+    def learned(self, x: Tensor) -> Tensor:
+        """Return the learned block of the embedding of samples (m, *shape), shape (m, o)."""
         z = self.factor * (F.normalize(self.encoder(x), dim=1) - self.centre)
-        if self.name == "learned":
-            return z
-        return torch.cat([raw_block(x, unit_rows=self.unit_rows), LEARNED_WEIGHT * z], dim=1)
+        return z if self.name == "learned" else LEARNED_WEIGHT * z
+
+    def raw_factor(self, x: Tensor) -> Tensor:
+        """Return what multiplies standardised samples (m, *shape) in the raw block, shape (m, 1).
+
+        >>> embedding = Embedding(nn.Linear(2, 1), name="joined", blocks=Blocks(torch.zeros(1), torch.ones(())))
+        >>> embedding.raw_factor(torch.tensor([[3.0, 4.0]]))
+        tensor([[1.]])
+        """
+        flat = x.flatten(1)
+        if not self.unit_rows:
+            return flat.new_ones(len(flat), 1)
+        lengths: Tensor = torch.linalg.vector_norm(flat, dim=1, keepdim=True)
+        return math.sqrt(flat.shape[1]) * lengths.clamp_min(_SHORTEST).reciprocal()
