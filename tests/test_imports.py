@@ -82,8 +82,43 @@ def imported_inside(function: ast.FunctionDef) -> list[str]:
     return [ast.unparse(found) for found in statements(function) if "pinoise" in ast.unparse(found)]
 
 
-def test_the_doors_do_not_import_lightning_until_training_starts() -> None:
-    names = ", ".join(name for name in pinoise.__all__ if not name.startswith("__"))
-    code = f"import sys; from pinoise import {names}; print('torch' in sys.modules, 'lightning_fabric' in sys.modules)"
+def loaded_by(code: str) -> set[str]:
+    """Return the modules that a new process has loaded after some code."""
+    code = f"import sys; {code}; print(*sys.modules)"
     printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert printed.split() == ["True", "False"]
+    return set(printed.split())
+
+
+def test_the_doors_do_not_import_lightning_until_training_starts() -> None:
+    loaded = loaded_by(
+        f"from pinoise import {', '.join(name for name in pinoise.__all__ if not name.startswith('__'))}"
+    )
+    assert "torch" in loaded
+    assert "lightning_fabric" not in loaded
+
+
+LATER = {
+    *("torch._dynamo", "torch._inductor", "lightning_fabric", "tensorboard", "kornia", "onnx", "onnxruntime"),
+    *("sklearn.metrics", "sklearn.linear_model", "sklearn.ensemble", "sklearn.neighbors", "sklearn.preprocessing"),
+    *("sklearn.decomposition", "sklearn.model_selection", "sklearn.datasets", "sklearn.semi_supervised", "sklearn.svm"),
+    *("matplotlib", "plotly", "jinja2", "rich", "typer", "pooch", "umap", "pinoise.report", "pinoise.experiments"),
+}
+"""What is needed only by some work, and takes long to import."""
+
+
+@pytest.mark.parametrize("door", ["PiNDA", "PiNDAClassifier", "PiNoise", "load_run"])
+def test_a_door_imports_only_what_it_needs_at_once(door: str) -> None:
+    loaded = loaded_by(f"from pinoise import {door}")
+    assert "torch" in loaded
+    # What scikit-learn and torch import by themselves is theirs.
+    theirs = loaded_by("import torch, torch.nn, sklearn.base, sklearn.utils.validation")
+    assert loaded & LATER <= theirs
+    assert not loaded & {"torch._dynamo", "lightning_fabric", "sklearn.linear_model", "matplotlib"}
+
+
+def test_the_help_imports_neither_torch_nor_data() -> None:
+    code = "import pinoise.cli.command, contextlib, io; sys.argv = ['pinoise', 'train', '--help']"
+    with_help = f"{code}; s = io.StringIO(); c = contextlib.redirect_stdout(s); c.__enter__(); "
+    loaded = loaded_by(f"{with_help}pinoise.cli.command.main(); c.__exit__(None, None, None)")
+    assert "rich" in loaded
+    assert not loaded & {"torch", "sklearn", "scipy", "numpy", "pandas", "pyarrow", "lightning_fabric"}

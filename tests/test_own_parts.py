@@ -664,7 +664,10 @@ def test_a_lazy_encoder_learns_its_sizes_from_the_samples() -> None:
         (["--encoder", "wrong:Nowhere"], "encoder 'wrong:Nowhere' cannot be found (module 'wrong' has no attribute"),
         (["--encoder", "nowhere:Net"], "encoder 'nowhere:Net' cannot be found (No module named 'nowhere'): write"),
         (["--encoder", "broken:Net"], "encoder 'broken:Net' cannot be found (invalid syntax (broken.py, line 1)):"),
-        (["--encoder", "mine.Net"], "setting 'encoder' is 'mine.Net'. Allowed: mlp, resnet18, resnet50, vit, or pack"),
+        (
+            ["--encoder", "mine.Net"],
+            "setting 'encoder' is 'mine.Net'. Allowed: auto, mlp, resnet18, resnet50, vit, or p",
+        ),
         (["--encoder", "mine:Net", "--set", "encoder.widht=3"], "unknown setting 'encoder.widht': did you mean 'enc"),
         (["--encoder", "mine:Net", "--set", "encoder.width=wide"], "setting 'encoder.width' is 'wide': input should"),
         (

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import sklearn.neighbors
 from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
 
@@ -118,7 +119,7 @@ def searches(train: np.ndarray, test: np.ndarray, monkeypatch: pytest.MonkeyPatc
             made.append((self.n_samples_fit_, count))
             return super().kneighbors(x, count, return_distance=return_distance)
 
-    monkeypatch.setattr(knn, "NearestNeighbors", Recording)
+    monkeypatch.setattr(sklearn.neighbors, "NearestNeighbors", Recording)
     knn_neighbours(train, test)
     return made
 

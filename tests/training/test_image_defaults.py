@@ -141,7 +141,7 @@ def test_negative_pixels_are_not_recoloured(monkeypatch: pytest.MonkeyPatch) -> 
     seen: list[Settings] = []
     rng = np.random.default_rng(0)
 
-    def stop(settings: Settings, x: np.ndarray) -> None:
+    def stop(settings: Settings, *_: Any, **__: Any) -> None:
         seen.append(settings)
         raise UserError("seen")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Annotated, Any
 
@@ -45,6 +46,8 @@ VERBS: tuple[Callable[..., None], ...] = (
 for verb in VERBS:
     app.command(cls=VariadicCommand if verb is compare else PlainCommand)(verb)
 
+COMPLETION = "_PINOISE_COMPLETE"  # the variable of shells that ask for completions
+
 # What a mistake in the options raises; typer exports only its subclass.
 UsageError: Any = typer.BadParameter.__mro__[1]
 
@@ -69,6 +72,8 @@ def root(
 def call(arguments: list[str]) -> int:
     """Run the verb that the arguments name, and return its exit code. Typer's own way would swallow an interrupt."""
     command = typer.main.get_command(app)
+    if COMPLETION in os.environ:  # a shell asks what may come next
+        command.main(prog_name="pinoise", complete_var=COMPLETION)
     try:
         with command.make_context("pinoise", list(arguments)) as context:
             command.invoke(context)

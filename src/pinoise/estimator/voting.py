@@ -9,9 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.ensemble import ExtraTreesClassifier
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 Features = Literal["raw", "joined", "learned"]
@@ -138,7 +136,11 @@ def make_model(candidate: Candidate, *, seed: int, trees: int) -> Any:
     0.1
     """
     if candidate.model == "trees":
+        from sklearn.ensemble import ExtraTreesClassifier
+
         return ExtraTreesClassifier(trees, random_state=seed)
+    from sklearn.linear_model import LogisticRegression
+
     return LogisticRegression(C=candidate.strength, max_iter=1000)
 
 

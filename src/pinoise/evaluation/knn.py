@@ -7,7 +7,6 @@ from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.neighbors import NearestNeighbors
 
 from pinoise.errors import UserError
 from pinoise.evaluation.embedding import check_embeddings, check_labelled
@@ -32,6 +31,8 @@ def knn_neighbours(train: np.ndarray, test: np.ndarray, *, k: int = NEIGHBOURS) 
     array([[2, 1],
            [0, 1]])
     """
+    from sklearn.neighbors import NearestNeighbors  # which imports much that the doors do not need
+
     check_embeddings(train, test)
     if not 1 <= k <= len(train):
         raise UserError(f"k is {k}, but must be from 1 to the number of training rows, which is {len(train)}.")

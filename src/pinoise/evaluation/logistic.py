@@ -9,9 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import Pipeline, make_pipeline
-from sklearn.preprocessing import FunctionTransformer, StandardScaler
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from pinoise.errors import UserError
@@ -46,8 +43,13 @@ def fit_logistic(
     >>> fit_logistic(np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])).predict([[-5.0], [9.0]])
     array([0, 1])
     """
+    # These import much that the doors do not need.
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, StandardScaler
+
     steps = [FunctionTransformer(_to_float32), LogisticRegression(C=C, max_iter=max_iter)]
-    model: Pipeline = make_pipeline(*([StandardScaler()] if standardise else []), *steps)
+    model = make_pipeline(*([StandardScaler()] if standardise else []), *steps)
     # One iteration is too small to share among threads: on busy cores, waiting for each other costs more than it saves.
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.linear_model import RidgeCV
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from pinoise.errors import UserError
@@ -53,6 +52,8 @@ def ridge_r_squared(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: 
     >>> round(ridge_r_squared(x, 3 * x[:, 0], x, 3 * x[:, 0]), 3)
     1.0
     """
+    from sklearn.linear_model import RidgeCV  # which imports much that the doors do not need
+
     _check_measured(train, y, test, y_test)
     with threadpool_limits(1, user_api="blas"):
         model = RidgeCV(alphas=_STRENGTHS).fit(np.asarray(train, dtype=np.float64), y)

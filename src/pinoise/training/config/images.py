@@ -113,12 +113,14 @@ def complete(settings: Settings, changes: Mapping[str, Any] | None = None) -> Se
     {}
     """
     values: dict[str, Any] = {name: dict(value) if isinstance(value, BaseModel) else value for name, value in settings}
-    options = dict(settings.objective.options)
+    objective, changed = settings.objective, dict[str, Any]()
     for path, value in (changes or {}).items():
         section, _, key = path.rpartition(".")
         if section == "objective":
-            options[key] = value
+            changed[key] = value
         elif section:
             values[section][key] = value
-    values["objective"] = replace(settings.objective, options=options, given=settings.objective.takes)
+    # The defaults of a user's part stay in its signature: a file of settings does not hold them.
+    given = objective.given.union(changed) if objective.own else objective.takes
+    values["objective"] = replace(objective, options={**objective.options, **changed}, given=given)
     return parse_settings(values)
