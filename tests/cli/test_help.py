@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import os
 import re
 import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import version
+from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
+from pinoise import load_run
 from pinoise.choices import EMBEDDINGS
 from pinoise.cli.app import app
 from pinoise.experiments.recipes import RECIPES, SUITES
@@ -48,6 +52,59 @@ def test_the_help_lists_the_verbs_in_the_order_of_use(pinoise: Callable[..., Any
 
 def test_the_version_is_the_packages(pinoise: Callable[..., Any]) -> None:
     assert pinoise("--version").out.strip() == version("pinoise")
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("verb", ["", *VERBS])
+def test_the_help_shows_words_and_no_types(
+    pinoise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, verb: str, columns: int
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    shown = pinoise(*([verb] if verb else []), "--help").out
+    assert not re.findall(r"<[a-z]|list\[|<=x", shown)
+    assert max(map(len, shown.splitlines())) <= columns
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_help_shows_every_default(pinoise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    shown = re.sub(r"[│\s]+", " ", pinoise(verb, "--help").out)
+    command: Any = typer.main.get_command(app)
+    for parameter in command.commands[verb].params:
+        told = parameter.show_default if isinstance(parameter.show_default, str) else parameter.default
+        if told not in (None, False):
+            assert re.search(rf"\[default: \(?{re.escape(str(told))}\)?\]", shown), parameter.name
+
+
+def test_the_catalogue_says_where_data_comes_from(
+    pinoise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PINOISE_DATA", str(tmp_path))
+    found = {entry["name"]: entry for entry in json.loads(pinoise("datasets", "--json").out)}
+    assert found["digits"]["availability"] == "here"
+    assert found["cifar10"]["availability"] == "download"
+    for entry in found.values():
+        without_address = any(file["url"] is None for file in entry["files"])
+        assert entry["found"] or (entry["availability"] == "your files") == without_address
+
+
+def test_a_list_may_be_written_with_commas(pinoise: Callable[..., Any], tmp_path: Path) -> None:
+    table = tmp_path / "t.csv"
+    table.write_text("a,b,c,d\n" + "".join(f"{i},{i % 7},{i * i % 11},{i % 3}\n" for i in range(40)))
+    for number, written in enumerate(("data.drop=a,b", "data.drop=[a, b]")):
+        run = tmp_path / str(number)
+        result = pinoise(
+            "train", "--data", table, "--epochs", "1", "--set", "encoder.hidden=4", "--set", written, "--out", run
+        )
+        assert result.code == 0, result.err
+        assert list(load_run(run).settings.data.drop) == ["a", "b"]
+
+
+def test_a_shell_completes_verbs(pinoise: Callable[..., Any]) -> None:
+    asked = {"_PINOISE_COMPLETE": "complete_bash", "COMP_WORDS": "pinoise tra", "COMP_CWORD": "1"}
+    command = [sys.executable, "-m", "pinoise"]
+    done = subprocess.run(command, env={**os.environ, **asked}, capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["train"]
 
 
 def described(verb: str, option: str) -> str:

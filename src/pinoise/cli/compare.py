@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pinoise.choices import EMBEDDINGS, LARGEST_SEED, MOST_TIMES, listed
-from pinoise.cli.console import R2_TITLES, SCORE_TITLES, note, on_terminal, print_json, print_table, reporters, say
+from pinoise.cli.console import (
+    R2_TITLES,
+    SCORE_MEANINGS,
+    SCORE_TITLES,
+    note,
+    on_terminal,
+    print_json,
+    print_table,
+    reporters,
+    say,
+)
 from pinoise.cli.interrupts import STOPPED
 from pinoise.cli.options import (
     DATA,
@@ -257,7 +267,7 @@ def _described(measured: set[bool]) -> str:
     from pinoise.evaluation.logistic import LABELS_PER_CLASS
     from pinoise.evaluation.ridge import KNOWN_VALUES
 
-    classes = f"accuracy in percent (few-label: {LABELS_PER_CLASS} labels per class, 10 draws)"
+    classes = f"accuracy in percent ({SCORE_MEANINGS}; few-label: LR on {LABELS_PER_CLASS} labels per class, 10 draws)"
     values = f"R² in percent of the variance (few-label: ridge regression on {KNOWN_VALUES} rows, 10 draws)"
     said = " and ".join(text for text, wanted in ((classes, False), (values, True)) if wanted in measured)
     return said[0].upper() + said[1:]
@@ -345,7 +355,7 @@ def _print_held_out(cells: list[Cell]) -> None:
 
 
 def demo(json: JsonOption = False) -> None:
-    """Compare learned noise with its rivals on handwritten digits, in about two minutes.
+    """Compare learned noise with its rivals on handwritten digits, in one to three minutes.
 
     Example: `pinoise demo`
     """

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 SCORE_TITLES = {"knn": "kNN", "sr": "SR", "lr": "LR", "few": "few-label", "few_standardised": "standardised"}
 R2_TITLES = {"knn": "kNN R²", "lr": "ridge R²", "few": "few-label R²"}  # of a measurement
+SCORE_MEANINGS = "kNN: 5 nearest neighbours; SR: the paper's softmax regression; LR: logistic regression to convergence"
 _LONGEST = 2000  # characters of a sentence
 QUIET_SECONDS = 2.0  # between two plain lines on progress
 

@@ -7,13 +7,13 @@ from pinoise.cli.options import JsonOption
 
 
 def datasets(json: JsonOption = False) -> None:
-    """List the data sets of the catalogue, and which of them are on this machine.
+    """List the data sets of the catalogue: which are here, which can be downloaded, and which need files of yours.
 
     Example: `pinoise datasets`
     """
-    from pinoise.data.catalogue import entries, locate
+    from pinoise.data.catalogue import availability, entries
 
-    found = {entry.name: all(locate(entry.name).values()) for entry in entries()}
+    found = {entry.name: availability(entry.name) for entry in entries()}
     if json:
         print_json(
             [
@@ -27,25 +27,28 @@ def datasets(json: JsonOption = False) -> None:
                     "licence": entry.licence,
                     "source": entry.source,
                     "files": [{"name": file.name, "sha256": file.sha256, "url": file.url} for file in entry.files],
-                    "found": found[entry.name],
+                    "found": found[entry.name] == "here",
+                    "availability": found[entry.name],
                 }
                 for entry in entries()
             ]
         )
         return
     print_table(
-        ["name", "rows", "sample", "classes", "here", "what it is"],
+        ["name", "rows", "sample", "classes", "data", "what it is"],
         [
             [
                 entry.name,
                 " / ".join(f"{rows:,}" for rows in entry.rows if rows),
                 " × ".join(map(str, entry.shape)),
                 str(entry.classes or "–"),
-                "yes" if found[entry.name] else "no",
+                found[entry.name],
                 entry.title,
             ]
             for entry in entries()
         ],
         words=(0, 4, 5),
     )
-    print("'no': set PINOISE_DATA to the folder that holds the files, or let pinoise download what has an address.")
+    print("here: on this machine. download: fetched when it is first used.")
+    print("your files: get them from the publisher ('pinoise datasets --json' has addresses) and set PINOISE_DATA to")
+    print("the folder that holds them.")

@@ -4,5 +4,5 @@ Formats that users bring belong in ``pinoise.data.formats``. Importing this read
 ``pinoise.data.load`` loads a set.
 """
 
-from pinoise.data.catalogue.facts import Entry, entries, entry, is_name, locate
+from pinoise.data.catalogue.facts import Entry, availability, entries, entry, is_name, locate
 from pinoise.data.catalogue.fetch import DataFile

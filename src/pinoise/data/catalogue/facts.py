@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pinoise.data.catalogue.fetch import DataFile, find
 from pinoise.errors import unknown_choice
@@ -93,6 +93,21 @@ def locate(name: str, *, cache: Path | None = None) -> dict[str, Path | None]:
     """
     found = {file.name: find(file, cache=cache) for file in entry(name).files_here(cache)}
     return {file: None if at is None else at[1] for file, at in found.items()}
+
+
+Availability = Literal["here", "download", "your files"]
+
+
+def availability(name: str, *, cache: Path | None = None) -> Availability:
+    """Return whether a set is on this machine, is downloaded when it is first used, or needs files of the user.
+
+    >>> availability("digits")
+    'here'
+    """
+    absent = [file for file in entry(name).files_here(cache) if find(file, cache=cache) is None]
+    if not absent:
+        return "here"
+    return "download" if all(file.url is not None for file in absent) else "your files"
 
 
 @cache
