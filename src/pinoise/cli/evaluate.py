@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pinoise.choices import MOST_DRAWS
-from pinoise.cli.console import SCORE_TITLES, note, on_terminal, print_json, print_table
+from pinoise.cli.console import SCORE_MEANINGS, SCORE_TITLES, note, on_terminal, print_json, print_table
 from pinoise.cli.options import JsonOption, LabelOption, TrustOption, seed_option
 from pinoise.errors import UserError
 
@@ -83,11 +83,13 @@ def _check_draws(draws: int | None) -> None:
 
 
 def _print_scores(scores: dict[str, dict[str, float]]) -> None:
+    from pinoise.evaluation.logistic import LABELS_PER_CLASS
     from pinoise.experiments.results import columns, distance
 
     shown = columns([{key: 100 * value for key, value in found.items()} for found in scores.values()])
     lines = [[name, *(f"{100 * found[key]:.1f}" for key in shown)] for name, found in scores.items()]
     print_table(["accuracy (%)", *(SCORE_TITLES[key] for key in shown)], lines)
+    print(f"\n{SCORE_MEANINGS}; few-label: LR on {LABELS_PER_CLASS} labels per class.")
     found = distance(scores["learned"]["few"], scores["raw"]["few"])
     print(f"\nWith few labels, the learned embedding is {found} raw features.")
 
