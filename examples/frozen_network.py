@@ -21,7 +21,8 @@ def main() -> None:
         Z = features.fit_transform(X)
         Z_test = features.transform(X_test)
         few = 100 * np.mean(few_label_accuracies(Z, y, Z_test, y_test))
-        print(f"{name}: {few:.1f} % with 10 labels per class, {100 * knn_accuracy(Z, y, Z_test, y_test):.1f} % by 5 neighbours")
+        near = 100 * knn_accuracy(Z, y, Z_test, y_test)
+        print(f"{name}: {few:.1f} % with 10 labels per class, {near:.1f} % by 5 neighbours")
 
 
 if __name__ == "__main__":

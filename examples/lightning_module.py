@@ -45,8 +45,9 @@ def main() -> None:
     data = torch.from_numpy(load_digits().data).float()
     loader = DataLoader(TensorDataset(torch.arange(len(data)), data), batch_size=256, shuffle=True, drop_last=True)
     model = SimCLR(data)
-    quiet = {"logger": False, "enable_checkpointing": False, "enable_progress_bar": False, "enable_model_summary": False}
-    pl.Trainer(max_epochs=5, accelerator="cpu", **quiet).fit(model, loader)
+    options = ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary")
+    trainer = pl.Trainer(max_epochs=5, accelerator="cpu", **dict.fromkeys(options, False))
+    trainer.fit(model, loader)
     means = torch.stack(model.losses).reshape(5, -1).mean(dim=1)
     print(f"loss by epoch {', '.join(f'{loss:.2f}' for loss in means)}")
 

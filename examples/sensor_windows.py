@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from sklearn.preprocessing import StandardScaler
 
@@ -17,7 +19,7 @@ def main() -> None:
     rows = np.random.default_rng(0).permutation(len(data.train.x))[:2000]
     X, y = np.asarray(data.train.x)[rows].reshape(len(rows), -1), np.asarray(data.train.y)[rows]
     X_test, y_test = np.asarray(data.test.x).reshape(len(data.test.x), -1), np.asarray(data.test.y)
-    small = {"n_components": 128, "hidden": 256, "epochs": 20, "random_state": 0}
+    small: dict[str, Any] = {"n_components": 128, "hidden": 256, "epochs": 20, "random_state": 0}
     choices = {
         "raw windows": StandardScaler(),
         "PiNDA": PiNDA(**small),

@@ -39,7 +39,8 @@ def main() -> None:
     for name, pipeline in {"TF-IDF": make_pipeline(words), "with PiNDA": make_pipeline(words, pinda)}.items():
         Z, Z_test = pipeline.fit_transform(train), pipeline.transform(test)  # on all texts, without labels
         draws = StratifiedShuffleSplit(10, train_size=40, random_state=0).split(Z, y_train)
-        scores = [LogisticRegression().fit(Z[rows], y_train[rows]).score(Z_test, y_test) for rows, _ in draws]
+        model = LogisticRegression(C=100, max_iter=1000)
+        scores = [model.fit(Z[rows], y_train[rows]).score(Z_test, y_test) for rows, _ in draws]
         print(f"{name}: {100 * np.mean(scores):.1f} ± {100 * np.std(scores):.1f} % over 10 draws of 40 labels")
 
 
