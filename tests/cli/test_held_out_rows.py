@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -37,7 +38,7 @@ def scored(monkeypatch: pytest.MonkeyPatch) -> list[Dataset]:
         found.append(data)
         return score_run(run, data, seed=seed)
 
-    monkeypatch.setattr("pinoise.experiments.scoring.score_run", remember)
+    monkeypatch.setattr("pinoise.experiments.evaluated.score_run", remember)
     return found
 
 
@@ -76,7 +77,13 @@ def test_a_file_without_labels_is_trained_on_whole_and_a_later_label_is_a_caveat
 ) -> None:
     assert pinoise("train", "--data", "people.csv", "--set", "data.drop=[group]", "--out", "run", *tiny).code == 0
     assert json.loads(Path("run/data.json").read_text())["rows"] == 60
-    assert "has no labels to score with" in pinoise("evaluate", "run").sentence
+    unscored = pinoise("evaluate", "run")
+    assert unscored.code == 0
+    assert "Without labels, nobody can say whether this embedding is better than raw features" in unscored.out
+    assert "do not tell accuracy" in unscored.out
+    assert "name a column with --label" in unscored.out
+    assert re.search(r"nearest rows among raw features, the embedding keeps \d+ % \(untrained \d+ %", unscored.out)
+    assert json.loads(Path("run/evaluation.json").read_text())["scores"] == {}
     result = pinoise("evaluate", "run", "--label", "group")
     assert result.code == 0
     assert "note: run was trained on rows that are scored here: train with --label group" in result.err

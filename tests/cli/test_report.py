@@ -20,7 +20,7 @@ Command = Callable[..., Any]
 def test_report_prints_where_everything_is(pinoise: Command, digits_run: Path) -> None:
     result = pinoise("report", digits_run)
     assert result.code == 0
-    names = ["report.html", "curves.png", "sigma.png"]
+    names = ["report.html", "map_pca.png", "curves.png", "sigma.png"]
     assert result.out.splitlines() == [str(digits_run / name) for name in names]
     assert all((digits_run / name).stat().st_size > 1000 for name in names)
 
@@ -30,7 +30,7 @@ def test_report_shows_what_evaluate_found(pinoise: Command, digits_run: Path, tm
     told = json.loads(pinoise("report", digits_run, "--out", tmp_path / "made" / "here", "--json").out)
     assert told.keys() == {"report", "pictures", "flags"}
     assert told["report"] == str(tmp_path / "made" / "here" / "report.html")
-    assert told["pictures"].keys() == {"curves", "sigma"}
+    assert told["pictures"].keys() == {"map_pca", "curves", "sigma"}
     assert not (digits_run / "report.html").exists()
     page = Path(told["report"]).read_text(encoding="utf-8")
     for embedding in ("raw", "untrained", "learned"):
@@ -49,7 +49,7 @@ def test_report_of_pictures(pinoise: Command, folder: Path, tiny: list[str]) -> 
     np.savez("x.npz", X=np.random.default_rng(0).integers(0, 256, (30, 6, 5), dtype=np.uint8), y=np.arange(30) % 2)
     assert pinoise("train", "--data", "x.npz", "--out", "run", *tiny).code == 0
     told = json.loads(pinoise("report", "run", "--samples", 3, "--seed", 5, "--json").out)
-    assert told["pictures"] == {"curves": "run/curves.png", "noise": "run/noise.png"}
+    assert told["pictures"] == {name: f"run/{name}.png" for name in ("map_pca", "curves", "noise")}
     assert "3 test samples in columns" in Path("run/report.html").read_text(encoding="utf-8")
     assert "at most 32 pictures" in pinoise("report", "run", "--samples", 40).sentence
 

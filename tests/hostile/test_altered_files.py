@@ -24,6 +24,7 @@ from pinoise.errors import UserError
 from pinoise.estimator import voting
 from pinoise.estimator.run_classifier import CLASSIFIER, fit_run_classifier, read_run_classifier, read_target
 from pinoise.evaluation import embed
+from pinoise.experiments.evaluated import read_evaluation
 from pinoise.files import sealed
 from pinoise.networks import read_stored, read_weights, write_tensors
 from pinoise.report.describe import comparison_table, environment_of, evaluation_tables
@@ -206,12 +207,26 @@ def test_weights_without_a_checksum_are_refused(array: Saved, tmp_path: Path) ->
 
 EVALUATION = {
     "data": "people.csv",
+    "state": {"epoch": 1},
     "seed": 0,
     "rows": None,
-    "scores": {"learned": {"knn": 0.5, "sr": 0.5, "lr": 0.5, "few": 0.5, "few_std": 0.1}},
+    "sizes": [40, 10],
+    "measured": False,
+    "scores": {
+        name: {
+            **{"knn": 0.5, "sr": 0.5, "lr": 0.5, "few": 0.5, "few_std": 0.1, "few_standardised": None},
+            "few_draws": [0.4, 0.6],
+        }
+        for name in ("raw", "learned")
+    },
+    "agreement": {"learned": 0.5, "untrained": 0.4, "chance": 0.1},
     "information": {
         "identity": {
-            name: {"value": 0.1, "error": 0.01} for name in ("task_entropy", "conditional_entropy", "exact", "plug_in")
+            **{"samples": 9, "draws": 2},
+            **{
+                name: {"value": 0.1, "error": 0.01}
+                for name in ("task_entropy", "conditional_entropy", "exact", "plug_in")
+            },
         }
     },
 }
@@ -241,7 +256,8 @@ def use(run: Path) -> npt.NDArray[Any] | None:
         source = str(run.parent / "people.csv")
         z = embed(found.embedding, found.rows(found.read(source).train.x, where=source))
         comparison_table({"run": found}, [read_metrics(run / "metrics.csv")])
-        evaluation_tables(found)
+        if (evaluation := read_evaluation(found)) is not None:
+            evaluation_tables(evaluation)
         environment_of(found)
     except UserError as error:
         return None if is_sentence(error) else pytest.fail(str(error))

@@ -107,7 +107,7 @@ def test_scores_are_printed_though_they_cannot_be_stored(pinoise: Command, here:
         done = pinoise("evaluate", "run", *json_)
     assert done.code == 0, done.err
     assert "note: the scores are not stored: run/evaluation.json cannot be written (File too large): " in done.err
-    assert ("learned" in json.loads(done.out)["scores"]) if json_ else ("With few labels" in done.out)
+    assert ("learned" in json.loads(done.out)["scores"]) if json_ else ("with 10 labels per class" in done.out)
     assert Path("run/evaluation.json").read_text() == "old"
 
 
@@ -190,5 +190,5 @@ def test_real_disks_that_are_full_or_read_only(here: Path) -> None:
         said
     )
     assert any("note: the scores are not stored" in line and "(Read-only file system)" in line for line in said), said
-    assert "With few labels" in done.stdout
+    assert "with 10 labels per class" in done.stdout
     assert "Traceback" not in done.stderr

@@ -11,7 +11,7 @@ from matplotlib.patches import Rectangle
 
 from pinoise.errors import UserError
 from pinoise.report import compare_bars, curves, rank_features, sigma_bars, to_png
-from pinoise.report.charts import feature_names, panels
+from pinoise.report.charts import colours_of, feature_names, panels
 from pinoise.report.interactive import bars_html, curves_html, script
 from pinoise.training.progress import Record
 
@@ -105,7 +105,15 @@ def test_names_are_no_code_in_the_interactive_charts() -> None:
     assert "alert(1)" in piece
     assert "\\u003cb\\u003e" not in piece  # plotly would read the tag
     assert "&lt;b" in piece or "\\u0026lt;b" in piece
-    assert "src=" not in piece + curves_html(panels(a_history()))
+    shown = panels(a_history())
+    assert all("src=" not in piece + curves_html(panel, colours=colours_of(shown), name="c") for panel in shown)
+
+
+def test_every_curve_has_a_colour_of_its_own() -> None:
+    shown = panels(a_history())
+    labels = [label for panel in shown for label in panel.lines]
+    assert len(shown) > 1
+    assert len({colours_of(shown)[label] for label in labels}) == len(set(labels))
 
 
 def test_the_script_can_stand_inside_a_page() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import json
 import shutil
 import subprocess
 from html.parser import HTMLParser
@@ -11,8 +13,9 @@ import pytest
 
 from pinoise.information import HealthFlag
 from pinoise.report import write_report
+from pinoise.report.answer import Answer
 from pinoise.report.describe import Health, Table
-from pinoise.report.page import PageSection, Picture, render_page
+from pinoise.report.page import Chart, Key, PageSection, Picture, render_page
 from pinoise.training.load import Run
 
 VOID = {"meta", "img", "br", "link", "input"}
@@ -50,17 +53,20 @@ class Outline(HTMLParser):
 
 def rendered(**changes: object) -> str:
     content: dict[str, object] = {
-        "summary": [("Data", HOSTILE)],
-        "health": Health([HealthFlag("shrink", HOSTILE)]),
+        "answer": Answer("better", HOSTILE, [HOSTILE]),
+        "command": HOSTILE,
         "sections": [
             PageSection(
                 HOSTILE,
                 [HOSTILE],
                 [
                     Picture("curves", b"PNG", HOSTILE, HOSTILE),
-                    Picture("bars", b"PNG", "bars", "", chart="<p>chart</p>"),
+                    Picture("bars", b"PNG", "bars", "", [Chart(HOSTILE, "<p>chart</p>")], [Key("#fff", HOSTILE)]),
                 ],
                 [Table(HOSTILE, ["a", HOSTILE], [[HOSTILE, HOSTILE]])],
+                health=Health([HealthFlag("shrink", HOSTILE)]),
+                facts=[("Data", HOSTILE)],
+                notes=[HOSTILE],
             )
         ],
         "environment": [("cpu", HOSTILE)],
@@ -74,7 +80,7 @@ def test_all_text_is_escaped() -> None:
     page = rendered()
     outline = Outline(page)
     assert "<img src=x" not in page
-    assert outline.words.count(HOSTILE) == 13  # every place that text goes to
+    assert outline.words.count(HOSTILE) == 19  # every place that text goes to
     assert [tag for tag, attributes in outline.tags if any(name.startswith("on") for name in attributes)] == []
 
 
@@ -88,8 +94,8 @@ def test_charts_have_a_picture_for_those_without_scripts() -> None:
 
 
 def test_health_is_told_whether_known_or_not() -> None:
-    assert "raised no flag" in rendered(health=Health([]))
-    unknown = rendered(health=Health([], "the checkpoint is gone."))
+    assert "raised no flag" in rendered(sections=[PageSection("Training", health=Health([]))])
+    unknown = rendered(sections=[PageSection("Training", health=Health([], "the checkpoint is gone."))])
     assert "Unknown: the checkpoint is gone." in unknown
     assert "raised no flag" not in unknown
 
@@ -138,10 +144,48 @@ def test_a_page_of_pictures_shows_them_and_a_table_its_features(page_of_table: P
     assert grid.startswith("2 test samples in columns; in rows the originals, μ, σ")
 
 
-def test_a_browser_draws_the_charts(page_of_table: Path) -> None:
-    browser = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
-    if browser is None:
-        pytest.skip("needs a browser: chromium is not installed")
-    arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom"]
-    drawn = subprocess.run([browser, *arguments, page_of_table.as_uri()], check=True, capture_output=True, text=True)
-    assert drawn.stdout.count('class="main-svg"') >= 2
+BROWSER = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
+
+# Run in the page once it is drawn: what does not fit, and what lies on what.
+LOOK = """<script>addEventListener("load", () => setTimeout(() => {
+  const boxes = [...document.querySelectorAll("h1, h2, h3")].map((node) => node.getBoundingClientRect());
+  const over = (a, b) => Math.min(a.right, b.right) - Math.max(a.left, b.left) > 1
+    && Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top) > 1;
+  const wide = [...document.querySelectorAll(".main-svg")].filter(
+    (svg) => svg.getBoundingClientRect().right > svg.closest("section").getBoundingClientRect().right + 1);
+  const found = {
+    charts: document.querySelectorAll(".js-plotly-plot .main-svg").length,
+    overlapping: boxes.filter((a, i) => boxes.some((b, j) => i < j && over(a, b))).length,
+    sideways: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+    wide: wide.length,
+    errors: window.complaints,
+    fetched: performance.getEntriesByType("resource").filter((entry) => !entry.name.startsWith("data:")).length,
+  };
+  document.title = JSON.stringify(found);
+}, 1500));</script>"""
+LISTEN = """<script>window.complaints = [];
+for (const kind of ["error", "warn"]) console[kind] = (...all) => window.complaints.push(all.join(" "));
+addEventListener("error", (event) => window.complaints.push(String(event.message)));
+addEventListener("securitypolicyviolation", (event) => window.complaints.push(event.violatedDirective));</script>"""
+
+
+@pytest.mark.skipif(BROWSER is None, reason="needs a browser: chromium is not installed")
+@pytest.mark.parametrize("width", [1200, 420])
+@pytest.mark.parametrize("fixture", ["page_of_table", "page_of_pictures"])
+def test_a_browser_draws_everything_in_its_place(
+    fixture: str, width: int, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    text = request.getfixturevalue(fixture).read_text(encoding="utf-8")
+    copy = tmp_path / "page.html"
+    # A window of Chromium has at least 500 pixels, so the page stands in a frame.
+    copy.write_text(text.replace("<head>", f"<head>{LISTEN}", 1).replace("</body>", f"{LOOK}</body>"), encoding="utf-8")
+    frame = tmp_path / "frame.html"
+    title = "setInterval(() => document.title = document.querySelector('iframe').contentDocument.title, 500)"
+    frame.write_text(f'<iframe src="page.html" width="{width}" height="900"></iframe><script>{title}</script>')
+    arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--allow-file-access-from-files"]
+    arguments += ["--virtual-time-budget=20000", "--window-size=1400,1000", f"--user-data-dir={tmp_path}", "--dump-dom"]
+    assert BROWSER is not None
+    drawn = subprocess.run([BROWSER, *arguments, frame.as_uri()], check=True, capture_output=True, text=True)
+    found = json.loads(html.unescape(drawn.stdout.split("<title>")[1].split("</title>")[0]))
+    assert found.pop("charts") >= 4
+    assert found == {"overlapping": 0, "sideways": 0, "wide": 0, "errors": [], "fetched": 0}

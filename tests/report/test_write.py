@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,10 @@ import pytest
 from PIL import Image
 
 from pinoise.errors import UserError
+from pinoise.experiments.evaluated import evaluate_run
 from pinoise.report import write_report
+from pinoise.report.command import train_command
+from pinoise.training.config import override, parse_assignment, parse_settings
 from pinoise.training.load import Run, load_run
 from pinoise.training.logs import read_metrics
 
@@ -30,7 +34,12 @@ def test_a_report_lands_in_the_runs_own_folder(table_run: Run, tmp_path: Path) -
     run = copied(table_run, tmp_path)
     before = {path.name for path in run.path.iterdir()}
     report = write_report([run])
-    assert {path.name for path in run.path.iterdir()} - before == {"report.html", "curves.png", "sigma.png"}
+    assert {path.name for path in run.path.iterdir()} - before == {
+        "report.html",
+        "map_pca.png",
+        "curves.png",
+        "sigma.png",
+    }
     assert report.page == run.path / "report.html"
     for path in report.pictures.values():
         with Image.open(path) as image:
@@ -41,6 +50,44 @@ def test_a_report_lands_in_the_runs_own_folder(table_run: Run, tmp_path: Path) -
         assert f"<td>{number:.4g}</td>" in page
     assert "32 training rows of 3, 8 held out" in page
     assert "has not been evaluated" in page
+    assert str(run.path.parent) not in page  # no folders of somebody's machine
+
+
+def test_the_verdict_comes_first_and_health_speaks_of_training_alone(table_run: Run, tmp_path: Path) -> None:
+    run = copied(table_run, tmp_path)
+    found = evaluate_run(run)
+    raw, learned = found.scores["raw"], found.scores["learned"]
+    draws = [0.6, 0.62, 0.58]
+    worse = learned.model_copy(update={"few_draws": [value - 0.11 for value in draws]})
+    scores = {**found.scores, "raw": raw.model_copy(update={"few_draws": draws}), "learned": worse}
+    page = text_of(write_report([run], evaluation=found.model_copy(update={"scores": scores})).page)
+    assert '<div class="answer worse">' in page
+    sentences = [
+        "Worse than raw features: with 10 labels per class, accuracy is 11.0 points lower",
+        ">Scores<",
+        ">Map<",
+    ]
+    sentences += [
+        ">Training<",
+        "Flags speak of training alone",
+        "The noise",
+        "Data and settings",
+        "pinoise train --data",
+    ]
+    places = [page.index(sentence) for sentence in sentences]
+    assert places == sorted(places)
+    stored = text_of(write_report([run]).page)
+    assert "Not known yet: this run has not been evaluated." in stored
+
+
+def test_the_command_trains_the_same_settings_again(table_run: Run) -> None:
+    command = train_command(table_run.settings, "run", {"training.epochs": "--epochs"})
+    words = shlex.split(command)
+    assert words[:4] == ["pinoise", "train", "--data", "table.csv"]
+    assert "--epochs" in words
+    changes = [parse_assignment(words[place + 1]) for place, word in enumerate(words) if word == "--set"]
+    again = override({"data": {"source": table_run.settings.data.source}, "training": {"epochs": 2}}, changes)
+    assert parse_settings(again) == table_run.settings
 
 
 def test_a_report_is_the_same_when_made_again(colour_run: Run, tmp_path: Path) -> None:
@@ -57,7 +104,7 @@ def test_runs_on_the_same_pictures_are_set_side_by_side(
     plain = train(files / "colour.npz", views={"noise": "gaussian"})
     runs = [copied(run, tmp_path, name) for run, name in ((colour_run, "mu"), (uniform, "uniform"), (plain, "plain"))]
     report = write_report(runs, folder=tmp_path / "out", samples=3)
-    assert list(report.pictures) == ["curves", "noise", "comparison"]
+    assert list(report.pictures) == ["map_pca", "curves", "noise", "comparison"]
     assert report.notes == ["plain has no learned noise"]
     page = text_of(report.page)
     assert "mu: learned μ; mu: σ, μ learned; uniform: w, uniform." in page
@@ -71,7 +118,7 @@ def test_runs_on_the_same_table_are_compared_feature_by_feature(
 ) -> None:
     other = train(files / "table.csv", data={"label": "group"}, objective="paper")
     report = write_report([table_run, other], folder=tmp_path)
-    assert list(report.pictures) == ["curves", "sigma", "comparison"]
+    assert list(report.pictures) == ["map_pca", "curves", "sigma", "comparison"]
     assert "A dot for every feature and run" in text_of(report.page)
 
 
@@ -98,7 +145,7 @@ def test_what_differs_between_runs_on_one_file_is_named(
 def test_a_run_without_learned_noise_still_has_a_report(train: Train, files: Path) -> None:
     run = train(files / "table.csv", data={"label": "group"}, views={"noise": "gaussian"})
     report = write_report([run])
-    assert list(report.pictures) == ["curves"]
+    assert list(report.pictures) == ["map_pca", "curves"]
     assert "This run has no learned noise" in text_of(report.page)
 
 
@@ -116,7 +163,7 @@ def test_what_a_folder_has_lost_is_told(table_run: Run, tmp_path: Path) -> None:
     (run.path / "metrics.csv").unlink()
     (run.path / "environment.json").unlink()
     report = write_report([run])
-    assert list(report.pictures) == ["sigma"]
+    assert list(report.pictures) == ["map_pca", "sigma"]
     assert "there are no curves" in text_of(report.page)
     (run.path / "evaluation.json").write_text('{"scores": 3}')
     with pytest.raises(UserError, match=r"evaluation\.json is not what 'pinoise evaluate' writes"):

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pinoise.choices import MOST_DRAWS
-from pinoise.cli.console import SCORE_MEANINGS, SCORE_TITLES, note, on_terminal, print_json, print_table
+from pinoise.cli.console import R2_TITLES, SCORE_MEANINGS, SCORE_TITLES, note, on_terminal, print_json, print_table
 from pinoise.cli.options import JsonOption, LabelOption, TrustOption, seed_option
 from pinoise.errors import UserError
 
 if TYPE_CHECKING:
-    from pinoise.information import Estimate, InformationEstimate
+    from pinoise.experiments.evaluated import Estimated, Evaluation, Informative
 
 
 def evaluate(
@@ -35,44 +35,41 @@ def evaluate(
 
     Example: `pinoise evaluate runs/digits`
     """
-    from pinoise.data.tails import HEAVY_TAILS
     from pinoise.evaluation.knn import NEIGHBOURS
-    from pinoise.experiments.information import DRAWS, information_of_run
-    from pinoise.experiments.scoring import score_run
-    from pinoise.experiments.sources import open_scored, sample_rows
-    from pinoise.files import WriteError, write_json
+    from pinoise.experiments.evaluated import evaluate_run, store_evaluation
+    from pinoise.experiments.information import DRAWS
+    from pinoise.files import WriteError
     from pinoise.training.load import load_run
 
     _check_draws(draws)
     if rows is not None and rows < NEIGHBOURS:
         raise UserError(f"--rows is {rows}: kNN looks at {NEIGHBOURS} training rows, so give at least that number.")
-    finished = load_run(run, trust=trust)
-    labelled = open_scored(finished, data, label=label, progress=on_terminal())
-    if rows is not None:
-        labelled = sample_rows(labelled, train=rows, test=rows)
-    for sentence in [*labelled.notes, *([] if finished.standardizer.tails is None else [HEAVY_TAILS])]:
-        note(sentence)
-    scores = score_run(finished, labelled, seed=seed)
-    result: dict[str, Any] = {
-        "data": data or finished.settings.data.source,
-        "state": finished.state,
-        "seed": seed,
-        "rows": rows,
-        "scores": {name: value.as_dict() for name, value in scores.items()},
-    }
-    measured = information_of_run(finished, draws=draws or DRAWS, progress=on_terminal()) if information else {}
-    if measured:
-        result["information"] = {name: found.as_dict() for name, found in measured.items()}
+    loaded = load_run(run, trust=trust)
+    found = evaluate_run(
+        loaded,
+        data,
+        label=label,
+        rows=rows,
+        seed=seed,
+        draws=(draws or DRAWS) if information else None,
+        progress=on_terminal(),
+        note=note,
+    )
     try:
-        write_json(run / "evaluation.json", result)
+        store_evaluation(loaded, found)
     except WriteError as error:  # the scores are still worth printing
         note(f"the scores are not stored: {error}")
     if json:
-        print_json(result)
+        print_json(found.as_dict())
         return
-    _print_scores({name: {key: getattr(value, key) for key in SCORE_TITLES} for name, value in scores.items()})
-    if measured:
-        _print_information(measured)
+    if found.scores:
+        _print_scores(found)
+    print(found.verdict.sentence)
+    if not found.scores:
+        print("To score it, name a column with --label, or labelled data with --data.")
+    _print_agreement(found)
+    if information:
+        _print_information(found.information)
 
 
 def _check_draws(draws: int | None) -> None:
@@ -82,20 +79,37 @@ def _check_draws(draws: int | None) -> None:
         raise UserError(f"--draws is {draws}: give at most {MOST_DRAWS}, as the time grows with their square.")
 
 
-def _print_scores(scores: dict[str, dict[str, float]]) -> None:
+def _print_scores(found: Evaluation) -> None:
     from pinoise.evaluation.logistic import LABELS_PER_CLASS
-    from pinoise.experiments.results import columns, distance
+    from pinoise.experiments.results import columns
 
-    shown = columns([{key: 100 * value for key, value in found.items()} for found in scores.values()])
-    lines = [[name, *(f"{100 * found[key]:.1f}" for key in shown)] for name, found in scores.items()]
-    print_table(["accuracy (%)", *(SCORE_TITLES[key] for key in shown)], lines)
-    print(f"\n{SCORE_MEANINGS}; few-label: LR on {LABELS_PER_CLASS} labels per class.")
-    found = distance(scores["learned"]["few"], scores["raw"]["few"])
-    print(f"\nWith few labels, the learned embedding is {found} raw features.")
+    titles = R2_TITLES if found.measured else SCORE_TITLES
+    points = {name: _percent(scores.model_dump(include=set(titles))) for name, scores in found.scores.items()}
+    shown = columns(list(points.values()))
+    lines = [[name, *(f"{values[key]:.1f}" for key in shown)] for name, values in points.items()]
+    print_table(["R² (%)" if found.measured else "accuracy (%)", *(titles[key] for key in shown)], lines)
+    if not found.measured:
+        print(f"\n{SCORE_MEANINGS}; few-label: LR on {LABELS_PER_CLASS} labels per class.")
+    print()
 
 
-def _print_information(measured: dict[str, InformationEstimate]) -> None:
-    def shown(estimate: Estimate) -> str:
+def _percent(scores: dict[str, float | None]) -> dict[str, float]:
+    return {key: 100 * value for key, value in scores.items() if value is not None}
+
+
+def _print_agreement(found: Evaluation) -> None:
+    from pinoise.evaluation.agreement import AGREEING
+
+    if found.agreement:
+        shares = {name: f"{100 * share:.0f} %" for name, share in found.agreement.items()}
+        print(
+            f"Of a row's {AGREEING} nearest rows among raw features, the embedding keeps {shares['learned']} "
+            f"(untrained {shares['untrained']}, chance {shares['chance']})."
+        )
+
+
+def _print_information(measured: dict[str, Informative]) -> None:
+    def shown(estimate: Estimated) -> str:
         return f"{estimate.value:.3f} ±{estimate.error:.3f}"
 
     rows = [

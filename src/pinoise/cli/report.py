@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pinoise.cli.console import note, on_terminal, print_json, say
 from pinoise.cli.options import ForceOption, JsonOption, TrustOption, seed_option
 from pinoise.errors import UserError
+
+if TYPE_CHECKING:
+    from pinoise.experiments.evaluated import Evaluation
+    from pinoise.training.load import Run
+
+_MOST_ROWS = 5000  # of each part, so that a page of large data need not wait for hours; evaluate takes all
 
 
 def report(
@@ -25,7 +31,10 @@ def report(
     trust: TrustOption = False,
     json: JsonOption = False,
 ) -> None:
-    """Write report.html about a run, with pictures of its noise; more runs on the same data are set beside it.
+    """Write report.html about a run: is it better than raw features, and how does it look?
+
+    A run that has not been evaluated is evaluated first, on at most 5,000 rows of each part. More runs on the same data
+    are set beside the first.
 
     Example: `pinoise report runs/digits`
 
@@ -33,13 +42,19 @@ def report(
     """
     if samples is not None and samples < 1:
         raise UserError(f"--samples is {samples}: give at least 1.")
+    from pinoise.cli.train import FLAGS
     from pinoise.report import check_report_folder, write_report
+    from pinoise.report.write import check_same_data
     from pinoise.training.load import load_run
 
     check_report_folder(out, runs, force=force)
+    loaded = [load_run(run, trust=trust) for run in runs]
+    check_same_data(loaded)  # before the first is evaluated
     written = write_report(
-        [load_run(run, trust=trust) for run in runs],
+        loaded,
         folder=out,
+        evaluation=_evaluated(loaded[0], store=out is None),
+        flags={setting: "--" + flag.replace("_", "-") for flag, setting in FLAGS.items()},
         samples=samples,
         seed=seed,
         progress=on_terminal(),
@@ -60,3 +75,21 @@ def report(
         return
     for path in (written.page, *written.pictures.values()):
         print(path)
+
+
+def _evaluated(run: Run, *, store: bool) -> Evaluation:
+    """Return what is known about a run as it is now: what its folder says, or what is found out on some of its rows."""
+    from pinoise.experiments.evaluated import evaluate_run, read_evaluation, store_evaluation
+    from pinoise.files import WriteError
+
+    found = read_evaluation(run)
+    if found is not None and run.is_current(found.model_dump()):
+        return found
+    note("this state of the run has not been evaluated, so it is now")
+    found = evaluate_run(run, rows=_MOST_ROWS, progress=on_terminal())
+    if store:
+        try:
+            store_evaluation(run, found)
+        except WriteError as error:  # the page has the scores
+            note(f"the scores are not stored: {error}")
+    return found

@@ -107,8 +107,8 @@ def reduce_by_pca(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.n
     return model.transform(train), model.transform(test)
 
 
-def reduce_by_umap(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return both parts as umap-learn, which need not be installed, places them in ten dimensions."""
+def reduce_by_umap(train: np.ndarray, test: np.ndarray, *, components: int = 10) -> tuple[np.ndarray, np.ndarray]:
+    """Return both parts as umap-learn, which need not be installed, places them in a few dimensions."""
     check_embeddings(train, test)
     try:
         umap: Any = import_module("umap")
@@ -117,7 +117,7 @@ def reduce_by_umap(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.
     neighbours = min(15, len(train) - 1)
     threads = torch.get_num_threads()
     try:
-        model = umap.UMAP(n_neighbors=neighbours, n_components=10, min_dist=0.0, random_state=0, n_jobs=1)
+        model = umap.UMAP(n_neighbors=neighbours, n_components=components, min_dist=0.0, random_state=0, n_jobs=1)
         return np.asarray(model.fit_transform(train)), np.asarray(model.transform(test))
     finally:
         torch.set_num_threads(threads)  # numba raises it to all cores, and fits after it wait for busy ones

@@ -13,17 +13,18 @@ import torch
 from torch import nn
 
 from pinoise.choices import SCORES, EmbeddingName
-from pinoise.data.dataset import Dataset, Part
+from pinoise.data.dataset import Dataset, Part, Samples
 from pinoise.data.rows import Rows, make_rows
-from pinoise.data.standardizer import Scaling, Standardizer
+from pinoise.data.standardizer import SCALING, Scaling, Standardizer
 from pinoise.evaluation import Scores, embed, evaluate, few_label_accuracies
+from pinoise.evaluation.agreement import AGREEING, neighbour_agreement
 from pinoise.evaluation.rivals import CLASSIFIERS, REDUCTIONS
 from pinoise.evaluation.scores import SEEDED
 from pinoise.experiments.recipes import RECIPES, sees_features
 from pinoise.experiments.results import Cell
 from pinoise.experiments.sources import check_scorable, scored_part
 from pinoise.modes import own_modes
-from pinoise.networks import Raw, settle_statistics
+from pinoise.networks import Embedding, Raw, settle_statistics
 from pinoise.randomness import Randomness
 from pinoise.training.build import build_embedding, build_encoder
 from pinoise.training.config import Settings
@@ -32,6 +33,7 @@ from pinoise.training.load import Run
 from pinoise.training.progress import Quiet, Reporter
 from pinoise.training.run import fit
 
+_AGREEING_ROWS = 2000  # among which neighbours are compared
 _STATISTICS_ROWS, _STATISTICS_BATCH = 2048, 256  # for the batch normalisation of encoders that are not trained
 
 
@@ -165,17 +167,53 @@ def embedded(encode: nn.Module, data: Dataset, train_rows: Rows, test_rows: Rows
     return Labelled(embed(encode, train_rows), data.train.y, embed(encode, test_rows), data.test.y)
 
 
+def raw_scaling(x: Samples) -> Scaling:
+    """Return the units of raw features, which depend on the samples alone: pixels of pictures keep theirs.
+
+    An encoder for pictures sees other units than one for vectors, and raw features are to be the same beside both.
+
+    >>> raw_scaling(np.zeros((2, 8, 8), np.uint8)), raw_scaling(np.zeros((2, 64)))
+    ('channels', 'auto')
+    """
+    return "channels" if len(x.shape) in (3, 4) and x.dtype == np.uint8 else SCALING
+
+
+def raw_rows(*parts: Part) -> tuple[Raw, list[Rows]]:
+    """Return the raw features of parts, in the units of the first: what makes an embedding of them, and their rows."""
+    standardizer = Standardizer.fit(parts[0].x, scaling=raw_scaling(parts[0].x))
+    rows = [make_rows(part.x, standardizer, origin=part.origin) for part in parts]
+    return Raw(unit_rows=standardizer.unit_rows), rows
+
+
 def score_run(run: Run, data: Dataset, *, seed: int) -> dict[str, Scores]:
     """Score a finished run's embedding beside raw features and the embedding of its encoder before training."""
     check_scorable(data)
     assert data.test is not None  # it was just checked
-    train_rows, test_rows = (run.rows(part.x, where=data.name) for part in (data.train, data.test))
-    untrained, _ = fit_encoder("untrained", run.settings, run.standardizer, train_rows, Quiet())
-    embeddings = {
-        "raw": Raw(unit_rows=run.standardizer.unit_rows),
-        "untrained": build_embedding(untrained, run.embedding.name, run.standardizer, train_rows),
-        "learned": run.embedding,
-    }
+    rows = [run.rows(part.x, where=data.name) for part in (data.train, data.test)]
+    raw, of_raw = raw_rows(data.train, data.test)
+    embeddings = {"raw": (raw, of_raw), "untrained": (_untrained(run, rows[0]), rows), "learned": (run.embedding, rows)}
+    return {name: evaluate(*embedded(encode, data, *of), seed=seed) for name, (encode, of) in embeddings.items()}
+
+
+def agreements(run: Run, data: Dataset) -> dict[str, float]:
+    """Return how far neighbours in the embeddings of a run agree with those among raw features.
+
+    They are looked for among at most ``_AGREEING_ROWS`` test rows, or training rows where there are no others.
+    """
+    part = data.train if data.test is None else data.test
+    size = min(len(part), _AGREEING_ROWS)
+    part = part.take(np.arange(size, dtype=np.int64) * len(part) // size)
+    rows = run.rows(part.x, where=data.name)
+    raw, (of_raw,) = raw_rows(part)
+    reference = embed(raw, of_raw)
     return {
-        name: evaluate(*embedded(encode, data, train_rows, test_rows), seed=seed) for name, encode in embeddings.items()
+        "learned": neighbour_agreement(reference, embed(run.embedding, rows)),
+        "untrained": neighbour_agreement(reference, embed(_untrained(run, rows), rows)),
+        "chance": AGREEING / (size - 1),
     }
+
+
+def _untrained(run: Run, rows: Rows) -> Embedding:
+    """Return the embedding of a run's encoder before training."""
+    encoder, _ = fit_encoder("untrained", run.settings, run.standardizer, rows, Quiet())
+    return build_embedding(encoder, run.embedding.name, run.standardizer, rows)

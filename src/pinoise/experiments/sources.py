@@ -54,12 +54,23 @@ def score_elsewhere(data: Dataset, scored: Dataset) -> ScoredElsewhere:
     return ScoredElsewhere(f"{data.name} → {scored.name}", train=data.train, notes=notes, scored=scored)
 
 
+def is_scorable(data: Dataset) -> bool:
+    """Whether a data set has labels in both parts.
+
+    >>> is_scorable(Dataset("toy", train=Part(np.zeros((4, 2)))))
+    False
+    """
+    if isinstance(data, ScoredElsewhere):
+        return is_scorable(data.scored)
+    return data.test is not None and data.train.y is not None and data.test.y is not None
+
+
 def check_scorable(data: Dataset) -> Dataset:
     """Return the data set if it can score an embedding."""
     if isinstance(data, ScoredElsewhere):
         check_scorable(data.scored)
         return data
-    if data.test is None or data.train.y is None or data.test.y is None:
+    if not is_scorable(data):
         where = "name their column with --label"
         if len(data.shape) > 1:  # images, which have no columns
             where = "put images into one folder per class, or arrays beside their labels y in an .npz file"
@@ -146,7 +157,7 @@ def open_compared(
 
 
 def open_scored(run: Run, source: str | None = None, *, label: str | None = None, progress: bool = False) -> Dataset:
-    """Return the data to score a run on: its own, split as in training, or another source.
+    """Return the data to score a run on: its own, split as in training, or another source. It may have no labels.
 
     Args:
         run: a finished run.
@@ -156,7 +167,7 @@ def open_scored(run: Run, source: str | None = None, *, label: str | None = None
     """
     own = source is None or run.was_trained_on(source)
     if own and label in (None, run.settings.data.label):
-        return noting_unseen(check_scorable(run.own_data(progress=progress)))
+        return noting_unseen(run.own_data(progress=progress))
     data = run.read(source or run.settings.data.source, label=label, progress=progress)
     if data.train.y is not None:
         data = split(data)
@@ -164,7 +175,7 @@ def open_scored(run: Run, source: str | None = None, *, label: str | None = None
         seen = f"{run.path} was trained on rows that are scored here: train with --label {label} to hold them out"
         data = replace(data, notes=(*data.notes, seen))
         data = data if run.settings.data.rows is None else data.draw(run.settings.data.rows)
-    return noting_unseen(check_scorable(data))
+    return noting_unseen(data)
 
 
 def present_sources(suite: Suite) -> tuple[tuple[str, ...], tuple[str, ...]]:

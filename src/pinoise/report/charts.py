@@ -24,7 +24,8 @@ _DOTS_PER_INCH = 130
 _NAME, _HEAD = 38, 24  # letters of a feature's name, and of the beginning of a shortened one
 _BLUE, _ORANGE, _GREY = "#1f5fa8", "#c8551b", "#444444"
 _MARKERS = "osD^vP*X"
-COLOURS = (_BLUE, _ORANGE, "#2b7a3d", "#8a3fa0", "#937000", _GREY)
+COLOURS = (_BLUE, _ORANGE, "#2b7a3d", "#8a3fa0", "#937000", "#00808a", "#b0396b", _GREY)
+MARKED = 30  # points of a curve from which they are not marked
 
 
 class Ranking(NamedTuple):
@@ -150,13 +151,26 @@ def curves(history: Sequence[Record]) -> Figure:
     return draw_panels(shown)
 
 
+def colours_of(shown: Sequence[Panel]) -> dict[str, str]:
+    """Return a colour for every curve, the same where panels share one; they come again only after all were used.
+
+    >>> colours = colours_of([Panel("a", {"x": ([1], [1.0])}), Panel("b", {"y": ([1], [1.0]), "x": ([1], [2.0])})])
+    >>> list(colours), len(set(colours.values()))
+    (['x', 'y'], 2)
+    """
+    labels = dict.fromkeys(label for panel in shown for label in panel.lines)
+    return {label: COLOURS[number % len(COLOURS)] for number, label in enumerate(labels)}
+
+
 def draw_panels(shown: Sequence[Panel], *, x: str = "epoch") -> Figure:
     """Draw panels of curves side by side; ``x`` is what they are drawn over."""
     figure = Figure(figsize=(4.2 * len(shown), 3.2), layout="constrained")
+    colours = colours_of(shown)
     for number, panel in enumerate(shown):
         axes = figure.add_subplot(1, len(shown), number + 1)
-        for colour, (label, (epochs, values)) in zip(COLOURS, panel.lines.items(), strict=False):
-            axes.plot(epochs, values, label=label, color=colour, marker="o" if len(epochs) < 30 else None, markersize=3)
+        for label, (epochs, values) in panel.lines.items():
+            marker = "o" if len(epochs) < MARKED else None
+            axes.plot(epochs, values, label=label, color=colours[label], marker=marker, markersize=3)
         axes.set_title(panel.title, fontsize=10)
         axes.set_xlabel(x)
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))

@@ -10,6 +10,8 @@ from pinoise.data.dataset import Dataset
 from pinoise.data.messages import counted
 from pinoise.errors import UserError
 from pinoise.evaluation.logistic import LABELS_PER_CLASS
+from pinoise.evaluation.ridge import KNOWN_VALUES
+from pinoise.experiments.evaluated import Evaluation, Found, Informative, read_evaluation, shown_source
 from pinoise.files import read_json
 from pinoise.information import HealthFlag
 from pinoise.training.load import Run, load_model
@@ -22,6 +24,7 @@ _SCORES = {
     "lr": "logistic regression",
     "few": f"{LABELS_PER_CLASS} labels per class",
 }
+_R2 = {"knn": "kNN", "lr": "ridge regression", "few": f"{KNOWN_VALUES} known values"}
 _INFORMATION = {
     "task_entropy": "H(T)",
     "conditional_entropy": "H(T|E)",
@@ -37,6 +40,7 @@ class Table(NamedTuple):
     titles: list[str]
     rows: list[list[str]]
     sortable: bool = False  # by a click on a title
+    total: bool = False  # whether the last row sums up the others
 
 
 class Health(NamedTuple):
@@ -60,7 +64,7 @@ def summarise(run: Run, data: Dataset, history: Sequence[Record]) -> list[tuple[
     shape = " × ".join(map(str, data.shape))
     held_out = "" if data.test is None else f", {len(data.test):,} held out"
     lines = [
-        ("Data", f"{settings.data.source}: {len(data.train):,} training rows of {shape}{held_out}"),
+        ("Data", f"{shown_source(settings.data.source)}: {len(data.train):,} training rows of {shape}{held_out}"),
         ("Method", f"{settings.method.name}, encoder {settings.encoder.name}"),
         ("Noise", describe_noise(run)),
         ("Augmentations", ", ".join(item.name for item in settings.views.augmentations) or "none"),
@@ -77,51 +81,30 @@ def summarise(run: Run, data: Dataset, history: Sequence[Record]) -> list[tuple[
 def health_of(run: Run, data: Dataset, history: Sequence[Record]) -> Health:
     """Return the flags that the run's training ended with, measured again from its last checkpoint."""
     if not history:
-        return Health([], f"{run.path / 'metrics.csv'} is missing or empty.")
+        return Health([], "metrics.csv is missing or empty.")
     rows = run.rows(data.train.x, where=run.settings.data.source, origin=data.train.origin)
     try:
         model = load_model(run, rows)
     except UserError as error:
-        return Health([], str(error))
+        return Health([], str(error).replace(str(run.path), run.path.name))
     training = run.settings.training
     processes = training.devices * training.nodes
     return Health(run_health(model, rows, run.settings, list(history), processes=processes))
 
 
-def outdated(run: Run) -> str | None:
-    """Return the sentence on scores that are of another state of the run than its weights now, if they are."""
-    path = run.path / "evaluation.json"
-    if not path.exists() or run.is_current(result := read_json(path)):
-        return None
-    state = result.get("state") if isinstance(result, dict) else None
-    epoch = state.get("epoch") if isinstance(state, dict) else None
-    then = "an earlier state of the run" if epoch is None else f"the run after epoch {epoch}"
-    return f"These scores are of {then}, which is now at epoch {run.epoch}: 'pinoise evaluate' scores it again."
-
-
-def evaluation_tables(run: Run) -> list[Table]:
-    """Return what ``pinoise evaluate`` found; empty if it was not run."""
-    path = run.path / "evaluation.json"
-    if not path.exists():
-        return []
-    result = read_json(path)
-    try:
-        tables = [_scores_table(result["data"], result["scores"], result.get("rows"))]
-        if "information" in result:
-            tables.append(_information_table(result["information"]))
-    except (KeyError, TypeError, AttributeError, ValueError, OverflowError):
-        raise UserError(
-            f"{path} is not what 'pinoise evaluate' writes: evaluate the run again, or delete it."
-        ) from None
-    return tables
+def evaluation_tables(found: Evaluation) -> list[Table]:
+    """Return what ``pinoise evaluate`` found."""
+    tables = [_scores_table(found)] if found.scores else []
+    return [*tables, _information_table(found.information)] if found.information else tables
 
 
 def comparison_table(runs: Mapping[str, Run], histories: Sequence[Sequence[Record]]) -> Table:
     """Return runs side by side: their noise, how they ended and their scores, where they have been evaluated."""
     rows = []
     for (name, run), history in zip(runs.items(), histories, strict=True):
-        tables = evaluation_tables(run) if outdated(run) is None else []
-        scores = next((row[1:] for row in tables[0].rows if row[0] == "learned"), []) if tables else []
+        found = read_evaluation(run)
+        current = found is not None and run.is_current(found.model_dump()) and not found.measured
+        scores = _cells(found.scores["learned"], _SCORES) if found is not None and found.scores and current else []
         last = history[-1] if history else None
         loss = "–" if last is None else f"{last.loss:.4g}"
         sigma = math.nan if last is None else last.metrics.get("sigma_median", math.nan)
@@ -154,19 +137,26 @@ def _in_words(value: Any) -> str:
     return str(value)
 
 
-def _scores_table(data: str, scores: Mapping[str, Mapping[str, float]], most: int | None) -> Table:
-    drawn = "" if most is None else f", at most {most} rows of each part"
-    rows = []
-    for name, found in scores.items():
-        cells = [f"{100 * float(found[key]):.1f}" for key in _SCORES]
-        cells[-1] += f" ± {100 * float(found['few_std']):.1f}"
-        rows.append([name, *cells])
-    return Table(f"Accuracy on {data}{drawn}, in percent", ["embedding", *_SCORES.values()], rows)
+def _scores_table(found: Evaluation) -> Table:
+    drawn = f", {found.rows} rows drawn of a part" if found.rows in found.sizes else ""
+    titles = _R2 if found.measured else _SCORES
+    what = "R²" if found.measured else "Accuracy"
+    rows = [[name, *_cells(scores, titles)] for name, scores in found.scores.items()]
+    raw, learned = found.scores["raw"], found.scores["learned"]
+    gaps = [f"{100 * (getattr(learned, key) - getattr(raw, key)):+.1f}".replace("-", "−") for key in titles]
+    caption = f"{what} on {found.sizes[1]:,} test rows of {found.data}{drawn}, in percent; ± over draws of labels"
+    return Table(caption, ["embedding", *titles.values()], [*rows, ["learned − raw", *gaps]], total=True)
 
 
-def _information_table(information: Mapping[str, Mapping[str, Any]]) -> Table:
+def _cells(scores: Found, titles: Mapping[str, str]) -> list[str]:
+    cells = [f"{100 * getattr(scores, key):.1f}" for key in titles]
+    cells[-1] += f" ± {100 * scores.few_std:.1f}"
+    return cells
+
+
+def _information_table(information: Mapping[str, Informative]) -> Table:
     rows = []
     for name, found in information.items():
-        pairs = [found[key] for key in _INFORMATION]
-        rows.append([name, *(f"{float(pair['value']):.3f} ± {float(pair['error']):.3f}" for pair in pairs)])
+        pairs = [getattr(found, key) for key in _INFORMATION]
+        rows.append([name, *(f"{pair.value:.3f} ± {pair.error:.3f}" for pair in pairs)])
     return Table("What views tell about the task, in nats", ["views", *_INFORMATION.values()], rows)

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
 import plotly.graph_objects as go
 import plotly.io
 from plotly.offline import get_plotlyjs
-from plotly.subplots import make_subplots
 
-from pinoise.report.charts import COLOURS, Panel, Ranking, shortened
+from pinoise.report.charts import COLOURS, MARKED, Panel, Ranking, shortened
 
-_CONFIG = {"displaylogo": False, "responsive": True, "modeBarButtonsToRemove": ["lasso2d", "select2d"]}
-_LAYOUT = {"template": "plotly_white", "font": {"size": 13}, "margin": {"l": 20, "r": 20, "t": 70, "b": 50}}
-# The margin above leaves the buttons, which show up there, clear of the titles.
+if TYPE_CHECKING:
+    from pinoise.report.maps import Colouring
+
+# Titles and keys stand in the page beside a chart: there they break lines and cannot overlap. A wheel scrolls the page.
+_CONFIG = {"displayModeBar": False, "responsive": True}
+_FONT = {"size": 12, "family": "system-ui, sans-serif", "color": "#3d4451"}
+_LAYOUT = {"template": "plotly_white", "font": _FONT, "margin": {"l": 12, "r": 12, "t": 8, "b": 40}, "dragmode": False}
 
 
 def script() -> str:
@@ -22,20 +28,37 @@ def script() -> str:
     return str(get_plotlyjs())
 
 
-def curves_html(panels: Sequence[Panel], *, name: str = "curves", x: str = "epoch") -> str:
-    """Return curves over epochs, or over ``x``; the name tells charts of one page apart."""
-    figure = make_subplots(rows=1, cols=len(panels), subplot_titles=[panel.title for panel in panels])
-    named: set[str] = set()
-    for number, panel in enumerate(panels, start=1):
-        for colour, (label, (epochs, values)) in zip(COLOURS, panel.lines.items(), strict=False):
-            line = go.Scatter(x=epochs, y=values, name=label, mode="lines+markers", line={"color": colour})
-            line.update(legendgroup=label, showlegend=label not in named)  # panels may share their lines
-            named.add(label)
-            figure.add_trace(line, row=1, col=number)
-        figure.update_xaxes(title_text=x, row=1, col=number)
-    figure.update_yaxes(automargin=True)
-    figure.update_layout(height=390, legend={"orientation": "h", "y": -0.25}, **_LAYOUT)
+def curves_html(panel: Panel, *, colours: Mapping[str, str], name: str, x: str = "epoch") -> str:
+    """Return curves over epochs, or over ``x``, in their colours; the name tells charts of one page apart."""
+    figure = go.Figure()
+    for label, (epochs, values) in panel.lines.items():
+        mode = "lines+markers" if len(epochs) < MARKED else "lines"
+        line = {"color": colours[label], "width": 2}
+        figure.add_trace(go.Scatter(x=epochs, y=values, name=label, mode=mode, line=line, marker={"size": 5}))
+    figure.update_xaxes(title_text=x, zeroline=False)
+    figure.update_yaxes(automargin=True, zeroline=False)
+    figure.update_layout(height=280, showlegend=False, hovermode="x unified", **_LAYOUT)
     return _piece(figure, name)
+
+
+def map_html(points: npt.NDArray[np.float64], colouring: Colouring, *, name: str) -> str:
+    """Return points of a map in their colours, each with its text under the pointer."""
+    texts = [html.escape(text, quote=False) for text in colouring.texts]
+    dots = go.Scatter(
+        x=points[:, 0].round(4).tolist(),
+        y=points[:, 1].round(4).tolist(),
+        mode="markers",
+        marker={"color": colouring.colours, "size": 6, "opacity": 0.8},
+        hovertext=texts,
+        hovertemplate="%{hovertext}<extra></extra>",
+    )
+    figure = go.Figure(dots)
+    bare = {"showticklabels": False, "zeroline": False, "showgrid": False, "showline": False}
+    figure.update_xaxes(**bare)
+    figure.update_yaxes(**bare)
+    layout = {**_LAYOUT, "plot_bgcolor": "#fafafa", "margin": {"l": 4, "r": 4, "t": 4, "b": 4}}
+    figure.update_layout(height=330, showlegend=False, **layout)
+    return _piece(figure, f"map-{name}")
 
 
 def bars_html(ranking: Ranking, *, symbol: str) -> str:
@@ -62,7 +85,7 @@ def bars_html(ranking: Ranking, *, symbol: str) -> str:
         marker={"color": COLOURS[0]},
     )
     figure = go.Figure(bars)
-    figure.update_layout(height=150 + 22 * max(4, len(names)), **_LAYOUT)
+    figure.update_layout(height=70 + 22 * max(4, len(names)), **_LAYOUT)
     figure.update_yaxes(tickvals=places, ticktext=names, autorange="reversed", automargin=True)
     figure.update_xaxes(title_text=f"mean {symbol} in standard deviations of the feature", rangemode="tozero")
     return _piece(figure, "bars")

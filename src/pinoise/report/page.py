@@ -4,21 +4,38 @@ from __future__ import annotations
 
 import base64
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from pinoise.report.answer import Answer
 from pinoise.report.describe import Health, Table
+
+
+class Chart(NamedTuple):
+    """A chart with values under the pointer: HTML from ``interactive``, which needs the charts' script in the page."""
+
+    title: str
+    html: str
+
+
+class Key(NamedTuple):
+    """What a colour means."""
+
+    colour: str
+    text: str
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture with what it shows in words, and a chart in its place where scripts run."""
+    """A picture with what it shows in words, and charts in its place where scripts run and nobody prints."""
 
     name: str  # of its file, without the extension
     png: bytes
     alt: str
     caption: str
-    chart: str | None = None  # HTML from ``interactive``, which needs the charts' script in the page
+    charts: list[Chart] = field(default_factory=list)
+    key: list[Key] = field(default_factory=list)  # to the colours of the charts
 
     @property
     def uri(self) -> str:
@@ -28,20 +45,23 @@ class Picture:
 
 @dataclass(frozen=True)
 class PageSection:
-    """A part of the page: sentences, then pictures, then tables."""
+    """A part of the page: sentences, flags, pictures, tables, facts and notes, in this order."""
 
     title: str
     sentences: list[str] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
     tables: list[Table] = field(default_factory=list)
+    health: Health | None = None
+    facts: list[tuple[str, str]] = field(default_factory=list)  # names and values
+    notes: list[str] = field(default_factory=list)
 
 
 def render_page(
     title: str,
     *,
-    summary: list[tuple[str, str]],
-    health: Health,
+    answer: Answer,
     sections: list[PageSection],
+    command: str,
     environment: list[tuple[str, str]],
     config: str,
     script: str,
@@ -50,26 +70,26 @@ def render_page(
 
     Args:
         title: of the page, which names the run.
-        summary: names and values of what matters most.
-        health: what went wrong.
+        answer: what the reader wants to know first.
         sections: the body.
+        command: what trains the run again.
         environment: names and values of what the run ran on.
         config: the whole configuration.
         script: draws the charts; included if there are any.
 
-    >>> from pinoise.information import HealthFlag
-    >>> health = Health([HealthFlag("shrink", "σ < 0.05")])
-    >>> page = render_page("<b>", summary=[], health=health, sections=[], environment=[], config="", script="")
-    >>> "<title>&lt;b&gt;" in page, "σ &lt; 0.05" in page
+    >>> answer = Answer("better", "2 < 3", [])
+    >>> page = render_page("<b>", answer=answer, sections=[], command="", environment=[], config="", script="")
+    >>> "<title>&lt;b&gt;" in page, "2 &lt; 3" in page
     (True, True)
     """
     return render(
         "report.html.jinja",
         title=title,
-        summary=summary,
+        summary=[],
         sections=sections,
         script=script,
-        health=health,
+        answer=answer,
+        command=command,
         environment=environment,
         config=config,
     )
@@ -89,7 +109,7 @@ def render(
     templates = Environment(
         loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    has_charts = any(picture.chart for section in sections for picture in section.pictures)
+    has_charts = any(picture.charts for section in sections for picture in section.pictures)
     sortable = any(table.sortable for section in sections for table in section.tables)
     return templates.get_template(template).render(
         title=title,

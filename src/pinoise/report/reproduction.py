@@ -15,11 +15,11 @@ from pinoise.experiments.reproduce.run import Running
 from pinoise.experiments.reproduce.verdict import verdict
 from pinoise.files import to_json, written
 from pinoise.report import interactive
-from pinoise.report.charts import Panel, draw_panels, to_png
+from pinoise.report.charts import Panel
 from pinoise.report.collect import collect
 from pinoise.report.describe import Table
 from pinoise.report.page import PageSection, Picture, render
-from pinoise.report.sections import comparison_section, noise_section
+from pinoise.report.sections import comparison_section, curves_picture, noise_section
 
 
 def write_reproductions(finished: Sequence[Running], *, page: Path | None, folder: Path | None) -> None:
@@ -155,10 +155,6 @@ def _chart(name: str, panels: Sequence[Panel], *, x: str = "epoch") -> Picture:
         f"{panel.title}, {title}: {values[-1]:.4g}" for panel in panels for title, (_, values) in panel.lines.items()
     )
     shown = ", ".join(panel.title for panel in panels)
-    return Picture(
-        name="curves",
-        png=to_png(draw_panels(panels, x=x)),
-        alt=f"Curves over {x}. Last values: {ends}.",
-        caption=f"{shown}, over {x}.",
-        chart=interactive.curves_html(panels, name=name, x=x),
+    return curves_picture(
+        name, panels, alt=f"Curves over {x}. Last values: {ends}.", caption=f"{shown}, over {x}.", x=x
     )

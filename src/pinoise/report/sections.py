@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pinoise.data.dataset import Dataset
+from pinoise.evaluation.agreement import AGREEING
+from pinoise.experiments.evaluated import Evaluation
 from pinoise.report import interactive
 from pinoise.report.charts import (
     HIGH,
     LOW,
+    Panel,
+    colours_of,
     compare_bars,
-    curves,
+    draw_panels,
     feature_names,
     panels,
     rank_features,
@@ -17,31 +22,76 @@ from pinoise.report.charts import (
     to_png,
 )
 from pinoise.report.collect import NoisySamples
-from pinoise.report.describe import Table, evaluation_tables, outdated
-from pinoise.report.page import PageSection, Picture
+from pinoise.report.describe import Health, Table, evaluation_tables, summarise
+from pinoise.report.page import Chart, Key, PageSection, Picture
 from pinoise.report.pictures import MapRow, compare_grid, noise_grid
 from pinoise.training.load import Run
 from pinoise.training.progress import Record
+from pinoise.training.record import read_record
 
 
-def curves_section(history: Sequence[Record]) -> PageSection:
-    """Return how training went."""
+def scores_section(found: Evaluation | None) -> PageSection:
+    """Return how good the embedding is, where that was measured."""
+    title = "Scores"
+    if found is None:
+        return PageSection(title, ["There are none, as the run has not been evaluated."])
+    sentences = [] if found.scores else ["There are none without labels."]
+    if found.agreement:
+        shares = {name: f"{100 * share:.0f} %" for name, share in found.agreement.items()}
+        sentences.append(
+            f"Neighbours: of a row's {AGREEING} nearest rows among raw features, the learned embedding keeps "
+            f"{shares['learned']}, an untrained one {shares['untrained']}, and chance {shares['chance']}."
+        )
+    if found.scores:
+        sentences.insert(0, _READING_R2 if found.measured else _READING)
+    return PageSection(title, sentences, tables=evaluation_tables(found))
+
+
+_READING = (
+    "Raw features are standardised; an untrained embedding has random weights. kNN looks at the nearest training rows; "
+    "softmax regression is the paper's short fit, logistic regression is fitted to the end."
+)
+_READING_R2 = (
+    "R² is the share of the target's variance that is predicted: 100 is perfect, 0 is no better than the mean. Raw "
+    "features are standardised; an untrained embedding has random weights."
+)
+
+
+def training_section(history: Sequence[Record], health: Health) -> PageSection:
+    """Return how training went: its health, then its curves."""
+    sentences = ["Flags speak of training alone, not of how good the embedding is."]
     shown = panels(history)
     if not shown:
-        return PageSection("Training", ["metrics.csv holds no figures, so there are no curves."])
+        sentences.append("metrics.csv holds no figures, so there are no curves.")
+        return PageSection("Training", sentences, health=health)
     last = {label: (epochs[-1], values[-1]) for panel in shown for label, (epochs, values) in panel.lines.items()}
-    picture = Picture(
-        name="curves",
-        png=to_png(curves(history)),
-        alt="Curves over epochs: "
-        + "; ".join(f"{name}, {value:.4g} after epoch {epoch}" for name, (epoch, value) in last.items()),
+    alt = "; ".join(f"{name}, {value:.4g} after epoch {epoch}" for name, (epoch, value) in last.items())
+    picture = curves_picture(
+        "curves",
+        shown,
+        alt=f"Curves over epochs: {alt}",
         caption="Information is measured after about ten of the epochs.",
-        chart=interactive.curves_html(shown),
     )
     rows = [[name, str(epoch), f"{value:.4g}"] for name, (epoch, value) in last.items()]
-    return PageSection(
-        "Training", pictures=[picture], tables=[Table("How it ended", ["curve", "epoch", "value"], rows)]
-    )
+    table = Table("How it ended", ["curve", "epoch", "value"], rows)
+    return PageSection("Training", sentences, pictures=[picture], tables=[table], health=health)
+
+
+def curves_picture(name: str, shown: Sequence[Panel], *, alt: str, caption: str, x: str = "epoch") -> Picture:
+    """Return panels of curves as a chart for each, with one key to the colours of all."""
+    colours = colours_of(shown)
+    charts = [
+        Chart(panel.title, interactive.curves_html(panel, colours=colours, name=f"{name}-{number}", x=x))
+        for number, panel in enumerate(shown)
+    ]
+    key = [Key(colour, label) for label, colour in colours.items()]
+    return Picture("curves", to_png(draw_panels(shown, x=x)), alt, caption, charts, key)
+
+
+def data_section(run: Run, data: Dataset, history: Sequence[Record]) -> PageSection:
+    """Return what the run was trained on and how, and what was done to the data."""
+    notes = [note[0].upper() + note[1:] + "." for note in read_record(run.path / "data.json").notes]
+    return PageSection("Data and settings", facts=summarise(run, data, history), notes=notes)
 
 
 def noise_section(run: Run, noisy: NoisySamples | None) -> PageSection:
@@ -102,7 +152,7 @@ def _sigma_picture(noisy: NoisySamples) -> tuple[Picture, Table]:
         f"{ranking.names[-1]} with {ranking.mean[-1]:.3g}; the table below has the figures.",
         caption=f"{count:,} features, {which} shown. Bars are means over {len(noisy.sigma)} {noisy.part} samples; "
         f"lines go from the {LOW:.0f}th to the {HIGH:.0f}th percentile of samples.",
-        chart=interactive.bars_html(ranking, symbol=symbol),
+        charts=[Chart(f"{symbol} of features", interactive.bars_html(ranking, symbol=symbol))],
     )
     titles = [
         "feature",
@@ -161,10 +211,3 @@ def _map_rows(name: str, noisy: NoisySamples) -> list[MapRow]:
         ]
     what = "w, uniform" if noisy.symbol == "w" else f"{noisy.symbol}, μ = 0"
     return [MapRow(f"{name}:\n{what}", noisy.sigma, "scale")]
-
-
-def evaluation_section(run: Run) -> PageSection:
-    """Return how good the embedding is, where that was measured."""
-    tables, stale = evaluation_tables(run), outdated(run)
-    missing = [] if tables else ["This run has not been evaluated: 'pinoise evaluate' scores its embedding."]
-    return PageSection("Evaluation", missing if stale is None else [stale], tables=tables)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from pinoise.data.source import source_files
 from pinoise.errors import UserError
+from pinoise.experiments.evaluated import Evaluation, read_evaluation
 from pinoise.files import REPORT_FILES, check_output, check_writable, is_run, real, written
 from pinoise.information import HealthFlag
 from pinoise.report import interactive
+from pinoise.report.answer import answer
 from pinoise.report.collect import collect
-from pinoise.report.describe import comparison_table, environment_of, health_of, summarise
+from pinoise.report.command import shown_config, train_command
+from pinoise.report.describe import comparison_table, environment_of, health_of
+from pinoise.report.maps import maps_section
 from pinoise.report.page import render_page
-from pinoise.report.sections import comparison_section, curves_section, evaluation_section, noise_section
+from pinoise.report.sections import comparison_section, data_section, noise_section, scores_section, training_section
 from pinoise.training.load import Run
 from pinoise.training.record import read_record
 
@@ -36,6 +40,8 @@ def write_report(
     folder: Path | None = None,
     samples: int | None = None,
     seed: int = 0,
+    evaluation: Evaluation | None = None,
+    flags: Mapping[str, str] | None = None,
     progress: bool = False,
     force: bool = False,
 ) -> Report:
@@ -46,6 +52,8 @@ def write_report(
         folder: where to write; the first run's own if None.
         samples: the number of pictures to show, or of vectors to average σ over.
         seed: of the draw of ε.
+        evaluation: what is known about the first run; what its folder says if None.
+        flags: of the command, by the setting that each stands for, to write the command that trains the run again.
         progress: whether a download of the data shows a bar.
         force: whether a report in another folder than the run's own may be replaced.
     """
@@ -56,37 +64,42 @@ def write_report(
     data = run.own_data(progress=progress)
     histories = [other.history for other in runs]
     health = health_of(run, data, histories[0])
+    found_out = read_evaluation(run) if evaluation is None else evaluation
     found = [None if other.noise is None else collect(other, samples=samples, seed=seed, data=data) for other in runs]
     names = distinct_names([other.path for other in runs])
 
     notes = [f"{name} has no learned noise" for name, noisy in zip(names, found, strict=True) if noisy is None]
-    sections = [curves_section(histories[0]), noise_section(run, found[0])]
+    sections = [
+        scores_section(found_out),
+        maps_section(run, data),
+        training_section(histories[0], health),
+        noise_section(run, found[0]),
+    ]
     if len(runs) > 1:
         table = comparison_table(dict(zip(names, runs, strict=True)), histories)
         sections.append(comparison_section(names, found, table))
-    sections.append(evaluation_section(run))
-
+    sections.append(data_section(run, data, histories[0]))
     page = render_page(
         names[0],
-        summary=summarise(run, data, histories[0]),
-        health=health,
+        answer=answer(run, found_out, health.flags),
         sections=sections,
+        command=train_command(run.settings, run.path.resolve().name, flags),
         environment=environment_of(run),
-        config=(run.path / "config.yaml").read_text(encoding="utf-8"),
+        config=shown_config(run.settings.model_dump()),
         script=interactive.script(),
     )
-    folder.mkdir(parents=True, exist_ok=True)
     pictures = {picture.name: picture.png for section in sections for picture in section.pictures}
-    files = {"report.html": page.encode(), **{f"{name}.png": png for name, png in pictures.items()}}
+    _write(folder, {"report.html": page.encode(), **{f"{name}.png": png for name, png in pictures.items()}})
+    paths = {name: folder / f"{name}.png" for name in pictures}
+    return Report(page=folder / "report.html", pictures=paths, flags=health.flags, notes=notes)
+
+
+def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+    """Write all files or none."""
+    folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as all_or_none:
         for name, content in files.items():
             all_or_none.enter_context(written(folder / name)).write_bytes(content)
-    return Report(
-        page=folder / "report.html",
-        pictures={name: folder / f"{name}.png" for name in pictures},
-        flags=health.flags,
-        notes=notes,
-    )
 
 
 def check_report_folder(

@@ -1,0 +1,197 @@
+"""What ``pinoise evaluate`` finds out about a run, and keeps in its folder."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+
+from pinoise.data.catalogue import is_name
+from pinoise.data.tails import HEAVY_TAILS
+from pinoise.errors import UserError
+from pinoise.evaluation.agreement import AGREEING
+from pinoise.evaluation.logistic import LABELS_PER_CLASS
+from pinoise.evaluation.ridge import KNOWN_VALUES
+from pinoise.evaluation.verdict import Verdict, judge, paired_gap
+from pinoise.experiments.information import information_of_run
+from pinoise.experiments.scoring import agreements, score_run
+from pinoise.experiments.sources import is_scorable, open_scored, sample_rows
+from pinoise.files import expanded, read_json, write_json
+from pinoise.training.load import Run
+
+FILE = "evaluation.json"
+
+NO_LABELS = (
+    "Without labels, nobody can say whether this embedding is better than raw features: neighbours, information and "
+    "health do not tell accuracy."
+)
+
+
+class Found(BaseModel):
+    """The scores of one embedding: those of ``evaluation.Scores``."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    knn: float
+    sr: float | None
+    lr: float
+    few: float
+    few_std: float
+    few_standardised: float | None
+    few_draws: list[float]
+
+
+class Estimated(BaseModel):
+    """An estimate with its standard error."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    value: float
+    error: float
+
+
+class Informative(BaseModel):
+    """What a view tells about the task: see ``information.InformationEstimate``."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    task_entropy: Estimated
+    conditional_entropy: Estimated
+    exact: Estimated
+    plug_in: Estimated
+    samples: int
+    draws: int
+
+
+class Evaluation(BaseModel):
+    """What is known about a run's embedding, as in ``evaluation.json``. Without labels there are no scores."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+    data: str
+    state: dict[str, Any]  # of the run: see ``Run.is_current``
+    seed: int
+    rows: int | None  # the most of each part that were asked for
+    sizes: list[int]  # training and test rows
+    measured: bool  # whether the scores are R² of a measurement
+    scores: dict[str, Found]
+    agreement: dict[str, float]  # of neighbours with those among raw features, by embedding
+    information: dict[str, Informative] = {}
+
+    @model_validator(mode="after")
+    def _can_be_judged(self) -> Evaluation:
+        if self.scores:
+            raw, learned = self.scores["raw"], self.scores["learned"]
+            paired_gap(learned.few_draws, raw.few_draws)
+        return self
+
+    @property
+    def few(self) -> str:
+        """How many labels the few-label score has, in words."""
+        return f"{KNOWN_VALUES} known values" if self.measured else f"{LABELS_PER_CLASS} labels per class"
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the embedding is better than raw features."""
+        if not self.scores:
+            return Verdict("unknown", NO_LABELS)
+        learned, raw = self.scores["learned"].few_draws, self.scores["raw"].few_draws
+        return judge(learned, raw, few=self.few, measured=self.measured)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values for JSON, without information that was not measured."""
+        values = self.model_dump()
+        values["verdict"] = self.verdict._asdict()
+        return values if self.information else {key: value for key, value in values.items() if key != "information"}
+
+
+def evaluate_run(
+    run: Run,
+    source: str | None = None,
+    *,
+    label: str | None = None,
+    rows: int | None = None,
+    seed: int = 0,
+    draws: int | None = None,
+    progress: bool = False,
+    note: Callable[[str], None] = lambda _: None,
+) -> Evaluation:
+    """Score a run's embedding beside raw features and an untrained encoder, and measure what needs no labels.
+
+    Args:
+        run: a run.
+        source: other data than the run's own.
+        label: the label's column, if it differs from the one in training.
+        rows: the most training and test rows to look at, drawn at random.
+        seed: of softmax regression and the draws of few labels.
+        draws: of every view, to measure its information as well; None leaves what was measured before.
+        progress: whether downloads show a bar.
+        note: called with sentences about the data.
+    """
+    data = open_scored(run, source, label=label, progress=progress)
+    data = data if rows is None else sample_rows(data, train=rows, test=rows)
+    for sentence in [*data.notes, *([] if run.standardizer.tails is None else [HEAVY_TAILS])]:
+        note(sentence)
+    scores = score_run(run, data, seed=seed) if is_scorable(data) else {}
+    if draws is None:
+        information: Mapping[str, Any] = _measured_before(run)
+    else:
+        found = information_of_run(run, draws=draws, progress=progress)
+        information = {name: estimate.as_dict() for name, estimate in found.items()}
+    return Evaluation.model_validate(
+        {
+            "data": shown_source(source or run.settings.data.source),
+            "state": run.state,
+            "seed": seed,
+            "rows": rows,
+            "sizes": [len(data.train), 0 if data.test is None else len(data.test)],
+            "measured": data.measures,
+            "scores": {name: value.as_dict() for name, value in scores.items()},
+            "agreement": agreements(run, data)
+            if len(data.train if data.test is None else data.test) > AGREEING
+            else {},
+            "information": information,
+        }
+    )
+
+
+def store_evaluation(run: Run, found: Evaluation) -> None:
+    """Write what was found into the run's folder."""
+    write_json(run.path / FILE, found.as_dict())
+
+
+def read_evaluation(run: Run) -> Evaluation | None:
+    """Return what was found about a run, in its present state or an earlier one; None if it was not evaluated."""
+    path = run.path / FILE
+    if not path.exists():
+        return None
+    values = read_json(path)
+    try:
+        return Evaluation.model_validate_json(json.dumps({key: values[key] for key in values if key != "verdict"}))
+    except (ValidationError, KeyError, TypeError, ValueError, UserError):
+        raise UserError(
+            f"{path} is not what 'pinoise evaluate' writes: evaluate the run again, or delete it."
+        ) from None
+
+
+def shown_source(source: str) -> str:
+    """Return a source without the folders above it, which are nobody's business.
+
+    >>> shown_source("digits"), shown_source("/home/me/houses.csv")
+    ('digits', 'houses.csv')
+    """
+    return source if is_name(source) else expanded(source).name
+
+
+def _measured_before(run: Run) -> Mapping[str, Any]:
+    """Return the information that was measured of the run in its present state, if any."""
+    try:
+        before = read_evaluation(run)
+    except UserError:  # it is replaced now
+        return {}
+    if before is None or not run.is_current(before.model_dump()):
+        return {}
+    information: Mapping[str, Any] = before.model_dump()["information"]
+    return information

@@ -1,0 +1,66 @@
+"""What ``pinoise evaluate`` says, and what it leaves in the folder of a run."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_diabetes
+from sklearn.linear_model import RidgeCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from pinoise.data.options import ReadOptions
+from pinoise.data.readers import read_file
+from pinoise.data.splitting import split
+
+Command = Callable[..., Any]
+
+
+def test_evaluate_keeps_the_information_of_the_same_state(pinoise: Command, digits_run: Path) -> None:
+    asked = ["evaluate", digits_run, "--rows", 200, "--json"]
+    before = json.loads(pinoise(*asked, "--information", "--draws", 2).out)
+    again = json.loads(pinoise(*asked, "--seed", 1).out)
+    assert again["information"] == before["information"]
+    assert again["scores"]["learned"]["few_draws"] != before["scores"]["learned"]["few_draws"]
+    assert json.loads((digits_run / "evaluation.json").read_text()) == again
+    assert pinoise("train", "--resume", digits_run, "--epochs", 3).code == 0
+    assert "information" not in json.loads(pinoise(*asked).out)  # the weights are others now
+
+
+def test_raw_features_of_one_folder_score_the_same_beside_every_encoder(
+    pinoise: Command, folder: Path, tiny: list[str]
+) -> None:
+    images = np.random.default_rng(0).integers(0, 256, (60, 8, 8, 3), dtype=np.uint8)
+    images[:, :, :4] //= np.arange(1, 5, dtype=np.uint8)[:, None]  # pixels of different spread
+    np.savez("x.npz", X=images, y=np.arange(60) % 3)
+    small = ["--set", "encoder.width=4", "--epochs", 1, "--batch-size", 16]
+    assert pinoise("train", "--data", "x.npz", "--out", "vectors", *tiny).code == 0
+    assert pinoise("train", "--data", "x.npz", "--out", "pictures", "--encoder", "resnet18", *small).code == 0
+    one, other = (json.loads(pinoise("evaluate", run, "--json").out)["scores"] for run in ("vectors", "pictures"))
+    assert one["raw"] == other["raw"]
+    assert one["learned"] != other["learned"]
+
+
+def test_a_number_to_predict_is_evaluated_by_r_squared(pinoise: Command, folder: Path, tiny: list[str]) -> None:
+    x, y = load_diabetes(return_X_y=True)
+    lines = [",".join(map(str, [*row, value])) for row, value in zip(x, y, strict=True)]
+    Path("x.csv").write_text("\n".join([",".join([*"abcdefghij", "progression"]), *lines]) + "\n")
+    asked = ["train", "--data", "x.csv", "--label", "progression", "--batch-size", 64]
+    trained = pinoise(*asked, "--out", "run", *tiny)
+    assert "the label 'progression' is taken for a measurement, scored by R²" in trained.err
+    result = pinoise("evaluate", "run")
+    assert re.search(r"R² \(%\) +kNN R² +ridge R² +few-label R²", result.out)
+    assert "with 50 known values, R² is" in result.out
+    scores = json.loads(Path("run/evaluation.json").read_text())["scores"]
+    data = split(read_file("x.csv", ReadOptions(label="progression"))[0])
+    assert data.test is not None
+    ridge = make_pipeline(StandardScaler(), RidgeCV(np.logspace(-3, 5, 17))).fit(data.train.x, data.train.y)
+    assert scores["raw"]["lr"] == pytest.approx(ridge.score(data.test.x, data.test.y), abs=1e-3)
+    sentence = pinoise("train", "--data", "wine", "--regression", "--out", "wine", *tiny).sentence
+    assert sentence == "regression is true, but the data set 'wine' has classes as labels."
