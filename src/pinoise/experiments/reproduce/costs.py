@@ -43,7 +43,7 @@ def cost_columns(
     if wanted == ["flops"]:  # a step, which takes longer to count, is not needed
         return {"flops": [paper_flops(item, key, group, row)]}
     planned, facts = _planned(item, group, row), entry(item.data[key].source)
-    share = "whole" if "flops" not in item.columns else "base" if row.above is None else "added"
+    share = "whole" if not item.costs_are_added else "base" if row.above is None else "added"
     measured = _measured(planned, facts, timed_steps=item.scales[scale].timed_steps, cache=cache)[share]
     found = {
         "seconds": measured["seconds_per_epoch"],

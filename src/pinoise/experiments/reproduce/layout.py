@@ -7,7 +7,7 @@ from statistics import stdev
 from typing import NamedTuple
 
 from pinoise.experiments.reproduce.outcome import Line, Reproduction, interval
-from pinoise.experiments.reproduce.paper import COLUMNS, COSTS
+from pinoise.experiments.reproduce.paper import COLUMNS, COSTS, Item
 
 
 class TextTable(NamedTuple):
@@ -28,15 +28,15 @@ def tables(found: Reproduction, *, intervals: bool = False) -> list[TextTable]:
         _table(
             shown.get(key, found.item.data[key].title),
             [line for line in found.lines if line.data == key],
-            found.item.columns,
+            found.item,
             intervals=intervals,
         )
         for key in keys
     ]
 
 
-def _table(title: str, lines: Sequence[Line], columns: Sequence[str], *, intervals: bool) -> TextTable:
-    columns = [column for column in columns if any(column in line.ours for line in lines)]
+def _table(title: str, lines: Sequence[Line], item: Item, *, intervals: bool) -> TextTable:
+    columns = [column for column in item.columns if any(column in line.ours for line in lines)]
     papers = {column: any(column in line.paper for line in lines) for column in columns}
     titles = [title]
     for column in columns:
@@ -47,8 +47,9 @@ def _table(title: str, lines: Sequence[Line], columns: Sequence[str], *, interva
     for line in lines:
         row = [line.title]
         for column in columns:
-            row += [_papers(line, column)] if papers[column] else []
-            row += [_ours(line, column, intervals=intervals)]
+            sign = "+" if column in COSTS and item.costs_are_added and line.above is not None else ""
+            row += [_papers(line, column, sign=sign)] if papers[column] else []
+            row += [_ours(line, column, sign=sign, intervals=intervals)]
             row += [_difference(line, column)] if papers[column] else []
         rows.append([*row, _remarks(line)])
     return TextTable(title, [*titles, "remarks"], rows)
@@ -80,21 +81,19 @@ def number(value: float, column: str) -> str:
     return f"{value:.1f}" if column in ("knn", "sr") else f"{value:.3f}"
 
 
-def _papers(line: Line, column: str) -> str:
+def _papers(line: Line, column: str, *, sign: str = "") -> str:
     if column not in line.paper:
         return "–"
     values = line.paper[column]
     digits = 2 if column in ("knn", "sr") else None
     mean = number(values[0], column) if digits is None else f"{values[0]:.{digits}f}"
-    sign = "+" if column in COSTS and line.above is not None else ""
     return f"{sign}{mean}" + (f" ±{values[1]:.2f}" if len(values) > 1 else "")
 
 
-def _ours(line: Line, column: str, *, intervals: bool = False) -> str:
+def _ours(line: Line, column: str, *, sign: str = "", intervals: bool = False) -> str:
     mean = line.mean(column)
     if mean is None:
         return "–"
-    sign = "+" if column in COSTS and line.above is not None else ""
     shown = f"{sign}{number(mean, column)}"
     values = line.ours[column]
     if len(values) < 2:

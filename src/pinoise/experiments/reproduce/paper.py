@@ -129,6 +129,11 @@ class Item(NamedTuple):
         """Return the data sets at a scale."""
         return list(self.scales[scale].data or self.data)
 
+    @property
+    def costs_are_added(self) -> bool:
+        """Whether the cost of a row that is compared with another one is what its noise adds, not that of the whole."""
+        return "flops" in self.columns
+
     def rows_on(self, key: str) -> Iterator[tuple[Group, Row]]:
         """Yield the rows of a data set: those with a number of the paper for it, and those without any at all."""
         for group in self.groups:
