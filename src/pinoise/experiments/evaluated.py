@@ -82,6 +82,13 @@ class Evaluation(BaseModel):
 
     @model_validator(mode="after")
     def _can_be_judged(self) -> Evaluation:
+        softmax = self.measured or all(found.sr is not None for found in self.scores.values())
+        if (
+            len(self.sizes) != 2
+            or set(self.agreement) not in (set(), {"learned", "untrained", "chance"})
+            or not softmax
+        ):
+            raise ValueError
         if self.scores:
             raw, learned = self.scores["raw"], self.scores["learned"]
             paired_gap(learned.few_draws, raw.few_draws)

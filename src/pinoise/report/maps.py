@@ -26,7 +26,18 @@ from pinoise.training.load import Run
 MOST_POINTS = 800
 RAW, LEARNED = "raw features", "learned embedding"
 
-_CLASSES = ("#4e79a7", "#f28e2b", "#59a14f", "#e15759", "#b07aa1", "#76b7b2", "#edc948", "#ff9da7", "#9c755f")
+_CLASSES = (
+    "#4e79a7",
+    "#f28e2b",
+    "#59a14f",
+    "#e15759",
+    "#b07aa1",
+    "#76b7b2",
+    "#edc948",
+    "#ff9da7",
+    "#9c755f",
+    "#2f4b7c",
+)
 _OTHER = "#a9a9a9"  # classes beyond the palette, and rows without a label
 _SCALE = "viridis"
 _SCALE_STEPS = 5  # values of a measurement that the key of a map names
@@ -79,7 +90,7 @@ def colour(part: Part, class_names: tuple[str, ...] | None) -> Colouring:
     palette = dict(zip(ranked, _CLASSES, strict=False))
     key = [Key(shade, label) for label, shade in palette.items()]
     if len(ranked) > len(palette):
-        key.append(Key(_OTHER, f"{len(ranked) - len(palette)} other classes"))
+        key.append(Key(_OTHER, f"other classes: {len(ranked) - len(palette)}"))
     texts = [f"{name} · {label}" for name, label in zip(names, labels, strict=True)]
     return Colouring([palette.get(label, _OTHER) for label in labels], texts, key)
 
