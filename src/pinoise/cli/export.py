@@ -28,7 +28,7 @@ def export(
     Example: `pinoise export runs/digits --out digits.onnx`
     """
     from pinoise.data.source import source_files
-    from pinoise.export import Fitted, check_onnx_file, write_onnx
+    from pinoise.export import Fitted, check_onnx_file, table_encoding, write_onnx
     from pinoise.files import RUN_FILES
     from pinoise.training.load import load_run
 
@@ -41,6 +41,7 @@ def export(
         noise=finished.noise,
         columns=finished.column_names,
         features=finished.feature_names,
+        encoding=table_encoding(finished.preparation),
     )
     written = write_onnx(out, fitted, what=what)  # type: ignore[arg-type]  # which refuses another
     if json:

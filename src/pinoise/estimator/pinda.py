@@ -31,7 +31,7 @@ from pinoise.estimator.saving import Header, portable, read_model, write_model
 from pinoise.estimator.transforming import dense_embedding, sparse_embedding, stays_sparse
 from pinoise.estimator.warm import Trained, interruption, state_before
 from pinoise.evaluation import embed
-from pinoise.export import Fitted, What, write_onnx
+from pinoise.export import Fitted, What, table_encoding, write_onnx
 from pinoise.modes import own_modes
 from pinoise.networks import Embedding, load_weights
 from pinoise.noise import PiNoise
@@ -497,6 +497,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             noise=self.noise_,
             columns=self.embedding_.column_names(features),
             features=features,
+            encoding=table_encoding(self._preparation),
         )
         write_onnx(Path(path), fitted, what=what)
 

@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
+from pinoise.data.encoding.tables import TableEncoding
 from pinoise.data.layout import AS_IS, undo_image_layout
+from pinoise.data.preparation import Preparation
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed
@@ -36,6 +38,13 @@ class Fitted:
     noise: PiNoise | None
     columns: tuple[str, ...]
     features: tuple[str, ...] | None = None
+    encoding: TableEncoding | None = None  # of a table, whose columns the graph then takes
+
+
+def table_encoding(preparation: Preparation | None) -> TableEncoding | None:
+    """Return how a table became features, or None where the data was none."""
+    encoding = None if preparation is None else preparation.encoding
+    return encoding if isinstance(encoding, TableEncoding) else None
 
 
 def trial_samples(standardizer: Standardizer) -> npt.NDArray[Any]:
@@ -103,10 +112,18 @@ def largest_difference(found: npt.NDArray[Any], wanted: Wanted) -> float:
     return float(np.nan_to_num(share, nan=np.inf).max())
 
 
-def difference(model: Any, fitted: Fitted, samples: npt.NDArray[Any], what: What) -> float:
-    """Return the largest difference between onnxruntime and pinoise on samples, in a batch and a row alone."""
+def difference(model: Any, fitted: Fitted, samples: npt.NDArray[Any], inputs: Arrays, what: What) -> float:
+    """Return the largest difference between onnxruntime and pinoise, in a batch and a row alone.
+
+    Args:
+        model: the graph.
+        fitted: what it is the graph of.
+        samples: as pinoise takes them.
+        inputs: the same, as the graph takes them.
+        what: what it computes.
+    """
     return max(
-        largest_difference(computed(model, {"x": rows})[name], wanted)
-        for rows in (samples, samples[:1])
-        for name, wanted in expected(fitted, rows, what).items()
+        largest_difference(computed(model, {name: values[:rows] for name, values in inputs.items()})[name_out], wanted)
+        for rows in (len(samples), 1)
+        for name_out, wanted in expected(fitted, samples[:rows], what).items()
     )

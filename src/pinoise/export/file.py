@@ -18,6 +18,7 @@ import torch
 
 from pinoise.errors import UserError, unknown_choice
 from pinoise.export.check import Fitted, What, difference, trial_samples
+from pinoise.export.columns import encoded, takes_columns, trial_columns, with_columns
 from pinoise.export.graph import EmbeddingGraph, NoiseGraph
 from pinoise.files import check_new_file, written
 from pinoise.modes import own_modes
@@ -52,8 +53,11 @@ def write_onnx(path: Path, fitted: Fitted, *, what: What) -> dict[str, Any]:
     require_onnx()
     module = _module(fitted, what)
     samples = trial_samples(fitted.standardizer)
-    model = to_graph(module, samples)
-    apart = difference(model, fitted, samples, what)
+    model, inputs = to_graph(module, samples), {"x": samples}
+    if fitted.encoding is not None and takes_columns(fitted.encoding):
+        model, inputs = with_columns(model, fitted.encoding), trial_columns(fitted.encoding, samples)
+        samples = encoded(fitted.encoding, inputs)
+    apart = difference(model, fitted, samples, inputs, what)
     if not apart <= CLOSENESS:
         raise UserError(
             f"{path} was not written: onnxruntime's {what} differs from pinoise's by {apart:.1e} of the largest value "

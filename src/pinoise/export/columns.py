@@ -1,0 +1,106 @@
+"""The columns of a table as inputs of a graph: numbers are filled, categories become features, as in training."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pinoise.data.encoding.columns import MISSING, OTHER, CategoricalColumn, NumericColumn
+from pinoise.data.encoding.tables import TableEncoding
+from pinoise.data.formats.raw import RawTable
+
+UNKNOWN = "a value that training did not have"
+
+
+def takes_columns(encoding: TableEncoding | None) -> bool:
+    """Whether a graph takes the columns of a table: of numbers and categories, with a category among them.
+
+    A table of numbers alone is one matrix. So are the features of columns that a graph cannot encode.
+    """
+    if encoding is None or not all(type(column) in (NumericColumn, CategoricalColumn) for column in encoding.columns):
+        return False
+    return any(isinstance(column, CategoricalColumn) for column in encoding.columns)
+
+
+def with_columns(model: Any, encoding: TableEncoding) -> Any:
+    """Return the model with an input (rows, 1) for every column in place of its input ``x``: float64, or text.
+
+    A missing number is NaN, and a missing text is empty.
+    """
+    from onnx import TensorProto, helper, numpy_helper
+
+    graph = model.graph
+    inputs, nodes, parts = [], [], []
+
+    def constant(name: str, values: npt.NDArray[Any]) -> str:
+        graph.initializer.append(numpy_helper.from_array(values, name))
+        return name
+
+    for number, column in enumerate(encoding.columns):
+        own, part = f"column_{number}", f"features_{number}"
+        parts.append(part)
+        if isinstance(column, NumericColumn):
+            inputs.append(helper.make_tensor_value_info(column.name, TensorProto.DOUBLE, ["rows", 1]))
+            fill = constant(f"{own}_fill", np.array(column.fill, dtype=np.float64))
+            nodes.append(helper.make_node("IsNaN", [column.name], [f"{own}_missing"]))
+            nodes.append(helper.make_node("Where", [f"{own}_missing", fill, column.name], [part]))
+            continue
+        inputs.append(helper.make_tensor_value_info(column.name, TensorProto.STRING, ["rows", 1]))
+        codes = {category: code for code, category in enumerate(column.categories)}
+        keys = {"": codes[MISSING] if column.missing else -1, **codes}
+        others = codes[OTHER] if column.other else -1  # a category that there is not
+        nodes.append(
+            helper.make_node(
+                "LabelEncoder",
+                [column.name],
+                [f"{own}_code"],
+                domain="ai.onnx.ml",
+                keys_strings=list(keys),
+                values_int64s=list(keys.values()),
+                default_int64=others,
+            )
+        )
+        known = constant(f"{own}_codes", np.arange(len(codes), dtype=np.int64)[None])
+        nodes.append(helper.make_node("Equal", [f"{own}_code", known], [f"{own}_is"]))  # (rows, categories)
+        nodes.append(helper.make_node("Cast", [f"{own}_is"], [part], to=TensorProto.DOUBLE))
+    nodes.append(helper.make_node("Concat", parts, ["x"], axis=1))
+    rest = list(graph.node)
+    del graph.input[:], graph.node[:]
+    graph.input.extend(inputs)
+    graph.node.extend([*nodes, *rest])
+    model.opset_import.append(helper.make_opsetid("ai.onnx.ml", 2))
+    return model
+
+
+def trial_columns(encoding: TableEncoding, numbers: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any]]:
+    """Return made-up cells for every column, (rows, 1), with missing and unknown ones.
+
+    Args:
+        encoding: of the table.
+        numbers: the values of its features, of which those of numbers are taken, (rows, features).
+    """
+    names = encoding.feature_names
+    cells: dict[str, npt.NDArray[Any]] = {}
+    for column in encoding.columns:
+        if isinstance(column, NumericColumn):
+            values = numbers[:, [names.index(column.name)]].copy()
+            if encoding.missing != "error":
+                values[2] = np.nan
+        else:
+            some = [*column.categories, UNKNOWN, *([] if encoding.missing == "error" else [""])]
+            values = np.array([some[-1 - row % len(some)] for row in range(len(numbers))], dtype=object)[:, None]
+        cells[column.name] = values
+    return cells
+
+
+def encoded(encoding: TableEncoding, cells: dict[str, npt.NDArray[Any]]) -> npt.NDArray[np.float64]:
+    """Return the features of cells as pinoise makes them."""
+    columns = {}
+    for name, values in cells.items():
+        text = values.dtype == object
+        given = [None if (value == "" if text else np.isnan(value)) else value for value in values[:, 0]]
+        columns[name] = pa.array(given, pa.large_string() if text else pa.float64())
+    return np.asarray(encoding.apply(RawTable(pa.table(columns)), name="trial", where="trial", labelled=False).train.x)
