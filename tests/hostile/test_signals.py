@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -76,19 +78,24 @@ def test_five_quick_interrupts_end_without_a_traceback(moment: float | str, tmp_
         assert read_checkpoint(newest).step > 0
 
 
+def child_of(process: subprocess.Popen[str]) -> int:
+    return int(Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()[-1])
+
+
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="finds the later process in /proc")
-@pytest.mark.parametrize("victim", ["second"])
-def test_a_process_whose_partner_was_killed_says_so(victim: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("rank", [0, 1])
+def test_a_process_whose_partner_was_killed_names_it(rank: int, tmp_path: Path) -> None:
     run = tmp_path / "run"
-    process = start(run, "--set", "training.devices=2")
+    process = start(run, "--devices", "2")
     await_checkpoint(process, run)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(process.pid if victim == "first" else int(children[0]), signal.SIGKILL)
+    victim = child_of(process) if rank else process.pid
+    os.kill(victim, signal.SIGKILL)
     code, errors = ended(process)
-    assert code == (-signal.SIGKILL if victim == "first" else 2)
+    assert code == (2 if rank else -signal.SIGKILL)
     said = [line for line in errors.splitlines() if not line.startswith(("note: ", "epoch "))]
     assert said == [
-        "pinoise: another of the 2 processes that train together ended or cannot be reached, so this one stops; "
+        f"pinoise: rank {rank} (process {victim} on {socket.gethostname()}), one of 2 processes that train together, "
+        "ended or cannot be reached, so this one stops; "
         f"go on from the last checkpoint with: pinoise train --resume {run}"
     ]
 
@@ -97,12 +104,26 @@ def test_a_partner_of_torchrun_says_so_too(tmp_path: Path) -> None:
     run = tmp_path / "run"
     process = start(run, launcher=("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"))
     await_checkpoint(process, run)
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    os.kill(int(children[-1]), signal.SIGKILL)
+    os.kill(child_of(process), signal.SIGKILL)
     _, errors = process.communicate(timeout=60)
     assert process.returncode != 0
-    assert errors.count("processes that train together ended or cannot be reached") == 1
+    assert errors.count("ended or cannot be reached, so this one stops") == 1
     assert "gloo" not in errors
+
+
+@pytest.mark.skipif(not hasattr(resource, "prlimit"), reason="fills the disk of another process")
+def test_a_disk_that_is_full_for_the_first_process_ends_both_with_its_sentence(tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    process = start(run, "--devices", "2")
+    await_checkpoint(process, run)
+    other = child_of(process)
+    resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (20_000, 20_000))
+    code, errors = ended(process)
+    assert code == 2
+    assert f"a checkpoint cannot be written to {run / 'checkpoints'} (File too large): free some space" in errors
+    assert "Traceback" not in errors
+    assert not Path(f"/proc/{other}").exists()
+    assert read_checkpoint(run / "checkpoints" / LAST).step > 0
 
 
 DROPPED = """

@@ -208,7 +208,7 @@ def _run(path: Path, settings: Settings, *, fresh: bool, loggers: list[str] | No
             note(sentence)
     try:
         with (
-            noticing_losses(again),
+            noticing_losses(again, say=lambda sentence: say(f"pinoise: {sentence}")),
             flushed_denormals(),
             reporters(epochs=True) as make,
             stop_on_signal() as should_stop,

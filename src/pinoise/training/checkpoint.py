@@ -6,6 +6,7 @@ import copy
 import hashlib
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NamedTuple
 
@@ -18,10 +19,9 @@ from pinoise.errors import UserError
 from pinoise.files import settle
 from pinoise.networks import check_finite_weights
 from pinoise.randomness import Randomness
-from pinoise.training.device import TRAINING, seed_of
+from pinoise.training.device import TRAINING, on_first, seed_of
 from pinoise.training.progress import Record
 from pinoise.training.record import MAY_CHANGE, forbidden_change
-from pinoise.training.rendezvous import is_loss
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -140,29 +140,28 @@ class DifferentError(DamagedError):
 
 
 def save_checkpoint(fabric: Fabric, folder: Path, state: dict[str, Any]) -> None:
-    """Write ``last.ckpt`` and keep the one before it as ``previous.ckpt``."""
-    partial = folder / "partial.ckpt"
+    """Write ``last.ckpt`` and keep the one before it as ``previous.ckpt``. A failure is raised in every process."""
+    on_first(fabric, partial(_write, fabric, folder, state))
+
+
+def _write(fabric: Fabric, folder: Path, state: dict[str, Any]) -> None:
+    unfinished = folder / "partial.ckpt"
     try:
-        if fabric.is_global_zero:
-            partial.unlink(missing_ok=True)  # a link of this name would be written through
-        fabric.save(partial, state)
-        if fabric.is_global_zero:
-            _seal(partial)
-            last = folder / LAST
-            if last.exists():
-                last.replace(folder / PREVIOUS)
-            settle(partial, last)
+        unfinished.unlink(missing_ok=True)  # a link of this name would be written through
+        fabric.strategy.save_checkpoint(unfinished, state)
+        _seal(unfinished)
+        last = folder / LAST
+        if last.exists():
+            last.replace(folder / PREVIOUS)
+        settle(unfinished, last)
     except (OSError, RuntimeError) as error:  # torch's writer raises RuntimeError on a full disk
-        if is_loss(error):
-            raise
         with suppress(OSError):
-            partial.unlink(missing_ok=True)
+            unfinished.unlink(missing_ok=True)
         reason = getattr(error, "strerror", None) or "the file could not be written"
         raise UserError(
             f"a checkpoint cannot be written to {folder} ({reason}): free some space and continue with --resume; "
             "earlier checkpoints are kept."
         ) from error
-    fabric.barrier()
 
 
 def _seal(path: Path) -> None:
@@ -320,8 +319,8 @@ def save_state(
         folder,
         {
             **(identity or Identity())._asdict(),
-            "model": model,
-            "optimizer": optimizer,
+            "model": model.state_dict(),
+            "optimizer": optimizer.state_dict(),
             "precision": fabric.strategy.precision.state_dict(),
             "random": _per_process(fabric, random.state(fabric.device)),
             "step": progress.step,

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from pinoise.training.processes import Group
-from pinoise.training.rendezvous import join
+from pinoise.training.rendezvous import join, watch_over
 
 
 @contextmanager
@@ -125,6 +125,9 @@ class Together(DDPStrategy):
 
     def setup_environment(self) -> None:
         """Meet the other processes, then set up the device."""
+        port: int | None = self._group.port
         if self._group.launcher != "torchrun":  # whose processes have met already
-            join(self._group, wait=self._wait, device=self.root_device)
+            port = join(self._group, wait=self._wait, device=self.root_device)
         super().setup_environment()
+        if port is not None:
+            watch_over(self._group, port=port)

@@ -9,8 +9,9 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -18,6 +19,7 @@ import torch
 
 from pinoise.errors import UserError
 from pinoise.training.processes import Group, LostProcessError, mark
+from pinoise.training.watch import Loss, Watch
 
 dist: Any = torch.distributed  # which does not export its classes to the type checker
 
@@ -25,8 +27,10 @@ _ATTEMPT = timedelta(seconds=2)  # in which a connection is tried; Ctrl-C is hea
 _QUIET = 30.0  # seconds of waiting without a word
 
 
-def join(group: Group, *, wait: int, device: torch.device) -> None:
+def join(group: Group, *, wait: int, device: torch.device) -> int | None:
     """Start the other processes of this node, where pinoise does that, and meet all others.
+
+    Return the port where they have met, or None if this process belongs to a group already.
 
     Args:
         group: the processes, of which this is one.
@@ -36,7 +40,7 @@ def join(group: Group, *, wait: int, device: torch.device) -> None:
     if not dist.is_available():
         raise UserError(f"{group.size} processes were asked for, but this build of torch trains in one: start one.")
     if dist.is_initialized():
-        return
+        return None
     deadline = time.monotonic() + wait
     store = _open_store(group, deadline, wait)
     started: list[subprocess.Popen[bytes]] = []
@@ -55,20 +59,69 @@ def join(group: Group, *, wait: int, device: torch.device) -> None:
     )
     if on_gpu:
         atexit.register(dist.destroy_process_group)
+    port: int = store.port
+    return port
+
+
+@dataclass
+class _Ties:
+    """What binds this process to the others of its group."""
+
+    watch: Watch | None = None
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+    last_words: Callable[[Loss], None] | None = None
+
+
+_ties = _Ties()
+
+
+def watch_over(group: Group, *, port: int) -> None:
+    """Let the processes of the group, which have met, know of one another's end from now on."""
+    _ties.watch = Watch(group, port=port, on_loss=_ties.last_words)
 
 
 @contextmanager
-def noticing_losses(resume: str) -> Iterator[None]:
-    """Turn what torch says when a process of the group is gone into one sentence, with the command that goes on."""
+def noticing_losses(resume: str, *, say: Callable[[str], None]) -> Iterator[None]:
+    """Turn the end of another process of the group into one sentence, and tell the others of an end of this one.
+
+    Args:
+        resume: the command that goes on.
+        say: says a sentence. It is used, in another thread, if the other process gives no sign of life and this one
+            waits for it in an exchange that cannot be interrupted. This process then ends at once.
+    """
+
+    def last_words(loss: Loss) -> None:
+        say(_sentence(loss, resume))
+        _end(_ties.started)
+        os._exit(2)
+
+    _ties.last_words = last_words
     try:
         yield
-    except RuntimeError as error:
-        if not is_loss(error):
-            raise
-        raise LostProcessError(
-            f"another of the {dist.get_world_size()} processes that train together ended or cannot be reached, so this "
-            f"one stops; go on from the last checkpoint with: {resume}"
-        ) from None
+    except (LostProcessError, KeyboardInterrupt):
+        raise
+    except Exception as error:
+        watch = _ties.watch
+        if is_loss(error):
+            raise LostProcessError(_sentence(None if watch is None else watch.find(), resume)) from None
+        if watch is not None:
+            watch.tell(str(error).partition("\n")[0] or type(error).__name__)
+        raise
+    finally:
+        if _ties.watch is not None:
+            _ties.watch.leave()
+            _ties.watch = None
+
+
+def _sentence(loss: Loss | None, resume: str) -> str:
+    """Return what a process says when it stops because of another."""
+    size = dist.get_world_size()
+    go_on = f"so this one stops; go on from the last checkpoint with: {resume}"
+    if loss is None:
+        return f"another of the {size} processes that train together ended or cannot be reached, {go_on}"
+    if not loss.reason:
+        return f"{loss}, one of {size} processes that train together, ended or cannot be reached, {go_on}"
+    return f"{loss}, one of {size} processes that train together, failed ({loss.reason.rstrip('.')}), {go_on}"
 
 
 def is_loss(error: BaseException) -> bool:
@@ -117,6 +170,7 @@ def _start_others(group: Group) -> list[subprocess.Popen[bytes]]:
         for rank in ranks
     ]
     atexit.register(_end, started)
+    _ties.started = started
     return started
 
 
