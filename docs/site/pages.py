@@ -33,6 +33,14 @@ OUTSIDE = {
 _LINK = re.compile(r"(?P<code>^ *```.*?^ *```$|`[^`\n]*`)|(?<=\]\()(?P<target>[^)\s#]+)", re.MULTILINE | re.DOTALL)
 
 
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Put a page of docs that the navigation does not name at the end of the guides, under its own title."""
+    named = set(re.findall(r"[\w/]+\.md", str(config.nav)))
+    guides = next(section["Guides"] for section in config.nav or [] if "Guides" in section)
+    guides.extend(sorted(path.name for path in (ROOT / "docs").glob("*.md") if path.name not in named))
+    return config
+
+
 def on_pre_build(config: MkDocsConfig) -> None:
     """Make the folder that the tutorial of the command works in."""
     shutil.rmtree(ROOT / "build" / "tutorial", ignore_errors=True)
