@@ -24,7 +24,12 @@ REFERENCE = {
     "information": ("pinoise.information",),
     "data": ("pinoise.data",),
     "evaluation": ("pinoise.evaluation",),
-    "runs": ("pinoise.training.load", "pinoise.experiments.compare", "pinoise.experiments.results"),
+    "runs": (
+        "pinoise.training.load",
+        "pinoise.training.callbacks",
+        "pinoise.experiments.compare",
+        "pinoise.experiments.results",
+    ),
     "export": ("pinoise.export",),
     "report": ("pinoise.report",),
     "choices": ("pinoise.choices",),

@@ -74,8 +74,8 @@ def test_a_finished_run_goes_on_for_more_epochs(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--seed", "3"], "training.wait may be given, not training.seed."),
-        (["--set", "encoder.hidden=8"], "training.wait may be given, not encoder.hidden."),
+        (["--seed", "3"], "may be given, not training.seed."),
+        (["--set", "encoder.hidden=8"], "may be given, not encoder.hidden."),
         (["--out", "x"], "leave out --out and --config"),
         (["--epochs", "0"], "'training.epochs' is 0"),
     ],

@@ -111,7 +111,7 @@ def test_every_file_in_a_run_folder_is_known(pinoise: Command, here: Path) -> No
     assert pinoise("report", "r", "r").code == 0
     files = [path for run in ("r", "voting") for path in Path(run).rglob("*") if path.is_file()]
     inside = {path.parts[1] for path in files}
-    elsewhere = {"noise.png", "run.lock.json"}  # a picture of images, and who trains right now
+    elsewhere = {"noise.png", "run.lock.json", "logs"}  # of images, of who trains right now, and of --logger
     assert inside | elsewhere == {*RUN_FILES, *RUN_FOLDERS}
     assert set(REPORT_FILES) <= RUN_FILES
 
