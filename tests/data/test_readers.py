@@ -147,10 +147,10 @@ def test_a_constant_truth_value_keeps_its_meaning_in_a_later_file(tmp_path: Path
     assert np.asarray(later.train.y).tolist() == [1]
 
 
-def test_a_time_column_of_a_csv_is_refused_by_name(tmp_path: Path) -> None:
+def test_a_time_column_of_a_csv_becomes_days_and_cycles(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("when,n\n2020-01-01 12:00:00,1\n2020-01-02 12:00:00,2\n")
-    with pytest.raises(UserError, match=r"a\.csv: column 'when' is of type timestamp"):
-        read_file(tmp_path / "a.csv")
+    names = read_file(tmp_path / "a.csv")[0].feature_names
+    assert names == ("when", "when:year_sin", "when:year_cos", "when:week_sin", "when:week_cos", "n")
     assert read_file(tmp_path / "a.csv", ReadOptions(drop=("when",)))[0].feature_names == ("n",)
 
 

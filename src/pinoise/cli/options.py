@@ -31,6 +31,10 @@ TargetOption = Annotated[
         help="The column to predict, with empty cells where it is not known; fits a classifier.",
     ),
 ]
+TextOption = Annotated[
+    list[str] | None,
+    typer.Option("--text", metavar="COLUMN", help="A column of free text, whose words become features; repeatable."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 SetOption = Annotated[
     list[str] | None,

@@ -40,6 +40,7 @@ from pinoise.cli.options import (
     SetOption,
     TargetOption,
     TemperatureOption,
+    TextOption,
     TrustOption,
     changes_from,
     part_option,
@@ -64,11 +65,16 @@ LoggerOption = Annotated[
     part_option("--logger", LOGGER, "Log every epoch there, too: ", more="; repeatable"),
 ]
 
+PairingOption = Annotated[
+    str | None, typer.Option(help=f"How views are paired: {listed((AUTO, *PAIRINGS))}.", show_default=AUTO)
+]
+
 # The setting that each flag stands for.
 FLAGS = {
     "data": "data.source",
     "label": "data.label",
     "regression": "data.regression",
+    "text": "data.text",
     "target": "data.target",
     "rows": "data.rows",
     "method": "method",
@@ -113,9 +119,7 @@ def train(
         str | None, typer.Option(help=f"Of the noise: {listed(get_args(Mean))}.", show_default=MEAN)
     ] = None,
     objective: Annotated[str | None, part_option("--objective", OBJECTIVE, "What the noise optimises: ")] = None,
-    pairing: Annotated[
-        str | None, typer.Option(help=f"How views are paired: {listed((AUTO, *PAIRINGS))}.", show_default=AUTO)
-    ] = None,
+    pairing: PairingOption = None,
     augment: Annotated[
         list[str] | None, part_option("--augment", VIEW, more="; repeatable", default="simclr and identity for images")
     ] = None,
@@ -123,6 +127,7 @@ def train(
     batch_size: BatchOption = None,
     learning_rate: LearningRateOption = None,
     temperature: TemperatureOption = None,
+    text: TextOption = None,
     rows: RowsOption = None,
     seed: Annotated[int | None, typer.Option(help="Of every random number.", show_default="0")] = None,
     device: DeviceOption = None,

@@ -38,6 +38,8 @@ class ReadOptions:
         missing: what fills the missing numbers of a table.
         categorical: columns of a table whose numbers are names.
         drop: columns of a table to leave out.
+        keep: columns of a table to keep although their values name the rows.
+        text: columns of a table with free text, whose frequent words become features.
         max_categories: the most values of a text column that become features; the rest share one.
         size: height and width that the images of a folder or of the catalogue are scaled and cropped to; None keeps
             their size, which must then be one.
@@ -62,6 +64,8 @@ Allowed: median, mean, zero, error.
     missing: MissingPolicy = "median"
     categorical: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
+    keep: tuple[str, ...] = ()
+    text: tuple[str, ...] = ()
     max_categories: int = 64
     size: ImageSize | None = None
     color: Color = "auto"
@@ -82,7 +86,7 @@ Allowed: median, mean, zero, error.
             raise UserError(f"max_categories is {self.max_categories}: it must be at least 1.")
         if self.size is not None and not is_image_size(self.size):
             raise UserError(f"size is {self.size!r}: {IMAGE_SIZE}.")
-        for name in ("categorical", "drop"):
+        for name in ("categorical", "drop", "keep", "text"):
             object.__setattr__(self, name, _column_names(name, getattr(self, name)))
         if isinstance(self.size, list):
             object.__setattr__(self, "size", tuple(self.size))
@@ -101,7 +105,7 @@ Allowed: median, mean, zero, error.
 
     def refuse_table_options(self, where: str) -> None:
         """Raise an error for an option that only a table with named columns can follow."""
-        for name in self._chosen("categorical", "drop", "missing", "max_categories"):
+        for name in self._chosen("categorical", "drop", "keep", "text", "missing", "max_categories"):
             value = getattr(self, name)
             shown = list(value) if isinstance(value, tuple) else value
             raise UserError(f"{where} has no named columns, so {name}={shown} cannot apply: leave it out.")

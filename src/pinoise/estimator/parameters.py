@@ -61,7 +61,7 @@ def settings_from(
         raise UserError(f"augmentations is {augmentations!r}: give a list of them, as in augmentations=['scarf'].")
     values: dict[str, Any] = {
         **named("embedding"),
-        "data": named("scaling"),
+        "data": {**named("scaling"), **columns_from(parameters)},
         "encoder": _section(ENCODER, _encoder(parameters["encoder"], images=images), distrust, where_it_fits=sizes),
         "method": _section(METHOD, parameters["method"], distrust, its_own=named("temperature")),
         "noise": {
@@ -93,6 +93,23 @@ def _encoder(value: Any, *, images: bool) -> Any:
     if isinstance(name, str) and name == ENCODER.default:
         return {**section, "name": IMAGE_ENCODER if images else VECTOR_ENCODER}
     return value
+
+
+_TABLE_PARAMETERS = ("text", "categorical", "drop", "keep")
+
+
+def columns_from(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is said of the columns of a table, as options of ``ReadOptions``.
+
+    >>> from pinoise import PiNDA
+    >>> columns_from(vars(PiNDA(text=["comment"])))
+    {'text': ('comment',), 'missing': 'median'}
+    """
+    given = {name: parameters[name] for name in _TABLE_PARAMETERS if parameters[name] is not None}
+    for name, columns in given.items():
+        if isinstance(columns, str) or not isinstance(columns, Sequence):
+            raise UserError(f"{name} is {columns!r}: give a list of columns, as in {name}=[{str(columns)!r}].")
+    return {**{name: tuple(columns) for name, columns in given.items()}, "missing": parameters["missing"]}
 
 
 def _section(

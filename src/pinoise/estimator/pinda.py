@@ -19,14 +19,15 @@ from torch import Tensor
 from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE
 from pinoise.data.checks import check_finite
 from pinoise.data.dataset import Samples, Spans, fingerprint
-from pinoise.data.formats.memory import InMemory, check_numbers, needs_encoding, to_samples
+from pinoise.data.formats.memory import InMemory, check_numbers, is_table, needs_encoding, to_samples
 from pinoise.data.layout import have_colours, to_image_layout, undo_image_layout
-from pinoise.data.preparation import preparation_from_json
+from pinoise.data.options import ReadOptions
+from pinoise.data.preparation import Preparation, preparation_from_json
 from pinoise.data.readers import from_arrays
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.estimator.parameters import rows_of_pixels, seed_of_state, settings_from
+from pinoise.estimator.parameters import columns_from, rows_of_pixels, seed_of_state, settings_from
 from pinoise.estimator.saving import Header, portable, read_model, write_model
 from pinoise.estimator.transforming import dense_embedding, sparse_embedding, stays_sparse
 from pinoise.estimator.warm import Trained, interruption, state_before
@@ -65,7 +66,8 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     Samples are standardised inside, so raw tables can be given; of sparse input only batches, and the rows among which
     neighbours are searched, are made dense. With ``image_shape``, samples are images. A data frame with text,
-    categories or missing values is read as the command reads such a table: categories become features, gaps are filled.
+    categories, dates or missing values is read as the command reads such a table (docs/data.md): categories become
+    features, dates days and cycles, gaps are filled; ``notes_`` says what was done.
 
     The encoder, the method, the objective, the generator and the augmentations are names; or dicts with a ``"name"``
     and options, as in ``{"name": "resnet18", "width": 16}``; or your own: an import path ``"package.module:name"``, or
@@ -150,6 +152,16 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         brings heavy tails nearer; all by one deviation; or rows of length 1 by one. ``"auto"`` is ``"rows"`` for data
         that is mostly zeros, ``"global"`` for zeros and ones, and ``"compressed"`` where half of the features have
         heavy tails (a kurtosis above 50).
+    text : sequence of str or None
+        Columns of a data frame with free text, whose frequent words become TF-IDF features.
+    categorical : sequence of str or None
+        Columns of a data frame whose numbers are names.
+    drop : sequence of str or None
+        Columns of a data frame to leave out.
+    keep : sequence of str or None
+        Columns of a data frame to keep although their values name the rows.
+    missing : {"median", "mean", "zero", "error"}
+        What fills the missing numbers of a data frame.
     epochs : int
         How often every row is seen.
     batch_size : int
@@ -233,6 +245,11 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         penalty: float | None = None,
         initial_scale: float | None = _SETTINGS.noise.initial_scale,
         scaling: str = _SETTINGS.data.scaling,
+        text: Sequence[str] | None = None,
+        categorical: Sequence[str] | None = None,
+        drop: Sequence[str] | None = None,
+        keep: Sequence[str] | None = None,
+        missing: str = _SETTINGS.data.missing,
         epochs: int = _SETTINGS.training.epochs,
         batch_size: int = _SETTINGS.training.batch_size,
         learning_rate: float = _SETTINGS.training.learning_rate,
@@ -265,6 +282,11 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.penalty = penalty
         self.initial_scale = initial_scale
         self.scaling = scaling
+        self.text = text
+        self.categorical = categorical
+        self.drop = drop
+        self.keep = keep
+        self.missing = missing
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -515,10 +537,22 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The features of every column that became several."""
         return () if self._preparation is None else self._preparation.spans
 
+    def _learned_table(self, X: Any) -> Preparation | None:
+        """Return how a data frame becomes features, None for samples that are numbers already."""
+        columns = columns_from(vars(self))
+        named = len(columns) > 1  # beside what fills gaps
+        if not needs_encoding(X) and not (named and is_table(X)):
+            if named:
+                raise UserError(f"{next(iter(columns))} names columns, and X is no data frame: leave it out.")
+            return None
+        data, preparation = from_arrays(X, options=ReadOptions(**columns), name="X")
+        self.notes_ = list(data.notes)
+        return preparation
+
     def _checked(self, X: Any, *, fitting: bool = False) -> Samples:
         """Return samples as scikit-learn checks them, with a non-finite entry named by row and column."""
         if fitting:
-            self._preparation = from_arrays(X, name="X")[1] if needs_encoding(X) else None
+            self._preparation = self._learned_table(X)
         if self._preparation is not None:
             validate_data(self, X, reset=fitting, skip_check_array=True)
             return self._preparation.read(InMemory(X, name="X"), labelled=False).train.x

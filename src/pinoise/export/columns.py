@@ -48,6 +48,7 @@ def with_columns(model: Any, encoding: TableEncoding) -> Any:
             nodes.append(helper.make_node("IsNaN", [column.name], [f"{own}_missing"]))
             nodes.append(helper.make_node("Where", [f"{own}_missing", fill, column.name], [part]))
             continue
+        assert isinstance(column, CategoricalColumn)  # ``takes_columns`` was asked
         inputs.append(helper.make_tensor_value_info(column.name, TensorProto.STRING, ["rows", 1]))
         codes = {category: code for code, category in enumerate(column.categories)}
         keys = {"": codes[MISSING] if column.missing else -1, **codes}
@@ -90,6 +91,7 @@ def trial_columns(encoding: TableEncoding, numbers: npt.NDArray[Any]) -> dict[st
             if encoding.missing != "error":
                 values[2] = np.nan
         else:
+            assert isinstance(column, CategoricalColumn)  # ``takes_columns`` was asked
             some = [*column.categories, UNKNOWN, *([] if encoding.missing == "error" else [""])]
             values = np.array([some[-1 - row % len(some)] for row in range(len(numbers))], dtype=object)[:, None]
         cells[column.name] = values

@@ -110,9 +110,12 @@ def test_columns_without_values_and_constant_columns_are_noted() -> None:
 
 
 def test_an_identifier_is_dropped_with_a_note() -> None:
-    encoding, notes = learned({"id": [f"u{i}" for i in range(100)], "n": list(range(100))})
+    encoding, notes = learned({"id": [f"u{i}" for i in range(100)], "n": [0, 1] * 50})
     assert encoding.feature_names == ("n",)
-    assert notes == ("dropped the column 'id': nearly all of its 100 values differ, as in an identifier",)
+    assert notes == (
+        "dropped the column 'id': nearly all of its 100 values differ, as in an identifier; --set data.keep=id "
+        "(keep=['id']) keeps it",
+    )
 
 
 def test_rare_values_beyond_the_limit_are_put_together() -> None:
@@ -151,14 +154,12 @@ def test_text_with_some_numbers_stays_text_and_text_of_numbers_becomes_numbers()
 @pytest.mark.parametrize(
     ("values", "kind"),
     [
-        (pa.array([datetime.datetime(2020, 1, 1)]), "timestamp"),
-        (pa.array([datetime.date(2020, 1, 1)]), "date32"),
         (pa.array([datetime.timedelta(1)]), "duration"),
         (pa.array([[1, 2]]), "list"),
         (pa.array([{"x": 1}]), "struct"),
     ],
 )
-def test_times_and_nested_values_are_refused_and_can_be_dropped(values: Any, kind: str) -> None:
+def test_durations_and_nested_values_are_refused_and_can_be_dropped(values: Any, kind: str) -> None:
     columns = {"when": values, "n": [1]}
     with pytest.raises(UserError, match=rf"a\.csv: column 'when' is of type {kind}.*drop the column"):
         learned(columns)

@@ -95,9 +95,11 @@ def test_text_that_is_no_table_is_refused(tmp_path: Path, text: str, message: st
         read_csv(written(tmp_path / "a.csv", text))
 
 
-def test_a_header_in_another_encoding_is_refused(tmp_path: Path) -> None:
+def test_a_header_in_another_encoding_is_read_if_it_is_latin_1(tmp_path: Path) -> None:
+    raw = read_csv(written(tmp_path / "a.csv", "größe,b\n1,2\n", encoding="latin-1"))
+    assert raw.table.column_names == ["größe", "b"]
     with pytest.raises(UserError, match="save it in UTF-8"):
-        read_csv(written(tmp_path / "a.csv", "größe,b\n1,2\n", encoding="latin-1"))
+        read_csv(written(tmp_path / "b.csv", "größe,b\n1,2\n", encoding="utf-16"))
 
 
 @pytest.mark.parametrize("keep", [10, -9])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -11,22 +11,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinoise.data.checks import LARGEST_NUMBER
-from pinoise.data.formats.arrow import first_true, is_number, is_text, looks_like_number, text_of
+from pinoise.data.encoding.cells import Encoded, missing_cell
+from pinoise.data.encoding.dates import DateColumn, date_format, is_date
+from pinoise.data.encoding.numbers import Style, as_plain, is_written, style_of
+from pinoise.data.encoding.texts import TextColumn
+from pinoise.data.formats.arrow import first_true, is_number, is_text, text_of
 from pinoise.errors import UserError
 
 MISSING, OTHER = "missing", "other"
 MOSTLY = 0.5  # a text column with this share of numbers is a numeric column with mistakes in it
 IDENTIFIER = 0.9  # share of distinct values above which a long list of categories names rows, not groups
 
-ColumnKind = Literal["number", "text", "boolean", "empty"]
-
-
-class Encoded(NamedTuple):
-    """What happened to the cells of a column: how many were missing, and which values training did not have."""
-
-    missing: int
-    unseen: int = 0
-    examples: tuple[str, ...] = ()
+ColumnKind = Literal["number", "text", "boolean", "date", "empty"]
 
 
 @dataclass(frozen=True)
@@ -35,6 +31,12 @@ class NumericColumn:
 
     name: str
     fill: float
+    style: Style = "plain"  # how its numbers are written where they are text
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The features that belong together."""
+        return (1,)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -43,11 +45,11 @@ class NumericColumn:
 
     def encode(self, column: Any, out: npt.NDArray[np.float64], *, refuse_missing: bool, where: str) -> Encoded:
         """Write the column's features into ``out`` of shape (rows, 1)."""
-        values = numbers_of(column, self.name, where=where)
+        values = numbers_of(column, self.name, style=self.style, where=where)
         missing = np.isnan(values)
         count = int(missing.sum())
         if count and refuse_missing:
-            raise _missing_cell(self.name, int(np.argmax(missing)), where)
+            raise missing_cell(self.name, int(np.argmax(missing)), where)
         values[missing] = self.fill
         large = np.abs(values) > LARGEST_NUMBER
         if large.any():
@@ -71,6 +73,11 @@ class CategoricalColumn:
     other: bool  # a value without a category is the category "other"; otherwise it has none
 
     @property
+    def sizes(self) -> tuple[int, ...]:
+        """The features that belong together: all values of the category."""
+        return (len(self.categories),)
+
+    @property
     def features(self) -> tuple[str, ...]:
         """The names of the column's features."""
         return tuple(f"{self.name}={category}" for category in self.categories)
@@ -79,7 +86,7 @@ class CategoricalColumn:
         """Write the column's features into ``out`` of shape (rows, categories)."""
         text = self._text(column, where)
         if text.null_count and refuse_missing:
-            raise _missing_cell(self.name, first_true(pc.is_null(text)), where)
+            raise missing_cell(self.name, first_true(pc.is_null(text)), where)
         found = pc.index_in(text, value_set=pa.array(self.categories, pa.large_string()))
         codes = pc.fill_null(found, -1).to_numpy().astype(np.int64)  # (rows,), -1 without a category
         empty = np.asarray(pc.is_null(text).to_numpy(), dtype=bool)
@@ -116,15 +123,19 @@ class CategoricalColumn:
         return text_of(column)
 
 
-def numbers_of(column: Any, name: str, *, where: str) -> npt.NDArray[np.float64]:
+Column = NumericColumn | CategoricalColumn | DateColumn | TextColumn
+"""What a column of a table becomes: its ``features``, and in ``sizes`` how many of them belong together each time."""
+
+
+def numbers_of(column: Any, name: str, *, style: Style = "plain", where: str) -> npt.NDArray[np.float64]:
     """Return a column's numbers, NaN where missing; other text and infinity are errors that name the row."""
     kind = column.type
     if is_text(kind):
         text = text_of(column)
-        stray = first_true(pc.invert(looks_like_number(text)))
+        stray = first_true(pc.invert(is_written(text, style)))
         if stray >= 0:
             raise _stray_cell(name, stray, text[stray].as_py(), where)
-        column = text
+        column = as_plain(text, style)
     elif not (is_number(kind) or pa.types.is_null(kind)):
         raise UserError(f"{where}: column {name!r} held numbers in training and holds {kind} here.")
     column = column if pa.types.is_floating(column.type) else column.cast(pa.float64(), safe=False)
@@ -149,8 +160,14 @@ def column_kind(column: Any, name: str, *, categorical: bool, where: str) -> Col
         return "boolean"
     if is_number(kind):
         return "text" if categorical else "number"
+    if is_date(kind):
+        return "text" if categorical else "date"
     if is_text(kind):
-        return "text" if categorical or not _mostly_numbers(column, name, where) else "number"
+        if categorical:
+            return "text"
+        if _mostly_numbers(column, name, where):
+            return "number"
+        return "text" if date_format(column) is None else "date"
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
         raise UserError(f"{where}: column {name!r} is not text in UTF-8: save the file in UTF-8 or drop the column.")
     raise UserError(
@@ -160,13 +177,16 @@ def column_kind(column: Any, name: str, *, categorical: bool, where: str) -> Col
 
 
 def learn_categories(
-    column: Any, name: str, *, kind: Literal["text", "boolean"], most: int
+    column: Any, name: str, *, kind: Literal["text", "boolean"], most: int, keep: bool = False
 ) -> CategoricalColumn | None:
-    """Return the categories of a column, at most the ``most`` frequent ones; None for a column that names the rows."""
+    """Return the categories of a column, at most the ``most`` frequent ones; None for a column that names the rows.
+
+    ``keep`` makes categories of such a column, too.
+    """
     text = text_of(column)
     counted = pc.value_counts(text.drop_null())
     tally = dict(zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True))
-    if len(tally) > most and len(tally) >= IDENTIFIER * sum(tally.values()):
+    if not keep and len(tally) > most and len(tally) >= IDENTIFIER * sum(tally.values()):
         return None
     kept = sorted(sorted(tally, key=lambda value: (-tally[value], value))[:most])
     missing, other = text.null_count > 0, len(tally) > most
@@ -178,9 +198,9 @@ def learn_categories(
 def _mostly_numbers(column: Any, name: str, where: str) -> bool:
     text = text_of(column)
     cells = len(text) - text.null_count
-    written = looks_like_number(text)
-    decimal_comma = pc.match_substring_regex(text, r"^[+-]?\d+,\d+$")
-    numbers = pc.sum(pc.or_(written, decimal_comma)).as_py() or 0
+    style = style_of(text)
+    written = is_written(text, style)
+    numbers = pc.sum(written).as_py() or 0
     if cells == 0 or numbers < MOSTLY * cells:
         return False
     stray = first_true(pc.invert(written))
@@ -193,11 +213,4 @@ def _stray_cell(name: str, row: int, cell: str, where: str) -> UserError:
     return UserError(
         f"{where}: column {name!r} holds numbers, but data row {row + 1} holds {cell!r}: correct the cell, leave it "
         "empty (empty, NA, NaN and null are read as missing), or list the column as categorical."
-    )
-
-
-def _missing_cell(name: str, row: int, where: str) -> UserError:
-    return UserError(
-        f"{where}: column {name!r}, data row {row + 1} is missing, which missing='error' refuses: fill it in, or "
-        "choose missing='median', 'mean' or 'zero'."
     )

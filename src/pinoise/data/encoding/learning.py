@@ -10,10 +10,21 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinoise.data.encoding.columns import CategoricalColumn, NumericColumn, column_kind, learn_categories, numbers_of
+from pinoise.data.encoding.columns import (
+    CategoricalColumn,
+    Column,
+    NumericColumn,
+    column_kind,
+    learn_categories,
+    numbers_of,
+)
+from pinoise.data.encoding.dates import date_format, learn_dates
+from pinoise.data.encoding.identifiers import names_rows
 from pinoise.data.encoding.labels import LabelEncoding, learn_targets, measurement_note
+from pinoise.data.encoding.numbers import Style, style_of
 from pinoise.data.encoding.tables import TableEncoding, column_names, find_column, label_column
-from pinoise.data.formats.arrow import is_text
+from pinoise.data.encoding.texts import TextColumn, is_prose, learn_text
+from pinoise.data.formats.arrow import is_text, text_of
 from pinoise.data.formats.raw import RawTable
 from pinoise.data.messages import counted, listed
 from pinoise.data.options import MissingPolicy, ReadOptions
@@ -24,7 +35,8 @@ def learn_table(raw: RawTable, options: ReadOptions, *, where: str) -> tuple[Tab
     """Return the encoding of a training table, and notes on every choice that was made.
 
     Numbers stay numbers. Text and truth values become categories, and so do the numbers of the columns that
-    ``options.categorical`` names.
+    ``options.categorical`` names. Dates become days and cycles, and the columns that ``options.text`` names TF-IDF of
+    their words.
 
     >>> raw = RawTable(pa.table({"a": [1.0, 2.0], "b": [7, 7], "c": [None, None]}))
     >>> learn_table(raw, ReadOptions(), where="a.csv")[1]
@@ -35,29 +47,17 @@ def learn_table(raw: RawTable, options: ReadOptions, *, where: str) -> tuple[Tab
     if table.num_rows == 0:
         raise UserError(f"{where} has no rows.")
     dropped = [find_column(name, names, where=where) for name in options.drop]
-    categorical = {find_column(name, names, where=where) for name in options.categorical}
+    for name in (*options.categorical, *options.text, *options.keep):
+        find_column(name, names, where=where)
     label, labels = _learn_label(raw, options, names, where)
-    columns: list[NumericColumn | CategoricalColumn] = []
+    columns: list[Column] = []
     found = _Findings()
     left_out = {label, *dropped}
     for name in names:
         if name in left_out:
             continue
         column = table.column(name)
-        if _counts_rows(name, column):
-            found.notes.append(f"dropped the column {name!r}, which only counts the rows")
-            dropped.append(name)
-            continue
-        kind = column_kind(column, name, categorical=name in categorical, where=where)
-        learned: NumericColumn | CategoricalColumn | None
-        if kind == "empty" or column.null_count == len(column):
-            found.empty.append(name)
-            learned = None
-        elif kind == "number":
-            learned = _learn_numbers(column, name, options.missing, found, where)
-        else:
-            learned = learn_categories(column, name, kind=kind, most=options.max_categories)
-            found.categories(column, name, learned, options.max_categories)
+        learned = _learn_column(column, name, options, found, where)
         if learned is None:
             dropped.append(name)
         else:
@@ -66,6 +66,38 @@ def learn_table(raw: RawTable, options: ReadOptions, *, where: str) -> tuple[Tab
         raise UserError(f"{where} has no feature column left: {'; '.join(found.all()) or 'it holds only the label'}.")
     notes = [*found.all(), *([] if options.regression else measurement_note(labels, label))]
     return TableEncoding(tuple(columns), label, labels, tuple(dropped), options.missing), tuple(notes)
+
+
+def _learn_column(column: Any, name: str, options: ReadOptions, found: _Findings, where: str) -> Column | None:
+    """Return what a column becomes, None where it carries no feature."""
+    if name in options.text:
+        return found.text(column, name)
+    if not {name} & {*options.keep, *options.categorical}:
+        if _counts_rows(name, column):
+            found.notes.append(f"dropped the column {name!r}, which only counts the rows")
+            return None
+        if names_rows(name, column):
+            found.notes.append(f"dropped the column {name!r}, whose numbers name the rows; {_KEEPS.format(name=name)}")
+            return None
+    kind = column_kind(column, name, categorical=name in options.categorical, where=where)
+    if kind == "empty" or column.null_count == len(column):
+        found.empty.append(name)
+        return None
+    if kind == "number":
+        return _learn_numbers(column, name, options.missing, found, where)
+    if kind == "date":
+        written = (date_format(column) or "") if is_text(column.type) else ""
+        if written:
+            found.notes.append(f"read the text of column {name!r} as dates, {written}")
+        return learn_dates(column, name, written=written, mean=options.missing == "mean", where=where)
+    learned = learn_categories(
+        column, name, kind=kind, most=options.max_categories, keep=name in (*options.keep, *options.categorical)
+    )
+    found.categories(column, name, learned, options.max_categories)
+    return learned
+
+
+_KEEPS = "--set data.keep={name} (keep=[{name!r}]) keeps it"
 
 
 def _learn_label(
@@ -91,10 +123,14 @@ class _Findings:
         self.as_numbers: list[str] = []
 
     def categories(self, column: Any, name: str, learned: CategoricalColumn | None, most: int) -> None:
-        if learned is None:
+        if learned is None and is_prose(column):
+            self.notes.append(
+                f"left out the text of column {name!r}: --text {name} (text=[{name!r}]) makes features of its words"
+            )
+        elif learned is None:
             self.notes.append(
                 f"dropped the column {name!r}: nearly all of its {len(column) - column.null_count} values differ, as "
-                "in an identifier"
+                f"in an identifier; {_KEEPS.format(name=name)}"
             )
         elif learned.other:
             self.notes.append(
@@ -102,6 +138,26 @@ class _Findings:
             )
         elif len(learned.categories) == 1:
             self.constant.append(name)
+
+    def text(self, column: Any, name: str) -> TextColumn | None:
+        if not is_text(column.type):
+            column = text_of(column)
+        learned = learn_text(column, name)
+        if learned is None:
+            self.notes.append(f"dropped the text of column {name!r}: none of its words is in two rows")
+        else:
+            self.notes.append(
+                f"made TF-IDF features of the {counted(len(learned.words), 'most frequent word')} of column {name!r}"
+            )
+        return learned
+
+    def numbers(self, name: str, style: Style) -> None:
+        if style == "plain":
+            self.as_numbers.append(name)
+        elif style == "comma":
+            self.notes.append(f"took the commas in the numbers of column {name!r} for decimal points")
+        else:
+            self.notes.append(f"read the amounts of column {name!r} as numbers, without their signs")
 
     def all(self) -> list[str]:
         notes = list(self.notes)
@@ -120,17 +176,18 @@ class _Findings:
 def _learn_numbers(
     column: Any, name: str, missing: MissingPolicy, found: _Findings, where: str
 ) -> NumericColumn | None:
-    values = numbers_of(column, name, where=where)
+    style = style_of(text_of(column)) if is_text(column.type) else "plain"
+    values = numbers_of(column, name, style=style, where=where)
     present = values[~np.isnan(values)]
     if len(present) == 0:
         found.empty.append(name)
         return None
     if is_text(column.type):
-        found.as_numbers.append(name)
+        found.numbers(name, style)
     fill = _fill_value(present, missing)
     if present.min() == present.max() and (len(present) == len(values) or fill == present[0]):
         found.constant.append(name)
-    return NumericColumn(name, fill)
+    return NumericColumn(name, fill, style)
 
 
 def _fill_value(present: npt.NDArray[np.float64], missing: MissingPolicy) -> float:

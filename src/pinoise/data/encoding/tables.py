@@ -13,8 +13,9 @@ import numpy as np
 
 from pinoise.data.checks import check_rows
 from pinoise.data.dataset import Dataset, Part, Spans, Targets
-from pinoise.data.encoding.columns import CategoricalColumn, NumericColumn
+from pinoise.data.encoding.columns import CategoricalColumn, Column, NumericColumn
 from pinoise.data.encoding.labels import LabelEncoding, learn_targets
+from pinoise.data.encoding.texts import TextColumn
 from pinoise.data.formats.raw import RawTable
 from pinoise.data.messages import counted, listed
 from pinoise.data.options import MissingPolicy
@@ -36,7 +37,7 @@ class TableEncoding:
     [[20.0, 0.0, 1.0], [30.0, 1.0, 0.0], [40.0, 0.0, 1.0]]
     """
 
-    columns: tuple[NumericColumn | CategoricalColumn, ...]
+    columns: tuple[Column, ...]
     label: str | None  # the label's column; None where labels came apart from the table, or not at all
     labels: LabelEncoding | None
     dropped: tuple[str, ...]  # columns of the training table that carry no feature
@@ -55,13 +56,13 @@ class TableEncoding:
     @property
     def spans(self) -> Spans:
         """The features of every column that became several: they share one unit, and noise moves them together."""
-        stops = list(itertools.accumulate(len(column.features) for column in self.columns))
+        stops = list(itertools.accumulate(size for column in self.columns for size in column.sizes))
         return tuple((start, stop) for start, stop in itertools.pairwise([0, *stops]) if stop - start > 1)
 
     @property
     def text_columns(self) -> tuple[str, ...]:
         """The columns whose cells must be read as text even where they look like numbers."""
-        names = [c.name for c in self.columns if isinstance(c, CategoricalColumn) and c.kind == "text"]
+        names = [column.name for column in self.columns if _is_read_as_text(column)]
         if self.label is not None and self.labels is not None and self.labels.text:
             names.append(self.label)
         return tuple(names)
@@ -92,7 +93,7 @@ class TableEncoding:
             )
             start = stop
             if done.missing:
-                (filled if isinstance(column, NumericColumn) else blank)[column.name] = done.missing
+                (blank if isinstance(column, CategoricalColumn) else filled)[column.name] = done.missing
             if done.unseen:
                 notes.append(
                     f"column {column.name!r}: {counted(done.unseen, 'cell')} with values that training did not have "
@@ -149,6 +150,13 @@ class TableEncoding:
                 cells = counted(sum(blank[name] for name in columns), "missing cell")
                 notes.append(f"{cells} in {counted(len(columns), 'column')} became {became}: {listed(columns)}")
         return notes
+
+
+def _is_read_as_text(column: Column) -> bool:
+    """Whether the cells of a column may look like something else to a reader: 1.234 with a comma for the point."""
+    if isinstance(column, CategoricalColumn):
+        return column.kind == "text"
+    return isinstance(column, TextColumn) or (isinstance(column, NumericColumn) and column.style == "comma")
 
 
 def label_column(name: str | None, where: str) -> str:

@@ -26,6 +26,7 @@ from pinoise.errors import UserError
 MISSING_CELLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A")
 LINE_CHARACTERS = 64 << 20  # of the longest header
 MANY_COLUMNS = 10_000  # from here on, handing columns to threads takes longer than it saves
+UNICODE, WESTERN = "utf-8-sig", "cp1252"
 BLOCK_BYTES = 32 << 20  # a row must fit into a block, and tables of gene expression have long rows
 
 
@@ -33,6 +34,7 @@ class _Header(NamedTuple):
     names: list[str]
     rows: int  # lines before the data, blank ones counted
     delimiter: str
+    encoding: str
     notes: tuple[str, ...]
 
 
@@ -41,19 +43,33 @@ def read_csv(path: Path, *, text: Sequence[str] = ()) -> RawTable:
 
     A first line of numbers is taken for data, unless they count upwards like column numbers.
     """
-    header = _read_header(path)
     try:
-        table = _parse_csv(path, header, text, use_threads=len(header.names) < MANY_COLUMNS)
-    except pa.ArrowInvalid:
-        table = _parse_csv_naming_the_row(path, header, text)
-    except MemoryError:
-        raise
-    except (OSError, pa.ArrowException) as error:
-        raise damaged(path, error) from error
+        header = _read_header(path)
+        table = _read_rows(path, header, text)
+        is_unicode = not any(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) for kind in table.schema.types)
+    except UnicodeDecodeError:
+        is_unicode = False
+    if not is_unicode:
+        try:
+            header = _read_header(path, WESTERN)
+            table = _read_rows(path, header, text)
+        except UnicodeDecodeError as error:
+            raise UserError(f"{path} is not text in UTF-8: save it in UTF-8.") from error
     if table.num_rows == 0:
         raise UserError(f"{path} has a header but no rows.")
     columns = [_without_missing_words(column) if is_text(column.type) else column for column in table.itercolumns()]
     return RawTable(pa.Table.from_arrays(columns, names=header.names), notes=header.notes)
+
+
+def _read_rows(path: Path, header: _Header, text: Sequence[str]) -> Any:
+    try:
+        return _parse_csv(path, header, text, use_threads=len(header.names) < MANY_COLUMNS)
+    except pa.ArrowInvalid:
+        return _parse_csv_naming_the_row(path, header, text)
+    except (MemoryError, UnicodeDecodeError):
+        raise
+    except (OSError, pa.ArrowException) as error:
+        raise damaged(path, error) from error
 
 
 def read_parquet(path: Path) -> RawTable:
@@ -65,11 +81,11 @@ def read_parquet(path: Path) -> RawTable:
     return RawTable(checked(table, where=path))
 
 
-def _read_header(path: Path) -> _Header:
+def _read_header(path: Path, encoding: str = UNICODE) -> _Header:
     try:
         with (
             open_compressed(path, limit=None) as stream,
-            io.TextIOWrapper(stream, encoding="utf-8-sig", newline="") as lines,
+            io.TextIOWrapper(stream, encoding=encoding, newline="") as lines,
         ):
             first, rows = "", 0
             while not first.strip():
@@ -89,11 +105,13 @@ def _read_header(path: Path) -> _Header:
             if not lines.read(1):
                 raise UserError(f"{path} has a header but no rows.")
             cells = next(csv.reader(io.StringIO(first, newline=""), delimiter=delimiter))
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not text in UTF-8: save it in UTF-8.") from error
     except csv.Error as error:
         raise damaged(path, error) from error
+    if encoding == WESTERN and any(ord(mark) < 32 and mark not in "\t\r\n" for mark in first):
+        raise UserError(f"{path} is not text in UTF-8: save it in UTF-8.")  # nor in any other encoding
     notes = () if delimiter in (",", "\t") else (f"read with {delimiter!r} as the separator",)
+    if encoding == WESTERN:
+        notes = (*notes, "read as Latin-1 (Windows-1252), because it is not UTF-8")
     names = [name.strip() or f"Unnamed: {position}" for position, name in enumerate(cells)]
     numbers = pc.filter(pa.array(names), looks_like_number(pa.array(names))).to_pylist()
     if 2 * len(numbers) >= len(names) and _count_upwards(numbers):
@@ -102,7 +120,7 @@ def _read_header(path: Path) -> _Header:
         names = [f"column_{position}" for position in range(len(names))]
         rows -= 1
         notes = (*notes, "the file has no header: columns are called column_0, column_1, ...")
-    return _Header(names, rows, delimiter, notes)
+    return _Header(names, rows, delimiter, encoding, notes)
 
 
 def _line(lines: io.TextIOBase, path: Path, *, most: int | None = None) -> str:
@@ -134,6 +152,7 @@ def _parse_csv(path: Path, header: _Header, text: Sequence[str], *, use_threads:
                 column_names=header.names,
                 skip_rows_after_names=header.rows,
                 block_size=BLOCK_BYTES,
+                encoding="utf8" if header.encoding == UNICODE else header.encoding,
                 use_threads=use_threads,
             ),
             parse_options=pyarrow.csv.ParseOptions(delimiter=header.delimiter, newlines_in_values=True),

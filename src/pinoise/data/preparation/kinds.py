@@ -35,7 +35,7 @@ class TablePreparation(Preparation):
     def learn(cls, source: Source, options: ReadOptions, *, progress: bool = False) -> tuple[Dataset, Preparation]:
         """Read a training table."""
         options.refuse_image_options(source.where)
-        raw = source.table(text=options.categorical)
+        raw = source.table(text=(*options.categorical, *options.text))
         encoding, notes = learn_table(raw, options, where=source.where)
         raw = replace(raw, notes=(*raw.notes, *notes))
         return encoding.apply(raw, name=source.name, where=source.where), cls(encoding)

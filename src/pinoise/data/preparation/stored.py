@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from pinoise.data.encoding.arrays import ArrayEncoding
-from pinoise.data.encoding.columns import MISSING, OTHER, CategoricalColumn, NumericColumn
+from pinoise.data.encoding.columns import MISSING, OTHER, CategoricalColumn, Column
 from pinoise.data.encoding.labels import LabelEncoding
 from pinoise.data.encoding.tables import TableEncoding
+from pinoise.data.encoding.texts import TextColumn
 from pinoise.errors import UserError
 
 E = TypeVar("E", TableEncoding, ArrayEncoding)
@@ -45,9 +46,13 @@ def _table_fault(encoding: TableEncoding) -> str | None:
     return None if sound else "columns"
 
 
-def _is_column(column: NumericColumn | CategoricalColumn) -> bool:
-    if isinstance(column, NumericColumn):
-        return math.isfinite(column.fill)
+def _is_column(column: Column) -> bool:
+    if isinstance(column, TextColumn):
+        return (
+            0 < len(column.words) == len(column.idf) and _differ(column.words) and all(map(math.isfinite, column.idf))
+        )
+    if not isinstance(column, CategoricalColumn):
+        return math.isfinite(column.fill) and bool(column.features)
     used = [extra for extra, wanted in ((MISSING, column.missing), (OTHER, column.other)) if wanted]
     return _differ(column.categories) and set(used) <= set(column.categories)
 
