@@ -146,6 +146,7 @@ def test_what_does_not_fit_the_frame_of_training_is_one_sentence(
         model.transform(change(people))
 
 
-def test_a_column_of_dates_is_refused_as_on_the_command_line(people: pd.DataFrame) -> None:
-    with pytest.raises(UserError, match=r"column 'born' is of type timestamp.*neither a number nor a category"):
-        fitted(people.assign(born=pd.Timestamp("2000-01-01")))
+def test_a_column_of_dates_becomes_days_and_cycles_as_on_the_command_line(people: pd.DataFrame) -> None:
+    born = pd.Timestamp("2000-01-01") + pd.to_timedelta(np.arange(len(people)), unit="D")
+    raw = fitted(people.assign(born=born)).get_feature_names_out()[9:14]
+    assert raw.tolist() == ["born", "born:year_sin", "born:year_cos", "born:week_sin", "born:week_cos"]
