@@ -25,6 +25,7 @@ BASE: dict[str, tuple[str, ...]] = {
     "predict": ("voters", "--data", "people.csv", "--out", "out.csv"),
     "evaluate": ("people",),
     "report": ("people", "--out", "page"),
+    "export": ("people", "--out", "out.onnx"),
     "compare": (
         *("--data", "people.csv", "--label", "group", "--methods", "fixed", "--seeds", "1", "--epochs", "1"),
         *("--device", "cpu", "--set", "encoder.hidden=8", "--fresh"),
@@ -40,6 +41,7 @@ WRITES = {
     "predict": ("out.csv",),
     "evaluate": ("people/evaluation.json",),
     "report": ("page", "page/*"),
+    "export": ("out.onnx",),
 }
 COMMON = (
     *("", " ", "-1", "0", "1.5", "1e3", "nan", "inf", "-inf", "true", "١٢", "0x10", "1_0", str(2**63), str(2**64)),
@@ -115,6 +117,7 @@ ALLOWED: dict[tuple[str, str], Callable[[str], bool]] = {
     ("evaluate", "--seed"): whole(0),
     ("report", "--samples"): whole(1),
     ("report", "--seed"): whole(0),
+    ("export", "--what"): lambda text: text in ("embedding", "noise"),
     ("compare", "--epochs"): whole(1),
     ("compare", "--steps"): whole(1),
     ("compare", "--rows"): whole(2),
