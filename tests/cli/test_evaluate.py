@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.datasets import load_diabetes
+from sklearn.datasets import load_diabetes, load_wine
 from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -64,3 +64,63 @@ def test_a_number_to_predict_is_evaluated_by_r_squared(pinoise: Command, folder:
     assert scores["raw"]["lr"] == pytest.approx(ridge.score(data.test.x, data.test.y), abs=1e-3)
     sentence = pinoise("train", "--data", "wine", "--regression", "--out", "wine", *tiny).sentence
     assert sentence == "regression is true, but the data set 'wine' has classes as labels."
+
+
+@pytest.fixture
+def wine_files(folder: Path) -> None:
+    """A table of wine, and one with the columns that a later export would have beside it."""
+    wine = load_wine(as_frame=True)
+    table = wine.data.assign(kind=[f"k{kind}" for kind in wine.target])
+    table.to_csv("wine.csv", index=False)
+    later = table.assign(grade=np.arange(len(table)) % 12, when="2024-05-01")
+    later.insert(0, "id", [f"A-{row:04d}" for row in range(len(table))])
+    later["comment"] = [f"some words on bottle {row}" for row in range(len(table))]
+    later.to_csv("later.csv", index=False)
+
+
+@pytest.mark.usefixtures("wine_files")
+def test_columns_that_training_did_not_have_change_no_score(pinoise: Command, tiny: list[str]) -> None:
+    trained = pinoise("train", "--data", "wine.csv", "--label", "kind", "--out", "run", *tiny)
+    assert "note: held out 36 of 178 rows" in trained.err
+    own, later = pinoise("evaluate", "run", "--json"), pinoise("evaluate", "run", "--data", "later.csv", "--json")
+    assert json.loads(later.out)["scores"] == json.loads(own.out)["scores"]
+    assert "note:" not in own.err  # training has said it
+    assert "note: held out 36 of 178 rows" in later.err
+    assert "note: ignored 4 columns that training did not have: id, grade, when, comment" in " ".join(later.err.split())
+    without = pinoise("evaluate", "run", "--data", "later.csv", "--set", "data.drop=id,grade,when,comment")
+    assert without.code == 0
+    assert "ignored" not in without.err
+
+
+@pytest.mark.usefixtures("wine_files")
+def test_set_changes_how_other_data_is_read(pinoise: Command, tiny: list[str]) -> None:
+    pinoise("train", "--data", "wine", "--out", "run", *tiny)  # a set of the catalogue, which has no columns to compare
+    asked = ["evaluate", "run", "--data", "later.csv", "--json"]
+    extra = ["--set", "data.drop=id,when,comment,kind"]
+    measured = pinoise(*asked, "--set", "data.label=grade", *extra, "--set", "data.regression=true")
+    assert json.loads(measured.out)["measured"]
+    fewer = pinoise(*asked, "--label", "kind", *extra[:1], "data.drop=id,when,comment,grade", "--set", "data.rows=60")
+    found = json.loads(fewer.out)
+    assert found["sizes"] == [60, 36]
+    assert not found["measured"]
+
+
+@pytest.mark.parametrize(
+    ("more", "sentence"),
+    [
+        (["--set", "data.missing=zero"], "--set data.missing: a run reads all data as in training, and only "),
+        (["--set", "training.epochs=3"], "--set training.epochs: a run reads all data as in training, and only "),
+        (["--set", "data.drop=ash"], "data.drop is for other data than the run's own, which is read as in training"),
+        (["--data", "later.csv", "--set", "data.drop=ash"], "later.csv lacks 1 column of the training table: ash."),
+        (["--data", "later.csv", "--set", "data.drop=ashes"], "unknown column of later.csv 'ashes': did you mean"),
+        (["--data", "later.csv", "--set", "data.regression=true"], "regression is true, but later.csv has classes as"),
+        (["--data", "later.csv", "--set", "data.corrupt=skip"], "later.csv is not a folder of images, so corrupt"),
+        (["--data", "digits", "--set", "data.drop=ash"], "the data set 'digits' has no named columns, so drop"),
+    ],
+)
+@pytest.mark.usefixtures("wine_files")
+def test_what_the_run_has_decided_cannot_be_set(
+    pinoise: Command, tiny: list[str], more: list[str], sentence: str
+) -> None:
+    pinoise("train", "--data", "wine.csv", "--label", "kind", "--out", "run", *tiny)
+    assert pinoise("evaluate", "run", *more).sentence.startswith(sentence)

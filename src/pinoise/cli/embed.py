@@ -50,7 +50,7 @@ def embed(
     kept = _kept_columns(data, keep or [], out, finished.column_names)
     source = finished.read(data, labelled=False, progress=on_terminal())
     changed = finished.change_of(data, progress=on_terminal())
-    for sentence in (*source.notes, *([] if changed is None else [changed])):
+    for sentence in (*finished.new_notes(source.notes, data), *([] if changed is None else [changed])):
         note(sentence)
     parts = _parts(source, part, every=out.suffix.lower() == ".npz", where=data)
     embeddings = {

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from pinoise.choices import MOST_DRAWS
+from pinoise.choices import MOST_DRAWS, listed
 from pinoise.cli.console import R2_TITLES, SCORE_MEANINGS, SCORE_TITLES, note, on_terminal, print_json, print_table
-from pinoise.cli.options import JsonOption, LabelOption, TrustOption, seed_option
+from pinoise.cli.options import Change, JsonOption, LabelOption, TrustOption, changes_from, seed_option
 from pinoise.errors import UserError
 
 if TYPE_CHECKING:
+    from pinoise.data.options import LaterOptions
     from pinoise.experiments.evaluated import Estimated, Evaluation, Informative
+
+_MAY_DIFFER = ("data.label", "data.regression", "data.rows", "data.drop", "data.corrupt", "data.cache")
+_SETTABLE = listed(_MAY_DIFFER, last="and")
 
 
 def evaluate(
@@ -22,6 +26,10 @@ def evaluate(
     label: LabelOption = None,
     rows: Annotated[
         int | None, typer.Option(help="Score with at most this many training and test rows, drawn at random.")
+    ] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help=f"How --data is read: {_SETTABLE}; repeatable."),
     ] = None,
     information: Annotated[
         bool, typer.Option("--information", help="Also measure what the views tell about the task, on training rows.")
@@ -42,13 +50,14 @@ def evaluate(
     from pinoise.training.load import load_run
 
     _check_draws(draws)
+    later, rows = _later_options(changes_from({"data.label": label, "data.rows": rows}, set_))
     if rows is not None and rows < NEIGHBOURS:
         raise UserError(f"--rows is {rows}: kNN looks at {NEIGHBOURS} training rows, so give at least that number.")
     loaded = load_run(run, trust=trust)
     found = evaluate_run(
         loaded,
         data,
-        label=label,
+        later,
         rows=rows,
         seed=seed,
         draws=(draws or DRAWS) if information else None,
@@ -70,6 +79,21 @@ def evaluate(
     _print_agreement(found)
     if information:
         _print_information(found.information)
+
+
+def _later_options(changes: list[Change]) -> tuple[LaterOptions, int | None]:
+    """Return how other data is read, and the most rows of it; refuse what the run has decided."""
+    from pinoise.data.options import LaterOptions
+    from pinoise.training.config import override, parse_settings
+
+    for path, _ in changes:
+        if path not in _MAY_DIFFER:
+            raise UserError(
+                f"--set {path}: a run reads all data as in training, and only {_SETTABLE} may differ: leave it out."
+            )
+    data = parse_settings(override({}, changes)).data
+    given = {path.partition(".")[2] for path, _ in changes} - {"rows"}
+    return LaterOptions(**{name: getattr(data, name) for name in given}), data.rows
 
 
 def _check_draws(draws: int | None) -> None:

@@ -39,7 +39,7 @@ def predict(
     check_output(out, inputs=source_files(finished.settings.data.source), force=force)
     classifier = classifier_of(finished)
     source = finished.read(data, labelled=False, progress=on_terminal())
-    for sentence in source.notes:
+    for sentence in finished.new_notes(source.notes, data):
         note(sentence)
     probabilities = classifier.probabilities(source.train, where=data)
     write_predictions(out, classifier.classes, probabilities)

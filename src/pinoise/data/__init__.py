@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pinoise.data.catalogue.loading import load
     from pinoise.data.dataset import Dataset, Labels, Part, Samples, Targets, fingerprint_parts
     from pinoise.data.formats.memory import InMemory, is_table
-    from pinoise.data.options import ReadOptions
+    from pinoise.data.options import LaterOptions, ReadOptions
     from pinoise.data.preparation import Preparation, preparation_from_json
     from pinoise.data.readers import from_arrays, open_for_training, open_source, read_file
     from pinoise.data.rows import Rows, make_rows
@@ -27,7 +27,7 @@ _HOMES = {
     "catalogue.loading": ("load",),
     "dataset": ("Dataset", "Labels", "Part", "Samples", "Targets", "fingerprint_parts"),
     "formats.memory": ("InMemory", "is_table"),
-    "options": ("ReadOptions",),
+    "options": ("LaterOptions", "ReadOptions"),
     "preparation": ("Preparation", "preparation_from_json"),
     "readers": ("from_arrays", "open_for_training", "open_source", "read_file"),
     "rows": ("Rows", "make_rows"),

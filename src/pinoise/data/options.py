@@ -116,6 +116,25 @@ Allowed: median, mean, zero, error.
         return [name for name in names if getattr(self, name) != defaults[name]]
 
 
+@dataclass(frozen=True, kw_only=True)
+class LaterOptions:
+    """What may be read otherwise in later data than in training. The run's features stay as they are.
+
+    Args:
+        label: the column of the labels where it is not the one that training had; its classes are its own.
+        regression: as in ``ReadOptions``, for labels that training did not have.
+        drop: columns that are left out; those that training did not have are ignored anyway.
+        corrupt: what happens to images that cannot be decoded; None is what training did.
+        cache: a folder that keeps decoded images.
+    """
+
+    label: str | int | None = None
+    regression: bool | None = None
+    drop: tuple[str, ...] = ()
+    corrupt: Corrupt | None = None
+    cache: Path | None = None
+
+
 def is_image_size(value: object) -> TypeGuard[ImageSize]:
     """Whether this is one or two sides in the allowed range.
 
@@ -136,3 +155,6 @@ def _column_names(option: str, columns: Sequence[str]) -> tuple[str, ...]:
 
 DEFAULTS = ReadOptions()
 """The options of a user who chooses nothing."""
+
+AS_TRAINED = LaterOptions()
+"""Later data is read exactly as the training data was."""

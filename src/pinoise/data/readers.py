@@ -8,7 +8,7 @@ from pathlib import Path
 from pinoise.data.checks import varies
 from pinoise.data.dataset import Dataset
 from pinoise.data.formats.memory import NAME, InMemory
-from pinoise.data.options import DEFAULTS, ReadOptions
+from pinoise.data.options import DEFAULTS, LaterOptions, ReadOptions
 from pinoise.data.preparation import Preparation, prepare
 from pinoise.data.splitting import split
 from pinoise.errors import UserError
@@ -88,7 +88,7 @@ def read_file(
     if test is not None:
         if data.test is not None:
             raise UserError(f"{path} brings its own test part, so the test file {test} has no place: leave it out.")
-        held_out = preparation.read(Path(test), cache=options.cache, progress=progress)
+        held_out = preparation.read(Path(test), LaterOptions(cache=options.cache), progress=progress)
         if preparation.labels is not None and held_out.train.y is None:
             raise UserError(f"the test file {test} has no labels, but {path} has.")
         notes = (f"{Path(test).name}: {note}" for note in held_out.notes)

@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from pinoise.data.catalogue import is_name
+from pinoise.data.options import AS_TRAINED, LaterOptions
 from pinoise.data.tails import HEAVY_TAILS
 from pinoise.errors import UserError
 from pinoise.evaluation.agreement import AGREEING
@@ -117,8 +118,8 @@ class Evaluation(BaseModel):
 def evaluate_run(
     run: Run,
     source: str | None = None,
+    later: LaterOptions = AS_TRAINED,
     *,
-    label: str | None = None,
     rows: int | None = None,
     seed: int = 0,
     draws: int | None = None,
@@ -130,16 +131,17 @@ def evaluate_run(
     Args:
         run: a run.
         source: other data than the run's own.
-        label: the label's column, if it differs from the one in training.
+        later: how it is read, where that differs from training.
         rows: the most training and test rows to look at, drawn at random.
         seed: of softmax regression and the draws of few labels.
         draws: of every view, to measure its information as well; None leaves what was measured before.
         progress: whether downloads show a bar.
         note: called with sentences about the data.
     """
-    data = open_scored(run, source, label=label, progress=progress)
+    data = open_scored(run, source, later, progress=progress)
     data = data if rows is None else sample_rows(data, train=rows, test=rows)
-    for sentence in [*data.notes, *([] if run.standardizer.tails is None else [HEAVY_TAILS])]:
+    on_units = [] if run.standardizer.tails is None else [HEAVY_TAILS]
+    for sentence in run.new_notes([*data.notes, *on_units], source):
         note(sentence)
     scores = score_run(run, data, seed=seed) if is_scorable(data) else {}
     if draws is None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from pinoise.data.catalogue import is_name, locate
 from pinoise.data.dataset import Dataset, Part
-from pinoise.data.options import ReadOptions
+from pinoise.data.options import AS_TRAINED, LaterOptions, ReadOptions
 from pinoise.data.preparation import Preparation
 from pinoise.data.readers import open_for_training
 from pinoise.data.splitting import split
@@ -132,9 +132,8 @@ def open_compared(
         elif preparation is None:
             return open_for_training(scored, replace(options, label=label_of[scored], rows=None), progress=progress)[0]
         else:
-            found = preparation.read(
-                scored, label=label_of[scored], own_classes=True, cache=options.cache, progress=progress
-            )
+            later = LaterOptions(label=label_of[scored], cache=options.cache)
+            found = preparation.read(scored, later, own_classes=True, progress=progress)
         return split(found) if found.test is None and found.train.y is not None else found
 
     opened: list[Dataset] = []
@@ -156,19 +155,23 @@ def open_compared(
     return opened
 
 
-def open_scored(run: Run, source: str | None = None, *, label: str | None = None, progress: bool = False) -> Dataset:
+def open_scored(
+    run: Run, source: str | None = None, later: LaterOptions = AS_TRAINED, *, progress: bool = False
+) -> Dataset:
     """Return the data to score a run on: its own, split as in training, or another source. It may have no labels.
 
     Args:
         run: a finished run.
         source: a name or a file; the run's own if None.
-        label: the label's column, if it differs from the one in training.
+        later: how another source is read; of the run's own, the label's column may differ.
         progress: whether downloads show a bar.
     """
+    label = later.label
     own = source is None or run.was_trained_on(source)
     if own and label in (None, run.settings.data.label):
+        _refuse_differences(later)
         return noting_unseen(run.own_data(progress=progress))
-    data = run.read(source or run.settings.data.source, label=label, progress=progress)
+    data = run.read(source or run.settings.data.source, later, progress=progress)
     if data.train.y is not None:
         data = split(data)
     if own:
@@ -176,6 +179,15 @@ def open_scored(run: Run, source: str | None = None, *, label: str | None = None
         data = replace(data, notes=(*data.notes, seen))
         data = data if run.settings.data.rows is None else data.draw(run.settings.data.rows)
     return noting_unseen(data)
+
+
+def _refuse_differences(later: LaterOptions) -> None:
+    for name, value in asdict(replace(later, label=None)).items():
+        if value not in (None, ()):
+            raise UserError(
+                f"data.{name} is for other data than the run's own, which is read as in training: give --data, or "
+                "leave it out."
+            )
 
 
 def present_sources(suite: Suite) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import shlex
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,6 +20,7 @@ import torch
 from pinoise.data.catalogue import is_name
 from pinoise.data.dataset import Dataset, Origin, Samples, fingerprint_parts
 from pinoise.data.layout import undo_image_layout
+from pinoise.data.options import AS_TRAINED, LaterOptions
 from pinoise.data.preparation import Preparation, preparation_from_json
 from pinoise.data.readers import open_for_training
 from pinoise.data.rows import Rows, make_rows
@@ -63,6 +64,7 @@ class Run:
     noise: PiNoise | None
     preparation: Preparation
     fingerprint: str  # of the run's own data
+    notes: tuple[str, ...]  # on the run's own data, which training said
     feature_names: tuple[str, ...] | None  # of the features that the encoder sees, where the data had names
     epoch: int  # the whole epochs behind these weights
     finished: bool
@@ -99,6 +101,16 @@ class Run:
             return source == own
         return expanded(source).resolve() == Path(own)  # a run stores the full path
 
+    def new_notes(self, notes: Iterable[str], source: str | None = None) -> tuple[str, ...]:
+        """Return notes on data, without those on the run's own that training has said.
+
+        Args:
+            notes: sentences.
+            source: the data; None is the run's own.
+        """
+        said = self.notes if source is None or self.was_trained_on(source) else ()
+        return tuple(sentence for sentence in notes if sentence not in said)
+
     def own_data(self, *, progress: bool = False) -> Dataset:
         """Return the run's own data: the rows that it was trained on, and the test rows that it has not seen.
 
@@ -123,25 +135,21 @@ class Run:
             self._own.clear()
         return None
 
-    def read(self, source: str, *, label: str | None = None, labelled: bool = True, progress: bool = False) -> Dataset:
-        """Read a file, a folder, or a data set of the catalogue, exactly as the training data was read.
+    def read(
+        self, source: str, later: LaterOptions = AS_TRAINED, *, labelled: bool = True, progress: bool = False
+    ) -> Dataset:
+        """Read a file, a folder, or a data set of the catalogue, as the training data was read.
 
         Folders of images and arrays may have labels that training did not have.
 
         Args:
             source: a file, a folder or a name.
-            label: the column of the labels, for a run whose training file had none.
+            later: what differs from training, such as the column of the labels.
             labelled: whether to read labels at all.
             progress: whether downloads and the decoding of images show a progress bar.
         """
-        return self.preparation.read(
-            source,
-            label=label,
-            labelled=labelled,
-            own_classes=True,
-            cache=self.settings.data.cache,
-            progress=progress,
-        )
+        later = replace(later, cache=later.cache or self.settings.data.cache)
+        return self.preparation.read(source, later, labelled=labelled, own_classes=True, progress=progress)
 
     def rows(self, x: Samples, *, where: str, origin: Origin | None = None) -> Rows:
         """Return samples standardised as in training. Refuse other shapes. ``origin`` is as in ``make_rows``."""
@@ -191,6 +199,7 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
         noise=found.noise,
         preparation=preparation_from_json(record.preparation),
         fingerprint=record.fingerprint,
+        notes=tuple(record.notes),
         feature_names=None if record.feature_names is None else tuple(record.feature_names),
         epoch=found.epoch,
         finished=found.finished,

@@ -14,7 +14,16 @@ import pytest
 import scipy.sparse as sp
 from PIL import Image
 
-from pinoise.data import InMemory, Preparation, ReadOptions, from_arrays, open_source, preparation_from_json, read_file
+from pinoise.data import (
+    InMemory,
+    LaterOptions,
+    Preparation,
+    ReadOptions,
+    from_arrays,
+    open_source,
+    preparation_from_json,
+    read_file,
+)
 from pinoise.data.encoding.arrays import ArrayEncoding
 from pinoise.data.preparation.kinds import CataloguePreparation
 from pinoise.errors import UserError
@@ -62,7 +71,7 @@ def test_every_kind_survives_json_and_reads_sets_of_the_catalogue(
     assert (stored.shape, stored.labels) == (preparation.shape, preparation.labels)
     assert stored.read("digits").shape == (64,)
     with pytest.raises(UserError, match="--label 'y' is for files: the labels of 'digits' are known"):
-        stored.read("digits", label="y")
+        stored.read("digits", LaterOptions(label="y"))
     with pytest.raises(UserError, match="unknown data set 'digts': did you mean 'digits'"):
         stored.read("digts")
 
@@ -99,40 +108,40 @@ def test_a_label_column_that_training_did_not_have_brings_its_own_classes(tmp_pa
     _, preparation = read_file(tmp_path / "a.csv")
     (tmp_path / "b.csv").write_text("b,a,kind\n2,1,new\n4,3,old\n6,5,new\n")
     for label in ("kind", 2, -1):
-        later = preparation.read(tmp_path / "b.csv", label=label)
+        later = preparation.read(tmp_path / "b.csv", LaterOptions(label=label))
         assert (np.asarray(later.train.y).tolist(), later.class_names) == ([0, 1, 0], ("new", "old"))
         assert np.asarray(later.train.x).tolist() == [[1, 2], [3, 4], [5, 6]]
-    assert preparation.read(tmp_path / "b.csv", label="kind", labelled=False).train.y is None
+    assert preparation.read(tmp_path / "b.csv", LaterOptions(label="kind"), labelled=False).train.y is None
     with pytest.raises(UserError, match=r"unknown column of .*'kid': did you mean 'kind'"):
-        preparation.read(tmp_path / "b.csv", label="kid")
+        preparation.read(tmp_path / "b.csv", LaterOptions(label="kid"))
 
 
 def test_a_feature_of_training_cannot_become_the_label(tmp_path: Path) -> None:
     sentence = r"column {} was a feature in training, so it cannot be the label: train again with --label"
     with pytest.raises(UserError, match=sentence.format("'t'")):
-        of_table(tmp_path).read(tmp_path / "training.csv", label="t")
+        of_table(tmp_path).read(tmp_path / "training.csv", LaterOptions(label="t"))
     np.save(tmp_path / "a.npy", np.eye(3))
     with pytest.raises(UserError, match=sentence.format("1")):
-        read_file(tmp_path / "a.npy")[1].read(tmp_path / "a.npy", label="1")
+        read_file(tmp_path / "a.npy")[1].read(tmp_path / "a.npy", LaterOptions(label="1"))
 
 
 def test_the_label_column_of_a_later_array_is_beside_the_features(tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", np.eye(3))
     _, preparation = read_file(tmp_path / "a.npy")
     np.save(tmp_path / "b.npy", np.array([[7.0, 1.0, 2.0, 3.0], [9.0, 4.0, 5.0, 6.0]]))
-    later = preparation.read(tmp_path / "b.npy", label=0)
+    later = preparation.read(tmp_path / "b.npy", LaterOptions(label=0))
     assert (np.asarray(later.train.y).tolist(), later.class_names) == ([0, 1], ("7", "9"))
     assert np.asarray(later.train.x).tolist() == [[1, 2, 3], [4, 5, 6]]
     trained, preparation = read_file(tmp_path / "b.npy", ReadOptions(label=0))
     for label in (None, 0, "0", -4):
-        again = preparation.read(tmp_path / "b.npy", label=label)
+        again = preparation.read(tmp_path / "b.npy", LaterOptions(label=label))
         np.testing.assert_array_equal(np.asarray(again.train.y), np.asarray(trained.train.y))
 
 
 def test_a_column_cannot_label_a_folder_of_images(tmp_path: Path) -> None:
     preparation = of_images(tmp_path)
     with pytest.raises(UserError, match=r"whose subfolders are the classes: leave out label='y'"):
-        preparation.read(tmp_path / "training", label="y")
+        preparation.read(tmp_path / "training", LaterOptions(label="y"))
 
 
 def test_after_a_set_of_the_catalogue_files_of_every_kind_are_read_with_their_own_classes(tmp_path: Path) -> None:
@@ -152,7 +161,7 @@ def test_after_a_set_of_the_catalogue_files_of_every_kind_are_read_with_their_ow
         of_shape(64).read(tmp_path / "a.npz")
 
     (tmp_path / "a.csv").write_text("a,b,y\n1,2,p\n3,4,q\n")
-    later = of_shape(2).read(tmp_path / "a.csv", label="y")
+    later = of_shape(2).read(tmp_path / "a.csv", LaterOptions(label="y"))
     assert (later.shape, later.class_names) == ((2,), ("p", "q"))
 
 

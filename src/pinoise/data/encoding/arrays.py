@@ -65,14 +65,16 @@ class ArrayEncoding:
             notes=raw.notes,
         )
 
-    def with_label(self, raw: RawArrays, label: str | int, *, where: str) -> ArrayEncoding:
+    def with_label(
+        self, raw: RawArrays, label: str | int, *, regression: bool | None = None, where: str
+    ) -> ArrayEncoding:
         """Return the encoding for an array whose labels are in another column than training's, with its own classes."""
         column = _label_column(raw, label, where)
         if column == self.label:
             return self
         if raw.train.x.shape[1:] == self.shape:
             raise was_a_feature(column, where)
-        labels = learn_targets(take_label(raw, column).train.y, where=f"{where}, labels")
+        labels = learn_targets(take_label(raw, column).train.y, where=f"{where}, labels", regression=regression)
         return replace(self, label=column, labels=labels)
 
     def _part(self, raw: RawPart, groups: Groups | None, labels: LabelEncoding | None, where: str) -> Part:

@@ -108,14 +108,16 @@ class TableEncoding:
             notes=(*notes, *self._missing_notes(filled, blank)),
         )
 
-    def with_label(self, raw: RawTable, label: str | int, *, where: str) -> TableEncoding:
+    def with_label(
+        self, raw: RawTable, label: str | int, *, regression: bool | None = None, where: str
+    ) -> TableEncoding:
         """Return the encoding for a table whose labels are in another column than training's, with its own classes."""
         column = find_column(label, column_names(raw.table, where=where), where=where)
         if column == self.label:
             return self
         if column in [known.name for known in self.columns]:
             raise was_a_feature(column, where)
-        labels = learn_targets(raw.table.column(column), where=label_column(column, where))
+        labels = learn_targets(raw.table.column(column), where=label_column(column, where), regression=regression)
         return replace(self, label=column, labels=labels)
 
     def _targets(self, raw: RawTable, names: Sequence[str], where: str) -> Targets | None:
@@ -179,6 +181,12 @@ def column_names(table: Any, *, where: str) -> list[str]:
         twice = next(name for name, number in Counter(names).items() if number > 1)
         raise UserError(f"{where} has more than one column called {twice!r}: rename them.")
     return names
+
+
+def without_columns(raw: RawTable, drop: Sequence[str], *, where: str) -> RawTable:
+    """Return a table without some of its columns, which must be there."""
+    names = column_names(raw.table, where=where)
+    return replace(raw, table=raw.table.drop_columns([find_column(name, names, where=where) for name in drop]))
 
 
 def find_column(column: str | int, names: Sequence[str], *, where: str) -> str:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 
 from pinoise.data.dataset import Dataset, Spans
@@ -12,7 +11,7 @@ from pinoise.data.encoding.arrays import ArrayEncoding
 from pinoise.data.encoding.labels import LabelEncoding
 from pinoise.data.encoding.tables import TableEncoding
 from pinoise.data.images.resizing import holds_images, resized
-from pinoise.data.options import ReadOptions
+from pinoise.data.options import AS_TRAINED, LaterOptions, ReadOptions
 from pinoise.data.source import Source, find_source
 from pinoise.errors import UserError
 
@@ -21,10 +20,9 @@ from pinoise.errors import UserError
 class Wanted:
     """What a caller of ``Preparation.read`` wants of a source; the fields are its arguments."""
 
-    label: str | int | None
+    later: LaterOptions
     labelled: bool
     own_classes: bool
-    cache: Path | None
     progress: bool
 
 
@@ -76,30 +74,35 @@ class Preparation(ABC):
     def read(
         self,
         source: object,
+        later: LaterOptions = AS_TRAINED,
         *,
-        label: str | int | None = None,
         labelled: bool = True,
         own_classes: bool = False,
-        cache: Path | None = None,
         progress: bool = False,
     ) -> Dataset:
-        """Read later data exactly as the training data was read.
+        """Read later data as the training data was read.
 
         Args:
             source: a name of the catalogue, a path, or samples in memory, alone or as ``InMemory`` with labels.
-            label: the column of the labels where it is not the one that training had; its classes are its own.
+            later: what differs from training.
             labelled: whether labels are read; if so, they may still be absent.
             own_classes: whether arrays and folders may have classes that training did not have; otherwise, and in
                 the label column of a table that training had, an unknown label is an error.
-            cache: a folder that keeps decoded images.
             progress: whether downloads and the decoding of images show a bar.
         """
         found = find_source(source)
+        later = later if labelled else replace(later, label=None, regression=None)
+        if found.kind != "table":
+            ReadOptions(drop=later.drop).refuse_table_options(found.where)
+        if found.kind != "images" and later.corrupt is not None:
+            ReadOptions(corrupt=later.corrupt).refuse_image_options(found.where)
         if found.kind == "catalogue":
-            return self._in_size(found.dataset(label=label, progress=progress))
-        wanted = Wanted(label if labelled else None, labelled, own_classes, cache, progress)
-        readers = {"table": self._read_table, "array": self._read_arrays, "images": self._read_images}
-        return readers[found.kind](found, wanted)
+            data = self._in_size(found.dataset(label=later.label, progress=progress))
+        else:
+            readers = {"table": self._read_table, "array": self._read_arrays, "images": self._read_images}
+            data = readers[found.kind](found, Wanted(later, labelled, own_classes, progress))
+        check_regression(later.regression, data, where=found.where)
+        return data
 
     def _in_size(self, data: Dataset) -> Dataset:
         """Bring images of the catalogue to the size that training had, if they have as many channels."""
@@ -117,3 +120,11 @@ class Preparation(ABC):
 
     def _refuse(self, source: Source, what: str) -> NoReturn:
         raise UserError(f"{source.where} is {what}, but training had {self.description}: give data of that kind.")
+
+
+def check_regression(regression: bool | None, data: Dataset, *, where: str) -> None:
+    """Refuse labels that are not what a user says they are: a measurement, or classes; None says nothing."""
+    if regression not in (None, data.measures) or (regression is not None and data.train.y is None):
+        what = "classes" if regression else "a measurement"
+        what = "no labels; name their column with --label" if data.train.y is None else f"{what} as labels"
+        raise UserError(f"regression is {str(regression).lower()}, but {where} has {what}.")

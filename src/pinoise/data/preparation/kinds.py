@@ -11,10 +11,10 @@ import scipy.sparse as sp
 from pinoise.data.dataset import Dataset
 from pinoise.data.encoding.arrays import ArrayEncoding, learn_arrays
 from pinoise.data.encoding.learning import learn_table
-from pinoise.data.encoding.tables import TableEncoding
+from pinoise.data.encoding.tables import TableEncoding, without_columns
 from pinoise.data.formats.raw import RawArrays
 from pinoise.data.options import Color, Corrupt, ReadOptions
-from pinoise.data.preparation.contract import Preparation, Wanted
+from pinoise.data.preparation.contract import Preparation, Wanted, check_regression
 from pinoise.data.preparation.stored import restored
 from pinoise.data.source import Source, SourceKind, find_source
 from pinoise.errors import UserError
@@ -41,10 +41,10 @@ class TablePreparation(Preparation):
         return encoding.apply(raw, name=source.name, where=source.where), cls(encoding)
 
     def _read_table(self, source: Source, wanted: Wanted) -> Dataset:
-        raw = source.table(text=self.encoding.text_columns)
-        encoding = self.encoding
-        if wanted.label is not None:
-            encoding = encoding.with_label(raw, wanted.label, where=source.where)
+        raw = without_columns(source.table(text=self.encoding.text_columns), wanted.later.drop, where=source.where)
+        encoding, later = self.encoding, wanted.later
+        if later.label is not None:
+            encoding = encoding.with_label(raw, later.label, regression=later.regression, where=source.where)
         return encoding.apply(raw, name=source.name, where=source.where, labelled=wanted.labelled)
 
     def to_json(self) -> dict[str, Any]:
@@ -81,9 +81,9 @@ class ArrayPreparation(Preparation):
 
     def _read_arrays(self, source: Source, wanted: Wanted) -> Dataset:
         raw = source.arrays(n_features=self.shape[0], first_index=self.encoding.first_index)
-        encoding = self.encoding
-        if wanted.label is not None:
-            encoding = encoding.with_label(raw, wanted.label, where=source.where)
+        encoding, later = self.encoding, wanted.later
+        if later.label is not None:
+            encoding = encoding.with_label(raw, later.label, regression=later.regression, where=source.where)
         return _applied(encoding, raw, source, wanted)
 
     def _read_images(self, source: Source, wanted: Wanted) -> Dataset:
@@ -91,8 +91,13 @@ class ArrayPreparation(Preparation):
             self._refuse(source, "a folder of images")
         height, width, *channels = self.shape
         color: Color = "rgb" if channels else "gray"
+        later = wanted.later
         options = ReadOptions(
-            label=wanted.label, size=(height, width), color=color, corrupt=self.corrupt, cache=wanted.cache
+            label=later.label,
+            size=(height, width),
+            color=color,
+            corrupt=later.corrupt or self.corrupt,
+            cache=later.cache,
         )
         return _applied(self.encoding, source.images(options, progress=wanted.progress), source, wanted)
 
@@ -149,7 +154,9 @@ class CataloguePreparation(ArrayPreparation):
         return data, cls(ArrayEncoding(shape=data.shape, sparse=bool(sp.issparse(data.train.x))))
 
     def _read_table(self, source: Source, wanted: Wanted) -> Dataset:
-        return TablePreparation.learn(source, ReadOptions(label=wanted.label))[0]
+        later = wanted.later
+        options = ReadOptions(label=later.label, regression=later.regression, drop=later.drop)
+        return TablePreparation.learn(source, options)[0]
 
     def to_json(self) -> dict[str, Any]:
         """Return shape and layout of the samples."""
@@ -194,9 +201,7 @@ def prepare(given: object, options: ReadOptions, *, progress: bool = False) -> t
     """Read training data from any source, and return it with the preparation that reads later data the same way."""
     source = find_source(given)
     data, preparation = KINDS[source.kind].learn(source, options, progress=progress)
-    if options.regression not in (None, data.measures) or (options.regression is not None and data.train.y is None):
-        what = "no labels; name their column with --label" if data.train.y is None else "classes as labels"
-        raise UserError(f"regression is {str(options.regression).lower()}, but {source.where} has {what}.")
+    check_regression(options.regression, data, where=source.where)
     return data, preparation
 
 
