@@ -126,6 +126,13 @@ class LaterOptions:
         drop: columns that are left out; those that training did not have are ignored anyway.
         corrupt: what happens to images that cannot be decoded; None is what training did.
         cache: a folder that keeps decoded images.
+
+    >>> import pyarrow as pa
+    >>> from pinoise.data import from_arrays
+    >>> _, preparation = from_arrays(pa.table({"age": [20, 40]}))
+    >>> later = preparation.read(pa.table({"age": [30, 31], "kind": ["b", "a"]}), LaterOptions(label="kind"))
+    >>> later.train.x.tolist(), later.class_names
+    ([[30.0], [31.0]], ('a', 'b'))
     """
 
     label: str | int | None = None
