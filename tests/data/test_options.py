@@ -11,7 +11,7 @@ from pydantic import TypeAdapter, ValidationError
 from pinoise.data.options import ReadOptions
 from pinoise.data.readers import open_for_training
 from pinoise.errors import UserError
-from pinoise.training.config import parse_settings
+from pinoise.training.config import override, parse_assignment, parse_settings
 
 
 def test_one_number_is_height_and_width() -> None:
@@ -34,7 +34,11 @@ def test_settings_take_the_sizes_that_images_take(size: Any) -> None:
     ReadOptions(size=size)
 
 
-@pytest.mark.parametrize("size", [0, 16385, True, [3], [1, 2, 3], [0, 4], "ab", 2.5])
+def test_height_and_width_may_be_written_with_a_comma() -> None:
+    assert parse_settings(override({}, [parse_assignment("data.size=32,48")])).data.size == (32, 48)
+
+
+@pytest.mark.parametrize("size", [0, 16385, True, [3], [1, 2, 3], [0, 4], "ab", "32,x", "32,", ",", 2.5])
 def test_settings_refuse_other_sizes_in_one_sentence(size: Any) -> None:
     sentence = re.escape(f"setting 'data.size' is {size!r}: it must be height and width, or one number for both")
     with pytest.raises(UserError, match=f"^{sentence}, from 1 to 16384.$"):

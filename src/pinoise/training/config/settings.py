@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
 from annotated_types import Ge, Interval
-from pydantic import Field, GetCoreSchemaHandler, SkipValidation, model_validator
+from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, SkipValidation, model_validator
 from pydantic_core import CoreSchema
 
 from pinoise.choices import (
@@ -44,7 +44,7 @@ from pinoise.errors import UserError
 from pinoise.networks import heads
 from pinoise.noise.module import COVARIANCE, SMALLEST_SCALE
 from pinoise.training.config.choice import Choice, Chosen, read_choice
-from pinoise.training.config.section import Section, with_exact_numbers
+from pinoise.training.config.section import Section, split_at_commas, with_exact_numbers
 from pinoise.training.objectives import Objective
 
 VECTOR_ENCODER, IMAGE_ENCODER = "mlp", "resnet18"  # what ``auto`` means
@@ -52,6 +52,13 @@ VECTOR_ENCODER, IMAGE_ENCODER = "mlp", "resnet18"  # what ``auto`` means
 
 def _default(kind: Kind) -> Any:
     return Field(default=kind.default, validate_default=True)
+
+
+def _sides(value: Any) -> Any:
+    """Return height and width that are written as 32,48. The check of ``ReadOptions`` says more than pydantic's."""
+    sides = split_at_commas(value)
+    are_written = isinstance(value, str) and len(sides) == 2 and all(side.isdecimal() for side in sides)
+    return [int(side) for side in sides] if are_written else value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +73,7 @@ class DataSettings(ReadOptions):
     scaling: Scaling = SCALING
     rows: Times | None = ReadOptions.rows
     max_categories: Size = ReadOptions.max_categories
-    size: Annotated[ImageSize | None, SkipValidation] = ReadOptions.size  # its own check says more than pydantic's
+    size: Annotated[ImageSize | None, SkipValidation, BeforeValidator(_sides)] = ReadOptions.size
 
     def __post_init__(self) -> None:
         super().__post_init__()
