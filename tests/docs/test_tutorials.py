@@ -43,3 +43,17 @@ def test_the_tutorial_runs(
                 assert result.code == 0, result.err
             else:
                 assert Path(words[-1]).is_file(), line
+
+
+def test_the_tutorial_quotes_the_results() -> None:
+    results = (FOLDER.parents[1] / "benchmarks" / "results" / "README.md").read_text(encoding="utf-8")
+    rows = [line.strip("| ").split(" | ") for line in results.partition("| few | ")[2].splitlines()]
+    raw, learned = (["few", *rows[0]].index(name) for name in ("raw features", "PiNDA"))
+    figures = {row[0]: (row[raw], row[learned]) for row in rows[2:32]}
+    page = " ".join((FOLDER / "few_labels.md").read_text(encoding="utf-8").split())
+    assert "wine has {} % with raw features and {} % with the embedding".format(*figures["wine"]) in page
+    assert "breast cancer {} % and {} %".format(*figures["breast_cancer"]) in page
+    below = re.search(r"With few labels PiNDA is below raw features on ([^.]*)\.", results)
+    assert below is not None
+    assert len(below[1].split(", ")) == 5
+    assert "on five of the 30 sets" in page
