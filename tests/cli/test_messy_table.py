@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnxruntime
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -16,6 +20,8 @@ from typer.testing import CliRunner
 
 from pinoise import PiNDA, PiNDAClassifier
 from pinoise.cli.app import app
+from pinoise.data import Dataset
+from pinoise.training.load import load_run
 
 SMALL = ["--epochs", "2", "--set", "encoder.hidden=16", "--set", "encoder.out_features=8"]
 ROWS = 150
@@ -88,16 +94,37 @@ def test_every_verb_takes_a_messy_table(folder: Path) -> None:
     run("evaluate", out, "--data", later)
     run("embed", out, "--data", later, "--out", str(folder / "z.csv"), "--keep", "code")
     run("report", out)
+    run("export", out, "--out", str(folder / "z.onnx"))
+    run("embed", out, "--data", later, "--out", str(folder / "z.npy"))
+    _check_graph(folder / "z.onnx", load_run(out).read(later, labelled=False), np.load(folder / "z.npy"))
     embedded = pd.read_csv(folder / "z.csv")
     assert len(embedded) == 60
     assert {"code", "income", "when", "when:year_sin", "when:day_cos", "comment~slow"} <= set(embedded)
     assert embedded["income"].std() == pytest.approx(1, abs=0.3)
 
 
+def _check_graph(path: Path, data: Dataset, expected: np.ndarray) -> None:
+    """Compare an exported graph, which takes the features of dates and text as ``x``, with what pinoise embeds."""
+    session = onnxruntime.InferenceSession(path)
+    assert json.loads(session.get_modelmeta().custom_metadata_map["features"]) == list(data.feature_names or ())
+    (found,) = session.run(["embedding"], {"x": np.asarray(data.train.x, dtype=np.float64)})
+    assert (np.abs(found - expected) <= 1e-5 * np.abs(expected).max(axis=1, keepdims=True)).all()
+
+
 def test_without_the_option_a_note_says_how_text_becomes_features(folder: Path) -> None:
     train = str(folder / "train.csv")
     said = run("train", "--data", train, "--label", "bought", "--out", str(folder / "no_text"), *SMALL)
     assert "left out the text of column 'comment': --text comment (text=['comment'])" in " ".join(said.split())
+
+
+def test_a_comparison_reads_text_as_training_does(folder: Path) -> None:
+    data = ["--data", str(folder / "train.csv"), "--label", "bought"]
+    asked = ["compare", *data, "--methods", "raw", "--seeds", "1", "--epochs", "1", "--fresh", "--json"]
+    without, read = CliRunner().invoke(app, asked), CliRunner().invoke(app, [*asked, "--text", "comment"])
+    assert "left out the text of column 'comment'" in without.stderr
+    assert "most frequent words of column 'comment'" in read.stderr
+    few = [json.loads(result.stdout)["rows"][0]["few"] for result in (without, read)]
+    assert few[1] > few[0] + 0.1  # the words tell the classes
 
 
 @pytest.mark.filterwarnings("ignore::pinoise.estimator.HealthWarning")
@@ -117,3 +144,25 @@ def test_a_pipeline_takes_the_frame_and_a_grid_searches_it_in_two_processes(tabl
     assert any("most frequent words of column 'comment'" in sentence for sentence in fitted.notes_)
     few = y.where(np.arange(len(y)) < 20, None)
     assert PiNDAClassifier(embedder, random_state=0).fit(X, few).score(X[50:], y[50:]) > 0.6
+
+
+@pytest.mark.filterwarnings("ignore::pinoise.estimator.HealthWarning")
+def test_frames_of_pandas_polars_and_arrow_give_the_same_embedding(table: list[dict[str, Any]]) -> None:
+    frame = pd.DataFrame(table).drop(columns="bought").replace("", None)
+    frame["when"] = pd.to_datetime(frame["when"])
+    frame["visits"] = frame["visits"].astype("Int64")
+    arrow = pa.Table.from_pandas(frame, preserve_index=False)
+    polars = pl.from_arrow(arrow)
+    assert isinstance(polars, pl.DataFrame)
+    coded = polars.with_columns(pl.col("city").cast(pl.Categorical), pl.col("member") == "true")
+
+    def embedder() -> PiNDA:
+        return PiNDA(4, hidden=16, epochs=1, batch_size=64, text=["comment"], random_state=0)
+
+    expected = embedder().fit(frame)
+    for given in (arrow, polars, coded):
+        fitted = embedder().fit(given)
+        assert fitted.notes_ == expected.notes_
+        np.testing.assert_array_equal(fitted.transform(given), expected.transform(frame))
+        assert fitted.get_feature_names_out().tolist() == expected.get_feature_names_out().tolist()
+    np.testing.assert_array_equal(expected.transform(polars[:9]), expected.transform(frame[:9]))

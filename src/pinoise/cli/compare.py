@@ -33,6 +33,7 @@ from pinoise.cli.options import (
     RowsOption,
     SetOption,
     TemperatureOption,
+    TextOption,
     changes_from,
 )
 from pinoise.errors import UserError
@@ -103,6 +104,7 @@ def compare(
     suite: SuiteOption = None,
     label: LabelOption = None,
     regression: RegressionOption = None,
+    text: TextOption = None,
     score_on: ScoreOnOption = None,
     methods: MethodsOption = None,
     seeds: SeedsOption = None,
@@ -136,6 +138,7 @@ def compare(
         "training.device": device,
         "data.rows": rows,
         "data.regression": regression,
+        "data.text": text,
     }
     run_comparison(
         *(data or ()),
