@@ -27,7 +27,7 @@ class Defaults(griffe.Extension):
     def on_function(self, *, func: griffe.Function, **_: Any) -> None:
         """Change the defaults of a function's parameters."""
         for parameter in func.parameters:
-            if re.match(r"[A-Za-z_]\w*[.\[]|_?[A-Z][A-Z_]+$", str(parameter.default or "")):
+            if re.match(r"[A-Za-z_]\w*[.\[(]|_?[A-Z][A-Z_]+$", str(parameter.default or "")):
                 parameter.default = repr(default_of(func, parameter.name))
 
 

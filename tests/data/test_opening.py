@@ -132,7 +132,7 @@ def test_bad_content_is_one_sentence_with_its_place(name: str, text: str, messag
 
 
 def write_labelled(path: Path, rows: int = 50) -> str:
-    path.write_text("a,b,y\n" + "".join(f"{row},{row * row % 17},{'pq'[row % 2]}\n" for row in range(rows)))
+    path.write_text("a,b,y\n" + "".join(f"{row * 7 % 53},{row * row % 17},{'pq'[row % 2]}\n" for row in range(rows)))
     return str(path)
 
 

@@ -119,7 +119,6 @@ FILES: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "a line without end": ("a.csv.gz", lambda: gzip.compress(bytes(70 << 20), 1), "its first line has more than"),
     "NUL in the header": ("a.csv", lambda: b"a,\0b\n1,2\n3,4\n5,6\n", "its first line holds a NUL"),
     "UTF-16": ("a.csv", lambda: "a,b\n1,2\n3,4\n".encode("utf-16"), "is not text in UTF-8"),
-    "Latin-1": ("a.csv", lambda: "a,b\n1,é\n2,x\n".encode("latin-1"), "is not text in UTF-8"),
     "columns without rows": ("a.csv", lambda: WIDE + b"\n", "has a header but no rows"),
     "a quotation mark without end": ("a.csv", lambda: b'"a,b\n' + b"1,2\n" * 9, "quotation mark in the header"),
     "a name of 5,000 letters": ("x" * 5000 + ".csv", lambda: b"", "cannot be opened: File name too long"),

@@ -142,16 +142,6 @@ def test_a_queue_holds_at_least_the_keys_of_a_step(batch_size: int, queue: int, 
         build(PIXELS, **changes)
 
 
-@pytest.mark.parametrize(("batch_size", "queue"), [(4, 15), (256, 39)])
-def test_the_keys_of_a_step_come_from_all_processes(
-    batch_size: int, queue: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pinoise.methods.moco.world_size", lambda: 2)
-    changes: dict[str, Any] = {"method": {"name": "moco", "queue": queue}, "training": {"batch_size": batch_size}}
-    with pytest.raises(UserError, match=rf"method.queue is {queue} but a step makes {queue + 1} keys, two for each"):
-        build(PIXELS, **changes)
-
-
 @pytest.mark.parametrize(
     ("section", "kind", "buffer", "shape"),
     [

@@ -95,8 +95,8 @@ def fitted(monkeypatch: pytest.MonkeyPatch) -> list[Standardizer]:
     """The standardisers that were learned from samples from now on."""
     learned: list[Standardizer] = []
 
-    def remember(*arguments: Any) -> Standardizer:
-        learned.append(build_standardizer(*arguments))
+    def remember(*arguments: Any, **options: Any) -> Standardizer:
+        learned.append(build_standardizer(*arguments, **options))
         return learned[-1]
 
     monkeypatch.setattr(run_module, "build_standardizer", remember)

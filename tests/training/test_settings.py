@@ -29,7 +29,7 @@ def test_the_default_is_noise_along_the_data_and_a_joined_embedding() -> None:
     assert settings.objective.part is Supported
     assert min(settings.objective.options["weight"], settings.neighbours) > 0
     assert embedding_of(settings) == "joined"
-    assert (settings.method.part, settings.method.options) == (SimCLR, {"temperature": 0.5})
+    assert (settings.method.part, settings.method.options["temperature"]) == (SimCLR, 0.5)
     assert encoder_of(settings).as_dict() == {"name": "mlp", "hidden": 1024, "out_features": 256}
     assert settings.data.scaling == "auto"
     assert (settings.noise.generator.name, settings.noise.positive, settings.noise.initial_scale) == (

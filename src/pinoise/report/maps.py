@@ -108,7 +108,7 @@ def _by_value(values: Points, names: list[str]) -> Colouring:
 def by_pca(z: np.ndarray) -> Points:
     """Return the first two principal components; of a single feature, the second is 0.
 
-    >>> by_pca(np.array([[0.0], [2.0]])).tolist()
+    >>> by_pca(np.array([[0.0], [2.0]])).round(6).tolist()
     [[-1.0, 0.0], [1.0, 0.0]]
     """
     count = min(2, *z.shape)

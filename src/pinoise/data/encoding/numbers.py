@@ -22,6 +22,7 @@ _MARKS = r"[\s'$€£¥%]|USD|EUR|GBP|CHF|JPY"
 def is_written(text: Any, style: Style) -> Any:
     """Return for each cell of text whether it is a number in this style.
 
+    >>> import pyarrow as pa
     >>> is_written(pa.array(["$1,000.00", "12 %", "1,5"]), "point").to_pylist()
     [True, True, False]
     >>> is_written(pa.array(["1.000,50 €", "1,5"]), "comma").to_pylist()
@@ -33,6 +34,7 @@ def is_written(text: Any, style: Style) -> Any:
 def style_of(text: Any) -> Style:
     """Return the style that fits most cells, and of equal ones the plainest.
 
+    >>> import pyarrow as pa
     >>> style_of(pa.array(["1", "2.5"])), style_of(pa.array(["$3", "1,000"])), style_of(pa.array(["1,5", "2"]))
     ('plain', 'point', 'comma')
     """
@@ -43,6 +45,7 @@ def style_of(text: Any) -> Style:
 def as_plain(text: Any, style: Style) -> Any:
     """Return numbers of a style as plain ones; a percentage stays one.
 
+    >>> import pyarrow as pa
     >>> as_plain(pa.array(["-$1,000.50", "12 %"]), "point").to_pylist()
     ['-1000.50', '12']
     >>> as_plain(pa.array(["1.000,5"]), "comma").to_pylist()

@@ -52,6 +52,7 @@ class TextColumn:
 def learn_text(column: Any, name: str) -> TextColumn | None:
     """Return the words of a text column with their inverse document frequency; None where none is in two rows.
 
+    >>> import pyarrow as pa
     >>> learned = learn_text(pa.array(["good wine", "bad wine", "good bread"]), "note")
     >>> learned.features, [round(weight, 2) for weight in learned.idf]
     (('note~good', 'note~wine'), [1.29, 1.29])
@@ -68,6 +69,7 @@ def learn_text(column: Any, name: str) -> TextColumn | None:
 def is_prose(column: Any) -> bool:
     """Whether cells are sentences rather than names.
 
+    >>> import pyarrow as pa
     >>> is_prose(pa.array(["came too late again", "all fine, thank you"])), is_prose(pa.array(["A-1", "A-2"]))
     (True, False)
     """
