@@ -28,8 +28,8 @@ def test_settings_survive_a_trip_through_yaml() -> None:
 def test_a_name_stands_for_a_section() -> None:
     settings = parse_settings({"method": "clae", "views": {"augmentations": ["scarf"]}})
     assert settings.method.part is CLAE
-    options = {"temperature": 0.5, "strength": 0.5, "weight": 1.0, "against": "itself", "negatives_from": "all-processes"}
-    assert settings.method.as_dict() == {"name": "clae", **options}
+    options = {"temperature": 0.5, "strength": 0.5, "weight": 1.0, "against": "itself"}
+    assert settings.method.as_dict() == {"name": "clae", **options, "negatives_from": "all-processes"}
     assert [view.part for view in settings.views.augmentations] == [ScarfSwap]
 
 
