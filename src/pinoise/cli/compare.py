@@ -357,13 +357,17 @@ def _print_held_out(cells: list[Cell]) -> None:
     print(f"Ranks on the {counted} that no choice was made on: {'; '.join(map(shown, ('few', 'knn')))}.\n")
 
 
-def demo(json: JsonOption = False) -> None:
-    """Compare learned noise with its rivals on handwritten digits, in one to three minutes.
+def demo(
+    seeds: Annotated[int, typer.Option("--seeds", help="How many seeds every fit is repeated with.")] = SEEDS,
+    json: JsonOption = False,
+) -> None:
+    """Compare learned noise with its rivals on handwritten digits, in one to three minutes with three seeds.
 
     Example: `pinoise demo`
     """
     run_comparison(
         "digits",
         changes=[("training.epochs", 60), ("encoder.hidden", 512), ("noise.generator.hidden", 512)],
+        seeds=chosen_seeds([seeds]),
         as_json=json,
     )
