@@ -131,12 +131,15 @@ ALLOWED: dict[tuple[str, str], Callable[[str], bool]] = {
     ("cost", "--steps"): whole(0),
     ("cost", "--tflops"): positive,
     ("cost", "--device"): lambda text: text in ("auto", "cpu"),
+    ("demo", "--seeds"): whole(1),
     ("reproduce", "--scale"): lambda text: text in SCALES,
     ("reproduce", "--seeds"): whole(1),
 }
 """Where the documentation says what is allowed, everything else must be refused."""
 
-ENDLESS = {("train", "--epochs"), ("compare", "--epochs"), ("compare", "--steps"), ("compare", "--seeds")}
+ENDLESS = {("train", "--epochs"), ("compare", "--epochs"), ("compare", "--steps")} | {
+    (verb, "--seeds") for verb in ("compare", "demo")
+}
 """A large value of these is a wish to wait long, which is granted."""
 
 
@@ -147,7 +150,7 @@ def grid() -> list[tuple[str, str, str]]:
     for verb, parsed in verbs.items():
         for option in (parameter.opts[0] for parameter in parsed.params):
             for value in COMMON:
-                large = whole(100)(value)
+                large = whole(1 if verb == "demo" else 100)(value)  # each seed of the demo takes half a minute
                 if not (large and (verb, option) in ENDLESS) and (verb != "demo" or value not in ("",)):
                     found.append((verb, option, value))
     return found
