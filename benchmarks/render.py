@@ -13,12 +13,15 @@ from typing import Any
 from few_labels import summaries
 from image_noise import chosen
 from image_noise import table as tried
+from machine import describe
 from pinoise.cli.console import SCORE_TITLES
 from pinoise.experiments.ranking import against_rivals, critical_difference, rank_methods
 from pinoise.experiments.recipes import RECIPES, SUITES
 from pinoise.experiments.results import Cell, Line, columns, summarise, verdict
 from pinoise.report import rank_diagrams, to_png
 from pinoise.training.automatic import NOISE_KINDS
+from speed import tables as speed_tables
+from table_sections import mixed_table, neighbour_agreement
 
 RESULTS = Path(__file__).parent / "results"
 ROOT = RESULTS.parent.parent
@@ -44,15 +47,6 @@ How far to trust the figures:
   compare their seconds.
 - The fits of `images.json` ran on one core each, beside other work.
 """
-
-
-def describe(environment: dict[str, Any]) -> str:
-    """Return one line about the machine and the date of a measurement."""
-    packages = environment["packages"]
-    return (
-        f"{environment['cpu_count']} cores ({environment['cpu']}), {environment['memory_gb']:.0f} GB, "
-        f"torch {packages['torch']}, scikit-learn {packages['scikit-learn']}, {environment['date'][:10]}."
-    )
 
 
 def read(path: Path) -> tuple[dict[str, Any], list[Cell]]:
@@ -501,6 +495,37 @@ def tails_lines(path: Path) -> list[str]:
     return lines
 
 
+def neighbours(path: Path) -> str:
+    """The section on neighbours among many rows."""
+    return "\n".join(["## Neighbours among all rows\n", *neighbours_lines(path), ""])
+
+
+def neighbours_lines(path: Path) -> list[str]:
+    """The tables of ``neighbours_at_size.py``."""
+    result = json.loads(path.read_text(encoding="utf-8"))
+    cases: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
+    for row in result["accuracy"]:
+        cases.setdefault((row["set"], row["rows"], row["way"]), []).append(row)
+    scores = {"few": "few-label", "knn": "kNN", "raw_few": "raw, few-label", "raw_knn": "raw, kNN"}
+    lines = [
+        f"`python benchmarks/neighbours_at_size.py accuracy`; {describe(result['environment'])}",
+        "",
+        f"| | rows | neighbours among | seeds | {' | '.join(scores.values())} | ms a step | indexes |",
+        f"|---|---|---|---|{'---|' * len(scores)}---|---|",
+    ]
+    for (name, rows, way), found in cases.items():
+        figures = [f"{fmean(row[score] for row in found):.1f}" for score in scores]
+        cost = f"{fmean(row['milliseconds'] for row in found):.0f} | {fmean(row['indexes'] for row in found):.0f}"
+        lines.append(f"| {name} | {rows} | {way} | {len(found)} | {' | '.join(figures)} | {cost} |")
+    lines += ["", "`python benchmarks/neighbours_at_size.py search`, 136 features, batches of 256", ""]
+    lines += ["| rows | search | recall | ms a batch | s to build |", "|---|---|---|---|---|"]
+    for row in result["search"]:
+        lines.append(
+            f"| {row['rows']} | {row['way']} | {row['recall']:.3f} | {row['milliseconds']:.1f} | {row['build_s']:.1f} |"
+        )
+    return lines
+
+
 def with_clae(path: Path) -> str:
     """The section on π-noise with an adversarial example beside it."""
     result = json.loads(path.read_text(encoding="utf-8"))
@@ -519,37 +544,6 @@ def with_clae(path: Path) -> str:
             for found in (few[variant], knn[variant])
         ]
         lines.append(f"| {variant} | {' | '.join(cells)} |")
-    return "\n".join([*lines, ""])
-
-
-def fit_cost(path: Path) -> str:
-    """The figure of ``fit_cost.py``."""
-    result = json.loads(path.read_text(encoding="utf-8"))
-    rounds = len(result["seconds"]["the default"])
-    return (
-        "## The cost of a fit\n\n"
-        f"`python benchmarks/fit_cost.py`; {describe(result['environment'])}\n\n"
-        f"The default, including its neighbour search, takes {result['ratio']:.2f} times as long as random noise on "
-        f"{result['rows']} rows of HAPT-561 over {result['epochs']} epochs (median of {rounds} alternating rounds).\n"
-    )
-
-
-def step_cost(path: Path) -> str:
-    """The table of ``step_cost.py``."""
-    result = json.loads(path.read_text(encoding="utf-8"))
-    lines = [
-        "## The cost of a step\n",
-        f"`python benchmarks/step_cost.py`; {describe(result['environment'])}\n",
-        "A step gathers a batch, makes both views, runs forward and backward, and updates all weights. Its rate is "
-        "compared with the rate of the matrix products of a random-noise step. Both are timed in turns in one process."
-        "\n",
-        "| features | batch | noise | ms | GFLOP | of the product rate | × random noise |",
-        "|---|---|---|---|---|---|---|",
-    ]
-    for row in result["results"]:
-        values = [row[key] for key in ("features", "batch", "variant", "milliseconds", "gflop")]
-        values += [row["fraction_of_product_rate"], row["ratio_to_random_noise"]]
-        lines.append(f"| {' | '.join(map(str, values))} |")
     return "\n".join([*lines, ""])
 
 
@@ -604,6 +598,21 @@ def knn(path: Path) -> str:
         memory = [f"{row['peak_memory_mb'][name]:.0f}" for name in ("pinoise", "scikit-learn")]
         lines.append(f"| {' | '.join([*figures, *memory])} |")
     return "\n".join([*lines, ""])
+
+
+def bench(path: Path) -> str:
+    """The section on speed."""
+    return "\n".join(["## Speed\n", *bench_lines(path), ""])
+
+
+def bench_lines(path: Path) -> list[str]:
+    """The ratios of ``make bench`` with the aims, and a line about how they were made."""
+    result = json.loads(path.read_text(encoding="utf-8"))
+    return [
+        f"`make bench`, commit {result['commit']}; {describe(result['environment'])}",
+        "",
+        *speed_tables.ratios(result),
+    ]
 
 
 def hostile(path: Path) -> str:
@@ -662,8 +671,10 @@ SECTIONS = (
     ("blocks.json", blocks),
     ("with_clae.json", with_clae),
     ("tails.json", tails),
-    ("fit_cost.json", fit_cost),
-    ("step_cost.json", step_cost),
+    ("mixed_table.json", mixed_table),
+    ("neighbour_agreement.json", neighbour_agreement),
+    ("neighbours_at_size.json", neighbours),
+    ("bench.json", bench),
     ("image_cost.json", image_cost),
     ("knn.json", knn),
     ("hostile.json", hostile),
@@ -698,7 +709,14 @@ def main() -> None:
     put(ROOT / "docs" / "which_noise.md", "noise choice", noise_choice_lines(RESULTS / "noise_choice.json"))
     put(ROOT / "docs" / "noise.md", "blocks", blocks_lines(RESULTS / "blocks.json"))
     put(ROOT / "docs" / "noise.md", "heavy tails", tails_lines(RESULTS / "tails.json"))
+    put(ROOT / "docs" / "noise.md", "neighbours", neighbours_lines(RESULTS / "neighbours_at_size.json"))
     put(ROOT / "docs" / "paper.md", "CLAE's attack", clae_attack_lines(RESULTS / "clae_attack.json"))
+    speed = json.loads((RESULTS / "bench.json").read_text(encoding="utf-8"))
+    put(ROOT / "docs" / "speed.md", "speed", bench_lines(RESULTS / "bench.json"))
+    put(ROOT / "docs" / "speed.md", "operations of a step", speed_tables.operations(speed))
+    put(ROOT / "docs" / "speed.md", "profile of a fit", speed_tables.profile(speed))
+    put(ROOT / "docs" / "cluster.md", "checked step times", speed_tables.checked(speed))
+    put(ROOT / "docs" / "cluster.md", "step times", speed_tables.extrapolated(speed))
     put(ROOT / "docs" / "security.md", "hostile", hostile_lines(RESULTS / "hostile.json"))
 
 

@@ -15,11 +15,12 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
+from machine import describe
 from pinoise.experiments.reproduce.layout import TextTable, number, tables
 from pinoise.experiments.reproduce.outcome import Reproduction
 from pinoise.experiments.reproduce.paper import find_item, item_names
 from pinoise.experiments.reproduce.verdict import verdict
-from render import RESULTS, ROOT, describe
+from render import RESULTS, ROOT
 
 FOLDER = RESULTS / "reproduce"
 HEAD = """# The paper, reproduced

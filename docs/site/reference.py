@@ -64,7 +64,7 @@ def index_page() -> str:
     for page, modules in REFERENCE.items():
         for module in modules:
             names = ", ".join(f"[`{name}`]({page}.md#{module}.{name})" for name in described(module))
-            lines.append(f"| `{module}` | {names} |")
+            lines.append(f"| <code>{module.replace('.', '.<wbr>')}</code> | {names} |")  # a line ends at a dot
     return "\n".join(lines) + "\n"
 
 

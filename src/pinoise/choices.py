@@ -28,9 +28,11 @@ Size = Annotated[int, Interval(ge=1, le=65_536)]  # the width of a layer
 Layers = Annotated[int, Interval(ge=1, le=1_000)]
 Entries = Annotated[int, Interval(ge=1, le=1_048_576)]  # of a batch, a queue or a bank
 MOST_DRAWS = 1_000  # of noise, to measure its information: the work grows with their square
+MOST_PROCESSES = 1024  # on a node, and as many nodes
 MOST_TIMES = 1_000_000_000
 Times = Annotated[int, Interval(ge=1, le=MOST_TIMES)]  # epochs, steps or rows
 EPOCHS, BATCH_SIZE, LEARNING_RATE = 100, 256, 1e-3  # of a run, unless the user says otherwise
+MANY_ROWS = 1 << 20  # above it nothing lists all rows: test rows, batches and banks are drawn in another way
 LARGEST_SEED = 2**32 - 1  # numpy's and torch's generators all take it
 Seed = Annotated[int, Interval(ge=0, le=LARGEST_SEED)]
 
@@ -40,10 +42,13 @@ ScaleMap = Literal["softplus", "abs", "fixed-entropy"]
 Covariance = Literal["diagonal", "differences", "low-rank", "mixed"]
 PairingName = Literal["identity-noise", "noise-noise", "sampled", "compose", "identity"]
 EmbeddingName = Literal["joined", "learned"]
+StrategyName = Literal["ddp", "fsdp"]  # whether every process has all weights, or keeps a share of them
 FromProcesses = Literal["all-processes", "own-process"]  # whose samples count, where several processes train together
 
 DISTRIBUTION: Distribution = "gaussian"  # the noise, unless the user says otherwise
 MEAN: Mean = "zero"
+
+ENGINES = ("ray",)  # of clusters
 
 PAIRINGS: tuple[PairingName, ...] = get_args(PairingName)
 EMBEDDINGS: tuple[EmbeddingName, ...] = get_args(EmbeddingName)
@@ -145,8 +150,8 @@ LOGGER = Kind(
     None,
     {
         "csv": "lightning_fabric.loggers:CSVLogger",
-        "wandb": "lightning.pytorch.loggers:WandbLogger",
-        "mlflow": "lightning.pytorch.loggers:MLFlowLogger",
+        "wandb": "pytorch_lightning.loggers:WandbLogger",
+        "mlflow": "pytorch_lightning.loggers:MLFlowLogger",
     },
     own="an object with log_metrics(metrics, step), as Lightning's loggers have it, or what makes one",
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 
@@ -12,6 +13,42 @@ class UserError(ValueError):
 
     The command prints the sentence and exits with code 2. In Python it is an ordinary ``ValueError``.
     """
+
+
+class RowError(UserError):
+    """A mistake in one row, which is counted from 0 and named from 1.
+
+    >>> str(RowError("a.csv: data row ", 4, " is empty."))
+    'a.csv: data row 5 is empty.'
+    """
+
+    def __init__(self, before: str, row: int, rest: str) -> None:
+        super().__init__(f"{before}{row + 1}{rest}")
+        self._parts = before, row, rest
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RowError, self._parts
+
+    def after(self, rows: int) -> RowError:
+        """Return the error for a row that has so many more before it."""
+        before, row, rest = self._parts
+        return RowError(before, row + rows, rest)
+
+
+@contextmanager
+def rows_before(rows: int) -> Iterator[None]:
+    """Let the errors of a block, which sees a piece of a table, name rows of the whole.
+
+    >>> with rows_before(100):
+    ...     raise RowError("data row ", 4, " is empty.")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.RowError: data row 105 is empty.
+    """
+    try:
+        yield
+    except RowError as error:
+        raise error.after(rows) from error.__cause__
 
 
 def shown(value: Any) -> str:

@@ -109,12 +109,13 @@ def written(path: Path) -> Iterator[Path]:
 
 def settle(temporary: Path, path: Path) -> None:
     """Flush a finished temporary file to disk and rename it to ``path``."""
-    _sync(temporary)
+    sync(temporary)
     temporary.replace(path)
-    _sync(path.parent)
+    sync(path.parent)
 
 
-def _sync(path: Path) -> None:
+def sync(path: Path) -> None:
+    """Return when a file, or the names in a folder, are on disk."""
     if os.name == "nt" and path.is_dir():  # Windows cannot open a folder
         return
     handle = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)

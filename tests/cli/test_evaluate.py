@@ -124,3 +124,29 @@ def test_what_the_run_has_decided_cannot_be_set(
 ) -> None:
     pinoise("train", "--data", "wine.csv", "--label", "kind", "--out", "run", *tiny)
     assert pinoise("evaluate", "run", *more).sentence.startswith(sentence)
+
+
+@pytest.mark.usefixtures("wine_files")
+def test_another_label_is_classes_or_a_measurement_as_one_says(pinoise: Command, tiny: list[str]) -> None:
+    assert pinoise("train", "--data", "wine.csv", "--label", "kind", "--out", "run", *tiny).code == 0
+    asked = ["evaluate", "run", "--data", "later.csv", "--label", "grade", "--json"]
+    assert json.loads(pinoise(*asked).out)["measured"] is False
+    assert json.loads(pinoise(*asked, "--regression").out)["measured"] is True
+    assert json.loads(pinoise(*asked, "--classes").out)["measured"] is False
+    assert "--set data.regression" not in pinoise("evaluate", "run", "--regression").sentence
+
+
+def test_raw_features_of_a_table_with_categories_are_those_of_a_comparison(
+    pinoise: Command, folder: Path, tiny: list[str]
+) -> None:
+    random = np.random.default_rng(0)
+    lines = [f"{random.normal(number % 2):.3f},city{random.zipf(1.5) % 30},{'ab'[number % 2]}" for number in range(150)]
+    Path("towns.csv").write_text("\n".join(["size,city,group", *lines]) + "\n")
+    asked = ["--data", "towns.csv", "--label", "group", *tiny]
+    assert pinoise("train", *asked, "--out", "run").code == 0
+    own = json.loads(pinoise("evaluate", "run", "--json").out)["scores"]["raw"]
+    compared = json.loads(pinoise("compare", *asked, "--methods", "raw", "--seeds", 1, "--json").out)["rows"]
+    (raw,) = (row for row in compared if row["method"] == "raw")
+    assert {score: own[score] for score in ("knn", "sr", "lr", "few")} == {
+        score: pytest.approx(raw[score], abs=1e-6) for score in ("knn", "sr", "lr", "few")
+    }

@@ -34,9 +34,9 @@ def scored(monkeypatch: pytest.MonkeyPatch) -> list[Dataset]:
     """The data sets that runs are scored on."""
     found: list[Dataset] = []
 
-    def remember(run: Any, data: Dataset, *, seed: int) -> Any:
+    def remember(run: Any, data: Dataset, **options: Any) -> Any:
         found.append(data)
-        return score_run(run, data, seed=seed)
+        return score_run(run, data, **options)
 
     monkeypatch.setattr("pinoise.experiments.evaluated.score_run", remember)
     return found
@@ -81,7 +81,7 @@ def test_a_file_without_labels_is_trained_on_whole_and_a_later_label_is_a_caveat
     assert unscored.code == 0
     assert "Without labels, nobody can say whether this embedding is better than raw features" in unscored.out
     assert "do not tell accuracy" in unscored.out
-    assert "name a column with --label" in unscored.out
+    assert "name their column with --label" in unscored.out
     assert re.search(r"nearest rows among raw features, the embedding keeps \d+ % \(untrained \d+ %", unscored.out)
     assert json.loads(Path("run/evaluation.json").read_text())["scores"] == {}
     result = pinoise("evaluate", "run", "--label", "group")

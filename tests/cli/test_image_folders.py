@@ -47,7 +47,9 @@ def test_a_run_without_labels_is_scored_on_a_labelled_folder(pinoise: Command, f
     assert json.loads(scored.out)["scores"].keys() == {"raw", "untrained", "learned"}
     assert len(list(Path("kept").glob("*.json"))) == kept + 1
     write_images("more", *(f"{number}.png" for number in range(3)))
-    assert "Without labels, nobody can say" in pinoise("evaluate", "run", "--data", "more", "--trust").out
+    told = pinoise("evaluate", "run", "--data", "more", "--trust").out
+    assert "Without labels, nobody can say" in told
+    assert "For labels to score it with, put images into one folder per class" in told
 
 
 def test_a_run_is_scored_on_classes_that_training_had_not(pinoise: Command, folder: Path, tiny: list[str]) -> None:

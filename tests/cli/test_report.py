@@ -45,6 +45,27 @@ def test_report_compares_runs_of_the_same_name(pinoise: Command, digits_run: Pat
     assert f"elsewhere/{digits_run.name}" in (digits_run / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.parametrize("measured", [False, True])
+def test_every_run_of_a_report_is_evaluated(
+    pinoise: Command, people: Path, folder: Path, tiny: list[str], measured: bool
+) -> None:
+    label = "income" if measured else "group"
+    for name in ("one", "two"):
+        seed = ["--seed", len(name) + ord(name[0])]
+        assert pinoise("train", "--data", people, "--label", label, "--out", name, *tiny, *seed).code == 0
+    result = pinoise("report", "one", "two")
+    for name in ("one", "two"):
+        assert f"{name}: this state of the run has not been evaluated, so it is now" in result.err
+    page = Path("one/report.html").read_text(encoding="utf-8")
+    table = page[page.index("of the embeddings, in percent") - 20 :]
+    lines = re.findall(r"<tr>\s*(.*?)\s*</tr>", table[: table.index("</table>")], re.DOTALL)
+    cells = {found[0]: found[1:] for line in lines if (found := re.findall(r"<t[dh][^>]*>(.*?)</t[dh]>", line))}
+    for name in ("one", "two"):
+        scores = json.loads(Path(name, "evaluation.json").read_text())["scores"]
+        assert cells[name][3] == f"{100 * scores['learned']['knn']:.1f}".replace("-", "−")
+        assert cells["raw features"][3] == f"{100 * scores['raw']['knn']:.1f}".replace("-", "−")
+
+
 def test_report_of_pictures(pinoise: Command, folder: Path, tiny: list[str]) -> None:
     np.savez("x.npz", X=np.random.default_rng(0).integers(0, 256, (30, 6, 5), dtype=np.uint8), y=np.arange(30) % 2)
     assert pinoise("train", "--data", "x.npz", "--out", "run", *tiny).code == 0

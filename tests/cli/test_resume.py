@@ -57,7 +57,7 @@ def test_resuming_a_finished_run_changes_nothing(pinoise: Command, digits_run: P
     before = weights(digits_run)
     result = pinoise("train", "--resume", digits_run)
     assert result.code == 0
-    assert "all 6 steps are already done" in result.err
+    assert "already done: 6 steps" in result.err
     assert weights(digits_run) == before
 
 

@@ -32,7 +32,7 @@ def test_taken_rows_know_where_in_the_source_they_were() -> None:
     for part in (parts.train, parts.test, parts.draw(30).train, parts.train.take(np.array([-1, 3]))):
         assert part.origin is not None
         assert part.origin.total == 100
-        assert part.origin.rows.tolist() == np.asarray(part.x).ravel().tolist()  # the samples are their numbers
+        assert part.origin.rows[:].tolist() == np.asarray(part.x).ravel().tolist()  # the samples are their numbers
 
 
 def test_sparse_rows_are_taken_and_absent_labels_stay_absent() -> None:

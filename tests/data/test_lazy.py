@@ -9,10 +9,12 @@ import torch
 
 from pinoise.data.checks import varies
 from pinoise.data.dataset import Dataset, Part, fingerprint
+from pinoise.data.formats.arrays import read_npy
 from pinoise.data.lazy import MappedRows
 from pinoise.data.rows import LazyRows, make_rows
 from pinoise.data.splitting import split
 from pinoise.data.standardizer import Standardizer
+from pinoise.errors import UserError
 
 CHOSEN = np.array([7, 1, 1, 9, 0, 4])
 
@@ -101,3 +103,28 @@ def test_rows_of_a_mapped_table_are_read(tmp_path: Path) -> None:
     taken = Part(np.load(tmp_path / "x.npy", mmap_mode="r")).take(np.array([2, 0])).x
     assert type(taken) is np.ndarray
     assert taken.argmax(axis=1).tolist() == [2, 0]
+
+
+def test_a_file_that_is_written_to_while_it_is_used_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.arange(40.0).reshape(10, 4))
+    rows: Any = read_npy(path).train.x
+    chosen = rows.take(CHOSEN)
+    assert chosen[0].tolist() == [28, 29, 30, 31]
+    with path.open("r+b") as file:
+        file.seek(-8, 2)
+        file.write(b"changed!")
+    for array in (rows, chosen):
+        with pytest.raises(UserError, match=r"x\.npy has changed while it was used: restore it"):
+            array[0]
+    again: Any = read_npy(path).train.x
+    assert again[0].tolist() == [0, 1, 2, 3]  # for whoever begins now
+
+
+def test_a_file_that_another_replaces_is_read_to_the_end_as_it_was(tmp_path: Path) -> None:
+    path, other = tmp_path / "x.npy", tmp_path / "y.npy"
+    for place, first in ((path, 0.0), (other, 100.0)):
+        np.save(place, first + np.arange(40.0).reshape(10, 4))
+    rows: Any = read_npy(path).train.x
+    other.replace(path)
+    assert rows[0].tolist() == [0, 1, 2, 3]

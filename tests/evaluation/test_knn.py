@@ -5,9 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-import sklearn.neighbors
 from sklearn.datasets import load_digits
-from sklearn.neighbors import KNeighborsClassifier, NearestNeighbors
+from sklearn.neighbors import KNeighborsClassifier
 
 from pinoise.errors import UserError
 from pinoise.evaluation import knn
@@ -110,16 +109,16 @@ def test_a_collapsed_embedding_gives_the_first_rows() -> None:
     np.testing.assert_array_equal(neighbours, np.tile(np.arange(5), (20, 1)))
 
 
-def searches(train: np.ndarray, test: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
-    """The training rows and candidates of every search that one call makes."""
+def searches(train: np.ndarray, test: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, type]]:
+    """The training rows, candidates and precision of every search that one call makes."""
     made = []
+    search = knn._candidates
 
-    class Recording(NearestNeighbors):  # type: ignore[misc]
-        def kneighbors(self, x: np.ndarray, count: int, *, return_distance: bool) -> Any:
-            made.append((self.n_samples_fit_, count))
-            return super().kneighbors(x, count, return_distance=return_distance)
+    def recording(points: np.ndarray, queries: np.ndarray, count: int, precision: type) -> Any:
+        made.append((len(points), count, precision))
+        return search(points, queries, count, precision)
 
-    monkeypatch.setattr(sklearn.neighbors, "NearestNeighbors", Recording)
+    monkeypatch.setattr(knn, "_candidates", recording)
     knn_neighbours(train, test)
     return made
 
@@ -130,13 +129,26 @@ def test_generic_data_are_searched_once_even_far_from_the_origin(monkeypatch: py
 
 
 def test_equal_distances_are_searched_again_with_more_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert searches(np.eye(40), np.zeros((1, 40)), monkeypatch) == [(40, 13), (40, 40)]
+    assert searches(np.eye(40), np.zeros((1, 40)), monkeypatch) == [
+        (40, 13, np.float32),
+        (40, 13, np.float64),
+        (40, 40, np.float64),
+    ]
+
+
+def test_blocks_find_what_one_search_finds(monkeypatch: pytest.MonkeyPatch) -> None:
+    train, _, test = random_sets(900, 130, 6)
+    expected = slow_neighbours(train, test, 5)
+    monkeypatch.setattr(knn, "_POINTS", 64)
+    monkeypatch.setattr(knn, "_QUERIES", 50)
+    assert len(searches(train, test, monkeypatch)) == 1
+    np.testing.assert_array_equal(knn_neighbours(train, test), expected)
 
 
 def test_equal_rows_cost_no_second_search(monkeypatch: pytest.MonkeyPatch) -> None:
     train, _, test = random_sets(200, 50, 8)
-    assert searches(np.concatenate([train, np.zeros((500, 8))]), 0.01 * test, monkeypatch) == [(205, 13)]
-    assert searches(np.zeros((500, 8)), test, monkeypatch) == [(5, 5)]
+    assert searches(np.concatenate([train, np.zeros((500, 8))]), 0.01 * test, monkeypatch) == [(205, 13, np.float32)]
+    assert searches(np.zeros((500, 8)), test, monkeypatch) == [(5, 5, np.float32)]
 
 
 def test_of_tied_labels_the_smallest_wins() -> None:

@@ -255,8 +255,9 @@ def use(run: Path) -> npt.NDArray[Any] | None:
         found = load_run(run)
         source = str(run.parent / "people.csv")
         z = embed(found.embedding, found.rows(found.read(source).train.x, where=source))
-        comparison_table({"run": found}, [read_metrics(run / "metrics.csv")])
-        if (evaluation := read_evaluation(found)) is not None:
+        evaluation = read_evaluation(found)
+        comparison_table({"run": found}, [read_metrics(run / "metrics.csv")], [evaluation])
+        if evaluation is not None:
             evaluation_tables(evaluation)
         environment_of(found)
     except UserError as error:

@@ -245,5 +245,5 @@ def test_an_array_that_is_cut_off_during_training_is_one_sentence(tmp_path: Path
         finally:
             training.kill()
     assert training.returncode == 2, (training.returncode, signal.SIGBUS, said)
-    assert "x.npy has become shorter while it was read: restore the file" in said
+    assert "x.npy has changed while it was used: restore it" in said
     assert "Traceback" not in said

@@ -109,6 +109,16 @@ def test_the_gradient_of_a_category_reaches_its_sigma(rows: Tensor) -> None:
     assert gradient.abs().sum() > 0
 
 
+def test_the_default_noise_learns_the_sigma_of_a_category(rows: Tensor) -> None:
+    noise = PiNoise.along(rows, columns=Columns(8, SPANS))
+    weight = torch.randn(8, generator=torch.Generator().manual_seed(1))
+    first, second = noise.views(rows, torch.arange(len(rows)))
+    ((first + second)[:, 1:4] * weight[1:4]).sum().backward()  # which depends on no number
+    gradient = raw_of(noise).grad
+    assert gradient is not None
+    assert gradient.abs().sum() > 0
+
+
 def test_categories_have_no_density(rows: Tensor) -> None:
     noise = PiNoise(8, columns=Columns(8, SPANS), donors=rows, hidden=4)
     with pytest.raises(UserError, match="no density"):

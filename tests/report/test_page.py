@@ -158,6 +158,8 @@ LOOK = """<script>addEventListener("load", () => setTimeout(() => {
     overlapping: boxes.filter((a, i) => boxes.some((b, j) => i < j && over(a, b))).length,
     sideways: document.documentElement.scrollWidth - document.documentElement.clientWidth,
     wide: wide.length,
+    cut: [...document.querySelectorAll("section:nth-of-type(2) .wide, section:nth-of-type(1) .wide")].filter(
+      (table) => table.scrollWidth > table.clientWidth + 1).length,
     errors: window.complaints,
     fetched: performance.getEntriesByType("resource").filter((entry) => !entry.name.startsWith("data:")).length,
   };
@@ -188,4 +190,4 @@ def test_a_browser_draws_everything_in_its_place(
     drawn = subprocess.run([BROWSER, *arguments, frame.as_uri()], check=True, capture_output=True, text=True)
     found = json.loads(html.unescape(drawn.stdout.split("<title>")[1].split("</title>")[0]))
     assert found.pop("charts") >= 4
-    assert found == {"overlapping": 0, "sideways": 0, "wide": 0, "errors": [], "fetched": 0}
+    assert found == {"overlapping": 0, "sideways": 0, "wide": 0, "cut": 0, "errors": [], "fetched": 0}

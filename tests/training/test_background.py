@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import re
+import shlex
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +17,7 @@ from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.training.build import TrainingImages, build_model, make_site
-from pinoise.training.config import Settings, parse_settings
+from pinoise.training.config import Settings, override, parse_assignment, parse_settings
 from pinoise.views import BackgroundNoise, SamSize, background_masks, load_sam, mask_cache, segment
 
 pytest.importorskip("kornia")
@@ -132,3 +135,14 @@ def test_a_background_needs_images_and_one_source_of_masks(digits: np.ndarray, t
         masks_of(standardizer, rows, masks=tmp_path / "m.npy", weights=tmp_path / "w.pth")
     with pytest.raises(UserError, match=r"m\.npy does not exist"):
         masks_of(standardizer, rows, masks=tmp_path / "m.npy")
+
+
+def test_the_command_of_the_docs_trains_noise_on_the_background_alone() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "images.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^pinoise train .*name: background.*$", page, re.MULTILINE)
+    words = shlex.split(line)
+    given = [parse_assignment(after) for word, after in pairwise(words) if word == "--set"]
+    settings = parse_settings(override({"encoder": words[words.index("--encoder") + 1]}, given))
+    assert [choice.part for choice in settings.views.augmentations] == [BackgroundNoise]
+    assert settings.views.noise.part is None
+    assert not settings.is_learned

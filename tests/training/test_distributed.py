@@ -17,6 +17,7 @@ import pytest
 import torch
 from lightning_fabric import Fabric
 from sklearn.datasets import load_digits
+from torch import Tensor
 
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
@@ -27,9 +28,10 @@ from pinoise.training.build import seeded_model
 from pinoise.training.config import Settings, TrainingSettings, parse_settings
 from pinoise.training.device import TRAINING, any_process, make_fabric, mean_over_processes, on_first, seed_of
 from pinoise.training.folder import read_config
-from pinoise.training.loop import DivergedError, Interrupted, shuffled_rows, train
+from pinoise.training.loop import DivergedError, Interrupted, make_optimizer, train
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.objectives import Look
+from pinoise.training.order import shuffled_rows
 from pinoise.training.progress import Quiet, Record
 from pinoise.training.run import run_training
 from pinoise.views import Batch
@@ -210,6 +212,37 @@ def test_what_a_method_remembers_is_the_same_in_both_and_after_a_resume(
     np.testing.assert_equal(resumed["history"], whole["history"])
 
 
+def test_statistics_of_the_own_process_normalise_every_share_by_itself_and_are_averaged(
+    results: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "REFRESH_EVERY", 2 * REFRESH)  # one process here draws for two
+    settings, model, rows = problem(method="byol")
+    optimizer = make_optimizer(model, settings.training, torch.device("cpu"))
+    sources = [Randomness(seed_of(settings.training.seed, TRAINING, rank)) for rank in range(2)]
+    statistics = {name: tensor for name, tensor in model.named_buffers() if "running_" in name}
+    orders = [shuffled_rows(N_ROWS, seed=0, epoch=epoch)[: PER_EPOCH * BATCH] for epoch in range(EPOCHS)]
+    for step, batch in enumerate(torch.cat(orders).split(BATCH)):
+        before = {name: tensor.clone() for name, tensor in statistics.items()}
+        after: list[dict[str, Tensor]] = []
+        optimizer.zero_grad()
+        for share, source in zip(batch.chunk(2), sources, strict=True):
+            for name, tensor in statistics.items():
+                tensor.copy_(before[name])
+            (model(Batch(rows[share], share, random=source)).loss / 2).backward()
+            after.append({name: tensor.clone() for name, tensor in statistics.items()})
+        optimizer.step()
+        model.after_step(step, EPOCHS * PER_EPOCH)
+        for name, tensor in statistics.items():
+            tensor.copy_((after[0][name] + after[1][name]) / 2)
+
+    variance = "method.head.1.running_var"
+    joint = results[0]["byol"][0]["weights"][variance]
+    for found in (result["own statistics"]["weights"] for result in results):
+        for name, tensor in {**dict(model.named_parameters()), **statistics}.items():
+            torch.testing.assert_close(found[name], tensor, rtol=1e-3, atol=1e-4)
+        assert not torch.allclose(found[variance], joint, rtol=1e-3)
+
+
 def test_a_loss_that_breaks_in_one_process_stops_both_at_the_same_step(results: list[dict[str, Any]]) -> None:
     assert f"by step {PER_EPOCH}" in results[0]["diverged"]
     assert results[0]["diverged"] == results[1]["diverged"]
@@ -328,6 +361,10 @@ def worker(folder: Path) -> None:
 
     for method in WITH_MEMORY:
         result[method] = whole_and_resumed(method, folder / method, fabric)
+
+    settings, model, _ = problem(method="byol")
+    own = settings.training.model_copy(update={"statistics_from": "own-process", "information_draws": 0})
+    result["own statistics"] = ended(model, train(model, rows, own, fabric=fabric, reporter=Quiet()))
 
     _, model, _ = problem(method=UNDRAWN)
     on_first(fabric, (folder / "undrawn").mkdir)

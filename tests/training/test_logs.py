@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import csv
 import math
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # type: ignore[import-untyped]
 
+from pinoise.training.checkpoint import Progress
 from pinoise.training.logs import COLUMNS, RunLog, read_metrics
 from pinoise.training.metrics import METRICS
 from pinoise.training.progress import Quiet, Record
@@ -19,9 +22,9 @@ def record(epoch: int, *, costly: bool = True) -> Record:
     return Record(epoch, 10 * epoch, 1 / epoch, metrics, float(epoch))
 
 
-def log(folder: Path, *records: Record, done_steps: int = 0) -> None:
-    writer = RunLog(folder, Quiet())
-    writer.start(total_steps=100, done_steps=done_steps)
+def log(folder: Path, *records: Record, history: Sequence[Record] = ()) -> None:
+    writer = RunLog(folder, Quiet(), Progress(history=list(history)))
+    writer.start(total_steps=100, done_steps=10 * len(history))
     for each in records:
         writer.epoch(each)
     writer.close()
@@ -37,10 +40,19 @@ def test_a_line_has_every_metric_in_a_column_of_its_name(tmp_path: Path) -> None
     np.testing.assert_equal(read_metrics(tmp_path / "metrics.csv"), written)
 
 
-def test_a_resumed_run_keeps_the_lines_up_to_its_checkpoint(tmp_path: Path) -> None:
-    log(tmp_path, record(1), record(2), record(3))
-    log(tmp_path, record(2, costly=False), done_steps=15)
-    np.testing.assert_equal(read_metrics(tmp_path / "metrics.csv"), [record(1), record(2, costly=False)])
+@pytest.mark.parametrize("written", [(1, 2, 3), (1,), ()])
+def test_a_resumed_run_has_the_epochs_of_its_checkpoint_whatever_a_killed_process_wrote(
+    tmp_path: Path, written: tuple[int, ...]
+) -> None:
+    if written:
+        log(tmp_path, *map(record, written))
+    log(tmp_path, record(3, costly=False), history=[record(1), record(2)])
+    expected = [record(1), record(2), record(3, costly=False)]
+    np.testing.assert_equal(read_metrics(tmp_path / "metrics.csv"), expected)
+    board = EventAccumulator(str(tmp_path / "tensorboard"))
+    board.Reload()
+    assert [event.step for event in board.Scalars("loss")] == [10, 20, 30]
+    assert [event.step for event in board.Scalars("information")] == [10, 20]
 
 
 def test_a_line_that_a_kill_cut_is_left_out(tmp_path: Path) -> None:

@@ -14,9 +14,10 @@ from torch import Tensor
 from pinoise.errors import UserError
 from pinoise.noise import Support
 from pinoise.training.config import TrainingSettings
-from pinoise.training.loop import DivergedError, Interrupted, make_optimizer, plan_epoch, shuffled_rows, train
+from pinoise.training.loop import DivergedError, Interrupted, make_optimizer, plan_epoch, train
 from pinoise.training.metrics import COSTLY_METRICS, METRICS, NOISE_METRICS
 from pinoise.training.model import ContrastiveModel
+from pinoise.training.order import shuffled_rows
 from pinoise.training.progress import Quiet, Record
 from pinoise.views import Batch
 
@@ -340,6 +341,15 @@ def test_a_loss_that_is_no_number_stops_with_a_named_cause(problem: Problem, tmp
     ):
         train(model, rows, settings.training, fabric=fabric(), reporter=Quiet(), checkpoints=tmp_path)
     assert not (tmp_path / "last.ckpt").exists()
+
+
+def test_a_gradient_whose_square_is_no_number_stops_before_a_checkpoint_that_nothing_could_resume_from(
+    problem: Problem, tmp_path: Path
+) -> None:
+    settings, model, rows = problem(method={"name": "simclr", "temperature": 1e-26}, training={"checkpoint_every": 2})
+    with pytest.raises(DivergedError, match="the gradient became nan or infinite by step 2: lower the learning rate"):
+        train(model, rows, settings.training, fabric=fabric(), reporter=Quiet(), checkpoints=tmp_path)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize("breaks_at", [4, 8])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from pinoise.networks import read_tensors, write_tensors
 from pinoise.training import run as run_module
 from pinoise.training.build import build_standardizer, seeded_model
 from pinoise.training.config import Settings, merge, parse_settings
-from pinoise.training.folder import RUN_FORMAT, create_folder, read_config
+from pinoise.training.folder import RUN_FORMAT, check_folder, create_folder, read_config
 from pinoise.training.load import load_model, load_run
 from pinoise.training.loop import Interrupted
 from pinoise.training.model import ContrastiveModel
@@ -188,3 +189,28 @@ def test_a_part_without_an_import_path_is_refused_before_a_folder_is_made(tmp_pa
     with pytest.raises(UserError, match=r"views\.augmentations\.0 is '<lambda>', which has no import path"):
         run_training(tmp_path / "run", settings, reporter=Quiet())
     assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("left", ["with the record alone", "before the first checkpoint"])
+def test_a_killed_start_keeps_its_notes_on_what_was_chosen(tmp_path: Path, left: str) -> None:
+    settings = parse_settings(merge(DIGITS, {"views": {"noise": "auto"}, "training": {"epochs": 4}}))
+    run = tmp_path / "run"
+    run_training(run, settings, reporter=Quiet())
+    record = (run / "data.json").read_bytes()
+    assert b"the noise is" in record
+    if left == "with the record alone":
+        for path in run.iterdir():
+            if path.name != "data.json":
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+        check_folder(run)  # it may become a run
+        run_training(run, settings, reporter=Quiet(), fresh=True)
+    else:
+        shutil.rmtree(run / "checkpoints")
+        run_training(run, read_config(run), reporter=Quiet())
+    assert (run / "data.json").read_bytes() == record
+
+
+def test_a_file_of_the_name_of_a_record_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "data.json").write_text('{"mine": 1}')
+    with pytest.raises(UserError, match="is not empty and not a run folder"):
+        check_folder(tmp_path)

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pinoise.choices import MOST_DRAWS, listed
 from pinoise.cli.console import R2_TITLES, SCORE_MEANINGS, SCORE_TITLES, note, on_terminal, print_json, print_table
-from pinoise.cli.options import Change, JsonOption, LabelOption, TrustOption, changes_from, seed_option
+from pinoise.cli.options import (
+    DevicesOption,
+    JsonOption,
+    LabelOption,
+    RegressionOption,
+    TrustOption,
+    changes_from,
+    seed_option,
+)
 from pinoise.errors import UserError
 
 if TYPE_CHECKING:
     from pinoise.data.options import LaterOptions
     from pinoise.experiments.evaluated import Estimated, Evaluation, Informative
 
-_MAY_DIFFER = ("data.label", "data.regression", "data.rows", "data.drop", "data.corrupt", "data.cache")
+_MAY_DIFFER = ("data.label", "data.regression", "data.rows", "data.drop", "data.corrupt", "data.stream", "data.cache")
 _SETTABLE = listed(_MAY_DIFFER, last="and")
 
 
@@ -24,6 +32,7 @@ def evaluate(
     run: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a finished run.")],
     data: Annotated[str | None, typer.Option("--data", help="Other data than the run's own: a name or a file.")] = None,
     label: LabelOption = None,
+    regression: RegressionOption = None,
     rows: Annotated[
         int | None, typer.Option(help="Score with at most this many training and test rows, drawn at random.")
     ] = None,
@@ -36,6 +45,7 @@ def evaluate(
     ] = False,
     draws: Annotated[int | None, typer.Option(help="Of every view, for --information.")] = None,
     seed: Annotated[int, seed_option("Of softmax regression and few-label draws.")] = 0,
+    devices: DevicesOption = None,
     trust: TrustOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -43,49 +53,49 @@ def evaluate(
 
     Example: `pinoise evaluate runs/digits`
     """
+    from pinoise.cli.cluster import together
     from pinoise.evaluation.knn import NEIGHBOURS
-    from pinoise.experiments.evaluated import evaluate_run, store_evaluation
+    from pinoise.experiments.evaluated import evaluate_run, help_evaluate, store_evaluation
     from pinoise.experiments.information import DRAWS
     from pinoise.files import WriteError
     from pinoise.training.load import load_run
 
     _check_draws(draws)
-    later, rows = _later_options(changes_from({"data.label": label, "data.rows": rows}, set_))
+    later, rows = _later_options({"data.label": label, "data.regression": regression, "data.rows": rows}, set_)
     if rows is not None and rows < NEIGHBOURS:
         raise UserError(f"--rows is {rows}: kNN looks at {NEIGHBOURS} training rows, so give at least that number.")
     loaded = load_run(run, trust=trust)
-    found = evaluate_run(
-        loaded,
-        data,
-        later,
-        rows=rows,
-        seed=seed,
-        draws=(draws or DRAWS) if information else None,
-        progress=on_terminal(),
-        note=note,
-    )
+    with together(devices) as team:
+        if not team.is_first:
+            help_evaluate(loaded, data, later, rows=rows, seed=seed, team=team)
+            return
+        found = evaluate_run(
+            loaded,
+            data,
+            later,
+            rows=rows,
+            seed=seed,
+            draws=(draws or DRAWS) if information else None,
+            progress=on_terminal(),
+            note=note,
+            team=team,
+        )
     try:
         store_evaluation(loaded, found)
     except WriteError as error:  # the scores are still worth printing
         note(f"the scores are not stored: {error}")
     if json:
         print_json(found.as_dict())
-        return
-    if found.scores:
-        _print_scores(found)
-    print(found.verdict.sentence)
-    if not found.scores:
-        print("To score it, name a column with --label, or labelled data with --data.")
-    _print_agreement(found)
-    if information:
-        _print_information(found.information)
+    else:
+        _print_evaluation(found, shape=loaded.standardizer.shape, information=information)
 
 
-def _later_options(changes: list[Change]) -> tuple[LaterOptions, int | None]:
+def _later_options(flags: dict[str, Any], sets: list[str] | None) -> tuple[LaterOptions, int | None]:
     """Return how other data is read, and the most rows of it; refuse what the run has decided."""
     from pinoise.data.options import LaterOptions
     from pinoise.training.config import override, parse_settings
 
+    changes = changes_from(flags, sets)
     for path, _ in changes:
         if path not in _MAY_DIFFER:
             raise UserError(
@@ -101,6 +111,19 @@ def _check_draws(draws: int | None) -> None:
         raise UserError(f"--draws is {draws}: mutual information needs at least 2 draws of every view.")
     if draws is not None and draws > MOST_DRAWS:
         raise UserError(f"--draws is {draws}: give at most {MOST_DRAWS}, as the time grows with their square.")
+
+
+def _print_evaluation(found: Evaluation, *, shape: tuple[int, ...], information: bool) -> None:
+    from pinoise.experiments.sources import where_labels_go
+
+    if found.scores:
+        _print_scores(found)
+    print(found.verdict.sentence)
+    if not found.scores:
+        print(f"For labels to score it with, {where_labels_go(shape)}; --data takes other data.")
+    _print_agreement(found)
+    if information:
+        _print_information(found.information)
 
 
 def _print_scores(found: Evaluation) -> None:

@@ -22,10 +22,12 @@ _DEAF_SECONDS = 3.0  # after an interrupt, in which further ones are the same re
 
 # A hang-up comes when a terminal closes; Windows has none.
 STOP_SIGNALS = tuple(getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name))
+_HANGUP = getattr(signal, "SIGHUP", None)
 
 
 class Interrupts:
-    """What a command does on Ctrl-C: end at once while it starts, later unwind, and then hear no more of it."""
+    """What a command does on Ctrl-C, or when a scheduler or a terminal asks it to stop: end at once while it starts,
+    later unwind, and then hear no more of it."""
 
     def __init__(self) -> None:
         self.starting = False
@@ -48,7 +50,9 @@ class Interrupts:
             raise KeyboardInterrupt
 
     def on_signal(self, number: int, frame: FrameType | None) -> None:
-        """Handle SIGINT."""
+        """Handle a request to stop."""
+        if number == _HANGUP:
+            _leave_terminal()
         self.interrupt()
 
     def on_unraisable(self, unraisable: sys.UnraisableHookArgs) -> None:
@@ -75,20 +79,21 @@ _current = Interrupts()
 
 @contextmanager
 def listening() -> Iterator[Interrupts]:
-    """Listen to Ctrl-C for the length of a command. Once it was heard, no later one disturbs the way out."""
+    """Listen to requests to stop for the length of a command. Once one was heard, no later one disturbs the way out."""
     global _current
     if not _in_main_thread():
         yield Interrupts()
         return
     _current = interrupts = Interrupts()
-    before = signal.signal(signal.SIGINT, interrupts.on_signal)
+    before = _listen(interrupts.on_signal)
     hook_before, sys.unraisablehook = sys.unraisablehook, interrupts.on_unraisable
     try:
         yield interrupts
     finally:
         sys.unraisablehook = hook_before
         interrupts.end()
-        signal.signal(signal.SIGINT, _ignore if interrupts.leaving else before)
+        for number, handler in before.items():
+            signal.signal(number, _ignore if interrupts.leaving else handler)
         atexit.register(signal.signal, signal.SIGINT, signal.SIG_IGN)
 
 
@@ -96,8 +101,7 @@ def listening() -> Iterator[Interrupts]:
 def stop_on_signal() -> Iterator[Callable[[], bool]]:
     """Yield a function that turns true after SIGINT, SIGTERM or SIGHUP; a second SIGINT interrupts at once.
 
-    So does the first signal as long as nobody has called the function: there is nothing to save yet. A hang-up that is
-    ignored, as ``nohup`` does, stays ignored.
+    So does the first signal as long as nobody has called the function: there is nothing to save yet.
 
     >>> with stop_on_signal() as should_stop:
     ...     before = should_stop()
@@ -110,7 +114,7 @@ def stop_on_signal() -> Iterator[Callable[[], bool]]:
 
     def ask(number: int, frame: FrameType | None) -> None:
         nonlocal asked
-        if number == getattr(signal, "SIGHUP", None):
+        if number == _HANGUP:
             _leave_terminal()
         if not heard or (asked and number == signal.SIGINT):
             _current.interrupt()
@@ -124,15 +128,21 @@ def stop_on_signal() -> Iterator[Callable[[], bool]]:
     if not _in_main_thread():
         yield lambda: False  # only the main thread may listen to signals
         return
-    before: dict[int, Any] = {}
-    for number in STOP_SIGNALS:
-        if number == signal.SIGINT or signal.getsignal(number) is not signal.SIG_IGN:
-            before[number] = signal.signal(number, ask)
+    before = _listen(ask)
     try:
         yield should_stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _listen(handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
+    """Let a handler hear the requests to stop, and return those that heard them before.
+
+    One that is ignored, as a hang-up is under ``nohup``, stays ignored.
+    """
+    heard = [n for n in STOP_SIGNALS if n == signal.SIGINT or signal.getsignal(n) is not signal.SIG_IGN]
+    return {number: signal.signal(number, handler) for number in heard}
 
 
 def _in_main_thread() -> bool:

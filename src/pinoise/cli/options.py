@@ -6,9 +6,19 @@ from typing import Annotated, Any
 
 import typer
 
-from pinoise.choices import BATCH_SIZE, ENCODER, EPOCHS, LARGEST_SEED, LEARNING_RATE, Kind, listed
+from pinoise.choices import (
+    BATCH_SIZE,
+    ENCODER,
+    ENGINES,
+    EPOCHS,
+    LARGEST_SEED,
+    LEARNING_RATE,
+    MOST_PROCESSES,
+    Kind,
+    listed,
+)
 from pinoise.cli.help import PlainCommand
-from pinoise.errors import UserError
+from pinoise.errors import UserError, unknown_choice
 
 DATA = "A data set of the catalogue, a file (.csv .parquet .npy .npz .svm), or a folder of images."
 DataOption = Annotated[str, typer.Option("--data", metavar="SOURCE", help=DATA)]
@@ -76,6 +86,29 @@ def seed_option(what: str) -> Any:
     """Return the option ``--seed`` of random numbers for something."""
     return typer.Option("--seed", callback=_check_seed, help=what)
 
+
+def _check_devices(devices: int | None) -> int | None:
+    if devices is not None and not 1 <= devices <= MOST_PROCESSES:
+        raise UserError(f"--devices is {devices}: give a whole number from 1 to {MOST_PROCESSES}.")
+    return devices
+
+
+DevicesOption = Annotated[
+    int | None,
+    typer.Option("--devices", callback=_check_devices, help="Processes that share the rows.", show_default="1"),
+]
+
+
+def _check_engine(engine: str | None) -> str | None:
+    if engine is not None and engine not in ENGINES:
+        raise unknown_choice("engine", engine, ENGINES)
+    return engine
+
+
+EngineOption = Annotated[
+    str | None,
+    typer.Option("--engine", callback=_check_engine, help=f"Work on a cluster: {listed(ENGINES)}.", show_default="off"),
+]
 
 TrustOption = Annotated[
     bool,

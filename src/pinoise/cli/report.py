@@ -49,11 +49,11 @@ def report(
 
     check_report_folder(out, runs, force=force)
     loaded = [load_run(run, trust=trust) for run in runs]
-    check_same_data(loaded)  # before the first is evaluated
+    check_same_data(loaded)  # before any is evaluated
     written = write_report(
         loaded,
         folder=out,
-        evaluation=_evaluated(loaded[0], store=out is None),
+        evaluations=[_evaluated(run, store=out is None) for run in loaded],
         flags={setting: "--" + flag.replace("_", "-") for flag, setting in FLAGS.items()},
         samples=samples,
         seed=seed,
@@ -85,7 +85,7 @@ def _evaluated(run: Run, *, store: bool) -> Evaluation:
     found = read_evaluation(run)
     if found is not None and run.is_current(found.model_dump()):
         return found
-    note("this state of the run has not been evaluated, so it is now")
+    note(f"{run.path.name}: this state of the run has not been evaluated, so it is now")
     found = evaluate_run(run, rows=_MOST_ROWS, progress=on_terminal())
     if store:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -31,6 +31,7 @@ from pinoise.cli.options import (
     Change,
     DeviceOption,
     EncoderOption,
+    EngineOption,
     EpochsOption,
     JsonOption,
     LabelOption,
@@ -48,11 +49,15 @@ from pinoise.cli.options import (
 from pinoise.errors import UserError
 
 if TYPE_CHECKING:
+    from pinoise.engines.ray_training import Outcome
     from pinoise.estimator.run_classifier import RunClassifier, Target
     from pinoise.training.config import Settings
     from pinoise.training.progress import Record
     from pinoise.training.run import Fitted
 
+ConfigOption = Annotated[
+    Path | None, typer.Option("--config", metavar="FILE", help="Settings from a YAML file, under the flags.")
+]
 PatienceOption = Annotated[
     int | None,
     typer.Option(
@@ -105,9 +110,7 @@ def train(
     regression: RegressionOption = None,
     target: TargetOption = None,
     resume: Annotated[Path | None, typer.Option("--resume", metavar="DIR", help="Go on with this run folder.")] = None,
-    config: Annotated[
-        Path | None, typer.Option("--config", metavar="FILE", help="Settings from a YAML file, under the flags.")
-    ] = None,
+    config: ConfigOption = None,
     method: Annotated[str | None, part_option("--method", METHOD)] = None,
     encoder: EncoderOption = None,
     generator: Annotated[str | None, part_option("--generator", GENERATOR, "Of the noise: ")] = None,
@@ -136,6 +139,7 @@ def train(
     patience: PatienceOption = None,
     logger: LoggerOption = None,
     set_: SetOption = None,
+    engine: EngineOption = None,
     trust: TrustOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -146,19 +150,23 @@ def train(
     After Ctrl-C: `pinoise train --resume runs/digits`, or use the run as it stands
     """
     changes = changes_from({path: context.params[flag] for flag, path in FLAGS.items()}, set_)
-    if resume is not None:
-        if out is not None or config is not None:
-            raise UserError("--resume goes on with a folder as it is: leave out --out and --config.")
-        _run(resume, _resumed_settings(resume, changes, trust=trust), fresh=False, loggers=logger, as_json=json)
-        return
-    if out is None:
+    if resume is not None and (out is not None or config is not None):
+        raise UserError("--resume goes on with a folder as it is: leave out --out and --config.")
+    path = resume or out
+    if path is None:
         raise UserError("--out is missing: name the run folder to make, or one to go on with by --resume.")
-    if data is None and config is None:
+    if resume is not None:
+        settings = _resumed_settings(path, changes, trust=trust)
+    elif data is None and config is None:
         raise UserError("--data is missing: name a data set ('pinoise datasets' lists them) or a file.")
-    _run(out, _new_settings(out, config, changes, trust=trust), fresh=True, loggers=logger, as_json=json)
+    else:
+        settings = _new_settings(path, config, changes, engine=engine, trust=trust)
+    _run(path, settings, fresh=resume is None, engine=engine, loggers=logger, as_json=json)
 
 
-def _new_settings(out: Path, config: Path | None, changes: list[Change], *, trust: bool) -> Settings:
+def _new_settings(
+    out: Path, config: Path | None, changes: list[Change], *, engine: str | None, trust: bool
+) -> Settings:
     """Check all that can be checked before any data is read."""
     from pinoise.training.automatic import check_trials
     from pinoise.training.build import check_options
@@ -167,7 +175,8 @@ def _new_settings(out: Path, config: Path | None, changes: list[Change], *, trus
     from pinoise.training.folder import check_folder
 
     settings = read_settings(config, changes, trust=trust)
-    check_device(settings.training.device)
+    if engine is None:  # a cluster's machines have devices of their own
+        check_device(settings.training.device)
     check_options(settings)
     check_trials(settings)
     check_folder(out)
@@ -192,42 +201,27 @@ def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Setti
     return parse_settings(override(before.model_dump(mode="json"), changes))
 
 
-def _run(path: Path, settings: Settings, *, fresh: bool, loggers: list[str] | None, as_json: bool) -> None:
+def _run(
+    path: Path, settings: Settings, *, fresh: bool, engine: str | None, loggers: list[str] | None, as_json: bool
+) -> None:
+    from pinoise.cli.cluster import train_on_cluster
     from pinoise.estimator.run_classifier import fit_run_classifier, read_target
-    from pinoise.files import LOGS
-    from pinoise.training.callbacks import NamedLogger
-    from pinoise.training.device import flushed_denormals
     from pinoise.training.load import load_run
     from pinoise.training.loop import Interrupted
     from pinoise.training.processes import is_first
-    from pinoise.training.rendezvous import noticing_losses
-    from pinoise.training.run import run_training
 
     trusting = " --trust" if settings.needs_trust else ""
-    again = f"pinoise train --resume {shlex.quote(str(path))}{trusting}"
-    callbacks = [NamedLogger(name, path / LOGS) for name in loggers or ()]
+    on_engine = "" if engine is None else f" --engine {engine}"
+    again = f"pinoise train --resume {shlex.quote(str(path))}{trusting}{on_engine}"
     target = settings.data.target
     labelled = None if target is None else read_target(settings.data.source, target)  # a mistake in it ends here
     if labelled is not None and is_first():
         for sentence in labelled.notes:
             note(sentence)
+    train_there = _trained_here if engine is None else train_on_cluster
     try:
-        with (
-            noticing_losses(again, say=lambda sentence: say(f"pinoise: {sentence}")),
-            flushed_denormals(),
-            reporters(epochs=True) as make,
-            stop_on_signal() as should_stop,
-        ):
-            result = run_training(
-                path,
-                settings,
-                reporter=make(str(path)),
-                should_stop=should_stop,
-                note=note,
-                progress=on_terminal(),
-                fresh=fresh,
-                callbacks=callbacks,
-            )
+        with stop_on_signal() as should_stop:
+            result = train_there(path, settings, should_stop, again=again, fresh=fresh, loggers=loggers or [])
     except Interrupted as stop:
         if is_first():
             say(f"stopped after step {stop.step}, all saved; go on with: {again} (or use it as it stands)")
@@ -247,6 +241,34 @@ def _run(path: Path, settings: Settings, *, fresh: bool, loggers: list[str] | No
     _tell(path, last, trusting, planned=planned, target=target, voters=voters)
 
 
+def _trained_here(
+    path: Path, settings: Settings, should_stop: Callable[[], bool], *, again: str, fresh: bool, loggers: Sequence[str]
+) -> Fitted:
+    """Train in this process, and in those that share its batches."""
+    from pinoise.files import LOGS
+    from pinoise.training.callbacks import NamedLogger
+    from pinoise.training.device import flushed_denormals
+    from pinoise.training.rendezvous import from_checkpoint, noticing_losses
+    from pinoise.training.run import run_training
+
+    callbacks = [NamedLogger(name, path / LOGS) for name in loggers]
+    with (
+        noticing_losses(from_checkpoint(again), say=lambda sentence: say(f"pinoise: {sentence}")),
+        flushed_denormals(),
+        reporters(epochs=True) as make,
+    ):
+        return run_training(
+            path,
+            settings,
+            reporter=make(str(path)),
+            should_stop=should_stop,
+            note=note,
+            progress=on_terminal(),
+            fresh=fresh,
+            callbacks=callbacks,
+        )
+
+
 def _tell(path: Path, last: Record, trusting: str, *, planned: int, target: str | None, voters: Sequence[str]) -> None:
     """Print how a run ended, and what can be done with it."""
     from pinoise.data.messages import counted
@@ -263,7 +285,7 @@ def _tell(path: Path, last: Record, trusting: str, *, planned: int, target: str 
     print(f"next: pinoise evaluate {path}{trusting}   or   pinoise embed {path} --data FILE --out FILE{trusting}")
 
 
-def _as_dict(result: Fitted, labelled: Target | None, classifier: RunClassifier | None) -> dict[str, object]:
+def _as_dict(result: Fitted | Outcome, labelled: Target | None, classifier: RunClassifier | None) -> dict[str, object]:
     found: dict[str, object] = {**result.history[-1]._asdict(), "flags": [flag.name for flag in result.flags]}
     if result.trials:
         found["trials"] = {trial.name: trial.score for trial in result.trials}

@@ -18,11 +18,13 @@ LARGEST_NUMBER = float(np.finfo(np.float32).max)
 """The largest number that samples may hold, so that squares, and sums of them, stay finite in double precision."""
 
 
-def check_finite(x: Samples, feature_names: Sequence[str] | None = None, *, where: str = "the array") -> None:
+def check_finite(
+    x: Samples, feature_names: Sequence[str] | None = None, *, where: str = "the array", first: int = 0
+) -> None:
     """Raise an error that names the row and the feature of the first value that cannot be computed with.
 
     That is NaN, an infinite value, or one beyond ``LARGEST_NUMBER``. Only the stored values of a sparse matrix are
-    checked, and dense values block by block.
+    checked, and dense values block by block. ``first`` is the number of the first row, for messages.
 
     >>> check_finite(np.array([[1.0, np.nan]]), ["age", "height"], where="people.npy")
     Traceback (most recent call last):
@@ -34,9 +36,9 @@ def check_finite(x: Samples, feature_names: Sequence[str] | None = None, *, wher
     if sp.issparse(x):
         bad = np.flatnonzero(~_usable(x.data))
         if len(bad):
-            first = int(bad[0])
-            row = int(np.searchsorted(x.indptr, first, side="right")) - 1
-            raise _not_finite(x.data[first], row, (int(x.indices[first]),), feature_names, where)
+            found = int(bad[0])
+            row = int(np.searchsorted(x.indptr, found, side="right")) - 1
+            raise _not_finite(x.data[found], first + row, (int(x.indices[found]),), feature_names, where)
         return
     dense = cast("np.ndarray[Any, Any]", x)
     for chunk in row_slices(dense):
@@ -44,7 +46,7 @@ def check_finite(x: Samples, feature_names: Sequence[str] | None = None, *, wher
         if not usable.all():
             first_row, *position = (int(i) for i in np.argwhere(~usable)[0])
             row = chunk.start + first_row
-            raise _not_finite(dense[(row, *position)], row, tuple(position), feature_names, where)
+            raise _not_finite(dense[(row, *position)], first + row, tuple(position), feature_names, where)
 
 
 def _not_finite(

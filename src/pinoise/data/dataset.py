@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from pinoise.data.lazy import LazyArray, MappedRows
+from pinoise.choices import MANY_ROWS
+from pinoise.data.lazy import Choice, ChosenRows, LazyArray, MappedRows
 from pinoise.data.threads import in_threads
 
 Samples = np.ndarray | sp.csr_array | LazyArray
@@ -28,10 +29,14 @@ Targets = Labels | npt.NDArray[np.float64]
 CHUNK_VALUES = 1 << 22  # read at a time from a large array, so that a file is never loaded whole
 
 
+HELD_VALUES = 1 << 26
+"""Values of a table in a file up to which some of its rows are read into memory, when they are taken from it."""
+
+
 class Origin(NamedTuple):
     """Which rows of their source some rows are, and how many the source has."""
 
-    rows: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int64] | Choice  # a choice of very many, which ``np.asarray`` lists
     total: int
 
 
@@ -55,16 +60,34 @@ class Part:
 
     def take(self, rows: npt.NDArray[np.int64]) -> Part:
         """Return the given rows, in the given order; images in files are not read into memory."""
-        numbers = np.arange(len(self))[rows]
+        numbers = rows if rows.dtype == np.int64 and rows.min(initial=0) >= 0 else np.arange(len(self))[rows]
         return Part(
             x=_take(self.x, rows),
-            y=None if self.y is None else self.y[rows],
-            groups=None if self.groups is None else self.groups[rows],
+            y=None if self.y is None else _wide(self.y[rows]),
+            groups=None if self.groups is None else _wide(self.groups[rows]),
             names=None if self.names is None else tuple(self.names[row] for row in numbers.tolist()),
             origin=Origin(numbers, len(self))
             if self.origin is None
             else self.origin._replace(rows=self.origin.rows[rows]),
         )
+
+    def chosen(self, choice: npt.NDArray[np.bool_]) -> Part:
+        """Return the rows of a table where ``choice`` is true, in order. Very many rows are not listed."""
+        if not isinstance(self.x, LazyArray) or self.names is not None or self.origin is not None:
+            return self.take(np.flatnonzero(choice))
+        bits = Choice(choice)
+        return Part(
+            x=ChosenRows(self.x, bits),
+            y=None if self.y is None else self.y[choice],
+            groups=None if self.groups is None else self.groups[choice],
+            origin=Origin(bits, len(self)),
+        )
+
+
+def _wide(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return few whole numbers in the type that every scorer knows; very many stay in the one they are kept in."""
+    few = len(numbers) <= MANY_ROWS and numbers.dtype.kind in "iu"
+    return numbers.astype(np.int64, copy=False) if few else numbers
 
 
 Spans = tuple[tuple[int, int], ...]
@@ -112,7 +135,9 @@ class Dataset:
         n = len(self.train)
         if rows >= n:
             return self
-        chosen = np.sort(np.random.default_rng(0).permutation(n)[:rows])
+        random = np.random.default_rng(0)
+        many = n > MANY_ROWS and rows <= MANY_ROWS  # of which no list is made
+        chosen = np.sort(random.choice(n, rows, replace=False) if many else random.permutation(n)[:rows])
         return replace(self, train=self.train.take(chosen))
 
 
@@ -126,10 +151,10 @@ def is_measured(y: Targets | None) -> bool:
 
 
 def _take(x: Samples, rows: npt.NDArray[np.int64]) -> Samples:
-    if x.ndim == 2:  # a table is small beside images, and is standardised into a copy anyway
-        return x[rows]
-    if isinstance(x, LazyArray):
+    if isinstance(x, LazyArray) and (x.ndim > 2 or len(x) * x.shape[1] > HELD_VALUES):
         return x.take(rows)
+    if x.ndim == 2:  # a table that is small beside images, and is standardised into a copy anyway
+        return x[rows]
     return MappedRows(x, rows) if isinstance(x, np.memmap) else x[rows]
 
 

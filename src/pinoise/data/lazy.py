@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import os
 import threading
@@ -19,7 +20,23 @@ from pinoise.data.messages import cannot_read
 from pinoise.errors import UserError
 from pinoise.files import open_regular
 
+_NEARBY = 4  # rows from one to the next that the disk is told to read as one piece
+_SPARSEST = 2  # rows from one to the next, on average, that are still read in one go
 _MOST_BYTES = 1 << 30  # in one call of the system, which takes less than 2 GiB on some
+
+
+def state_of(file: Path | int) -> tuple[int, int]:
+    """Return the size of a file and the time of its last change, from which a change is known."""
+    found = os.fstat(file) if isinstance(file, int) else file.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def has_changed(path: Path) -> UserError:
+    """Return the error for a file that somebody wrote to while it was used."""
+    return UserError(
+        f"{path} has changed while it was used: restore it, write to no file that is in use, and start again; training "
+        "goes on with --resume."
+    )
 
 
 class LazyArray(ABC):
@@ -51,9 +68,12 @@ class LazyArray(ABC):
         """Return a checksum of the file of every row where each row is a file, so that none need be decoded."""
         return None
 
+    def expect(self, numbers: npt.NDArray[np.int64]) -> None:  # noqa: B027
+        """Let the disk read rows that will be needed soon, where that is possible; their numbers are sorted."""
+
     @abstractmethod
     def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        """Return the samples (m, *shape) of these rows; negative numbers count from the end."""
+        """Return the samples (m, *shape) of these rows."""
 
     def __getitem__(self, rows: Any) -> npt.NDArray[Any]:
         """Read the rows that NumPy would choose; indices after the first apply to the samples."""
@@ -62,8 +82,7 @@ class LazyArray(ABC):
             samples = self[first]
             axes = samples.ndim - len(self._sample_shape)
             return np.asarray(samples[(*(slice(None),) * axes, *inside)])
-        is_batch = isinstance(rows, np.ndarray) and rows.dtype.kind == "i"
-        numbers = rows if is_batch else np.asarray(np.arange(len(self))[rows])
+        numbers = row_numbers(rows, len(self))
         return self._read(numbers.ravel()).reshape(*numbers.shape, *self._sample_shape)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
@@ -73,10 +92,27 @@ class LazyArray(ABC):
         return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
 
 
+def row_numbers(rows: Any, total: int) -> npt.NDArray[np.int64]:
+    """Return the numbers of the rows that NumPy would choose of so many, without listing all of them.
+
+    >>> row_numbers(slice(-2, None), 5).tolist(), row_numbers(np.array([-1, 0]), 5).tolist(), row_numbers(3, 5).tolist()
+    ([3, 4], [4, 0], 3)
+    """
+    if isinstance(rows, slice):
+        return np.arange(*rows.indices(total))
+    if not isinstance(rows, np.ndarray | int | np.integer) or np.asarray(rows).dtype.kind != "i":
+        return np.asarray(np.arange(total)[rows])
+    numbers = np.asarray(rows, dtype=np.int64)
+    if numbers.size and not (-total <= numbers.min() and numbers.max() < total):
+        raise IndexError(f"a row is out of range for {total} rows")
+    return np.where(numbers < 0, numbers + total, numbers)
+
+
 class FileRows(LazyArray):
     """An array in a file, of which the rows that are indexed are read.
 
-    It is not mapped: reading a mapped file that somebody has cut off ends the process, and here is one sentence.
+    It is not mapped: reading a mapped file that somebody has cut off ends the process, and here is one sentence. So is
+    a file that somebody writes to. One that replaces it under its name is not read.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -116,9 +152,10 @@ class FileRows(LazyArray):
         except OSError as error:
             raise cannot_read(self.path, error) from error
         self._turn = threading.Lock()
+        self._state = state_of(self._stream.fileno())
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name not in ("_stream", "_turn")}
+        return {name: value for name, value in vars(self).items() if name not in ("_stream", "_turn", "_state")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -135,10 +172,9 @@ class FileRows(LazyArray):
         return MappedRows(self, rows)
 
     def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        n, *sample = self._stored
-        if len(numbers) and not (-n <= numbers.min() and numbers.max() < n):
-            raise IndexError(f"a row is out of range for {n} rows")
-        numbers = numbers % n if n else numbers
+        _, *sample = self._stored
+        if _is_dense(numbers):  # reading what lies between costs less than another call
+            return np.asarray(self._read(np.arange(numbers[0], numbers[-1] + 1))[numbers - numbers[0]])
         batch = np.empty((len(numbers), *sample), self.dtype)
         width = prod(sample) * self.dtype.itemsize
         content: memoryview = batch.reshape(-1).view(np.uint8).data
@@ -148,16 +184,27 @@ class FileRows(LazyArray):
         bounds = [*(starts * width).tolist(), len(content)]
         for (start, stop), position in zip(pairwise(bounds), positions, strict=True):
             self._fill(content[start:stop], position)
+        if state_of(self._stream.fileno()) != self._state:
+            raise has_changed(self.path)
         return batch if self._axes is None else batch.transpose(self._axes)
+
+    def expect(self, numbers: npt.NDArray[np.int64]) -> None:
+        """Let the disk read rows that will be needed soon, where the system offers it; their numbers are sorted."""
+        if not hasattr(os, "posix_fadvise"):
+            return
+        width = prod(self._stored[1:]) * self.dtype.itemsize
+        starts = np.flatnonzero(np.diff(numbers, prepend=-2 - _NEARBY) > _NEARBY)
+        ends = np.append(starts[1:], len(numbers))[: len(starts)] - 1
+        for first, last in zip(numbers[starts].tolist(), numbers[ends].tolist(), strict=True):
+            os.posix_fadvise(
+                self._stream.fileno(), self.offset + first * width, (last + 1 - first) * width, os.POSIX_FADV_WILLNEED
+            )
 
     def _fill(self, buffer: memoryview, position: int) -> None:
         try:
             while (got := self._read_at(buffer, position)) < len(buffer):
                 if got == 0:
-                    raise UserError(
-                        f"{self.path} has become shorter while it was read: restore the file, and do not write to it "
-                        "while it is used."
-                    )
+                    raise has_changed(self.path)
                 buffer, position = buffer[got:], position + got
         except OSError as error:
             raise cannot_read(self.path, error) from error
@@ -168,6 +215,13 @@ class FileRows(LazyArray):
         with self._turn:
             self._stream.seek(position, io.SEEK_SET)
             return self._stream.readinto(buffer)
+
+
+def _is_dense(numbers: npt.NDArray[np.int64]) -> bool:
+    """Whether rows come in order and are most, but not all, of those between the first and the last."""
+    if len(numbers) < 2 or not len(numbers) <= numbers[-1] - numbers[0] < _SPARSEST * len(numbers):
+        return False
+    return bool((np.diff(numbers) > 0).all())
 
 
 class SomeColumns(LazyArray):
@@ -191,6 +245,10 @@ class SomeColumns(LazyArray):
         """Return these rows in the given order, without reading them."""
         return SomeColumns(self._table.take(rows), self._columns)
 
+    def expect(self, numbers: npt.NDArray[np.int64]) -> None:
+        """Let the disk read rows that will be needed soon."""
+        self._table.expect(numbers)
+
     def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         return np.asarray(self._table[numbers][:, self._columns])
 
@@ -208,7 +266,7 @@ class MappedRows(LazyArray):
         super().__init__(mapped.shape[1:])
         self.dtype = mapped.dtype
         self._mapped = mapped
-        self._rows = np.arange(len(mapped))[rows]
+        self._rows = row_numbers(rows, len(mapped))
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -222,6 +280,84 @@ class MappedRows(LazyArray):
 
     def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         return np.asarray(self._mapped[self._rows[numbers]])
+
+
+_TOGETHER = 256  # rows of which it is known how many are chosen before them
+_ONES = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).sum(axis=1)  # in every byte
+
+
+class Choice:
+    """The numbers of chosen rows, in order, in one bit for each row that could be chosen.
+
+    >>> choice = Choice(np.array([True, False, False, True, True]))
+    >>> len(choice), choice[np.array([2, 0])].tolist(), choice[:2].tolist()
+    (3, [4, 0], [0, 3])
+    """
+
+    def __init__(self, chosen: npt.NDArray[np.bool_]) -> None:
+        """Choose the rows where ``chosen`` is true."""
+        size = _TOGETHER // 8
+        packed = np.packbits(chosen)
+        self._bits = np.pad(packed, (0, -len(packed) % size)).reshape(-1, size)  # (blocks, bytes)
+        counts = _ONES[self._bits].sum(axis=1)
+        self._before = np.concatenate([[0], np.cumsum(counts)])
+
+    def __len__(self) -> int:
+        return int(self._before[-1])
+
+    def __getitem__(self, places: Any) -> npt.NDArray[np.int64]:
+        places = row_numbers(places, len(self))
+        blocks = np.searchsorted(self._before, places, side="right") - 1
+        if len(places) > _TOGETHER and (np.diff(places) == 1).all():  # all in a row
+            first, last = int(blocks[0]), int(blocks[-1])
+            found = np.flatnonzero(np.unpackbits(self._bits[first : last + 1]))
+            start = int(places[0] - self._before[first])
+            return np.asarray(found[start : start + len(places)] + first * _TOGETHER, dtype=np.int64)
+        inside = (places - self._before[blocks])[:, None]
+        counts = np.cumsum(np.unpackbits(self._bits[blocks], axis=1), axis=1, dtype=np.uint16)
+        return np.asarray(blocks * _TOGETHER + (counts > inside).argmax(axis=1), dtype=np.int64)
+
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+        """List all numbers."""
+        return self[:].astype(np.int64 if dtype is None else dtype, copy=False)
+
+    def checksum(self) -> bytes:
+        """Return a checksum of which rows are chosen."""
+        return hashlib.sha256(self._bits.data).digest()
+
+
+class ChosenRows(LazyArray):
+    """Rows of a very long array in a file that are chosen by a bit each.
+
+    >>> rows = ChosenRows(MappedRows(np.arange(12).reshape(4, 3), np.arange(4)), Choice(np.array([0, 1, 0, 1], bool)))
+    >>> rows.shape, rows[1].tolist()
+    ((2, 3), [9, 10, 11])
+    """
+
+    def __init__(self, array: LazyArray, choice: Choice) -> None:
+        """Choose rows of ``array``."""
+        super().__init__(array.shape[1:])
+        self.dtype = array.dtype
+        self._array, self._choice = array, choice
+
+    def __len__(self) -> int:
+        return len(self._choice)
+
+    def take(self, rows: npt.NDArray[Any]) -> MappedRows:
+        """Return these rows in the given order, without reading them."""
+        return MappedRows(self, rows)
+
+    def file_checksums(self) -> Iterator[bytes] | None:
+        """Yield what stands for all rows of the array, if there is such, and which of them are chosen."""
+        whole = self._array.file_checksums()
+        return None if whole is None else iter([*whole, self._choice.checksum()])
+
+    def expect(self, numbers: npt.NDArray[np.int64]) -> None:
+        """Let the disk read rows that will be needed soon."""
+        self._array.expect(self._choice[numbers])
+
+    def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
+        return self._array[self._choice[numbers]]
 
 
 class JoinedRows(LazyArray):
@@ -247,7 +383,6 @@ class JoinedRows(LazyArray):
         return MappedRows(self, rows)
 
     def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
-        numbers = np.arange(len(self))[numbers]  # negative ones count from the end, and others are out of range
         batch = np.empty((len(numbers), *self._sample_shape), self.dtype)
         for array, (start, stop) in zip(self._arrays, pairwise(self._starts), strict=True):
             here = (start <= numbers) & (numbers < stop)

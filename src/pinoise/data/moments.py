@@ -106,11 +106,10 @@ def canonical(x: sp.csr_array) -> sp.csr_array:
 
 def _dense_moments(x: Samples, unit_rows: bool) -> Moments:
     n = len(x)
-    divisors = row_divisors(x) if unit_rows else None
 
     def read(rows: slice) -> npt.NDArray[Any]:
         dense = np.asarray(x[rows])
-        return dense if divisors is None else dense / divisors[rows]
+        return dense / row_divisors(dense) if unit_rows else dense
 
     # Sums are of distances from the first row, so that those of a constant feature are exactly zero.
     first = read(slice(1))[0].astype(np.float64)

@@ -22,6 +22,9 @@ Corrupt = Literal["refuse", "skip"]
 ImageSize = int | tuple[int, int]
 """Height and width, or one number for both."""
 
+Stream = Literal["auto", "always", "never"]
+"""Whether a table or an svmlight file is read in pieces, into a file of rows on disk: where it is large, or as said."""
+
 LARGEST_SIDE = 16384  # pixels
 IMAGE_SIZE = f"it must be height and width, or one number for both, from 1 to {LARGEST_SIDE}"
 
@@ -33,7 +36,7 @@ class ReadOptions:
     Args:
         label: the column of the labels, by name or number, in a table or an array of two axes.
         regression: whether the labels are a measurement, whose prediction is scored by R², or classes; None decides by
-            their values (``is_measurement``).
+            their values (``LabelStudy.is_measurement``).
         rows: the most rows to train on, drawn at random but always the same.
         missing: what fills the missing numbers of a table.
         categorical: columns of a table whose numbers are names.
@@ -45,7 +48,9 @@ class ReadOptions:
             their size, which must then be one.
         color: whether the images of a folder are read in colour.
         corrupt: what happens to images of a folder that cannot be decoded.
-        cache: a folder that keeps decoded images, so that each is decoded once.
+        stream: whether a table or an svmlight file is read in pieces, so that memory does not grow with its rows;
+            ``auto`` does so above 1 GB of numbers.
+        cache: a folder that keeps decoded images, so that each is decoded once, or the rows of what is streamed.
 
     >>> ReadOptions(size=64).height_and_width
     (64, 64)
@@ -70,6 +75,7 @@ Allowed: median, mean, zero, error.
     size: ImageSize | None = None
     color: Color = "auto"
     corrupt: Corrupt = "refuse"
+    stream: Stream = "auto"
     cache: Path | None = None
 
     def __post_init__(self) -> None:
@@ -77,6 +83,7 @@ Allowed: median, mean, zero, error.
             ("policy for missing values", self.missing, get_args(MissingPolicy)),
             ("color", self.color, get_args(Color)),
             ("choice for corrupt images", self.corrupt, get_args(Corrupt)),
+            ("choice for data.stream", self.stream, get_args(Stream)),
         ):
             if value not in allowed:
                 raise unknown_choice(kind, value, allowed)
@@ -125,7 +132,8 @@ class LaterOptions:
         regression: as in ``ReadOptions``, for labels that training did not have.
         drop: columns that are left out; those that training did not have are ignored anyway.
         corrupt: what happens to images that cannot be decoded; None is what training did.
-        cache: a folder that keeps decoded images.
+        stream: as in ``ReadOptions``.
+        cache: a folder that keeps decoded images, or the rows of what is streamed.
 
     >>> import pyarrow as pa
     >>> from pinoise.data import from_arrays
@@ -139,6 +147,7 @@ class LaterOptions:
     regression: bool | None = None
     drop: tuple[str, ...] = ()
     corrupt: Corrupt | None = None
+    stream: Stream = ReadOptions.stream
     cache: Path | None = None
 
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from pinoise.data.dataset import Origin, Samples, row_slices
 from pinoise.data.layout import AS_IS, to_image_layout
+from pinoise.data.lazy import LazyArray
 from pinoise.data.moments import row_divisors
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
@@ -45,11 +46,21 @@ class LazyRows:
         self._x = x
         self._to_standard = _ToStandard(standardizer, dtype)
 
+    @property
+    def in_files(self) -> bool:
+        """Whether rows are read from a disk, so that they are better gathered before they are needed."""
+        return isinstance(self._x, LazyArray)
+
     def __len__(self) -> int:
         return int(self._x.shape[0])
 
     def __getitem__(self, rows: Tensor) -> Tensor:
         return self._to_standard(self._x[rows.numpy()], rows)
+
+    def expect(self, rows: Tensor) -> None:
+        """Let the disk read rows that will be needed soon, if they are in a file; their numbers are sorted."""
+        if isinstance(self._x, LazyArray):
+            self._x.expect(rows.numpy())
 
 
 class DenseRows:

@@ -13,13 +13,14 @@ from pinoise.data.catalogue.loading import load
 from pinoise.data.dataset import Dataset
 from pinoise.data.formats.arrays import read_npy, read_npz
 from pinoise.data.formats.cifar import holds_cifar, read_cifar
-from pinoise.data.formats.extensions import data_name, existing_path, file_format
+from pinoise.data.formats.extensions import FileFormat, data_name, existing_path, file_format
 from pinoise.data.formats.idx import holds_idx, read_idx_folder, read_idx_samples
 from pinoise.data.formats.memory import InMemory, is_table
+from pinoise.data.formats.parquet import parquet_files, read_parquet
 from pinoise.data.formats.raw import RawArrays, RawTable
 from pinoise.data.formats.stl10 import holds_stl10, read_stl10
 from pinoise.data.formats.svmlight import read_svmlight
-from pinoise.data.formats.tables import read_csv, read_parquet
+from pinoise.data.formats.tables import read_csv
 from pinoise.data.images.reading import read_image_folder
 from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError, unknown_choice
@@ -45,6 +46,20 @@ class Source:
     path: Path = Path()  # of a file or folder
     held: InMemory | None = None  # samples in memory
 
+    @property
+    def file_format(self) -> FileFormat | None:
+        """The format of a file, and of a folder of Parquet files; None for samples in memory and other folders."""
+        if self.held is not None or self.kind == "catalogue":
+            return None
+        if self.path.is_dir():
+            return "parquet" if self.kind == "table" else None
+        return file_format(self.path)
+
+    @property
+    def files(self) -> list[Path]:
+        """The file, or those of a folder of Parquet files."""
+        return parquet_files(self.path) if self.path.is_dir() else [self.path]
+
     def dataset(
         self, *, label: str | int | None = None, size: tuple[int, int] | None = None, progress: bool = False
     ) -> Dataset:
@@ -57,7 +72,7 @@ class Source:
         """Read a table; the columns in ``text`` are not guessed to be numbers."""
         if self.held is not None:
             return self.held.table()
-        return read_parquet(self.path) if file_format(self.path) == "parquet" else read_csv(self.path, text=text)
+        return read_parquet(self.path) if self.file_format == "parquet" else read_csv(self.path, text=text)
 
     def arrays(self, *, n_features: int | None = None, first_index: int | None = None) -> RawArrays:
         """Read arrays; ``n_features`` and ``first_index`` are those of the training file, for svmlight."""
@@ -112,7 +127,9 @@ def _may_exist(path: Path) -> bool:
 
 def _kind_of(path: Path) -> SourceKind:
     if path.is_dir():
-        return "images" if _folder_reader(path) is None else "array"
+        if _folder_reader(path) is not None:
+            return "array"
+        return "table" if parquet_files(path) else "images"
     return "table" if file_format(path) in ("csv", "parquet") else "array"
 
 

@@ -8,6 +8,7 @@ from math import ceil
 import numpy as np
 import numpy.typing as npt
 
+from pinoise.choices import MANY_ROWS
 from pinoise.data.dataset import Dataset, Labels, Targets, is_measured
 from pinoise.errors import UserError
 
@@ -19,7 +20,7 @@ def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int = 0) -> Dat
 
     The share has the same proportions of classes; rows with a measurement are drawn at random. A class of one row
     stays in training. Rows of one group (a query, a person) stay on one side, because a test row must not have
-    siblings in training.
+    siblings in training. Of more than 2²⁰ rows each is held out by the toss of a coin, or groups are drawn.
 
     >>> from pinoise.data.dataset import Part
     >>> data = Dataset("toy", train=Part(np.zeros((10, 2)), y=np.arange(10) % 2))
@@ -36,6 +37,8 @@ def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int = 0) -> Dat
     if n < 2:
         raise UserError(f"{dataset.name} has {n} row: a split needs two or more.")
     notes = list(dataset.notes)
+    if n > MANY_ROWS:
+        return _split_many(dataset, test_fraction, seed)
     groups = whole.groups
     if groups is not None and len(np.unique(groups)) > 1:
         test, how = _by_group(groups, test_fraction, seed), "by group"
@@ -44,6 +47,25 @@ def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int = 0) -> Dat
     train = np.setdiff1d(np.arange(n), test)
     notes.append(f"held out {len(test)} of {n} rows for the test part, {how} (seed {seed})")
     return replace(dataset, train=whole.take(train), test=whole.take(test), notes=tuple(notes))
+
+
+def _split_many(dataset: Dataset, test_fraction: float, seed: int) -> Dataset:
+    """Hold out every row, or group, by the toss of a coin: among very many, classes keep their shares anyway."""
+    whole, random = dataset.train, np.random.default_rng(seed)
+    n, how = len(whole), "at random"
+    test = np.empty(n, np.bool_)
+    for start in range(0, n, MANY_ROWS):
+        stop = min(start + MANY_ROWS, n)
+        test[start:stop] = random.random(stop - start) < test_fraction
+    groups = whole.groups
+    if groups is not None:
+        known = np.unique(groups)
+        if len(known) > 1:
+            held = known[random.permutation(len(known))[: _test_rows(len(known), test_fraction)]]
+            test, how = np.isin(groups, held), "by group"
+    note = f"held out {int(test.sum())} of {n} rows for the test part, {how} (seed {seed})"
+    train, rest = whole.chosen(~test), whole.chosen(test)
+    return replace(dataset, train=train, test=rest, notes=(*dataset.notes, note))
 
 
 def stratified_rows(y: Labels, *, test_fraction: float = 0.2, seed: int = 0) -> tuple[RowNumbers, RowNumbers]:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 
 from pinoise.data.dataset import Samples, Spans, row_slices
 from pinoise.data.layout import AS_IS, ImageLayout, image_layout, to_image_layout, undo_image_layout
+from pinoise.data.lazy import LazyArray, SomeColumns
 from pinoise.data.moments import (
     VANISHING,
     beside,
@@ -239,7 +240,10 @@ def _several(shape: tuple[int, ...], spans: Spans) -> npt.NDArray[np.bool_]:
 
 def _numbers(x: Samples, spans: Spans) -> Samples:
     """Return the features that are a column of their own."""
-    return x[:, ~_several(x.shape[1:], spans)] if spans else x
+    if not spans:
+        return x
+    single = np.flatnonzero(~_several(x.shape[1:], spans))
+    return SomeColumns(x, single) if isinstance(x, LazyArray) else x[:, single]
 
 
 def _whole_deviation(deviation: npt.NDArray[np.float64], spans: Spans) -> npt.NDArray[np.float64]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -11,47 +10,36 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-import torch
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 from torch import Tensor
 
 from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE
-from pinoise.data.checks import check_finite
 from pinoise.data.dataset import Samples, Spans, fingerprint
-from pinoise.data.formats.memory import InMemory, check_numbers, is_table, needs_encoding, to_samples
+from pinoise.data.formats.memory import InMemory
 from pinoise.data.layout import have_colours, to_image_layout, undo_image_layout
-from pinoise.data.options import ReadOptions
-from pinoise.data.preparation import Preparation, preparation_from_json
-from pinoise.data.readers import from_arrays
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
-from pinoise.errors import UserError
-from pinoise.estimator.parameters import columns_from, rows_of_pixels, seed_of_state, settings_from
-from pinoise.estimator.saving import Header, portable, read_model, write_model
+from pinoise.estimator.checking import checked_numbers, learned_table
+from pinoise.estimator.parameters import columns_from, seed_of_state, settings_from
+from pinoise.estimator.stored import read_estimator, write_estimator
 from pinoise.estimator.transforming import dense_embedding, sparse_embedding, stays_sparse
 from pinoise.estimator.warm import Trained, interruption, state_before
 from pinoise.evaluation import embed
 from pinoise.export import Fitted, What, table_encoding, write_onnx
 from pinoise.modes import own_modes
-from pinoise.networks import Embedding, load_weights
+from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
 from pinoise.randomness import Randomness
 from pinoise.training.automatic import with_best_noise
 from pinoise.training.build import (
-    build_encoder,
     build_standardizer,
-    check_size,
-    embedding_tensors,
-    restore_embedding,
-    restore_noise,
 )
 from pinoise.training.callbacks import checked_callbacks
-from pinoise.training.config import Settings, distrusted, encoder_of
+from pinoise.training.config import Settings, encoder_of
 from pinoise.training.metrics import METRICS
 from pinoise.training.progress import shown
 from pinoise.training.run import fit
-from pinoise.training.units import standardizer_from, standardizer_tensors
 
 _SETTINGS = Settings()  # which the defaults are those of
 
@@ -414,27 +402,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Your own classes and functions are written as their import paths. Objects have none and are refused.
         """
         check_is_fitted(self)
-        params = portable({**self.get_params(deep=False), "callbacks": ()})  # they watched the fit, which is over
-        if isinstance(self.random_state, np.random.RandomState):
-            params["random_state"] = None  # a generator in mid-stream has no place in a file
-        header = Header(
-            params=params,
-            history=self.history_,
-            flags=self.flags_,
-            trials=self.trials_,
-            n_features_in=self.n_features_in_,
-            feature_names_in=list(getattr(self, "feature_names_in_", ())),
-            preparation=None if self._preparation is None else self._preparation.to_json(),
-            of_sparse=self._of_sparse,
-        )
-        write_model(
-            Path(path),
-            header,
-            encoder=self.encoder_.state_dict(),
-            embedding=embedding_tensors(self.embedding_),
-            noise=self.noise_.state_dict(),
-            standardizer=standardizer_tensors(self._standardizer),
-        )
+        write_estimator(Path(path), self)
 
     @classmethod
     @own_modes()
@@ -445,34 +413,14 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             path: the file.
             trust: whether to import the parts that the file names by an import path, which runs their code.
         """
-        header, parts = read_model(Path(path))
-        unknown = sorted(header.params.keys() ^ set(cls._get_param_names()))
-        if unknown:
-            raise UserError(
-                f"{path} does not fit this version of PiNDA, which differs in the parameter {unknown[0]!r}."
-            )
+        stored = read_estimator(Path(path), parameters=cls._get_param_names(), trust=trust)
+        header = stored.header
         self = cls(**header.params)
-        settings = settings_from(vars(self), seed=0, distrust=distrusted(Path(path), trust=trust))
-        settings = with_best_noise(settings, header.trials)
-        standardizer = standardizer_from(parts["standardizer"], where=path)
-        preparation = None if header.preparation is None else preparation_from_json(header.preparation)
-        features = standardizer.mean.size if preparation is None else math.prod(preparation.shape)
-        if features != standardizer.mean.size or (preparation is None and features != header.n_features_in):
-            raise UserError(f"{path} has a standardiser for other samples than its header: the file is damaged.")
-        try:
-            with Randomness(0).feeding():  # the weights of the file replace what is drawn
-                check_size(settings, standardizer.shape)
-                encoder = build_encoder(settings, standardizer.shape)
-                load_weights(encoder, parts["encoder"], where=path)
-                embedding = restore_embedding(encoder, settings, standardizer, parts["embedding"])
-                noise = restore_noise(settings, standardizer, encoder, parts["noise"])
-        except RuntimeError:  # as torch refuses weights
-            raise UserError(f"{path} does not fit its parameters: a part of your own has changed since.") from None
-        self._adopt(embedding, noise, standardizer, seed=seed_of_state(self.random_state))
+        self._adopt(stored.embedding, stored.noise, stored.standardizer, seed=seed_of_state(self.random_state))
         self._trained = None
         self.history_, self.flags_, self.trials_ = header.history, header.flags, header.trials
         self.n_features_in_ = header.n_features_in
-        self._preparation = preparation
+        self._preparation = stored.preparation
         self._of_sparse = header.of_sparse
         if header.feature_names_in:
             self.feature_names_in_ = np.array(header.feature_names_in, dtype=object)
@@ -537,47 +485,16 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """The features of every column that became several."""
         return () if self._preparation is None else self._preparation.spans
 
-    def _learned_table(self, X: Any) -> Preparation | None:
-        """Return how a data frame becomes features, None for samples that are numbers already."""
-        columns = columns_from(vars(self))
-        named = len(columns) > 1  # beside what fills gaps
-        if not needs_encoding(X) and not (named and is_table(X)):
-            if named:
-                raise UserError(f"{next(iter(columns))} names columns, and X is no data frame: leave it out.")
-            return None
-        data, preparation = from_arrays(X, options=ReadOptions(**columns), name="X")
-        self.notes_ = list(data.notes)
-        return preparation
-
     def _checked(self, X: Any, *, fitting: bool = False) -> Samples:
         """Return samples as scikit-learn checks them, with a non-finite entry named by row and column."""
         if fitting:
-            self._preparation = self._learned_table(X)
+            self._preparation, notes = learned_table(X, columns_from(vars(self)))
+            if self._preparation is not None:
+                self.notes_ = notes
         if self._preparation is not None:
             validate_data(self, X, reset=fitting, skip_check_array=True)
             return self._preparation.read(InMemory(X, name="X"), labelled=False).train.x
-        images = self.image_shape is not None
-        if sp.issparse(X) or isinstance(X, torch.Tensor | np.ma.MaskedArray):
-            X = to_samples(X, where="X")  # of which scikit-learn checks less
-        try:
-            x = validate_data(
-                self,
-                rows_of_pixels(X, self.image_shape) if self.image_shape is not None else X,
-                reset=fitting,
-                accept_sparse=False if images else "csr",
-                dtype=[np.float64, np.float32, np.uint8] if images else [np.float64, np.float32],
-                ensure_min_samples=2 if fitting else 1,
-                ensure_all_finite=False,
-            )
-        except OverflowError:
-            raise UserError("X holds a whole number beyond the range of floating-point numbers.") from None
-        except (TypeError, ValueError):
-            check_numbers(X, where="X")  # which names the cell, where it is a cell
-            raise
-        sparse = bool(sp.issparse(x))
-        samples: Samples = sp.csr_array(x) if sparse else x  # one type for every sparse input
-        check_finite(samples, getattr(self, "feature_names_in_", None), where="X")
-        return samples if self.image_shape is None else x.reshape(len(x), *self.image_shape)
+        return checked_numbers(self, X, fitting=fitting, image_shape=self.image_shape)
 
     def _in_shape_of(self, values: npt.NDArray[Any], X: Any, x: Samples) -> npt.NDArray[Any]:
         """Return values of every feature in the shape and precision of X; encoded features keep their own."""

@@ -64,7 +64,7 @@ class Target:
         """Return the target of a part of the table, with row numbers within the part."""
         if part.origin is None:
             return self
-        _, inside, own = np.intersect1d(part.origin.rows, self.rows, return_indices=True)
+        _, inside, own = np.intersect1d(np.asarray(part.origin.rows), self.rows, return_indices=True)
         order = np.argsort(inside)
         return replace(self, rows=inside[order], numbers=self.numbers[own[order]])
 
@@ -74,16 +74,16 @@ def read_target(source: str, column: str) -> Target:
     found = find_source(source)
     if found.kind != "table":
         raise UserError(f"--target names a column of a table (.csv, .parquet), and {source} is none.")
-    table = found.table().table
+    raw = found.table()
     where = f"{source}, target column {column!r}"
-    cells = table.column(find_column(column, column_names(table, where=source), where=source))
+    cells = raw.table.column(find_column(column, column_names(raw, where=source), where=source))
     given = pc.invert(pc.is_null(cells, nan_is_null=pa.types.is_floating(cells.type)))
     known = cells.filter(given)
     if len(known) == 0:
         raise UserError(f"{where} is empty: a classifier needs some labels.")
     labels = learn_labels(known, where=where)
     rows = np.flatnonzero(given.to_numpy(zero_copy_only=False))
-    return Target(column, len(table), rows, labels.encode(known, where=where), labels)
+    return Target(column, raw.rows, rows, labels.encode(known, where=where), labels)
 
 
 class _Voter(BaseModel):

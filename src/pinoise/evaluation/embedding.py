@@ -28,11 +28,12 @@ def embed(
     encode: Callable[[torch.Tensor], torch.Tensor],
     rows: Rows,
     *,
+    only: range | None = None,
     batch_size: int = 4096,
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
 ) -> np.ndarray:
-    """Return the embedding (n, o) of every row, in order.
+    """Return the embedding (n, o) of every row, or ``only`` of some rows that follow one another, in order.
 
     Batches reach ``encode`` on ``device`` in ``dtype``; the result is float64 if ``dtype`` is, and float32 otherwise.
     A batch has fewer than ``batch_size`` rows if it would otherwise hold more than 2²⁴ values.
@@ -43,8 +44,8 @@ def embed(
            [ 6.,  8.],
            [10., 12.]], dtype=float32)
     """
-    n = len(rows)
-    if n == 0:
+    chosen = range(len(rows)) if only is None else only
+    if not chosen:
         raise UserError("there are no rows to embed: give at least one.")
     if batch_size < 1:
         raise UserError(f"batch_size is {batch_size}, but must be at least 1.")
@@ -53,19 +54,19 @@ def embed(
     batch_size = min(batch_size, max(1, _BATCH_VALUES // width))
     result = torch.empty(0)
     with torch.no_grad():
-        for start in range(0, n, batch_size):
-            stop = min(start + batch_size, n)
-            z = encode(rows[torch.arange(start, stop)].to(device=device, dtype=dtype))
+        for start in range(0, len(chosen), batch_size):
+            stop = min(start + batch_size, len(chosen))
+            z = encode(rows[torch.arange(chosen[start], chosen[stop - 1] + 1)].to(device=device, dtype=dtype))
             if z.ndim != 2 or len(z) != stop - start:
                 raise UserError(
                     f"the encoder returned the shape {tuple(z.shape)} for {stop - start} rows: "
                     "an embedding must have the shape (rows, features)."
                 )
             if start == 0:
-                result = torch.empty((n, z.shape[1]), dtype=kept)
+                result = torch.empty((len(chosen), z.shape[1]), dtype=kept)
             result[start:stop] = z
     embedded = result.numpy()
-    _check_finite_rows(embedded, "the output")
+    _check_finite_rows(embedded, "the output", first=chosen.start)
     return embedded
 
 
@@ -155,11 +156,14 @@ def check_embeddings(train: np.ndarray, test: np.ndarray) -> None:
         )
 
 
-def _check_finite_rows(z: np.ndarray, what: str) -> None:
+def _check_finite_rows(z: np.ndarray, what: str, *, first: int = 0) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(z.sum()):  # one fast pass; a sum of finite numbers may still be infinite
+            return
     finite = np.isfinite(z).all(axis=1)
     if not finite.all():
         raise UserError(
-            f"row {int(finite.argmin())} of {what} is not finite ({int((~finite).sum())} such rows in all): "
+            f"row {first + int(finite.argmin())} of {what} is not finite ({int((~finite).sum())} such rows in all): "
             "look for NaN or very large numbers in the data, a diverged training or damaged weights."
         )
 

@@ -1,4 +1,4 @@
-"""k nearest neighbours by Euclidean distance: scikit-learn finds them, and an exact ranking settles ties."""
+"""k nearest neighbours by Euclidean distance: products propose them, and an exact ranking settles ties."""
 
 from __future__ import annotations
 
@@ -7,54 +7,106 @@ from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
+import torch
 
 from pinoise.errors import UserError
 from pinoise.evaluation.embedding import check_embeddings, check_labelled
+from pinoise.networks.linear import linear
 
 NEIGHBOURS = 5  # k in the paper's protocol
 
 _SPARE = 8  # candidates beyond k, so that rounding and a few equal distances do not force a second search
+_QUERIES, _POINTS = 512, 16_384  # rows whose distances are held at a time, 32 MB
+_SAFE = 40  # numbers below 2⁴⁰ have squares, and sums of many, in single precision
 _RANKED_VALUES = 1 << 20  # values of candidates that are ranked at a time, 8 MB in float64
 
 
 def knn_neighbours(train: np.ndarray, test: np.ndarray, *, k: int = NEIGHBOURS) -> npt.NDArray[np.int64]:
     """Return the rows of ``train`` nearest to each row of ``test``, nearest first: (m, k).
 
-    Among equally distant rows the one that comes first in ``train`` wins. scikit-learn alone keeps an arbitrary one,
-    and its distances ‖a‖² + ‖b‖² − 2ab cancel badly when the data lie far from the origin. So the training mean is
-    subtracted first where it dominates, scikit-learn only proposes candidates, and the sum of squared differences ranks
-    them. A bound on the rounding error shows where a neighbour may be missing; those rows are searched again with more
-    candidates.
+    Among equally distant rows the one that comes first in ``train`` wins. Distances ‖a‖² + ‖b‖² − 2ab are fast, but
+    they cancel badly when the data lie far from the origin. So the training mean is subtracted first where it
+    dominates, such distances only propose candidates, and the sum of squared differences ranks them. A bound on the
+    rounding error shows where a neighbour may be missing. Single precision proposes first. Where that is too coarse,
+    scikit-learn does in double precision, with more candidates each time. Memory does not grow with the rows.
 
     >>> import numpy as np
     >>> knn_neighbours(np.array([[0.0], [1.0], [5.0]]), np.array([[4.0], [0.1]]), k=2)
     array([[2, 1],
            [0, 1]])
     """
-    from sklearn.neighbors import NearestNeighbors  # which imports much that the doors do not need
-
     check_embeddings(train, test)
     if not 1 <= k <= len(train):
         raise UserError(f"k is {k}, but must be from 1 to the number of training rows, which is {len(train)}.")
     kept = _first_copies(train, k)
     train = train if len(kept) == len(train) else train[kept]
     points, queries = _near_origin(train, test)
-    search = NearestNeighbors(algorithm="brute").fit(points)
     norm = np.sqrt(np.einsum("ij,ij->i", queries, queries, dtype=np.float64))
-    rounding = 4 * (train.shape[1] + 8) * np.finfo(np.float64).eps
     neighbours = np.empty((len(test), k), dtype=np.int64)
     rows, count = np.arange(len(test)), min(k + _SPARE, len(train))
+    precision: type = np.float32
     while len(rows):
-        candidates = search.kneighbors(queries[rows], count, return_distance=False)
+        candidates = _candidates(points, queries[rows], count, precision)
         neighbours[rows], farthest, limit = _rank(train, test[rows], candidates, k)
         if count == len(train):
             break
-        # Up to rounding, no other row is nearer than the farthest candidate. A row b with ‖b‖ > ‖a‖ + d is farther
-        # than d, so the error matters only for shorter ones.
-        error = rounding * (2 * norm[rows] + np.sqrt(limit)) ** 2
-        rows = rows[farthest >= limit - error]
-        count = min(4 * count, len(train))
+        rows = rows[farthest >= limit - _error(norm[rows], np.sqrt(limit), train.shape[1], precision)]
+        if precision == np.float64:
+            count = min(4 * count, len(train))
+        precision = np.float64
     return kept[neighbours]
+
+
+def _candidates(points: np.ndarray, queries: np.ndarray, count: int, precision: type) -> npt.NDArray[np.int64]:
+    """Return the rows of ``points`` that are nearest to each query up to rounding, (m, count), in any order."""
+    if precision == np.float32:
+        return _by_products(points, queries, count)
+    from sklearn.neighbors import NearestNeighbors  # which imports much that the doors do not need
+
+    search = NearestNeighbors(algorithm="brute").fit(points)
+    found: npt.NDArray[np.int64] = search.kneighbors(queries, count, return_distance=False)
+    return found
+
+
+def _by_products(points: np.ndarray, queries: np.ndarray, count: int) -> npt.NDArray[np.int64]:
+    """Return the candidates in single precision, by blocks that bound the memory."""
+    _, exponent = np.frexp(np.abs(points).max(initial=0))
+    factor = 1.0 if abs(exponent) < _SAFE else 2.0 ** -float(exponent)  # exact, and squares do not leave the range
+    values, places = torch.empty(len(queries), 0), torch.empty(len(queries), 0, dtype=torch.int64)
+    for start in range(0, len(points), _POINTS):
+        part = _scaled(points[start : start + _POINTS], factor)
+        squares = torch.from_numpy(np.einsum("ij,ij->i", part, part, dtype=np.float64)).float()
+        near = []
+        for first in range(0, len(queries), _QUERIES):
+            block = torch.from_numpy(_scaled(queries[first : first + _QUERIES], -2 * factor))
+            scores = linear(block, torch.from_numpy(part), squares)  # ‖b‖² − 2ab: ‖a‖² does not change the order
+            near.append(scores.topk(min(count, len(part)), dim=1, largest=False, sorted=False))
+        values = torch.cat([values, torch.cat([each.values for each in near])], dim=1)
+        places = torch.cat([places, torch.cat([each.indices for each in near]) + start], dim=1)
+        best = values.topk(min(count, values.shape[1]), dim=1, largest=False, sorted=False).indices
+        values, places = values.gather(1, best), places.gather(1, best)
+    return places.numpy()
+
+
+def _scaled(x: np.ndarray, factor: float) -> npt.NDArray[np.float32]:
+    """Return a multiple of x in single precision. What is too large for it becomes infinite and is searched again."""
+    if factor == 1 and x.dtype == np.float32:
+        return np.ascontiguousarray(x)
+    with np.errstate(over="ignore"):
+        scaled: npt.NDArray[np.float32] = np.multiply(x, factor, dtype=np.float64).astype(np.float32)
+    return scaled
+
+
+def _error(norm: np.ndarray, distance: np.ndarray, features: int, precision: type) -> np.ndarray:
+    """Return the largest error in comparing two squared distances to a query a, up to which no neighbour is missing.
+
+    A row b with ‖b‖ > ‖a‖ + d is farther than d, so only shorter ones matter. A squared distance is off by at most
+    u (2 n ‖a‖‖b‖ + 8 (‖a‖ + ‖b‖)²) for n features: by the sum of n products, and by the rounding of a, b, ‖b‖² and
+    their sum.
+    """
+    longest = norm + distance
+    off: np.ndarray = np.finfo(precision).eps / 2 * (2 * features * norm * longest + 8 * (norm + longest) ** 2)
+    return 2 * off
 
 
 def knn_predict(
@@ -107,7 +159,7 @@ def _first_copies(train: np.ndarray, k: int) -> npt.NDArray[np.int64]:
 def _near_origin(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return both as they are, or less the mean of ``train`` in float64 where that mean dominates.
 
-    scikit-learn computes in float64 either way; the copies would take twice the memory of float32 rows.
+    Blocks become single precision as they are searched; copies in float64 would take twice the memory of float32 rows.
     """
     mean = train.mean(axis=0, dtype=np.float64)
     squares = np.einsum("ij,ij->", train, train, dtype=np.float64)

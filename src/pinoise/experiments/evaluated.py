@@ -9,16 +9,18 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from pinoise.data.catalogue import is_name
+from pinoise.data.dataset import Dataset
 from pinoise.data.options import AS_TRAINED, LaterOptions
 from pinoise.data.tails import HEAVY_TAILS
 from pinoise.errors import UserError
 from pinoise.evaluation.agreement import AGREEING
 from pinoise.evaluation.logistic import LABELS_PER_CLASS
 from pinoise.evaluation.ridge import KNOWN_VALUES
+from pinoise.evaluation.sharing import ALONE, Team
 from pinoise.evaluation.verdict import Verdict, judge, paired_gap
 from pinoise.experiments.information import information_of_run
 from pinoise.experiments.scoring import agreements, score_run
-from pinoise.experiments.sources import is_scorable, open_scored, sample_rows
+from pinoise.experiments.sources import fewer_to_score, is_scorable, open_scored, sample_rows
 from pinoise.files import expanded, read_json, write_json
 from pinoise.training.load import Run
 
@@ -125,6 +127,7 @@ def evaluate_run(
     draws: int | None = None,
     progress: bool = False,
     note: Callable[[str], None] = lambda _: None,
+    team: Team = ALONE,
 ) -> Evaluation:
     """Score a run's embedding beside raw features and an untrained encoder, and measure what needs no labels.
 
@@ -132,18 +135,19 @@ def evaluate_run(
         run: a run.
         source: other data than the run's own.
         later: how it is read, where that differs from training.
-        rows: the most training and test rows to look at, drawn at random.
+        rows: the most training and test rows to look at, drawn at random; None takes all, unless they are too many to
+            hold in memory (``fewer_to_score``).
         seed: of softmax regression and the draws of few labels.
         draws: of every view, to measure its information as well; None leaves what was measured before.
         progress: whether downloads show a bar.
         note: called with sentences about the data.
+        team: the processes that share the rows to embed. This is the first of them; the others call ``help_evaluate``.
     """
-    data = open_scored(run, source, later, progress=progress)
-    data = data if rows is None else sample_rows(data, train=rows, test=rows)
+    data = _scored_data(run, source, later, rows=rows, progress=progress)
     on_units = [] if run.standardizer.tails is None else [HEAVY_TAILS]
     for sentence in run.new_notes([*data.notes, *on_units], source):
         note(sentence)
-    scores = score_run(run, data, seed=seed) if is_scorable(data) else {}
+    scores = score_run(run, data, seed=seed, team=team) if is_scorable(data) else {}
     if draws is None:
         information: Mapping[str, Any] = _measured_before(run)
     else:
@@ -164,6 +168,28 @@ def evaluate_run(
             "information": information,
         }
     )
+
+
+def help_evaluate(
+    run: Run,
+    source: str | None = None,
+    later: LaterOptions = AS_TRAINED,
+    *,
+    rows: int | None = None,
+    seed: int = 0,
+    team: Team,
+) -> None:
+    """Embed the share of a later process in ``evaluate_run``, whose arguments must be the same."""
+    data = _scored_data(run, source, later, rows=rows)
+    if is_scorable(data):
+        score_run(run, data, seed=seed, team=team)
+
+
+def _scored_data(
+    run: Run, source: str | None, later: LaterOptions, *, rows: int | None, progress: bool = False
+) -> Dataset:
+    data = open_scored(run, source, later, progress=progress)
+    return fewer_to_score(data) if rows is None else sample_rows(data, train=rows, test=rows)
 
 
 def store_evaluation(run: Run, found: Evaluation) -> None:

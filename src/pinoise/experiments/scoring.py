@@ -13,13 +13,14 @@ import torch
 from torch import nn
 
 from pinoise.choices import SCORES, EmbeddingName
-from pinoise.data.dataset import Dataset, Part, Samples
+from pinoise.data.dataset import Dataset, Part, Samples, Spans
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import SCALING, Scaling, Standardizer
 from pinoise.evaluation import Scores, embed, evaluate, few_label_accuracies
 from pinoise.evaluation.agreement import AGREEING, neighbour_agreement
 from pinoise.evaluation.rivals import CLASSIFIERS, REDUCTIONS
 from pinoise.evaluation.scores import SEEDED
+from pinoise.evaluation.sharing import ALONE, Team
 from pinoise.experiments.recipes import RECIPES, sees_features
 from pinoise.experiments.results import Cell
 from pinoise.experiments.sources import check_scorable, scored_part
@@ -159,12 +160,12 @@ def fit_encoder(
     return fitted.model.method.encoder, tuple(flag.name for flag in fitted.flags)
 
 
-def embedded(encode: nn.Module, data: Dataset, train_rows: Rows, test_rows: Rows) -> Labelled:
-    """Embed a labelled data set."""
+def embedded(encode: nn.Module, data: Dataset, train_rows: Rows, test_rows: Rows, *, team: Team = ALONE) -> Labelled:
+    """Embed a labelled data set. In a team of processes, the first has all rows."""
     assert data.test is not None  # the caller split it
     assert data.train.y is not None  # and checked its labels
     assert data.test.y is not None
-    return Labelled(embed(encode, train_rows), data.train.y, embed(encode, test_rows), data.test.y)
+    return Labelled(team.embed(encode, train_rows), data.train.y, team.embed(encode, test_rows), data.test.y)
 
 
 def raw_scaling(x: Samples) -> Scaling:
@@ -178,21 +179,33 @@ def raw_scaling(x: Samples) -> Scaling:
     return "channels" if len(x.shape) in (3, 4) and x.dtype == np.uint8 else SCALING
 
 
-def raw_rows(*parts: Part) -> tuple[Raw, list[Rows]]:
-    """Return the raw features of parts, in the units of the first: what makes an embedding of them, and their rows."""
-    standardizer = Standardizer.fit(parts[0].x, scaling=raw_scaling(parts[0].x))
+def raw_rows(*parts: Part, spans: Spans = ()) -> tuple[Raw, list[Rows]]:
+    """Return the raw features of parts, in the units of the first: what makes an embedding of them, and their rows.
+
+    ``spans`` are those of the data set: a category counts once, as in everything that is compared with raw features.
+    """
+    standardizer = Standardizer.fit(parts[0].x, scaling=raw_scaling(parts[0].x), spans=spans)
     rows = [make_rows(part.x, standardizer, origin=part.origin) for part in parts]
     return Raw(unit_rows=standardizer.unit_rows), rows
 
 
-def score_run(run: Run, data: Dataset, *, seed: int) -> dict[str, Scores]:
-    """Score a finished run's embedding beside raw features and the embedding of its encoder before training."""
+def score_run(run: Run, data: Dataset, *, seed: int, team: Team = ALONE) -> dict[str, Scores]:
+    """Score a finished run's embedding beside raw features and the embedding of its encoder before training.
+
+    In a team, processes share the rows to embed, and only the first scores; the others return nothing.
+    """
     check_scorable(data)
     assert data.test is not None  # it was just checked
     rows = [run.rows(part.x, where=data.name) for part in (data.train, data.test)]
-    raw, of_raw = raw_rows(data.train, data.test)
-    embeddings = {"raw": (raw, of_raw), "untrained": (_untrained(run, rows[0]), rows), "learned": (run.embedding, rows)}
-    return {name: evaluate(*embedded(encode, data, *of), seed=seed) for name, (encode, of) in embeddings.items()}
+    found = {}
+    if team.is_first:
+        raw, of_raw = raw_rows(data.train, data.test, spans=data.spans)
+        found["raw"] = evaluate(*embedded(raw, data, *of_raw), seed=seed)
+    for name, encode in (("untrained", _untrained(run, rows[0])), ("learned", run.embedding)):
+        parts = embedded(encode, data, *rows, team=team)
+        if team.is_first:
+            found[name] = evaluate(*parts, seed=seed)
+    return found
 
 
 def agreements(run: Run, data: Dataset) -> dict[str, float]:
@@ -204,7 +217,7 @@ def agreements(run: Run, data: Dataset) -> dict[str, float]:
     size = min(len(part), _AGREEING_ROWS)
     part = part.take(np.arange(size, dtype=np.int64) * len(part) // size)
     rows = run.rows(part.x, where=data.name)
-    raw, (of_raw,) = raw_rows(part)
+    raw, (of_raw,) = raw_rows(part, spans=data.spans)
     reference = embed(raw, of_raw)
     return {
         "learned": neighbour_agreement(reference, embed(run.embedding, rows)),

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 
 import numpy as np
 
+from pinoise.choices import MANY_ROWS
 from pinoise.data.catalogue import is_name, locate
 from pinoise.data.dataset import Dataset, Part
+from pinoise.data.lazy import LazyArray
 from pinoise.data.options import AS_TRAINED, LaterOptions, ReadOptions
 from pinoise.data.preparation import Preparation
 from pinoise.data.readers import open_for_training
@@ -20,6 +22,11 @@ from pinoise.training.load import Run
 
 _COUNTED = "they count as errors in every score"
 _SHOWN_CLASSES = 10
+
+SCORED_VALUES = 1 << 28
+"""Features of all rows, 1 GB in single precision, above which not all rows are scored."""
+
+_MOST_SCORED, _LEAST_SCORED = 50_000, 5_000  # rows of each part then
 
 
 @dataclass(frozen=True)
@@ -71,11 +78,19 @@ def check_scorable(data: Dataset) -> Dataset:
         check_scorable(data.scored)
         return data
     if not is_scorable(data):
-        where = "name their column with --label"
-        if len(data.shape) > 1:  # images, which have no columns
-            where = "put images into one folder per class, or arrays beside their labels y in an .npz file"
-        raise UserError(f"{data.name} has no labels to score with: {where}.")
+        raise UserError(f"{data.name} has no labels to score with: {where_labels_go(data.shape)}.")
     return data
+
+
+def where_labels_go(shape: tuple[int, ...]) -> str:
+    """Return how samples of a shape get labels.
+
+    >>> where_labels_go((13,))
+    'name their column with --label'
+    """
+    if len(shape) > 1:  # images, which have no columns
+        return "put images into one folder per class, or arrays beside their labels y in an .npz file"
+    return "name their column with --label"
 
 
 def noting_unseen(data: Dataset) -> Dataset:
@@ -98,6 +113,38 @@ def noting_unseen(data: Dataset) -> Dataset:
     classes = "1 class" if len(unseen) == 1 else f"{len(unseen)} classes"
     note = f"{rows} of {len(data.test)} test rows are of {classes} without a training row ({shown}): {_COUNTED}"
     return replace(data, notes=(*(other for other in data.notes if not other.endswith(_COUNTED)), note))
+
+
+def fewer_to_score(data: Dataset) -> Dataset:
+    """Return a data set with as many rows as scores can hold in memory, drawn at random, with notes that say so.
+
+    More than 2²⁸ features are too many: then each part has at most 50,000 rows, fewer if they are wide, and at least
+    5,000. ``--rows`` asks for another number.
+
+    >>> data = Dataset("toy", train=Part(np.zeros((4, 2))))
+    >>> fewer_to_score(data) is data
+    True
+    """
+    width = int(np.prod(data.shape))
+    rows = len(data.train) + (0 if data.test is None else len(data.test))
+    if rows * width <= SCORED_VALUES:
+        return data
+    most = max(_LEAST_SCORED, min(_MOST_SCORED, SCORED_VALUES // (2 * width)))
+    drawn = sample_rows(data, train=most, test=most)
+    if drawn is data:
+        return data
+    return replace(drawn, notes=(*drawn.notes, f"{rows} rows are too many to score: {most} of each part are (--rows)"))
+
+
+def scored_in_memory(data: Dataset) -> Dataset:
+    """Return a set to train on whose rows stay in files, with fewer rows to score; any other set as it is."""
+    if isinstance(data, ScoredElsewhere) or not isinstance(data.train.x, LazyArray) or data.train.x.ndim > 2:
+        return data
+    scored = fewer_to_score(data)
+    if scored is data:
+        return data
+    kept = {field.name: getattr(data, field.name) for field in fields(Dataset)}
+    return ScoredElsewhere(**{**kept, "notes": scored.notes}, scored=scored)
 
 
 def open_compared(
@@ -145,7 +192,7 @@ def open_compared(
     for source in named:
         data, preparation = open_for_training(source, replace(options, label=label_of[source]), progress=progress)
         opened.append(data if score_on is None else score_elsewhere(data, read_scored(preparation)))
-    opened = [noting_unseen(data) for data in opened]
+    opened = [noting_unseen(scored_in_memory(data)) for data in opened]
     names: list[str] = []
     for number, data in enumerate(map(check_scorable, opened)):
         again = names.count(data.name)
@@ -183,7 +230,7 @@ def open_scored(
 
 def _refuse_differences(later: LaterOptions) -> None:
     for name, value in asdict(replace(later, label=None)).items():
-        if value not in (None, ()):
+        if value != getattr(AS_TRAINED, name):
             raise UserError(
                 f"data.{name} is for other data than the run's own, which is read as in training: give --data, or "
                 "leave it out."
@@ -206,7 +253,7 @@ def sample_rows(data: Dataset, *, train: int, test: int, seed: int = 0) -> Datas
     """Return a data set with fewer training and test rows, drawn at random and kept in their order.
 
     Labels are not looked at. The rows depend on the seed and on the sizes only, and a larger draw holds the smaller
-    ones. A set that is small enough is returned as it is.
+    ones, unless the set has more than 2²⁰ rows. A set that is small enough is returned as it is.
 
     >>> data = Dataset("toy", train=Part(np.arange(8.0)[:, None]), test=Part(np.arange(4.0)[:, None]))
     >>> small = sample_rows(data, train=3, test=4)
@@ -253,5 +300,7 @@ def _drawn(part: Part, rows: int, side: str, seed: list[int]) -> tuple[Part, str
     n = len(part)
     if n <= rows:
         return part, ""
-    chosen = np.sort(np.random.default_rng(seed).permutation(n)[:rows])
+    random = np.random.default_rng(seed)
+    many = n > MANY_ROWS and rows <= MANY_ROWS  # of which no list is made
+    chosen = np.sort(random.choice(n, rows, replace=False) if many else random.permutation(n)[:rows])
     return part.take(chosen), f"{rows} of {n} {side} rows were drawn at random (seed {seed[0]})"

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from pinoise.choices import FromProcesses, Positive
 from pinoise.methods.base import Method, check_positive, full_precision, two_views
 from pinoise.methods.gathering import from_others, world_size
+from pinoise.networks.linear import linear
 from pinoise.views import Batch
 
 # τ of NT-Xent. On vectors every method that uses it does better with this value than with the paper's 0.1.
@@ -39,10 +40,11 @@ def nt_xent(first: Tensor, second: Tensor, *, others: Tensor | None = None, temp
     m = len(first)
     with full_precision(first, second, *(() if others is None else (others,))) as views:
         z = F.normalize(torch.cat(views), dim=1) / temperature**0.5  # (2m + n, dim)
-        similarity = (z[: 2 * m] @ z.T).fill_diagonal_(-torch.inf)  # (2m, 2m + n): no view is compared with itself
+        own = z if others is None else z[: 2 * m]
+        similarity = linear(own, z).fill_diagonal_(-torch.inf)  # (2m, 2m + n): no view is compared with itself
         partner = torch.arange(2 * m, device=z.device).roll(m)  # view i of `first` has view i of `second`
         losses = F.cross_entropy(similarity, partner, reduction="none")  # (2m,)
-        return (losses[:m] + losses[m:]) / 2
+        return losses.reshape(2, m).sum(dim=0) / 2
 
 
 class SimCLR(Method):

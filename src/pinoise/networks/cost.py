@@ -13,6 +13,7 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.utils.flop_counter import FlopCounterMode
 
 from pinoise.networks.blocks import evaluating
+from pinoise.networks.linear import ONEDNN_COUNTS
 
 
 class Operations(NamedTuple):
@@ -39,7 +40,7 @@ class Tally:
     """The operations that a block has done so far."""
 
     def __init__(self) -> None:
-        self._products = FlopCounterMode(display=False)
+        self._products = FlopCounterMode(display=False, custom_mapping=ONEDNN_COUNTS)
         self._normalisation = 0
 
     @property

@@ -6,6 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pinoise.errors import UserError
+from pinoise.networks.linear import Linear, linear
 
 HIDDEN = 256  # the width of a head's hidden layers
 
@@ -24,7 +25,7 @@ class ProjectionHead(nn.Sequential):
 
     def __init__(self, in_features: int, *, hidden: int = HIDDEN, out_features: int = PROJECTION) -> None:
         _check_sizes(hidden=hidden, out_features=out_features)
-        super().__init__(nn.Linear(in_features, hidden), nn.ReLU(), nn.Linear(hidden, out_features))
+        super().__init__(Linear(in_features, hidden), nn.ReLU(inplace=True), Linear(hidden, out_features))
         self.out_features = out_features
 
 
@@ -38,7 +39,7 @@ class BatchNormHead(nn.Sequential):
 
     def __init__(self, in_features: int, *, hidden: int = HIDDEN, out_features: int = PROJECTION) -> None:
         _check_sizes(hidden=hidden, out_features=out_features)
-        super().__init__(*_normalised_layer(in_features, hidden), nn.Linear(hidden, out_features))
+        super().__init__(*_normalised_layer(in_features, hidden), Linear(hidden, out_features))
         self.out_features = out_features
 
 
@@ -67,7 +68,7 @@ class SimSiamHead(nn.Sequential):
         super().__init__(
             *_normalised_layer(in_features, hidden),
             *_normalised_layer(hidden, hidden),
-            nn.Linear(hidden, out_features, bias=False),
+            Linear(hidden, out_features, bias=False),
             nn.BatchNorm1d(out_features, affine=False),
         )
         self.out_features = out_features
@@ -91,23 +92,23 @@ class PrototypeHead(nn.Module):
         super().__init__()
         _check_sizes(hidden=hidden, bottleneck=bottleneck, prototypes=prototypes)
         self.layers = nn.Sequential(
-            nn.Linear(in_features, hidden),
+            Linear(in_features, hidden),
             nn.GELU(),
-            nn.Linear(hidden, hidden),
+            Linear(hidden, hidden),
             nn.GELU(),
-            nn.Linear(hidden, bottleneck),
+            Linear(hidden, bottleneck),
         )
-        self.prototypes = nn.Linear(bottleneck, prototypes, bias=False)
+        self.prototypes = Linear(bottleneck, prototypes, bias=False)
         self.out_features = prototypes
 
     def forward(self, h: Tensor) -> Tensor:
         """Return the scores (m, prototypes) of features (m, in_features), each between −1 and 1."""
-        return F.linear(F.normalize(self.layers(h), dim=1), F.normalize(self.prototypes.weight, dim=1))
+        return linear(F.normalize(self.layers(h), dim=1), F.normalize(self.prototypes.weight, dim=1))
 
 
 def _normalised_layer(in_features: int, out_features: int) -> tuple[nn.Module, ...]:
     # No bias: batch normalisation would subtract it, and has its own shift.
-    return nn.Linear(in_features, out_features, bias=False), nn.BatchNorm1d(out_features), nn.ReLU()
+    return Linear(in_features, out_features, bias=False), nn.BatchNorm1d(out_features), nn.ReLU(inplace=True)
 
 
 def _check_sizes(**sizes: int) -> None:

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from pinoise.choices import Size
 from pinoise.errors import UserError
+from pinoise.networks.linear import Linear
 
 HIDDEN = 1024  # the width of fully connected layers in the paper
 
@@ -33,11 +34,11 @@ class MLPEncoder(nn.Module):
         self.out_features = out_features
         self.layers = nn.Sequential(
             nn.Flatten(),
-            nn.Linear(math.prod(shape), hidden),
-            nn.ReLU(),
-            nn.Linear(hidden, hidden),
-            nn.ReLU(),
-            nn.Linear(hidden, out_features),
+            Linear(math.prod(shape), hidden),
+            nn.ReLU(inplace=True),
+            Linear(hidden, hidden),
+            nn.ReLU(inplace=True),
+            Linear(hidden, out_features),
         )
 
     def forward(self, x: Tensor) -> Tensor:

@@ -10,9 +10,11 @@ from typing import SupportsIndex, get_args
 import torch
 from torch import Tensor
 
-from pinoise.choices import Covariance
+from pinoise.choices import Covariance, Mean
 from pinoise.errors import UserError, unknown_choice
 from pinoise.noise.columns import Columns
+from pinoise.noise.distributions import REPARAMETERISATIONS
+from pinoise.noise.scale_maps import SCALE_MAPS
 
 
 def check_shape(shape: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
@@ -26,6 +28,26 @@ def check_shape(shape: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ..
     if not sizes or any(size < 1 for size in sizes):
         raise UserError(f"shape is {shape}: every size of a sample must be at least 1.")
     return sizes
+
+
+def check_choices(distribution: str, positive: str, mean: str, *, normalize: float | None, hidden: int | None) -> None:
+    """Refuse names and numbers that ``PiNoise`` does not know.
+
+    >>> check_choices("gaussian", "softplus", "zero", normalize=0.0, hidden=None)
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: normalize is 0.0: it must be a positive number, or None.
+    """
+    if distribution not in REPARAMETERISATIONS:
+        raise unknown_choice("distribution", distribution, REPARAMETERISATIONS)
+    if positive not in SCALE_MAPS:
+        raise unknown_choice("positive map", positive, SCALE_MAPS)
+    if mean not in get_args(Mean):
+        raise unknown_choice("mean", mean, get_args(Mean))
+    if normalize is not None and not (normalize > 0 and math.isfinite(normalize)):
+        raise UserError(f"normalize is {normalize}: it must be a positive number, or None.")
+    if hidden is not None and hidden < 1:
+        raise UserError(f"hidden is {hidden}: the generator's width must be at least 1.")
 
 
 def check_feature_scale(feature_scale: Tensor, shape: tuple[int, ...]) -> Tensor:

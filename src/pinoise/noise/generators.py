@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from pinoise.choices import GENERATOR, Size, check_call, find, name_of
 from pinoise.errors import UserError
 from pinoise.networks.blocks import without_trace
+from pinoise.networks.linear import Linear
 from pinoise.networks.mlp import HIDDEN
 from pinoise.noise.image_generators import SharedMapGenerator
 
@@ -37,10 +38,10 @@ class MLPGenerator(nn.Module):
         dim = math.prod(shape)
         self.shape = shape
         self.trunk = nn.Sequential(
-            nn.Flatten(), nn.Linear(dim, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()
+            nn.Flatten(), Linear(dim, hidden), nn.ReLU(inplace=True), Linear(hidden, hidden), nn.ReLU(inplace=True)
         )
         self.heads = nn.ModuleList(
-            nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, dim)) for _ in range(outputs)
+            nn.Sequential(Linear(hidden, hidden), nn.ReLU(inplace=True), Linear(hidden, dim)) for _ in range(outputs)
         )
 
     def forward(self, x: Tensor) -> Tensor:
@@ -66,7 +67,7 @@ class SharedGenerator(nn.Module):
         self.shape = shape
         self.outputs = outputs
         self._encoder = (encoder,)  # a tuple hides it from nn.Module's registration
-        self.head = nn.Linear(features, outputs * math.prod(shape))
+        self.head = Linear(features, outputs * math.prod(shape))
 
     def forward(self, x: Tensor, features: Tensor | None = None) -> Tensor:
         """Return raw parameters (m, outputs, *shape). Known ``features`` (m, dim) save a pass through the encoder."""

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from pinoise.choices import Size
 from pinoise.errors import UserError
 from pinoise.networks.blocks import check_width, image_shape, without_trace
+from pinoise.networks.linear import Linear
 from pinoise.networks.mlp import HIDDEN
 from pinoise.networks.resnet import STEM, WIDTH, Depth, ResNet, Stem
 from pinoise.networks.unet import UNET_DEPTH, UNET_WIDTH, Halvings, UNet
@@ -57,9 +58,9 @@ class ResNetGenerator(nn.Module):
         self.trunk = ResNet(self.shape, depth=depth, width=width, stem=stem)
         self.heads = nn.ModuleList(
             nn.Sequential(
-                nn.Linear(self.trunk.out_features, hidden),
+                Linear(self.trunk.out_features, hidden),
                 nn.ReLU(),
-                _small(nn.Linear(hidden, math.prod(self.shape))),
+                _small(Linear(hidden, math.prod(self.shape))),
             )
             for _ in range(outputs)
         )

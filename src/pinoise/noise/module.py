@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from pinoise.choices import DISTRIBUTION, GENERATOR, MEAN, Covariance, Distribution, Mean, ScaleMap, find, options_of
-from pinoise.errors import UserError, unknown_choice
+from pinoise.errors import UserError
 from pinoise.networks.blocks import evaluating
+from pinoise.noise import density
 from pinoise.noise.checks import (
     check_along,
+    check_choices,
     check_columns,
     check_covariance,
     check_feature_scale,
@@ -21,7 +23,7 @@ from pinoise.noise.checks import (
     check_shape,
 )
 from pinoise.noise.columns import Columns
-from pinoise.noise.covariances import TRANSPLANT_AMPLITUDE, Correlated, log_determinant, mahalanobis
+from pinoise.noise.covariances import TRANSPLANT_AMPLITUDE, Correlated, Factors
 from pinoise.noise.distributions import (
     BASE_DRAWS,
     BASE_VARIANCES,
@@ -31,6 +33,7 @@ from pinoise.noise.distributions import (
 )
 from pinoise.noise.generators import PAPERS_GENERATOR, GlobalGenerator, SharedGenerator, make_generator
 from pinoise.noise.prior import PRIOR_WEIGHT, inverse_norm, mean_log_ratio_squared, prior_scale
+from pinoise.noise.redraw import Transplants, redrawn
 from pinoise.noise.scale_maps import SCALE_MAPS
 from pinoise.noise.support import NEIGHBOURS, Support
 
@@ -149,16 +152,7 @@ class PiNoise(nn.Module):
         check_columns(columns, self.shape, has_donors=support is not None or donors is not None)
         self.register_buffer("donors", None if columns is None or support is not None else donors)
         check_covariance(covariance, distribution, amplitude, initial_scale, has_support=support is not None)
-        if distribution not in REPARAMETERISATIONS:
-            raise unknown_choice("distribution", distribution, REPARAMETERISATIONS)
-        if positive not in SCALE_MAPS:
-            raise unknown_choice("positive map", positive, SCALE_MAPS)
-        if mean not in get_args(Mean):
-            raise unknown_choice("mean", mean, get_args(Mean))
-        if normalize is not None and not (normalize > 0 and math.isfinite(normalize)):
-            raise UserError(f"normalize is {normalize}: it must be a positive number, or None.")
-        if hidden is not None and hidden < 1:
-            raise UserError(f"hidden is {hidden}: the generator's width must be at least 1.")
+        check_choices(distribution, positive, mean, normalize=normalize, hidden=hidden)
         self.distribution = distribution
         self.positive = positive
         self.normalize = normalize
@@ -343,28 +337,20 @@ class PiNoise(nn.Module):
     ) -> Tensor:
         """Return samples (times, m, d) whose columns of several features are those of other rows, as often as σ says.
 
-        Each column is that of a random row, with probability σ²/2. Transplanted differences change what differs between
-        a row and its neighbour, to what the neighbour has, with probability (σ/r)²/2. A sample that has moved to a
-        neighbour has the neighbour's columns and needs no more: on tables of categories, more did harm.
+        A sample that has moved to a neighbour has the neighbour's columns and needs no more: on tables of categories,
+        more did harm.
         """
         if self.moves and drawn.stays is None:
             return x
         bank: Any = self.donors if self.support is None else self.support.bank
         sigma = columns.largest(scale)
-        probability = BASE_VARIANCES[self.distribution] * sigma.square() / 2 * (not self.moves)
-        other = columns.from_rows(bank, x, generator)
+        variance = BASE_VARIANCES[self.distribution] * sigma.square() * (not self.moves)
+        transplants = None
         if drawn.pairs is not None and self.support is not None:
-            row, neighbour = (bank[part].reshape(x.shape) for part in drawn.pairs[:, 0].unbind(1))
-            differs = columns.largest((row != neighbour).to(x.dtype))
             spread = columns.lengths(self.support.spread())
             size = sigma * columns.largest(self.feature_scale) / torch.where(spread > 0, spread, torch.inf)
-            if drawn.stays is None:
-                probability, other = differs * size.square() / 2, neighbour
-            else:
-                often = differs * (TRANSPLANT_AMPLITUDE * size).square() / 2
-                probability = torch.where(drawn.stays, often, probability)
-                other = torch.where(drawn.stays, neighbour, other)
-        return columns.taken(x, other.to(x.dtype), probability.clamp_max(1), generator)
+            transplants = Transplants(drawn.pairs[:, 0], size, drawn.stays)
+        return redrawn(columns, x, bank, variance, transplants, generator)
 
     def _base_draws(self, x: Tensor, times: int, generator: torch.Generator | None) -> _Draws:
         many = x.expand(times, *x.shape)
@@ -393,16 +379,8 @@ class PiNoise(nn.Module):
         >>> PiNoise(2, generator="constant").log_density(torch.zeros(1, 2), torch.zeros(1, 2))  # −log 2π
         tensor([-1.8379])
         """
-        scale, mean, live = self._density_parameters(x)
-        n = torch.where(live, (noise - mean) / torch.where(live, scale, 1), 0).flatten(1)
-        alive = live.flatten()
-        if self.distribution == "uniform":
-            outside = (n[:, alive].abs() > 1).any(dim=1)
-            return torch.where(outside, -math.inf, -self.entropy(x))
-        square = n.square().sum(dim=1)
-        if self._correlated is not None:
-            square = mahalanobis(n, self._correlated.factors(), alive)
-        return live.sum() / 2 - square / 2 - self.entropy(x)
+        scale, mean, live, factors = self._density_parameters(x)
+        return density.log_density(noise - mean, scale, live, bounded=self.distribution == "uniform", factors=factors)
 
     def entropy(self, x: Tensor) -> Tensor:
         """The entropy of ε given x over live features, in nats, shape (m,), for noise that has a density.
@@ -410,23 +388,19 @@ class PiNoise(nn.Module):
         >>> PiNoise(1, distribution="uniform", initial_scale=0.5, generator="constant").entropy(torch.zeros(2, 1))
         tensor([0., 0.])
         """
-        scale, _, live = self._density_parameters(x)
-        each = torch.where(live, torch.where(live, scale, 1).log(), 0).flatten(1).sum(dim=1)
-        if self.distribution == "uniform":
-            return each + live.sum() * math.log(2)
-        if self._correlated is not None:
-            each = each + log_determinant(self._correlated.factors(), live.flatten()) / 2
-        return each + live.sum() * (1 + math.log(2 * math.pi)) / 2
+        scale, _, live, factors = self._density_parameters(x)
+        return density.entropy(scale, live, bounded=self.distribution == "uniform", factors=factors)
 
-    def _density_parameters(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Return σ, μ (m, *shape) and the live features (*shape). Refuse noise without a density."""
+    def _density_parameters(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor, Factors | None]:
+        """Return σ, μ (m, *shape), the live features (*shape) and the correlations. Refuse noise without a density."""
         if self.moves or self.covariance in ("differences", "mixed") or self.normalize is not None:
             raise UserError(
                 "this noise has no density: choose covariance 'diagonal' or 'low-rank', no neighbours and no normalize."
             )
         if self.columns is not None:
             raise UserError("noise that moves categories has no density: leave them out.")
-        return self.scale(x), self.mean(x), self.feature_scale > 0
+        factors = None if self._correlated is None else self._correlated.factors()
+        return self.scale(x), self.mean(x), self.feature_scale > 0, factors
 
     def scale(self, x: Tensor) -> Tensor:
         """σ(x) (or w(x) of the uniform distribution), in the units of x, shape (m, *shape)."""

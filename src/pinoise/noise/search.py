@@ -7,6 +7,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from pinoise.networks.linear import linear
+
 # The most numbers held at once: distances, or rows to search for.
 BLOCK_ENTRIES = 1 << 23
 
@@ -49,12 +51,13 @@ def nearest(
     """
     if squares is None:
         squares = bank.square().sum(dim=1)
+    doubled = -2 * bank
     positions, distances, crowding = [], [], []
     step = max(1, BLOCK_ENTRIES // len(bank))
     for start in range(0, len(queries), step):
         block = queries[start : start + step]
         with torch.autocast(block.device.type, enabled=False):  # half precision overflows and is too coarse
-            scores = torch.addmm(squares, block, bank.T, alpha=-2)  # ‖b‖² − 2ab: ‖a‖² does not change the order
+            scores = linear(block, doubled, squares)  # ‖b‖² − 2ab: ‖a‖² does not change the order
         if skip is not None:
             own = skip[start : start + step, None]
             scores.scatter_add_(1, own.clamp_min(0), torch.where(own < 0, 0.0, torch.inf).to(scores.dtype))

@@ -6,11 +6,13 @@ import math
 from collections.abc import Callable
 from typing import Annotated, Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from annotated_types import Interval
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
+from pinoise.choices import MANY_ROWS
 from pinoise.errors import UserError
 from pinoise.noise.prior import neighbour_spread
 from pinoise.noise.search import BLOCK_ENTRIES, Nearest, nearest
@@ -58,8 +60,12 @@ def draw_bank(rows: TrainingRows, *, most: int | None = None) -> tuple[Tensor, T
     """
     features = rows[torch.arange(1)].numel()
     size = min(len(rows), max(256, _BANK_ENTRIES // features), most or len(rows))
-    order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
-    numbers = order[:size].sort().values
+    if len(rows) > MANY_ROWS:  # of which no list is made
+        chosen = np.random.default_rng(0).choice(len(rows), size, replace=False)
+        numbers = torch.from_numpy(np.sort(chosen))
+    else:
+        order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
+        numbers = order[:size].sort().values
     return rows[numbers], numbers
 
 

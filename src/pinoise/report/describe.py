@@ -11,7 +11,7 @@ from pinoise.data.messages import counted
 from pinoise.errors import UserError
 from pinoise.evaluation.logistic import LABELS_PER_CLASS
 from pinoise.evaluation.ridge import KNOWN_VALUES
-from pinoise.experiments.evaluated import Evaluation, Found, Informative, read_evaluation, shown_source
+from pinoise.experiments.evaluated import Evaluation, Found, Informative, shown_source
 from pinoise.files import read_json
 from pinoise.information import HealthFlag
 from pinoise.training.load import Run, load_model
@@ -98,22 +98,34 @@ def evaluation_tables(found: Evaluation) -> list[Table]:
     return [*tables, _information_table(found.information)] if found.information else tables
 
 
-def comparison_table(runs: Mapping[str, Run], histories: Sequence[Sequence[Record]]) -> Table:
-    """Return runs side by side: their noise, how they ended and their scores, where they have been evaluated."""
-    rows = []
-    for (name, run), history in zip(runs.items(), histories, strict=True):
-        found = read_evaluation(run)
-        current = found is not None and run.is_current(found.model_dump()) and not found.measured
-        scores = _cells(found.scores["learned"], _SCORES) if found is not None and found.scores and current else []
+def comparison_table(
+    runs: Mapping[str, Run], histories: Sequence[Sequence[Record]], known: Sequence[Evaluation | None]
+) -> Table:
+    """Return runs side by side below raw features: their noise, how they ended and their scores, where there are any.
+
+    Args:
+        runs: by name, all on the same data.
+        histories: of each.
+        known: what is known about each.
+    """
+    scored = [
+        found if found is not None and found.scores and run.is_current(found.model_dump()) else None
+        for run, found in zip(runs.values(), known, strict=True)
+    ]
+    first = next((found for found in scored if found is not None), None)
+    titles = _R2 if first is not None and first.measured else _SCORES
+    rows = [] if first is None else [["raw features", "–", "–", "–", *_cells(first.scores["raw"], titles)]]
+    for (name, run), history, found in zip(runs.items(), histories, scored, strict=True):
         last = history[-1] if history else None
         loss = "–" if last is None else f"{last.loss:.4g}"
         sigma = math.nan if last is None else last.metrics.get("sigma_median", math.nan)
         size = f"{sigma:.3g}" if math.isfinite(sigma) else "–"
-        rows.append([name, describe_noise(run), loss, size, *(scores or ["–"] * len(_SCORES))])
-    titles = ["run", "noise", "loss", "median σ", *_SCORES.values()]
+        scores = ["–"] * len(titles) if found is None else _cells(found.scores["learned"], titles)
+        rows.append([name, describe_noise(run), loss, size, *scores])
+    what = "R²" if titles is _R2 else "Accuracies"
     return Table(
-        "Accuracies are those of the learned embedding, in percent; – where this state was not scored.",
-        titles,
+        f"{what} of the embeddings, in percent; – where this state was not scored.",
+        ["run", "noise", "loss", "median σ", *titles.values()],
         rows,
     )
 

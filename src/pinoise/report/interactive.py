@@ -15,7 +15,7 @@ from plotly.offline import get_plotlyjs
 from pinoise.report.charts import COLOURS, MARKED, Panel, Ranking, shortened
 
 if TYPE_CHECKING:
-    from pinoise.report.maps import Colouring
+    from pinoise.report.maps import Colouring, Frame
 
 # Titles and keys stand in the page beside a chart: there they break lines and cannot overlap. A wheel scrolls the page.
 _CONFIG = {"displayModeBar": False, "responsive": True}
@@ -41,8 +41,8 @@ def curves_html(panel: Panel, *, colours: Mapping[str, str], name: str, x: str =
     return _piece(figure, name)
 
 
-def map_html(points: npt.NDArray[np.float64], colouring: Colouring, *, name: str) -> str:
-    """Return points of a map in their colours, each with its text under the pointer."""
+def map_html(points: npt.NDArray[np.float64], frame: Frame, colouring: Colouring, *, name: str) -> str:
+    """Return points of a map in their colours, each with its text under the pointer; a double click shows all."""
     texts = [html.escape(text, quote=False) for text in colouring.texts]
     dots = go.Scatter(
         x=points[:, 0].round(4).tolist(),
@@ -54,8 +54,8 @@ def map_html(points: npt.NDArray[np.float64], colouring: Colouring, *, name: str
     )
     figure = go.Figure(dots)
     bare = {"showticklabels": False, "zeroline": False, "showgrid": False, "showline": False}
-    figure.update_xaxes(**bare)
-    figure.update_yaxes(**bare)
+    figure.update_xaxes(range=frame.x, **bare)
+    figure.update_yaxes(range=frame.y, **bare)
     layout = {**_LAYOUT, "plot_bgcolor": "#fafafa", "margin": {"l": 4, "r": 4, "t": 4, "b": 4}}
     figure.update_layout(height=330, showlegend=False, **layout)
     return _piece(figure, f"map-{name}")

@@ -61,7 +61,7 @@ def maps_section(run: Run, data: Dataset) -> PageSection:
         return PageSection("Map", [f"{len(part)} {name} rows are too few for a map."])
     size = min(len(part), MOST_POINTS)
     part = part.take(np.arange(size, dtype=np.int64) * len(part) // size)
-    raw, (rows,) = raw_rows(part)
+    raw, (rows,) = raw_rows(part, spans=data.spans)
     of = {RAW: embed(raw, rows), LEARNED: embed(run.embedding, run.rows(part.x, where=data.name))}
     colouring = colour(part, data.class_names)
     pictures = [
@@ -79,7 +79,7 @@ def colour(part: Part, class_names: tuple[str, ...] | None) -> Colouring:
     >>> found.texts[0], [key.text for key in found.key]
     ('row 0 · cat', ['dog', 'cat'])
     """
-    numbers = range(len(part)) if part.origin is None else part.origin.rows.tolist()
+    numbers = range(len(part)) if part.origin is None else np.asarray(part.origin.rows).tolist()
     names = [f"row {number}" for number in numbers] if part.names is None else list(part.names)
     if part.y is None:
         return Colouring([_CLASSES[0]] * len(part), names, [])
@@ -108,11 +108,16 @@ def _by_value(values: Points, names: list[str]) -> Colouring:
 def by_pca(z: np.ndarray) -> Points:
     """Return the first two principal components; of a single feature, the second is 0.
 
+    They are those of the 98 % of rows that are nearest to the mean, as one far row would take a component for itself.
+
     >>> by_pca(np.array([[0.0], [2.0]])).round(6).tolist()
     [[-1.0, 0.0], [1.0, 0.0]]
     """
-    count = min(2, *z.shape)
-    found: Points = PCA(count, random_state=0).fit_transform(np.asarray(z, dtype=np.float64))
+    z = np.asarray(z, dtype=np.float64)
+    away = np.linalg.norm(z - z.mean(axis=0), axis=1)
+    near = z[away <= np.quantile(away, 0.98)]
+    count = min(2, *near.shape)
+    found: Points = PCA(count, random_state=0).fit(near).transform(z)
     return np.pad(found, ((0, 0), (0, 2 - count)))
 
 
@@ -121,31 +126,67 @@ def by_umap(z: np.ndarray) -> Points:
     return np.asarray(reduce_by_umap(z, z[:1], components=2)[0], dtype=np.float64)
 
 
+class Frame(NamedTuple):
+    """What a map shows."""
+
+    x: tuple[float, float]
+    y: tuple[float, float]
+    outside: int  # points that it does not show
+
+
+def frame(points: Points) -> Frame:
+    """Return a frame around points that a few far ones do not shrink to a spot.
+
+    It ends at the outermost point, but not farther from the middle 96 % than half of their width.
+
+    >>> line = np.linspace(0, 1, 101)
+    >>> frame(np.stack([np.append(line, 50), np.append(line, 0)], axis=1)).outside
+    1
+    """
+    sides, inside = [], np.ones(len(points), dtype=np.bool_)
+    for place in points.T:
+        low, high = np.quantile(place, (0.02, 0.98))
+        reach = (high - low) / 2
+        first, last = max(place.min(), low - reach), min(place.max(), high + reach)
+        inside &= (place >= first) & (place <= last)
+        edge = 0.04 * (last - first) or 1.0
+        sides.append((float(first - edge), float(last + edge)))
+    return Frame(sides[0], sides[1], int((~inside).sum()))
+
+
 def _reductions() -> Mapping[str, Reduction]:
     return {"PCA": by_pca, **({"UMAP": by_umap} if find_spec("umap") else {})}
 
 
 def _picture(method: str, places: Mapping[str, Points], colouring: Colouring, rows: str) -> Picture:
     how = "the first two principal components" if method == "PCA" else "two dimensions by UMAP"
+    frames = {what: frame(points) for what, points in places.items()}
+    beyond = [f"{found.outside} of the {what}" for what, found in frames.items() if found.outside]
+    left_out = f" Too far away to be shown: {' and '.join(beyond)}." if beyond else ""
     return Picture(
         name=f"map_{method.lower()}",
-        png=to_png(_drawn(places, colouring)),
+        png=to_png(_drawn(places, frames, colouring)),
         alt=f"Two maps of {rows}, by {method}: of the raw features and of the learned embedding.",
-        caption=f"{rows} in {how}. Axes have no unit.",
+        caption=f"{rows} in {how}. Axes have no unit.{left_out}",
         charts=[
-            Chart(what.capitalize(), interactive.map_html(points, colouring, name=f"{method}-{number}".lower()))
+            Chart(
+                what.capitalize(),
+                interactive.map_html(points, frames[what], colouring, name=f"{method}-{number}".lower()),
+            )
             for number, (what, points) in enumerate(places.items())
         ],
         key=colouring.key,
     )
 
 
-def _drawn(places: Mapping[str, Points], colouring: Colouring) -> Figure:
+def _drawn(places: Mapping[str, Points], frames: Mapping[str, Frame], colouring: Colouring) -> Figure:
     figure = Figure(figsize=(9, 4.3), layout="constrained")
     for number, (what, points) in enumerate(places.items()):
         axes: Any = figure.add_subplot(1, len(places), number + 1)
         axes.scatter(points[:, 0], points[:, 1], c=colouring.colours, s=14, linewidths=0, alpha=0.85)
         axes.set_title(what.capitalize(), fontsize=10)
+        axes.set_xlim(frames[what].x)
+        axes.set_ylim(frames[what].y)
         axes.set_xticks([])
         axes.set_yticks([])
     for key in colouring.key:

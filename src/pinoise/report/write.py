@@ -40,7 +40,7 @@ def write_report(
     folder: Path | None = None,
     samples: int | None = None,
     seed: int = 0,
-    evaluation: Evaluation | None = None,
+    evaluations: Sequence[Evaluation | None] = (),
     flags: Mapping[str, str] | None = None,
     progress: bool = False,
     force: bool = False,
@@ -52,7 +52,7 @@ def write_report(
         folder: where to write; the first run's own if None.
         samples: the number of pictures to show, or of vectors to average σ over.
         seed: of the draw of ε.
-        evaluation: what is known about the first run; what its folder says if None.
+        evaluations: what is known about each run; by default, and for None, what its folder says.
         flags: of the command, by the setting that each stands for, to write the command that trains the run again.
         progress: whether a download of the data shows a bar.
         force: whether a report in another folder than the run's own may be replaced.
@@ -64,24 +64,25 @@ def write_report(
     data = run.own_data(progress=progress)
     histories = [other.history for other in runs]
     health = health_of(run, data, histories[0])
-    found_out = read_evaluation(run) if evaluation is None else evaluation
+    given = [*evaluations, *[None] * (len(runs) - len(evaluations))]
+    known = [read_evaluation(other) if one is None else one for other, one in zip(runs, given, strict=True)]
     found = [None if other.noise is None else collect(other, samples=samples, seed=seed, data=data) for other in runs]
     names = distinct_names([other.path for other in runs])
 
     notes = [f"{name} has no learned noise" for name, noisy in zip(names, found, strict=True) if noisy is None]
     sections = [
-        scores_section(found_out),
+        scores_section(known[0]),
         maps_section(run, data),
         training_section(histories[0], health),
         noise_section(run, found[0]),
     ]
     if len(runs) > 1:
-        table = comparison_table(dict(zip(names, runs, strict=True)), histories)
+        table = comparison_table(dict(zip(names, runs, strict=True)), histories, known)
         sections.append(comparison_section(names, found, table))
     sections.append(data_section(run, data, histories[0]))
     page = render_page(
         names[0],
-        answer=answer(run, found_out, health.flags),
+        answer=answer(run, known[0], health.flags),
         sections=sections,
         command=train_command(run.settings, run.path.resolve().name, flags),
         environment=environment_of(run),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import math
+import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
@@ -156,10 +157,10 @@ class Callbacks:
 def checked_callbacks(callbacks: Any) -> list[Callback]:
     """Return callbacks of a list. Refuse anything else.
 
-    >>> checked_callbacks(print)
+    >>> checked_callbacks(len)
     Traceback (most recent call last):
     ...
-    pinoise.errors.UserError: callbacks is <built-in function print>: give a list of them.
+    pinoise.errors.UserError: callbacks is <built-in function len>: give a list of them.
     """
     if isinstance(callbacks, str) or not isinstance(callbacks, Sequence):
         raise UserError(f"callbacks is {brief(callbacks)}: give a list of them.")
@@ -170,7 +171,8 @@ class NamedLogger(LoggerCallback):
     """The logger of a name or an import path, found now and made when training begins.
 
     A class or function is called to make it. If it takes ``root_dir`` or ``save_dir``, as Lightning's loggers do, that
-    is the folder.
+    is the folder. If it takes ``tracking_uri``, as MLflow's does, that is a database in the folder, unless the
+    environment variable ``MLFLOW_TRACKING_URI`` names another.
 
     Args:
         name: a name, or ``package.module:object``.
@@ -197,13 +199,25 @@ class NamedLogger(LoggerCallback):
     def _made(self) -> Any:
         try:
             taken = inspect.signature(self._found).parameters
-            place = next(({key: str(self._folder)} for key in ("root_dir", "save_dir") if key in taken), {})
-            return self._found(**place)
+            return self._found(**_place(self._folder, taken))
         except Exception as error:  # an absent library, a server that does not answer, a missing argument
             raise UserError(
                 f"logger {self._name!r} cannot be made ({_said(error)}): give it what it needs, or a function of your "
                 "own that makes it, as in --logger mine:logger."
             ) from error
+
+
+def _place(folder: Path, taken: Collection[str]) -> dict[str, str]:
+    """Return where a logger writes, as the options that it takes, and make the folder."""
+    key = next((key for key in ("root_dir", "save_dir") if key in taken), None)
+    if key is None:
+        return {}
+    folder.mkdir(parents=True, exist_ok=True)
+    if "tracking_uri" not in taken or os.environ.get("MLFLOW_TRACKING_URI"):
+        return {key: str(folder)}
+    # MLflow refuses its own default, plain files, since version 3.
+    whole = folder.resolve()
+    return {"tracking_uri": f"sqlite:///{whole / 'mlflow.db'}", "artifact_location": (whole / "artifacts").as_uri()}
 
 
 def _find_logger(name: str) -> Any:
@@ -212,9 +226,11 @@ def _find_logger(name: str) -> Any:
     except UserError as error:
         if name in LOGGER.names and isinstance(error.__cause__, ImportError):
             raise UserError(
-                f"logger {name!r} is Lightning's: install it with 'pip install lightning {name}'."
+                f"logger {name!r} is Lightning's: install it with 'pip install pytorch-lightning {name}'."
             ) from None
         raise
+    except Exception as error:  # a library that does not fit the others
+        raise UserError(f"logger {name!r} cannot be imported ({_said(error)}): mend that library first.") from error
 
 
 def _said(error: BaseException) -> str:

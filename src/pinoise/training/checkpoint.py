@@ -16,12 +16,13 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 
 from pinoise.errors import UserError
-from pinoise.files import settle
+from pinoise.files import settle, sync
 from pinoise.networks import check_finite_weights
 from pinoise.randomness import Randomness
 from pinoise.training.device import TRAINING, on_first, seed_of
 from pinoise.training.progress import Record
 from pinoise.training.record import MAY_CHANGE, forbidden_change
+from pinoise.training.sharding import load_moments, moments_of, weights_of, whole
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -150,6 +151,7 @@ def _write(fabric: Fabric, folder: Path, state: dict[str, Any]) -> None:
         unfinished.unlink(missing_ok=True)  # a link of this name would be written through
         fabric.strategy.save_checkpoint(unfinished, state)
         _seal(unfinished)
+        sync(unfinished)  # on disk before the last one moves
         last = folder / LAST
         if last.exists():
             last.replace(folder / PREVIOUS)
@@ -319,8 +321,8 @@ def save_state(
         folder,
         {
             **(identity or Identity())._asdict(),
-            "model": model.state_dict(),
-            "optimizer": optimizer.state_dict(),
+            "model": weights_of(model),
+            "optimizer": moments_of(model, optimizer),
             "precision": fabric.strategy.precision.state_dict(),
             "random": _per_process(fabric, random.state(fabric.device)),
             "step": progress.step,
@@ -339,12 +341,13 @@ def load_state(fabric: Fabric, path: Path, model: Any, optimizer: Any, random: R
     """
     try:
         stored = read_checkpoint(path)
-        check_fit(stored, Expected(model, optimizer))
+        with whole(model):
+            check_fit(stored, Expected(model, optimizer))
     except DamagedError as fault:
         raise UserError(f"{path} {fault}.") from None
-    model.load_state_dict(stored.model)
-    moments = {number: dict(moments) for number, moments in stored.optimizer.state.items()}
-    optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})
+    with whole(model, write=True):
+        model.load_state_dict(stored.model)
+    load_moments(model, optimizer, {number: dict(moments) for number, moments in stored.optimizer.state.items()})
     if stored.precision and stored.precision.keys() == fabric.strategy.precision.state_dict().keys():
         fabric.strategy.precision.load_state_dict(stored.precision)
     if len(stored.random) == fabric.world_size:

@@ -95,6 +95,7 @@ def make_fabric(settings: TrainingSettings, *, together: bool = False) -> Fabric
         accelerator=_best_kind() if kind == "auto" else kind,
         devices=[int(index)] if index else group.per_node,
         precision=settings.precision,
+        strategy=settings.strategy,
         wait=settings.wait,
     )
 

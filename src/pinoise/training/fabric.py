@@ -11,6 +11,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import torch
+from torch import nn
+from torch.distributed.fsdp import FullyShardedDataParallel
+
+from pinoise.choices import StrategyName
 from pinoise.training.processes import Group
 from pinoise.training.rendezvous import join, watch_over
 
@@ -39,9 +44,12 @@ with hidden_variables(lambda name: name in ("RANK", "LOCAL_RANK", "SLURM_PROCID"
     from lightning_fabric import Fabric
     from lightning_fabric.plugins.environments.cluster_environment import ClusterEnvironment
     from lightning_fabric.strategies.ddp import DDPStrategy
+    from lightning_fabric.strategies.fsdp import FSDPStrategy
 
 
-def fabric_of(group: Group, *, accelerator: str, devices: list[int] | int, precision: Any, wait: int) -> Fabric:
+def fabric_of(
+    group: Group, *, accelerator: str, devices: list[int] | int, precision: Any, strategy: StrategyName, wait: int
+) -> Fabric:
     """Return the Fabric of a group.
 
     Args:
@@ -49,13 +57,14 @@ def fabric_of(group: Group, *, accelerator: str, devices: list[int] | int, preci
         accelerator: the kind of device.
         devices: the device of this process by its number, or how many each node has.
         precision: of the training steps.
+        strategy: what several processes do with the weights.
         wait: the seconds within which the processes meet.
     """
     logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # its import sets another level
     with hidden_variables(lambda name: name.startswith("LT_")):  # they would win over the settings
         return Fabric(
             accelerator=accelerator,
-            strategy=Together(group, wait=wait) if group.size > 1 else "auto",
+            strategy=_STRATEGIES[strategy](group, wait=wait) if group.size > 1 else "auto",
             devices=devices,
             num_nodes=group.nodes,
             precision=precision,
@@ -112,8 +121,25 @@ class Cluster(ClusterEnvironment):
         return self._group.node
 
 
-class Together(DDPStrategy):
-    """Data-parallel training whose processes meet within a stated time.
+class _Meeting:
+    """A strategy whose processes meet within a stated time."""
+
+    root_device: Any
+    _group: Group
+    _wait: int
+
+    def setup_environment(self) -> None:
+        """Meet the other processes, then set up the device."""
+        port: int | None = self._group.port
+        if not self._group.has_met:
+            port = join(self._group, wait=self._wait, device=self.root_device)
+        super().setup_environment()  # type: ignore[misc]
+        if port is not None:
+            watch_over(self._group, port=port)
+
+
+class Together(_Meeting, DDPStrategy):
+    """Data-parallel training: every process has all weights.
 
     ``find_unused_parameters`` keeps gradient buckets in one order, so a resumed run sums them in the same order.
     Buffers are not broadcast: ``average_statistics`` keeps them equal, and some hold thousands of rows.
@@ -123,11 +149,28 @@ class Together(DDPStrategy):
         super().__init__(find_unused_parameters=True, broadcast_buffers=False)
         self._group, self._wait = group, wait
 
-    def setup_environment(self) -> None:
-        """Meet the other processes, then set up the device."""
-        port: int | None = self._group.port
-        if self._group.launcher != "torchrun":  # whose processes have met already
-            port = join(self._group, wait=self._wait, device=self.root_device)
-        super().setup_environment()
-        if port is not None:
-            watch_over(self._group, port=port)
+
+class Divided(_Meeting, FSDPStrategy):
+    """Data-parallel training in which every process keeps a share of the weights, gradients and moments.
+
+    Fabric itself has it for GPUs; torch also does it on CPUs, which is how it is tested.
+    """
+
+    def __init__(self, group: Group, *, wait: int) -> None:
+        super().__init__()
+        self._group, self._wait = group, wait
+
+    def setup_module(self, module: nn.Module) -> nn.Module:
+        """Divide the weights. Without a number for the device, torch would look for a GPU."""
+        return FullyShardedDataParallel(
+            module, device_id=self.root_device, mixed_precision=self.mixed_precision_config, use_orig_params=True
+        )
+
+    def save_checkpoint(
+        self, path: Any, state: dict[str, Any], storage_options: Any = None, filter: Any = None
+    ) -> None:
+        """Write a checkpoint of whole tensors, as other strategies do."""
+        torch.save(state, path)
+
+
+_STRATEGIES: dict[StrategyName, type[Together] | type[Divided]] = {"ddp": Together, "fsdp": Divided}

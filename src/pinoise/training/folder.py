@@ -63,7 +63,10 @@ def _check_free(path: Path) -> None:
     """Refuse a folder that holds anything but locks and what a killed process left before its configuration."""
     if (path / "config.yaml").exists():
         raise UserError(f"{path} already holds a run: choose another --out, or continue it with --resume {path}.")
-    if path.exists() and any(file.name not in LOCK_FILES and not _is_leftover(file) for file in path.iterdir()):
+    left = ("data.json",) if _is_record(path / "data.json") else ()
+    if path.exists() and any(
+        file.name not in (*LOCK_FILES, *left) and not _is_leftover(file) for file in path.iterdir()
+    ):
         raise UserError(f"{path} is not empty and not a run folder: choose another folder with --out.")
 
 
@@ -71,8 +74,20 @@ def _is_leftover(file: Path) -> bool:
     return replaced_by(file.name) in RUN_FILES
 
 
-def create_folder(path: Path, settings: Settings) -> None:
-    """Create a run folder and write its configuration. A folder that is not empty is refused."""
+def _is_record(file: Path) -> bool:
+    """Whether a file is the record of the data of a run."""
+    try:
+        read_record(file)
+    except UserError:
+        return False
+    return True
+
+
+def create_folder(path: Path, settings: Settings, record: DataRecord | None = None) -> None:
+    """Create a run folder and write the record of its data, and its configuration. One that is not empty is refused.
+
+    The configuration comes last, because it has the choices on which the record has notes as if the user had made them.
+    """
     _check_free(path)
     for where, part in settings.parts.items():
         if part.own and ":" not in part.name:
@@ -83,7 +98,13 @@ def create_folder(path: Path, settings: Settings) -> None:
     text = config_text(settings)
     with writing(path):
         path.mkdir(parents=True, exist_ok=True)
-    write_text(path / "config.yaml", text)
+    if record is not None:
+        write_record(path / "data.json", record)
+    try:
+        write_text(path / "config.yaml", text)
+    except UserError:
+        (path / "data.json").unlink(missing_ok=True)  # a record alone is no run
+        raise
 
 
 def config_text(settings: Settings) -> str:
@@ -96,9 +117,14 @@ def config_text(settings: Settings) -> str:
 
 def _config_values(settings: Settings) -> dict[str, Any]:
     values: dict[str, Any] = _with_full_paths(settings.model_dump())
-    if not is_name(settings.data.source):
-        values["data"]["source"] = str(Path(settings.data.source).expanduser().resolve())
+    values["data"]["source"] = full_source(settings)
     return values
+
+
+def full_source(settings: Settings) -> str:
+    """Return the data of a run by its name or its full path, which a run that goes on from another folder finds."""
+    source = settings.data.source
+    return source if is_name(source) else str(Path(source).expanduser().resolve())
 
 
 def _with_full_paths(value: Any) -> Any:
@@ -149,7 +175,7 @@ def settle_folder(
 ) -> Path | None:
     """Write what is known before the first step. Return the checkpoint to resume from, if any."""
     if new:  # another process may have made a run there since
-        create_folder(path, settings)
+        create_folder(path, settings, record)
     for file in path.iterdir():
         if _is_leftover(file):
             file.unlink()
@@ -164,8 +190,9 @@ def settle_folder(
     if complaint is not None:
         note(complaint)
         (folder / LAST).replace(folder / DAMAGED)  # the next checkpoint must not replace a sound one by it
-    if checkpoint is None or not (path / "data.json").exists():
+    if not (path / "data.json").exists():
         write_record(path / "data.json", record)
+    if checkpoint is None or not (path / "environment.json").exists():
         write_json(path / "environment.json", describe_environment())
     write_tensors(path / "standardizer.safetensors", standardizer_tensors(standardizer))
     if read_yaml(path / "config.yaml") != yaml.safe_load(text := config_text(settings)):

@@ -148,7 +148,9 @@ class Run:
             labelled: whether to read labels at all.
             progress: whether downloads and the decoding of images show a progress bar.
         """
-        later = replace(later, cache=later.cache or self.settings.data.cache)
+        own = self.settings.data
+        stream = own.stream if later.stream == "auto" else later.stream
+        later = replace(later, cache=later.cache or own.cache, stream=stream)
         return self.preparation.read(source, later, labelled=labelled, own_classes=True, progress=progress)
 
     def rows(self, x: Samples, *, where: str, origin: Origin | None = None) -> Rows:

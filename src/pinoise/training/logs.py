@@ -1,4 +1,4 @@
-"""The curves of a run: metrics.csv and TensorBoard, cut back to the checkpoint when a run is resumed."""
+"""The curves of a run: metrics.csv and TensorBoard, written again from the checkpoint when a run is resumed."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Self
 
 from pinoise.errors import UserError
 from pinoise.files import check_is_file, write_text, writing
+from pinoise.training.checkpoint import Progress
 from pinoise.training.metrics import METRICS
 from pinoise.training.progress import Record, Reporter
 
@@ -28,22 +29,32 @@ _ADVICE = "free some space and continue with --resume; earlier checkpoints are k
 
 
 class RunLog:
-    """Writes every epoch's record to the run folder and passes everything on to another reporter."""
+    """Writes every epoch's record to the run folder and passes everything on to another reporter.
 
-    def __init__(self, folder: Path, reporter: Reporter) -> None:
+    Args:
+        folder: the run folder.
+        reporter: the other reporter.
+        progress: the state of training. Its history, which a checkpoint keeps, is what the log begins with: a killed
+            process may have written more than its checkpoint, or not yet all of it.
+    """
+
+    def __init__(self, folder: Path, reporter: Reporter, progress: Progress) -> None:
+        self._progress = progress
         self._csv = folder / "metrics.csv"
         self._board_folder = folder / "tensorboard"
         self._reporter = reporter
         self._board: SummaryWriter | None = None
 
     def start(self, *, total_steps: int, done_steps: int) -> None:
-        """Keep the entries up to ``done_steps`` and drop later ones."""
+        """Begin the log with the history so far, and drop all that earlier processes wrote."""
         from torch.utils.tensorboard.writer import SummaryWriter
 
-        kept = [record for record in read_metrics(self._csv) if record.step <= done_steps]
-        write_text(self._csv, "".join(_line(values) for values in [COLUMNS, *map(_values, kept)]))
+        history = self._progress.history
+        write_text(self._csv, "".join(_line(values) for values in [COLUMNS, *map(_values, history)]))
         with writing(self._board_folder, advice=_ADVICE):
-            self._board = SummaryWriter(str(self._board_folder), purge_step=done_steps + 1)
+            self._board = SummaryWriter(str(self._board_folder), purge_step=0)
+        for record in history:
+            self._draw(record)
         self._reporter.start(total_steps=total_steps, done_steps=done_steps)
 
     def step(self, step: int) -> None:
@@ -54,12 +65,15 @@ class RunLog:
         """Write the record and pass it on."""
         with writing(self._csv, advice=_ADVICE), self._csv.open("a", encoding="utf-8") as file:
             file.write(_line(_values(record)))
+        self._draw(record)
+        self._reporter.epoch(record)
+
+    def _draw(self, record: Record) -> None:
         if self._board is not None:
             with writing(self._board_folder, advice=_ADVICE):
                 for name, value in {"loss": record.loss, **record.metrics}.items():
                     if not math.isnan(value):
                         self._board.add_scalar(name, value, record.step)
-        self._reporter.epoch(record)
 
     def close(self) -> None:
         """Flush the curves to disk."""

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -28,7 +27,9 @@ from pinoise.training.device import (
 )
 from pinoise.training.metrics import HELD_OUT, is_costly_epoch, measure, probe_batch
 from pinoise.training.model import ContrastiveModel
+from pinoise.training.order import Upcoming
 from pinoise.training.progress import Record, Reporter
+from pinoise.training.sharding import dissolve, whole
 from pinoise.training.stopping import has_stalled, held_out_loss, held_out_losses, split_rows
 from pinoise.views import Batch
 
@@ -48,7 +49,7 @@ class Interrupted(Exception):  # noqa: N818
 
 
 class DivergedError(UserError):
-    """The loss became nan or infinite."""
+    """The loss or its gradient became nan or infinite."""
 
 
 @flushed_denormals()
@@ -103,21 +104,19 @@ def train(
     reporter.start(total_steps=last_step, done_steps=progress.step)
     probe = gathered(rows, probe_batch(rows).rows, fabric)
     began = time.perf_counter() - progress.seconds
-    order = torch.empty(0, dtype=torch.int64)
+    place = {"processes": fabric.world_size, "rank": fabric.global_rank}
+    upcoming = Upcoming(rows, kept, seed=settings.seed, per_epoch=per_epoch, share=share, **place)
 
     for step in range(progress.step, last_step):
         epoch, position = divmod(step, per_epoch)
-        if position == 0 or not len(order):
-            order = kept[shuffled_rows(len(kept), seed=settings.seed, epoch=epoch)]
-        first = (position * fabric.world_size + fabric.global_rank) * share
-        chosen = order[first : first + share]
-        batch = gathered(rows, chosen, fabric)._replace(random=random)
+        chosen, x = upcoming.at(step, last_step)
+        batch = Batch(fabric.to_device(x), fabric.to_device(chosen), random=random)
 
         loss, losses = wrapped(batch)
         optimizer.zero_grad()
         fabric.backward(loss)
         optimizer.step()
-        with model.drawing_from(random):
+        with whole(wrapped, write=True), model.drawing_from(random):
             model.after_step(step, last_step)
         if not joint:
             average_statistics(fabric, model)
@@ -134,25 +133,29 @@ def train(
         progress.step, progress.seconds = done, time.perf_counter() - began
         if ends_epoch:
             mean_loss, contrast = (total / per_epoch for total in mean_over_processes(fabric, loss_sum))
-            if len(held_out):
-                parts = held_out.tensor_split(max(1, len(held_out) // settings.batch_size))
-                batches = (gathered(rows, part, fabric) for part in parts)
-                unseen += mean_over_processes(fabric, held_out_loss(model, batches))
-                ends = ends or has_stalled(unseen, settings)
-            costly = ends or is_costly_epoch(epoch + 1, settings.epochs)
-            metrics = measure(model, probe, costly=costly, draws=settings.information_draws)
+            with whole(wrapped):
+                if len(held_out):
+                    parts = held_out.tensor_split(max(1, len(held_out) // settings.batch_size))
+                    batches = (gathered(rows, part, fabric) for part in parts)
+                    unseen += mean_over_processes(fabric, held_out_loss(model, batches))
+                    ends = ends or has_stalled(unseen, settings)
+                costly = ends or is_costly_epoch(epoch + 1, settings.epochs)
+                metrics = measure(model, probe, costly=costly, draws=settings.information_draws)
             metrics |= {"contrast": contrast, HELD_OUT: unseen[-1] if len(held_out) else math.nan}
             progress.history.append(Record(epoch + 1, done, mean_loss, metrics, round(progress.seconds, 3)))
             reporter.epoch(progress.history[-1])
             ends = any_process(fabric, on_epoch(progress.history[-1])) or ends
         reporter.step(done)
         if checkpoints is not None and (saves or ends):
+            if any_process(fabric, has_broken_moments(adam)):  # with which nothing could go on
+                raise diverged(model, done, settings, what="the gradient")
             progress.loss_sum = loss_sum
             save_state(fabric, checkpoints, wrapped, optimizer, progress, random, identity)
         if ends:
             break
         if stops:
             raise Interrupted(done)
+    dissolve(wrapped, model)
     return progress.history
 
 
@@ -182,15 +185,6 @@ def plan_epoch(n_rows: int, batch_size: int, processes: int = 1) -> tuple[int, i
     return n_rows // (share * processes), share
 
 
-def shuffled_rows(n_rows: int, *, seed: int, epoch: int) -> Tensor:
-    """Return the row order of an epoch. It depends on seed and epoch alone, so a resumed run has the same order.
-
-    >>> shuffled_rows(5, seed=0, epoch=3).sort().values
-    tensor([0, 1, 2, 3, 4])
-    """
-    return torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(n_rows))
-
-
 def make_optimizer(model: ContrastiveModel, settings: TrainingSettings, device: torch.device) -> torch.optim.Adam:
     """Return fused Adam over θ and ψ, with a separate learning rate for ψ. Frozen weights are left out."""
     groups = [] if model.noise is None else model.noise.param_groups(settings.learning_rate)
@@ -216,12 +210,20 @@ def broken_weights(model: torch.nn.Module) -> list[str]:
     return [name for name, sound in zip(names, finite, strict=True) if not sound]
 
 
-def diverged(model: ContrastiveModel, step: int, settings: TrainingSettings) -> DivergedError:
-    """Return the error for a loss or weights that are no numbers."""
+def has_broken_moments(optimizer: torch.optim.Optimizer) -> bool:
+    """Whether a moment is nan or infinite. The square of a gradient above 2e19 is, although the weights stay finite."""
+    moments = [tensor for state in optimizer.state.values() for tensor in state.values()]
+    return not all(torch.stack([torch.isfinite(moment).all() for moment in moments]).tolist())
+
+
+def diverged(
+    model: ContrastiveModel, step: int, settings: TrainingSettings, *, what: str = "the loss"
+) -> DivergedError:
+    """Return the error for a loss, gradients or weights that are no numbers."""
     broken = broken_weights(model)
     noise_broke = broken and all(name.startswith("pairing.") for name in broken)
     return DivergedError(
-        f"the loss became nan or infinite by step {step}"
+        f"{what} became nan or infinite by step {step}"
         f"{'; the noise generator failed first' if noise_broke else ''}: "
         f"lower the learning rate (now {settings.learning_rate:g}) or raise the temperature."
     )

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 from pinoise.choices import listed
 from pinoise.errors import UserError, brief
 
+RAY_MARK = "PINOISE_ON_RAY"  # set in a process that Ray Train started
 OURS = "PINOISE_PROCESS"  # "parent:rank:local rank:port", the mark of a process in a group
+LATER = "pinoise-later"  # python -X pinoise-later: a process that the parent in its mark started; it is not inherited
 
-_TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_PORT")
+_VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_PORT")
 _LOCALHOST = "127.0.0.1"
 
 
@@ -32,7 +35,12 @@ class Group(NamedTuple):
     nodes: int
     address: str = _LOCALHOST
     port: int = 0  # 0 is any free one
-    launcher: Literal["pinoise", "torchrun", "srun"] = "pinoise"
+    launcher: Literal["pinoise", "torchrun", "srun", "ray"] = "pinoise"
+
+    @property
+    def has_met(self) -> bool:
+        """Whether the launcher has brought the processes together already."""
+        return self.launcher in ("torchrun", "ray")
 
     @property
     def size(self) -> int:
@@ -67,8 +75,8 @@ def find_group(
     >>> find_group(2, 1, environ={"LOCAL_RANK": "1", "SLURM_NTASKS": "4"})  # left over from elsewhere
     Group(rank=0, per_node=2, nodes=1, address='127.0.0.1', port=0, launcher='pinoise')
     """
-    if _torchrun_started(environ):
-        return _group_of_torchrun(environ)
+    if (launcher := _launcher(environ)) is not None:
+        return _group_of_launcher(environ, launcher)
     asked = Group(0, devices, nodes)
     if asked.size == 1:
         return asked
@@ -90,12 +98,13 @@ def is_first(*, of_node: bool = False, environ: Mapping[str, str] = os.environ, 
     """
     if (started := _mark_of(environ, parent)) is not None:
         return started.local_rank == 0 if of_node else started.rank == 0
-    return not _torchrun_started(environ) or environ["LOCAL_RANK" if of_node else "RANK"].strip() == "0"
+    return _launcher(environ) is None or environ["LOCAL_RANK" if of_node else "RANK"].strip() == "0"
 
 
 class Mark(NamedTuple):
     """What a process knows of its place in a group before it joins it."""
 
+    parent: int
     rank: int
     local_rank: int
     port: int
@@ -111,31 +120,44 @@ def mark(group: Group, *, parent: int) -> dict[str, str]:
 
 
 def _mark_of(environ: Mapping[str, str], parent: int | None) -> Mark | None:
-    """Return the mark of this process, unless it was made for its parent."""
+    """Return the mark of this process, unless it was made for its parent. The process that made it may have ended."""
     found = re.fullmatch(r"(\d{1,20}):(\d{1,9}):(\d{1,9}):(\d{1,5})", environ.get(OURS, ""))
     if found is None:
         return None
     # A virtual environment of Windows puts a process of its own between the two.
-    known = os.name == "nt" or int(found[1]) == (os.getppid() if parent is None else parent)
-    return Mark(*map(int, found.groups()[1:])) if known else None
+    known = os.name == "nt" or LATER in sys._xoptions or int(found[1]) == (os.getppid() if parent is None else parent)
+    return Mark(*map(int, found.groups())) if known else None
 
 
-def _torchrun_started(environ: Mapping[str, str]) -> bool:
-    return "TORCHELASTIC_RUN_ID" in environ and all(name in environ for name in _TORCHRUN)
+def is_left(*, environ: Mapping[str, str] = os.environ, parent: int | None = None) -> bool:
+    """Whether the process of the group that started this one has ended.
+
+    >>> is_left()
+    False
+    """
+    started = _mark_of(environ, parent) if LATER in sys._xoptions and os.name != "nt" else None
+    return started is not None and started.parent != (os.getppid() if parent is None else parent)
 
 
-def _group_of_torchrun(environ: Mapping[str, str]) -> Group:
-    size, per_node = (_number(environ, name, "torchrun", least=1) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
-    rank, local = (_number(environ, name, "torchrun") for name in ("RANK", "LOCAL_RANK"))
+def _launcher(environ: Mapping[str, str]) -> Literal["torchrun", "ray"] | None:
+    """Return the launcher that has given this process its rank in torch's own variables, if any."""
+    if not all(name in environ for name in _VARIABLES):
+        return None
+    if RAY_MARK in environ:
+        return "ray"
+    return "torchrun" if "TORCHELASTIC_RUN_ID" in environ else None
+
+
+def _group_of_launcher(environ: Mapping[str, str], launcher: Literal["torchrun", "ray"]) -> Group:
+    size, per_node = (_number(environ, name, launcher, least=1) for name in ("WORLD_SIZE", "LOCAL_WORLD_SIZE"))
+    rank, local = (_number(environ, name, launcher) for name in ("RANK", "LOCAL_RANK"))
     if size % per_node or rank >= size or rank % per_node != local:
         raise UserError(
-            f"torchrun's variables contradict each other: RANK is {rank}, LOCAL_RANK {local}, WORLD_SIZE {size} and "
+            f"{launcher}'s variables contradict each other: RANK is {rank}, LOCAL_RANK {local}, WORLD_SIZE {size} and "
             f"LOCAL_WORLD_SIZE {per_node}; start the same number of processes on every node."
         )
-    address = environ.get("MASTER_ADDR", _LOCALHOST)
-    return Group(
-        rank, per_node, size // per_node, address, _number(environ, "MASTER_PORT", "torchrun", most=65535), "torchrun"
-    )
+    address, port = environ.get("MASTER_ADDR", _LOCALHOST), _number(environ, "MASTER_PORT", launcher, most=65535)
+    return Group(rank, per_node, size // per_node, address, port, launcher)
 
 
 def _group_of_srun(asked: Group, environ: Mapping[str, str]) -> Group:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple, Protocol, TextIO
 
+from pinoise.data.messages import counted
+
 
 class Record(NamedTuple):
     """One line of the history: the state after an epoch."""
@@ -66,7 +68,7 @@ class Lines:
         """Print the step after which a run resumes."""
         self._total = total_steps
         if done_steps >= total_steps:
-            print(f"all {total_steps} steps are already done", file=self._stream, flush=True)
+            print(f"already done: {counted(total_steps, 'step')}", file=self._stream, flush=True)
         elif done_steps:
             print(f"resuming after step {done_steps} of {total_steps}", file=self._stream, flush=True)
 

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import reduce
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -29,9 +29,13 @@ from pinoise.noise.support import SUPPORT_ROWS, TABLE_ROWS
 from pinoise.training.build import build_standardizer, seeded_model, support_neighbours
 from pinoise.training.config import Settings, takes_images
 from pinoise.training.device import flushed_denormals, make_fabric, memory_gb
-from pinoise.training.loop import make_optimizer, shuffled_rows
+from pinoise.training.loop import make_optimizer
 from pinoise.training.model import ContrastiveModel
+from pinoise.training.order import shuffled_rows
 from pinoise.views import IMAGE_PRESETS, Batch, ImagePipeline
+
+if TYPE_CHECKING:
+    from lightning_fabric import Fabric
 
 _POOL = 256  # samples that stand for all rows
 _PRECISIONS = {"16-mixed": torch.float16, "bf16-mixed": torch.bfloat16}
@@ -152,9 +156,19 @@ class Rehearsal:
         return float(np.median(seconds[1:] or seconds)), torch.cuda.max_memory_allocated() if on_gpu else None
 
 
-def training_step(settings: Settings, model: ContrastiveModel, rows: Rows, *, batch_size: int) -> Callable[[], None]:
-    """Return a function that does one real step of training, with the gather of its rows and the optimiser."""
-    fabric = make_fabric(settings.training)
+def training_step(
+    settings: Settings, model: ContrastiveModel, rows: Rows, *, batch_size: int, fabric: Fabric | None = None
+) -> Callable[[], None]:
+    """Return a function that does one real step of training, with the gather of its rows and the optimiser.
+
+    Args:
+        settings: the configuration.
+        model: the model to train.
+        rows: standardised samples.
+        batch_size: the rows of this process in a step.
+        fabric: the processes that train together; None trains in this process alone.
+    """
+    fabric = fabric or make_fabric(settings.training)
     wrapped, optimizer = fabric.setup(model, make_optimizer(model, settings.training, fabric.device))
     order = shuffled_rows(len(rows), seed=settings.training.seed, epoch=0)
     per_epoch, count = len(rows) // batch_size, 0

@@ -18,12 +18,13 @@ from typing import Any
 import torch
 
 from pinoise.errors import UserError
-from pinoise.training.processes import Group, LostProcessError, mark
+from pinoise.training.processes import LATER, Group, LostProcessError, is_left, mark
 from pinoise.training.watch import Loss, Watch
 
 dist: Any = torch.distributed  # which does not export its classes to the type checker
 
 _ATTEMPT = timedelta(seconds=2)  # in which a connection is tried; Ctrl-C is heard between two attempts
+LAST_WAIT = 20.0  # seconds that the first process gives those that it started to end by themselves
 _QUIET = 30.0  # seconds of waiting without a word
 
 
@@ -85,7 +86,7 @@ def noticing_losses(resume: str, *, say: Callable[[str], None]) -> Iterator[None
     """Turn the end of another process of the group into one sentence, and tell the others of an end of this one.
 
     Args:
-        resume: the command that goes on.
+        resume: how to go on, with the command to give.
         say: says a sentence. It is used, in another thread, if the other process gives no sign of life and this one
             waits for it in an exchange that cannot be interrupted. This process then ends at once.
     """
@@ -113,10 +114,19 @@ def noticing_losses(resume: str, *, say: Callable[[str], None]) -> Iterator[None
             _ties.watch = None
 
 
+def from_checkpoint(command: str) -> str:
+    """Return how training goes on, for ``noticing_losses``.
+
+    >>> from_checkpoint("pinoise train --resume runs/mine")
+    'go on from the last checkpoint with: pinoise train --resume runs/mine'
+    """
+    return f"go on from the last checkpoint with: {command}"
+
+
 def _sentence(loss: Loss | None, resume: str) -> str:
     """Return what a process says when it stops because of another."""
     size = dist.get_world_size()
-    go_on = f"so this one stops; go on from the last checkpoint with: {resume}"
+    go_on = f"so this one stops; {resume}"
     if loss is None:
         return f"another of the {size} processes that train together ended or cannot be reached, {go_on}"
     if not loss.reason:
@@ -150,6 +160,8 @@ def _open_store(group: Group, deadline: float, wait: int) -> Any:
             socket.create_connection((group.address, group.port), timeout=_ATTEMPT.seconds).close()
             return dist.TCPStore(group.address, group.port, is_master=False, timeout=_ATTEMPT, wait_for_workers=False)
         except (OSError, UnicodeError, RuntimeError):
+            if is_left():
+                raise UserError(f"the first of the {group.size} processes ended before training began.") from None
             if time.monotonic() > deadline:
                 raise UserError(
                     f"no process answered at {group.address}:{group.port} in {wait} s: start the first of the "
@@ -163,7 +175,8 @@ def _start_others(group: Group) -> list[subprocess.Popen[bytes]]:
     """Start the later processes of this node with the command that started this one."""
     main = sys.modules["__main__"]
     named = main.__spec__.name if main.__spec__ is not None else None
-    command = [sys.executable, *(["-m", named] if named else [os.path.abspath(sys.argv[0])]), *sys.argv[1:]]  # noqa: PTH100
+    program = ["-m", named] if named else [os.path.abspath(sys.argv[0])]  # noqa: PTH100
+    command = [sys.executable, "-X", LATER, *program, *sys.argv[1:]]
     ranks = range(group.rank + 1, group.rank + group.per_node)
     started = [
         subprocess.Popen(command, env={**os.environ, **mark(group._replace(rank=rank), parent=os.getpid())})
@@ -178,7 +191,7 @@ def _end(started: list[subprocess.Popen[bytes]]) -> None:
     """Leave no process behind. Each ends by itself when training ends, or when it sees that this process is gone."""
     for process in started:
         try:
-            process.wait(timeout=20)
+            process.wait(timeout=LAST_WAIT)
         except subprocess.TimeoutExpired:
             process.kill()
 

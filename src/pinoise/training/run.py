@@ -28,7 +28,7 @@ from pinoise.training.callbacks import Callbacks
 from pinoise.training.checkpoint import LAST, PREVIOUS, Expected, Identity, Progress
 from pinoise.training.config import Settings, embedding_of, follow
 from pinoise.training.device import any_process, make_fabric, on_first
-from pinoise.training.folder import check_usable, run_identity, settle_folder, write_weights
+from pinoise.training.folder import check_usable, full_source, run_identity, settle_folder, write_weights
 from pinoise.training.lock import hold
 from pinoise.training.logs import RunLog
 from pinoise.training.loop import Interrupted, broken_weights, diverged, make_optimizer, plan_epoch, train
@@ -207,7 +207,7 @@ def run_training(
     with ExitStack() as folder:
         on_first(fabric, lambda: folder.enter_context(hold(path, note=note)))
         checkpoint = on_first(fabric, settle)
-        log: Reporter = folder.enter_context(RunLog(path, reporter)) if fabric.is_global_zero else Quiet()
+        log: Reporter = folder.enter_context(RunLog(path, reporter, state)) if fabric.is_global_zero else Quiet()
         heard = folder.enter_context(Callbacks(callbacks if fabric.is_global_zero else (), settings.model_dump()))
         train(
             model,
@@ -297,7 +297,7 @@ def _describe_data(
 ) -> DataRecord:
     """Return the record of the data: the rows that were trained on, and how to read later data in the same way."""
     return DataRecord(
-        source=settings.data.source,
+        source=full_source(settings),
         rows=len(data.train),
         shape=list(data.shape),
         fingerprint=fingerprint_parts(data),

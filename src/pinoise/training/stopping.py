@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pinoise.choices import MANY_ROWS
 from pinoise.errors import UserError
 from pinoise.networks import evaluating
 from pinoise.randomness import Randomness
@@ -16,6 +17,7 @@ from pinoise.training.config import TrainingSettings
 from pinoise.training.device import HOLDING_OUT, seed_of
 from pinoise.training.metrics import HELD_OUT
 from pinoise.training.model import ContrastiveModel
+from pinoise.training.order import Kept
 from pinoise.training.progress import Record
 from pinoise.views import Batch
 
@@ -24,7 +26,7 @@ _MOST = 1024
 _LEAST = 2  # samples that can be told apart
 
 
-def split_rows(n_rows: int, settings: TrainingSettings) -> tuple[Tensor, Tensor]:
+def split_rows(n_rows: int, settings: TrainingSettings) -> tuple[Kept, Tensor]:
     """Return the rows to train on and the rows to hold out, both in order. Without ``patience``, all are trained on.
 
     A tenth is held out, at most 1,024 rows. The choice depends on the seed alone, so a resumed run has the same.
@@ -33,17 +35,19 @@ def split_rows(n_rows: int, settings: TrainingSettings) -> tuple[Tensor, Tensor]
     >>> len(kept), len(held_out), len(split_rows(100, TrainingSettings())[1])
     (90, 10, 0)
     """
-    everyone = torch.arange(n_rows)
     if settings.patience is None:
-        return everyone, everyone[:0]
+        return Kept(n_rows, torch.arange(0)), torch.arange(0)
     size = min(_MOST, int(_SHARE * n_rows))
     if size < _LEAST:
         raise UserError(
             f"patience holds out a tenth of the rows, and {n_rows} rows are too few: give at least "
             f"{int(_LEAST / _SHARE)}, or leave out patience."
         )
-    order = np.random.default_rng(seed_of(settings.seed, HOLDING_OUT)).permutation(n_rows)
-    return torch.from_numpy(np.sort(order[size:])), torch.from_numpy(np.sort(order[:size]))
+    random = np.random.default_rng(seed_of(settings.seed, HOLDING_OUT))
+    many = n_rows > MANY_ROWS  # of which no list is made
+    chosen = random.choice(n_rows, size, replace=False) if many else random.permutation(n_rows)[:size]
+    held_out = torch.from_numpy(np.sort(chosen))
+    return Kept(n_rows, held_out), held_out
 
 
 @torch.no_grad()

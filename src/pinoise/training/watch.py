@@ -1,7 +1,8 @@
 """How processes that train together know which of them is gone, and why.
 
 Every process counts up a number of its own in the store where all have met, once a second, and watches that of the next
-one. A process that fails leaves its sentence there.
+one. A process that fails leaves its sentence there. The first process keeps the store. If it hangs, a question to the
+store waits for ever, so a second thread counts how long the first one has been waiting.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Loss(NamedTuple):
 
 
 class Watch:
-    """A thread that gives signs of life to the other processes and watches for theirs.
+    """Threads that give signs of life to the other processes and watch for theirs.
 
     Args:
         group: the processes, of which this is one.
@@ -54,6 +55,8 @@ class Watch:
         self._group = group
         self._on_loss = on_loss
         self._limit = SILENT
+        self._beats = 0  # of this process that the store has taken
+        self._answers = True  # whether the store does
         self._loss: Loss | None = None
         self._found = threading.Event()
         self._ended = threading.Event()
@@ -63,7 +66,11 @@ class Watch:
         store = dist.TCPStore(group.address, port, is_master=False, timeout=_PATIENCE, wait_for_workers=False)
         self._store = dist.PrefixStore(f"watch/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
         self._store.set(f"who/{group.rank}", f"process {os.getpid()} on {socket.gethostname()}")
-        threading.Thread(target=self._run, name="pinoise-watch", daemon=True).start()
+        self._beating, guarding = (
+            threading.Thread(target=work, name="pinoise-watch", daemon=True) for work in (self._beat, self._guard)
+        )
+        self._beating.start()
+        guarding.start()
 
     def find(self) -> Loss | None:
         """Return who is gone, once an exchange has failed, or None if it cannot be told in a few seconds."""
@@ -74,12 +81,17 @@ class Watch:
 
     def tell(self, reason: str) -> None:
         """Leave the sentence with which this process ends."""
+        if not self._answers:
+            return
         with suppress(RuntimeError):
             self._publish(Loss(self._group.rank, self._name(self._group.rank), reason))
 
     def leave(self) -> None:
         """End without being missed. The first process waits until all know of the end, if it keeps the store."""
         self._ended.set()
+        if not self._answers:
+            return
+        self._beating.join(timeout=_PATIENCE.seconds)  # Python's end must not cut it off in a question to the store
         keeps = self._group.rank == 0 and self._group.launcher != "torchrun"
         deadline = time.monotonic() + FAREWELL
         with suppress(RuntimeError):
@@ -95,7 +107,8 @@ class Watch:
         if self._counted.acquire(blocking=False):
             self._store.add("knowing", 1)
 
-    def _run(self) -> None:
+    def _beat(self) -> None:
+        """Give signs of life and look for those of the next process, until one is lost."""
         following = (self._group.rank + 1) % self._group.size
         seen, silent = -1, 0
         with suppress(RuntimeError):
@@ -111,14 +124,28 @@ class Watch:
                     self._loss = self._publish(Loss(following, self._name(following)))
                 if self._loss is not None:
                     self._count()
-            except RuntimeError:  # the store is gone, and with it the first process, or the way to it
-                self._loss = self._loss or Loss(0, self._names.get(0, f"on {self._group.address}"))
-        if self._loss is None:
-            return
-        self._found.set()
+            except RuntimeError:
+                self._lose_store()
+            self._beats += 1
+        if self._loss is not None:
+            self._found.set()
+
+    def _guard(self) -> None:
+        """Count the beats that the store leaves without an answer, and see to it that a loss ends this process."""
+        seen, silent = -1, 0
+        while not self._found.wait(timeout=BEAT) and not self._ended.is_set():
+            seen, silent = self._beats, 0 if self._beats != seen else silent + 1
+            if silent >= self._limit:
+                self._lose_store()
+                self._found.set()
         # The main thread hears of it from a failed exchange, unless it waits in one that does not fail.
-        if not self._ended.wait(timeout=FAREWELL) and self._on_loss is not None:
+        if self._loss is not None and not self._ended.wait(timeout=FAREWELL) and self._on_loss is not None:
             self._on_loss(self._loss)
+
+    def _lose_store(self) -> None:
+        """Take it that the store is gone, and with it the first process, or the way to it."""
+        self._answers = False
+        self._loss = self._loss or Loss(0, self._names.get(0, f"on {self._group.address}"))
 
     def _told(self) -> Loss | None:
         """Return what a process has said about its own end, or another about it."""

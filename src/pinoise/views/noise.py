@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.choices import Positive, Size
+from pinoise.networks.linear import Linear
 from pinoise.networks.mlp import HIDDEN
 from pinoise.noise import Columns, draw_bank
 from pinoise.views.base import Batch, View, per_sample
@@ -103,7 +104,11 @@ class Viewmaker(View):
         self.register_buffer("feature_scale", feature_scale)
         dim = feature_scale.numel()
         self.network = nn.Sequential(
-            nn.Linear(2 * dim, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, dim)
+            Linear(2 * dim, hidden),
+            nn.ReLU(inplace=True),
+            Linear(hidden, hidden),
+            nn.ReLU(inplace=True),
+            Linear(hidden, dim),
         )
 
     @classmethod

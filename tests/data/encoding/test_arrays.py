@@ -10,8 +10,8 @@ import scipy.sparse as sp
 
 from pinoise.data.dataset import Dataset
 from pinoise.data.encoding.arrays import ArrayEncoding, learn_arrays
+from pinoise.data.encoding.stored import restored
 from pinoise.data.formats.raw import RawArrays, RawPart
-from pinoise.data.preparation.stored import restored
 from pinoise.errors import UserError
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)

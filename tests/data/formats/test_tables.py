@@ -8,7 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from pinoise.data.formats.tables import read_csv, read_parquet
+from pinoise.data.formats.parquet import read_parquet
+from pinoise.data.formats.tables import read_csv
 from pinoise.errors import UserError
 
 

@@ -112,3 +112,13 @@ def test_a_file_that_vanishes_or_changes_is_named(images: tuple[ImageFiles, Any]
     Image.new("L", (3, 3)).save(tmp_path / "05.png")
     with pytest.raises(UserError, match=r"05\.png is 3 × 3 pixels: the others are 6 × 5"):
         files[4:6]
+
+
+def test_an_image_that_changes_while_it_is_used_is_refused(images: tuple[ImageFiles, Any], tmp_path: Path) -> None:
+    files, pixels = images
+    chosen = pickle.loads(pickle.dumps(files)).take(np.array([4, 2]))
+    Image.fromarray(255 - pixels[2]).save(tmp_path / "02.png")
+    np.testing.assert_array_equal(chosen[0], pixels[4])
+    for array, row in ((files, 2), (chosen, 1)):
+        with pytest.raises(UserError, match=r"02\.png has changed while it was used: restore it"):
+            array[row]

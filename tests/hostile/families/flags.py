@@ -14,7 +14,7 @@ from tests.hostile.case import MARKER, Case, Check, Expect, Generator
 from tests.hostile.oracles import finite_weights, sound_predictions
 from tests.hostile.reference import TINY
 
-from pinoise.choices import EMBEDDINGS, PAIRINGS
+from pinoise.choices import EMBEDDINGS, ENGINES, MOST_PROCESSES, PAIRINGS
 from pinoise.cli.app import app
 from pinoise.experiments.recipes import RECIPES, SUITES
 from pinoise.experiments.reproduce.paper import SCALES
@@ -111,6 +111,10 @@ ALLOWED: dict[tuple[str, str], Callable[[str], bool]] = {
     ("train", "--device"): lambda text: text in ("auto", "cpu"),
     ("train", "--label"): lambda text: text in ("age", "town", "income", "group", "", "0", "-1"),
     ("train", "--target"): lambda text: text in ("age", "town", "income", "group", "", "0", "-1"),
+    ("train", "--engine"): lambda text: text in ENGINES,
+    ("embed", "--engine"): lambda text: text in ENGINES,
+    ("embed", "--devices"): whole(1, MOST_PROCESSES),
+    ("evaluate", "--devices"): whole(1, MOST_PROCESSES),
     ("embed", "--part"): lambda text: text in ("train", "test"),
     ("evaluate", "--rows"): whole(5),
     ("evaluate", "--draws"): whole(2),

@@ -12,17 +12,13 @@ import pyarrow.compute as pc
 
 from pinoise.data.checks import LARGEST_NUMBER
 from pinoise.data.encoding.cells import Encoded, missing_cell
-from pinoise.data.encoding.dates import DateColumn, date_format, is_date
-from pinoise.data.encoding.numbers import Style, as_plain, is_written, style_of
+from pinoise.data.encoding.dates import DateColumn
+from pinoise.data.encoding.numbers import Style, as_plain, is_written
 from pinoise.data.encoding.texts import TextColumn
 from pinoise.data.formats.arrow import first_true, is_number, is_text, text_of
-from pinoise.errors import UserError
+from pinoise.errors import RowError, UserError
 
 MISSING, OTHER = "missing", "other"
-MOSTLY = 0.5  # a text column with this share of numbers is a numeric column with mistakes in it
-IDENTIFIER = 0.9  # share of distinct values above which a long list of categories names rows, not groups
-
-ColumnKind = Literal["number", "text", "boolean", "date", "empty"]
 
 
 @dataclass(frozen=True)
@@ -54,9 +50,10 @@ class NumericColumn:
         large = np.abs(values) > LARGEST_NUMBER
         if large.any():
             row = int(np.argmax(large))
-            raise UserError(
-                f"{where}: column {self.name!r}, data row {row + 1} holds {values[row]:g}, which is too large "
-                f"(beyond ±{LARGEST_NUMBER:.1e}): rescale the column."
+            raise RowError(
+                f"{where}: column {self.name!r}, data row ",
+                row,
+                f" holds {values[row]:g}, which is too large (beyond ±{LARGEST_NUMBER:.1e}): rescale the column.",
             )
         out[:, 0] = values
         return Encoded(missing=count)
@@ -91,10 +88,7 @@ class CategoricalColumn:
         codes = pc.fill_null(found, -1).to_numpy().astype(np.int64)  # (rows,), -1 without a category
         empty = np.asarray(pc.is_null(text).to_numpy(), dtype=bool)
         strange = (codes < 0) & ~empty
-        if self.kind == "text" and is_number(column.type) and strange.any() and (strange | empty).all():
-            raise UserError(
-                f"{where}: column {self.name!r} held text in training and holds numbers here: give the same column."
-            )
+        numbers = int(strange.sum()) if self.kind == "text" and is_number(column.type) else 0
         if self.missing:
             codes[empty] = self.categories.index(MISSING)
         if self.other:
@@ -104,7 +98,7 @@ class CategoricalColumn:
         out[...] = 0.0
         out[rows, codes[rows]] = 1.0
         examples = pc.unique(text.filter(pa.array(strange))).to_pylist() if strange.any() else []
-        return Encoded(int(empty.sum()), int(strange.sum()), tuple(examples))
+        return Encoded(int(empty.sum()), int(strange.sum()), tuple(examples), numbers)
 
     def _text(self, column: Any, where: str) -> Any:
         if pa.types.is_null(column.type):
@@ -134,7 +128,7 @@ def numbers_of(column: Any, name: str, *, style: Style = "plain", where: str) ->
         text = text_of(column)
         stray = first_true(pc.invert(is_written(text, style)))
         if stray >= 0:
-            raise _stray_cell(name, stray, text[stray].as_py(), where)
+            raise stray_cell(name, stray, text[stray].as_py(), where)
         column = as_plain(text, style)
     elif not (is_number(kind) or pa.types.is_null(kind)):
         raise UserError(f"{where}: column {name!r} held numbers in training and holds {kind} here.")
@@ -143,74 +137,17 @@ def numbers_of(column: Any, name: str, *, style: Style = "plain", where: str) ->
     infinite = np.isinf(values)
     if infinite.any():
         row = int(np.argmax(infinite))
-        raise UserError(
-            f"{where}: column {name!r}, data row {row + 1} is infinite: write a finite number or leave it empty."
+        raise RowError(
+            f"{where}: column {name!r}, data row ", row, " is infinite: write a finite number or leave it empty."
         )
     return values
 
 
-def column_kind(column: Any, name: str, *, categorical: bool, where: str) -> ColumnKind:
-    """Decide how a training column is read; ``categorical`` says that its numbers are names."""
-    kind = column.type
-    if pa.types.is_null(kind):
-        return "empty"
-    if pa.types.is_dictionary(kind):
-        return "text"
-    if pa.types.is_boolean(kind):
-        return "boolean"
-    if is_number(kind):
-        return "text" if categorical else "number"
-    if is_date(kind):
-        return "text" if categorical else "date"
-    if is_text(kind):
-        if categorical:
-            return "text"
-        if _mostly_numbers(column, name, where):
-            return "number"
-        return "text" if date_format(column) is None else "date"
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        raise UserError(f"{where}: column {name!r} is not text in UTF-8: save the file in UTF-8 or drop the column.")
-    raise UserError(
-        f"{where}: column {name!r} is of type {kind}, which is neither a number nor a category: turn it into numbers "
-        "or drop the column."
-    )
-
-
-def learn_categories(
-    column: Any, name: str, *, kind: Literal["text", "boolean"], most: int, keep: bool = False
-) -> CategoricalColumn | None:
-    """Return the categories of a column, at most the ``most`` frequent ones; None for a column that names the rows.
-
-    ``keep`` makes categories of such a column, too.
-    """
-    text = text_of(column)
-    counted = pc.value_counts(text.drop_null())
-    tally = dict(zip(counted.field(0).to_pylist(), counted.field(1).to_pylist(), strict=True))
-    if not keep and len(tally) > most and len(tally) >= IDENTIFIER * sum(tally.values()):
-        return None
-    kept = sorted(sorted(tally, key=lambda value: (-tally[value], value))[:most])
-    missing, other = text.null_count > 0, len(tally) > most
-    # A category that is itself called "missing" or "other" means the same and is not repeated.
-    kept += [extra for extra, used in ((MISSING, missing), (OTHER, other)) if used and extra not in kept]
-    return CategoricalColumn(name, tuple(kept), kind, missing=missing, other=other)
-
-
-def _mostly_numbers(column: Any, name: str, where: str) -> bool:
-    text = text_of(column)
-    cells = len(text) - text.null_count
-    style = style_of(text)
-    written = is_written(text, style)
-    numbers = pc.sum(written).as_py() or 0
-    if cells == 0 or numbers < MOSTLY * cells:
-        return False
-    stray = first_true(pc.invert(written))
-    if stray >= 0:
-        raise _stray_cell(name, stray, text[stray].as_py(), where)
-    return True
-
-
-def _stray_cell(name: str, row: int, cell: str, where: str) -> UserError:
-    return UserError(
-        f"{where}: column {name!r} holds numbers, but data row {row + 1} holds {cell!r}: correct the cell, leave it "
-        "empty (empty, NA, NaN and null are read as missing), or list the column as categorical."
+def stray_cell(name: str, row: int, cell: str, where: str) -> RowError:
+    """Return the error for a cell of text in a column of numbers."""
+    return RowError(
+        f"{where}: column {name!r} holds numbers, but data row ",
+        row,
+        f" holds {cell!r}: correct the cell, leave it empty (empty, NA, NaN and null are read as missing), or list the "
+        "column as categorical.",
     )

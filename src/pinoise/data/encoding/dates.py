@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -11,8 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinoise.data.encoding.cells import Encoded, missing_cell
+from pinoise.data.encoding.middles import Fill
 from pinoise.data.formats.arrow import first_true, is_text, text_of
-from pinoise.errors import UserError
+from pinoise.data.options import MissingPolicy
+from pinoise.errors import RowError, UserError
 
 Cycle = Literal["year", "week", "day"]
 LENGTHS: dict[Cycle, float] = {"year": 365.25, "week": 7.0, "day": 1.0}
@@ -96,8 +99,13 @@ def date_format(text: Any) -> str | None:
     ('%d.%m.%Y', None)
     """
     cells = text_of(text).drop_null()
-    likely = [form for form in FORMATS if len(cells) and _parsed(cells[:1], form).null_count == 0]
-    return next((form for form in likely if _parsed(cells, form).null_count == 0), None)
+    return next(iter(fitting_formats(cells, FORMATS)), None) if len(cells) else None
+
+
+def fitting_formats(cells: Any, formats: Sequence[str]) -> list[str]:
+    """Return those of some formats in which every cell is a date; none of them may be missing."""
+    likely = [form for form in formats if _parsed(cells[:1], form).null_count == 0]
+    return [form for form in likely if _parsed(cells, form).null_count == 0]
 
 
 def _parsed(text: Any, written: str) -> Any:
@@ -113,9 +121,10 @@ def days_of(column: Any, name: str, *, written: str, where: str) -> Floats:
         column = _parsed(text, form)
         stray = first_true(pc.and_(pc.is_null(column), pc.is_valid(text)))
         if stray >= 0:
-            raise UserError(
-                f"{where}: column {name!r} holds dates, but data row {stray + 1} holds {text[stray].as_py()!r}: write "
-                f"it as {form}, or leave it empty."
+            raise RowError(
+                f"{where}: column {name!r} holds dates, but data row ",
+                stray,
+                f" holds {text[stray].as_py()!r}: write it as {form}, or leave it empty.",
             )
     elif not is_date(kind):
         raise UserError(f"{where}: column {name!r} held dates in training and holds {kind} here: give the same column.")
@@ -127,12 +136,35 @@ def days_of(column: Any, name: str, *, written: str, where: str) -> Floats:
     return np.array(micro.to_numpy(zero_copy_only=False), dtype=np.float64) / 86_400e6
 
 
-def learn_dates(column: Any, name: str, *, written: str, mean: bool, where: str) -> DateColumn:
-    """Return what is learned from a column of dates: what fills gaps, and the cycles in which its cells differ."""
-    days = days_of(column, name, written=written, where=where)
-    present = days[~np.isnan(days)]
-    counts_days = not pa.types.is_time(column.type)
-    wanted: tuple[Cycle, ...] = ("year", "week", "day") if counts_days else ("day",)
-    cycles = tuple(cycle for cycle in wanted if np.ptp(on_circle(present, cycle), axis=0).max() > 1e-9)
-    fill = float(np.mean(present) if mean else np.median(present))
-    return DateColumn(name, fill, cycles, counts_days or not cycles, written)
+class DateStudy:
+    """What is learned from a column of dates that comes in pieces: what fills gaps, and which cycles it has."""
+
+    def __init__(self, name: str, *, written: str, counts_days: bool, missing: MissingPolicy, where: str) -> None:
+        """Learn the column of this name; ``written`` is the format of text, empty for dates that the source knows."""
+        self._name, self._written, self._where = name, written, where
+        self._counts_days = counts_days
+        self._fill = Fill("mean" if missing == "mean" else "median")
+        wanted: tuple[Cycle, ...] = ("year", "week", "day") if counts_days else ("day",)
+        self._seen: dict[Cycle, tuple[Floats, Floats]] = {
+            cycle: (np.full(2, np.inf), np.full(2, -np.inf)) for cycle in wanted
+        }
+
+    def add(self, column: Any) -> None:
+        """Take the next rows."""
+        days = days_of(column, self._name, written=self._written, where=self._where)
+        present = days[~np.isnan(days)]
+        self._fill.add(present)
+        for cycle, (low, high) in self._seen.items() if len(present) else ():
+            places = on_circle(present, cycle)
+            self._seen[cycle] = np.minimum(low, places.min(axis=0)), np.maximum(high, places.max(axis=0))
+
+    def again(self) -> bool:
+        """End a pass, and return whether another one is needed."""
+        return self._fill.again()
+
+    def learned(self) -> DateColumn | None:
+        """Return the column, None where no cell holds a date."""
+        if not self._fill.count:
+            return None
+        cycles = tuple(cycle for cycle, (low, high) in self._seen.items() if (high - low).max() > 1e-9)
+        return DateColumn(self._name, self._fill.value, cycles, self._counts_days or not cycles, self._written)

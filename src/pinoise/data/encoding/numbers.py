@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import pyarrow.compute as pc
 
@@ -10,6 +10,9 @@ from pinoise.data.formats.arrow import looks_like_number, text_of
 
 Style = Literal["plain", "point", "comma"]
 """How the numbers of a column are written: 1000.5; $1,000.50 or 12 %; 1.000,50 € or 1,5."""
+
+STYLES: tuple[Style, ...] = get_args(Style)
+"""All styles, the plainest first."""
 
 _CURRENCY = r"(?:[$€£¥]|USD|EUR|GBP|CHF|JPY)?"
 _PATTERNS: dict[Style, str] = {
@@ -29,17 +32,6 @@ def is_written(text: Any, style: Style) -> Any:
     [True, True]
     """
     return looks_like_number(text) if style == "plain" else pc.match_substring_regex(text, _PATTERNS[style])
-
-
-def style_of(text: Any) -> Style:
-    """Return the style that fits most cells, and of equal ones the plainest.
-
-    >>> import pyarrow as pa
-    >>> style_of(pa.array(["1", "2.5"])), style_of(pa.array(["$3", "1,000"])), style_of(pa.array(["1,5", "2"]))
-    ('plain', 'point', 'comma')
-    """
-    styles: tuple[Style, ...] = ("plain", "point", "comma")
-    return max(styles, key=lambda style: pc.sum(is_written(text, style)).as_py() or 0)
 
 
 def as_plain(text: Any, style: Style) -> Any:

@@ -5,21 +5,23 @@ from __future__ import annotations
 import difflib
 import itertools
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from pinoise.data.checks import check_rows
 from pinoise.data.dataset import Dataset, Part, Spans, Targets
+from pinoise.data.encoding.cells import Encoded
 from pinoise.data.encoding.columns import CategoricalColumn, Column, NumericColumn
-from pinoise.data.encoding.labels import LabelEncoding, learn_targets
+from pinoise.data.encoding.labels import LabelEncoding, LabelStudy
 from pinoise.data.encoding.texts import TextColumn
-from pinoise.data.formats.raw import RawTable
+from pinoise.data.formats.raw import Table
 from pinoise.data.messages import counted, listed
 from pinoise.data.options import MissingPolicy
-from pinoise.errors import UserError, unknown_choice
+from pinoise.errors import UserError, rows_before, unknown_choice
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,7 @@ class TableEncoding:
 
     >>> import pyarrow as pa
     >>> from pinoise.data.encoding.learning import learn_table
+    >>> from pinoise.data.formats.raw import RawTable
     >>> from pinoise.data.options import ReadOptions
     >>> raw = RawTable(pa.table({"age": [20, None, 40], "town": ["Rome", "Oslo", "Rome"], "y": ["a", "b", "a"]}))
     >>> encoding, _ = learn_table(raw, ReadOptions(label="y"), where="people")
@@ -67,83 +70,138 @@ class TableEncoding:
             names.append(self.label)
         return tuple(names)
 
-    def apply(self, raw: RawTable, *, name: str, where: str, labelled: bool = True) -> Dataset:
-        """Return a table with the training table's columns, in any order, as a data set.
+    def apply(
+        self, raw: Table, *, name: str, where: str, labelled: bool = True, learned: Sequence[str] = ()
+    ) -> Dataset:
+        """Return a table with the training table's columns, in any order, as a data set in memory.
 
-        The label column may be absent, and ``labelled=False`` leaves labels unread.
+        The label column may be absent, and ``labelled=False`` leaves labels unread. ``learned`` are notes on what was
+        learned from it.
         """
-        table = raw.table
-        names = column_names(table, where=where)
-        there = set(names)
-        absent = [column.name for column in self.columns if column.name not in there]
-        if absent:
-            raise UserError(f"{where} lacks {counted(len(absent), 'column')} of the training table: {listed(absent)}.")
-        if table.num_rows == 0:
-            raise UserError(f"{where} has no rows.")
+        encoder = TableEncoder(self, raw, where=where, labelled=labelled)
         # Double precision: a time in seconds needs more digits than float32 has.
-        x = np.empty((table.num_rows, len(self.feature_names)), dtype=np.float64)
-        notes = [*raw.notes, *self._ignored(names)]
-        filled: dict[str, int] = {}
-        blank: dict[str, int] = {}
-        start = 0
-        for column in self.columns:
-            stop = start + len(column.features)
-            done = column.encode(
-                table.column(column.name), x[:, start:stop], refuse_missing=self.missing == "error", where=where
-            )
-            start = stop
-            if done.missing:
-                (blank if isinstance(column, CategoricalColumn) else filled)[column.name] = done.missing
-            if done.unseen:
-                notes.append(
-                    f"column {column.name!r}: {counted(done.unseen, 'cell')} with values that training did not have "
-                    f"({listed(done.examples)}) became all zeros"
-                )
+        x = np.empty((raw.rows, len(self.feature_names)), dtype=np.float64)
+        targets = [encoder.encode(piece, first, x[first : first + len(piece)]) for first, piece in encoder.pieces()]
+        y: Any = [part for part in targets if part is not None]
+        return self.dataset(Part(x, np.concatenate(y) if y else None), encoder.notes(learned), name=name)
+
+    def dataset(self, part: Part, notes: Sequence[str], *, name: str) -> Dataset:
+        """Return encoded rows as a data set."""
         return Dataset(
             name=name,
-            train=Part(x, self._targets(raw, names, where) if labelled else None),
+            train=part,
             feature_names=self.feature_names,
             class_names=self.labels.class_names if self.labels else None,
             spans=self.spans,
-            notes=(*notes, *self._missing_notes(filled, blank)),
+            notes=tuple(notes),
         )
 
-    def with_label(
-        self, raw: RawTable, label: str | int, *, regression: bool | None = None, where: str
-    ) -> TableEncoding:
+    def with_label(self, raw: Table, label: str | int, *, regression: bool | None = None, where: str) -> TableEncoding:
         """Return the encoding for a table whose labels are in another column than training's, with its own classes."""
-        column = find_column(label, column_names(raw.table, where=where), where=where)
+        column = find_column(label, column_names(raw, where=where), where=where)
         if column == self.label:
             return self
         if column in [known.name for known in self.columns]:
             raise was_a_feature(column, where)
-        labels = learn_targets(raw.table.column(column), where=label_column(column, where), regression=regression)
-        return replace(self, label=column, labels=labels)
+        labels = study_labels(raw, column, where=where)
+        learned = labels.learned(where=label_column(column, where), regression=regression)
+        return replace(self, label=column, labels=learned)
 
-    def _targets(self, raw: RawTable, names: Sequence[str], where: str) -> Targets | None:
-        if self.labels is None:
-            return None
+
+class TableEncoder:
+    """Encodes the pieces of a table one after another, and keeps count of what happened to its cells."""
+
+    def __init__(self, encoding: TableEncoding, raw: Table, *, where: str, labelled: bool = True) -> None:
+        """Check that the table has the columns of the encoding."""
+        self._encoding, self._raw, self._where = encoding, raw, where
+        self._names = column_names(raw, where=where)
+        there = set(self._names)
+        absent = [column.name for column in encoding.columns if column.name not in there]
+        if absent:
+            raise UserError(f"{where} lacks {counted(len(absent), 'column')} of the training table: {listed(absent)}.")
+        if raw.rows == 0:
+            raise UserError(f"{where} has no rows.")
         if raw.y is not None:
-            check_rows(len(raw.y), raw.table.num_rows, "labels", where)
-            return self.labels.targets(raw.y, where=f"{where}, y")
-        if self.label not in names:
-            return None
-        return self.labels.targets(raw.table.column(self.label), where=label_column(self.label, where))
+            check_rows(len(raw.y), raw.rows, "labels", where)
+        labelled = labelled and encoding.labels is not None
+        self._label = encoding.label if labelled and encoding.label in there and raw.y is None else None
+        self._labels = encoding.labels if labelled else None
+        self._found: dict[str, Encoded] = {}
 
-    def _ignored(self, names: Sequence[str]) -> list[str]:
-        known = {column.name for column in self.columns} | set(self.dropped) | {self.label}
-        extra = [name for name in names if name not in known]
+    def pieces(self) -> Iterator[tuple[int, Any]]:
+        """Yield the pieces of the table with what is needed to encode them."""
+        needed = [column.name for column in self._encoding.columns]
+        return self._raw.pieces([*needed, *([] if self._label is None else [self._label])])
+
+    def encode(self, piece: Any, first: int, out: npt.NDArray[np.float64]) -> Targets | None:
+        """Write the features of a piece into ``out`` of shape (rows, features), and return its labels if there are any.
+
+        Args:
+            piece: an Arrow table.
+            first: the number of its first row in the whole table.
+            out: where the features go.
+        """
+        encoding, where, start = self._encoding, self._where, 0
+        with rows_before(first):
+            for column in encoding.columns:
+                stop = start + len(column.features)
+                done = column.encode(
+                    piece.column(column.name),
+                    out[:, start:stop],
+                    refuse_missing=encoding.missing == "error",
+                    where=where,
+                )
+                self._found[column.name] = self._found.get(column.name, Encoded(0)).and_then(done)
+                start = stop
+            if self._labels is None:
+                return None
+            if self._label is not None:
+                return self._labels.targets(piece.column(self._label), where=label_column(self._label, where))
+            if self._raw.y is None:
+                return None
+            own = (
+                self._raw.y
+                if first == 0 and len(piece) == len(self._raw.y)
+                else self._raw.y[first : first + len(piece)]
+            )
+            return self._labels.targets(own, where=f"{where}, y")
+
+    def notes(self, learned: Sequence[str] = ()) -> list[str]:
+        """Return the notes on the table once all pieces are encoded; ``learned`` are those on what it taught."""
+        encoding, unseen = self._encoding, []
+        filled: dict[str, int] = {}
+        blank: dict[str, int] = {}
+        for column in encoding.columns:
+            done = self._found[column.name]
+            if done.numbers and done.numbers + done.missing == self._raw.rows:
+                raise UserError(
+                    f"{self._where}: column {column.name!r} held text in training and holds numbers here: give the "
+                    "same column."
+                )
+            if done.missing:
+                (blank if isinstance(column, CategoricalColumn) else filled)[column.name] = done.missing
+            if done.unseen:
+                unseen.append(
+                    f"column {column.name!r}: {counted(done.unseen, 'cell')} with values that training did not have "
+                    f"({listed(done.examples)}) became all zeros"
+                )
+        return [*self._raw.notes, *learned, *self._ignored(), *unseen, *self._missing_notes(filled, blank)]
+
+    def _ignored(self) -> list[str]:
+        encoding = self._encoding
+        known = {column.name for column in encoding.columns} | set(encoding.dropped) | {encoding.label}
+        extra = [name for name in self._names if name not in known]
         return [f"ignored {counted(len(extra), 'column')} that training did not have: {listed(extra)}"] if extra else []
 
     def _missing_notes(self, filled: dict[str, int], blank: dict[str, int]) -> list[str]:
         notes = []
         if filled:
-            own = f"its {self.missing}" if len(filled) == 1 else f"their {self.missing}s"
+            own = f"its {self._encoding.missing}" if len(filled) == 1 else f"their {self._encoding.missing}s"
             notes.append(
                 f"filled {counted(sum(filled.values()), 'missing value')} in {counted(len(filled), 'column')} with "
-                f"{'zero' if self.missing == 'zero' else own}: {listed(filled)}"
+                f"{'zero' if self._encoding.missing == 'zero' else own}: {listed(filled)}"
             )
-        known = {c.name for c in self.columns if isinstance(c, CategoricalColumn) and c.missing}
+        known = {c.name for c in self._encoding.columns if isinstance(c, CategoricalColumn) and c.missing}
         for columns, became in (
             ([name for name in blank if name in known], "the category 'missing'"),
             ([name for name in blank if name not in known], "all zeros, as training had none missing"),
@@ -174,19 +232,60 @@ def was_a_feature(column: str | int, where: str) -> UserError:
     )
 
 
-def column_names(table: Any, *, where: str) -> list[str]:
+def study_labels(raw: Table, column: str, *, where: str) -> LabelStudy:
+    """Return what the labels in a column of a table are."""
+    study = LabelStudy()
+    for _, piece in raw.pieces([column]):
+        study.add(piece.column(column), where=label_column(column, where))
+    return study
+
+
+def column_names(raw: Table, *, where: str) -> list[str]:
     """Return a table's column names, which must all be different."""
-    names = list(table.column_names)
+    names = raw.names
     if len(set(names)) < len(names):
         twice = next(name for name, number in Counter(names).items() if number > 1)
         raise UserError(f"{where} has more than one column called {twice!r}: rename them.")
     return names
 
 
-def without_columns(raw: RawTable, drop: Sequence[str], *, where: str) -> RawTable:
-    """Return a table without some of its columns, which must be there."""
-    names = column_names(raw.table, where=where)
-    return replace(raw, table=raw.table.drop_columns([find_column(name, names, where=where) for name in drop]))
+@dataclass(frozen=True)
+class WithoutColumns(Table):
+    """A table without some of its columns, which must be there.
+
+    >>> import pyarrow as pa
+    >>> from pinoise.data.formats.raw import RawTable
+    >>> WithoutColumns(RawTable(pa.table({"a": [1], "b": [2]})), ("a",), where="a.csv").names
+    ['b']
+    """
+
+    whole: Table
+    drop: tuple[str, ...]
+    where: str
+
+    def __post_init__(self) -> None:
+        names = column_names(self.whole, where=self.where)
+        object.__setattr__(self, "drop", tuple(find_column(name, names, where=self.where) for name in self.drop))
+        object.__setattr__(self, "y", self.whole.y)
+        object.__setattr__(self, "notes", self.whole.notes)
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns that are left."""
+        return [name for name in self.whole.names if name not in self.drop]
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return self.whole.rows
+
+    def kind_of(self, name: str) -> Any:
+        """Return the Arrow type of a column."""
+        return self.whole.kind_of(name)
+
+    def pieces(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
+        """Yield the pieces of the whole table."""
+        return self.whole.pieces(columns)
 
 
 def find_column(column: str | int, names: Sequence[str], *, where: str) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinoise.data.messages import damaged
-from pinoise.errors import UserError
+from pinoise.errors import RowError, UserError
 
 NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity|nan)$"
 
@@ -108,6 +108,30 @@ def _not_utf8(what: str) -> UserError:
 
 def label_array(labels: object, *, where: str) -> Any:
     """Return labels as an Arrow array of text, integers or floats; a missing one is an error that names its row."""
+    array = label_cells(labels, where=where)
+    if len(array) == 0:
+        raise no_labels(where)
+    if array.null_count:
+        raise missing_label(first_true(pc.is_null(array)), array.null_count, where)
+    return array
+
+
+def no_labels(where: str) -> UserError:
+    """Return the error for labels that are none."""
+    return UserError(f"{where} holds no labels.")
+
+
+def missing_label(row: int, missing: int, where: str) -> RowError:
+    """Return the error for the first of some labels that are missing."""
+    return RowError(
+        f"{where}: the label of data row ",
+        row,
+        f" is missing ({missing} missing in all): fill in or remove these rows, or learn without labels.",
+    )
+
+
+def label_cells(labels: object, *, where: str) -> Any:
+    """Return labels as an Arrow array of text, integers or floats, null where they are missing."""
     if isinstance(labels, np.ndarray):
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = labels[:, 0]
@@ -129,12 +153,4 @@ def label_array(labels: object, *, where: str) -> Any:
         array = text_of(array)
     elif not (pa.types.is_integer(array.type) or pa.types.is_boolean(array.type) or pa.types.is_null(array.type)):
         raise UserError(f"{where} holds labels of type {array.type}: they must be text, numbers or true / false.")
-    if len(array) == 0:
-        raise UserError(f"{where} holds no labels.")
-    if array.null_count:
-        row = first_true(pc.is_null(array))
-        raise UserError(
-            f"{where}: the label of data row {row + 1} is missing ({array.null_count} missing in all): fill in "
-            "or remove these rows, or learn without labels."
-        )
     return array

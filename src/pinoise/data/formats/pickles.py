@@ -24,10 +24,10 @@ def read_plain_pickle(content: bytes, *, where: str) -> Any:
     >>> read_plain_pickle(pickle.dumps({"data": np.eye(2, dtype=np.uint8), "labels": [3, 4]}), where="a")["data"]
     array([[1, 0],
            [0, 1]], dtype=uint8)
-    >>> read_plain_pickle(pickle.dumps(print), where="a.pickle")
+    >>> read_plain_pickle(pickle.dumps(len), where="a.pickle")
     Traceback (most recent call last):
     ...
-    pinoise.errors.UserError: a.pickle was refused: it asks for 'builtins.print', which no file of plain arrays needs.
+    pinoise.errors.UserError: a.pickle was refused: it asks for 'builtins.len', which no file of plain arrays needs.
     """
     with damage_named(where, Exception):  # damaged bytes can raise any error
         return _revealed(_PlainUnpickler(content, where).load())

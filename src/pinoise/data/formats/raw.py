@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,10 +41,53 @@ class RawArrays:
         return (self.train,) if self.test is None else (self.train, self.test)
 
 
+class Table(ABC):
+    """A table with named columns that is read piece by piece, as often as it is asked."""
+
+    y: Any = None  # labels that come apart from it, as an Arrow array
+    notes: tuple[str, ...] = ()  # on how it was read
+
+    @property
+    @abstractmethod
+    def names(self) -> list[str]:
+        """The names of the columns, as they stand in the source."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """The number of rows."""
+
+    @abstractmethod
+    def kind_of(self, name: str) -> Any:
+        """Return the Arrow type of a column."""
+
+    @abstractmethod
+    def pieces(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
+        """Yield Arrow tables of these columns with their first row, in order; together they are all rows."""
+
+
 @dataclass(frozen=True)
-class RawTable:
-    """An Arrow table, labels that come apart from it as an Arrow array, and notes on how it was read."""
+class RawTable(Table):
+    """An Arrow table in memory, labels that come apart from it as an Arrow array, and notes on how it was read."""
 
     table: Any
     y: Any = None
     notes: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> list[str]:
+        """The names of the columns."""
+        return list(self.table.column_names)
+
+    @property
+    def rows(self) -> int:
+        """The number of rows."""
+        return int(self.table.num_rows)
+
+    def kind_of(self, name: str) -> Any:
+        """Return the Arrow type of a column."""
+        return self.table.column(name).type
+
+    def pieces(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
+        """Yield the whole table."""
+        yield 0, self.table

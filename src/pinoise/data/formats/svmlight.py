@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
@@ -53,26 +54,20 @@ def parse_svmlight(
     blocks: list[Any] = []  # (rows, features) dense, or as scikit-learn returns them
     labels: list[Array] = []
     queries: list[Array] = []
-    lines_before = rows_before = 0
-    while lines := stream.readlines(block):
-        x, y, qid = _parse(lines, where=where, lines_before=lines_before)
+    rows_before = 0
+    for found in svmlight_blocks(stream, where=where, block=block):
+        x, rows_before = found.x, found.first + len(found.y)
         if dense and first_index is not None and n_features is not None:
-            x = _matrix(x, first_index, n_features, rows_before=rows_before, where=where).toarray()
-        if len(y):
-            blocks.append(x)
-            labels.append(y)
-            queries.append(qid)
-        lines_before += len(lines)
-        rows_before += len(y)
-    if rows_before == 0:
-        raise UserError(f"{where} holds no rows.")
+            x = numbered(found, first_index, n_features, where=where).toarray()
+        blocks.append(x)
+        labels.append(found.y)
+        queries.append(found.queries)
     asked = sum(len(qid) for qid in queries)
-    if asked not in (0, rows_before):
-        raise UserError(f"{where} has a query (qid) on {asked} of its {rows_before} rows: give all rows one, or none.")
+    check_queries(asked, rows_before, where=where)
     samples: Any = _join(blocks)
     if not dense:
         if samples.nnz == 0:
-            raise UserError(f"{where} has no feature in any row: a line is 'label index:value index:value ...'.")
+            raise no_features(where)
         first_index = min(int(samples.indices.min()), 1) if first_index is None else first_index
         width = int(samples.indices.max()) - first_index + 1 if n_features is None else n_features
         samples = _matrix(samples, first_index, width, rows_before=0, where=where)
@@ -80,6 +75,43 @@ def parse_svmlight(
             samples = samples.toarray()
     groups = np.concatenate(queries).astype(np.int64) if asked else None
     return RawArrays(RawPart(samples, np.concatenate(labels), groups), first_index=first_index)
+
+
+class Block(NamedTuple):
+    """Rows that follow each other, as scikit-learn returns them: features are numbered as in the file."""
+
+    first: int  # row
+    x: Any
+    y: Array
+    queries: Array
+
+
+def svmlight_blocks(stream: BinaryIO, *, where: str, block: int = _BLOCK) -> Iterator[Block]:
+    """Yield the rows of a stream, ``block`` bytes of text at a time; a stream without rows is an error."""
+    lines_before = rows_before = 0
+    while lines := stream.readlines(block):
+        x, y, queries = _parse(lines, where=where, lines_before=lines_before)
+        if len(y):
+            yield Block(rows_before, x, y, queries)
+        lines_before, rows_before = lines_before + len(lines), rows_before + len(y)
+    if rows_before == 0:
+        raise UserError(f"{where} holds no rows.")
+
+
+def check_queries(asked: int, rows: int, *, where: str) -> None:
+    """Raise an error unless all rows have a query, or none has."""
+    if asked not in (0, rows):
+        raise UserError(f"{where} has a query (qid) on {asked} of its {rows} rows: give all rows one, or none.")
+
+
+def no_features(where: str) -> UserError:
+    """Return the error for a file of labels alone."""
+    return UserError(f"{where} has no feature in any row: a line is 'label index:value index:value ...'.")
+
+
+def numbered(block: Block, first: int, width: int, *, where: str) -> sp.csr_array:
+    """Return the samples of a block with features numbered from 0."""
+    return _matrix(block.x, first, width, rows_before=block.first, where=where)
 
 
 def _parse(lines: list[bytes], *, where: str, lines_before: int) -> Any:

@@ -1,4 +1,4 @@
-"""CSV and Parquet files as Arrow tables, with the row named where a file is damaged."""
+"""CSV files as Arrow tables, whole or piece by piece, with the row named where a file is damaged."""
 
 from __future__ import annotations
 
@@ -6,21 +6,20 @@ import csv
 import io
 import itertools
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
-import pyarrow.parquet
 
 from pinoise.data.formats.archives import open_compressed
-from pinoise.data.formats.arrow import checked, is_text, looks_like_number, text_of
+from pinoise.data.formats.arrow import is_text, looks_like_number, text_of
 from pinoise.data.formats.extensions import uncompressed_name
 from pinoise.data.formats.raw import RawTable
 from pinoise.data.limits import free_memory
-from pinoise.data.messages import damage_named, damaged, listed
+from pinoise.data.messages import damaged, listed
 from pinoise.errors import UserError
 
 MISSING_CELLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A")
@@ -30,7 +29,9 @@ UNICODE, WESTERN = "utf-8-sig", "cp1252"
 BLOCK_BYTES = 32 << 20  # a row must fit into a block, and tables of gene expression have long rows
 
 
-class _Header(NamedTuple):
+class Header(NamedTuple):
+    """The first line of a file."""
+
     names: list[str]
     rows: int  # lines before the data, blank ones counted
     delimiter: str
@@ -44,24 +45,24 @@ def read_csv(path: Path, *, text: Sequence[str] = ()) -> RawTable:
     A first line of numbers is taken for data, unless they count upwards like column numbers.
     """
     try:
-        header = _read_header(path)
+        header = read_header(path)
         table = _read_rows(path, header, text)
         is_unicode = not any(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) for kind in table.schema.types)
     except UnicodeDecodeError:
         is_unicode = False
     if not is_unicode:
         try:
-            header = _read_header(path, WESTERN)
+            header = read_header(path, WESTERN)
             table = _read_rows(path, header, text)
         except UnicodeDecodeError as error:
-            raise UserError(f"{path} is not text in UTF-8: save it in UTF-8.") from error
+            raise not_unicode(path) from error
     if table.num_rows == 0:
         raise UserError(f"{path} has a header but no rows.")
-    columns = [_without_missing_words(column) if is_text(column.type) else column for column in table.itercolumns()]
+    columns = [without_missing_words(column) if is_text(column.type) else column for column in table.itercolumns()]
     return RawTable(pa.Table.from_arrays(columns, names=header.names), notes=header.notes)
 
 
-def _read_rows(path: Path, header: _Header, text: Sequence[str]) -> Any:
+def _read_rows(path: Path, header: Header, text: Sequence[str]) -> Any:
     try:
         return _parse_csv(path, header, text, use_threads=len(header.names) < MANY_COLUMNS)
     except pa.ArrowInvalid:
@@ -72,16 +73,8 @@ def _read_rows(path: Path, header: _Header, text: Sequence[str]) -> Any:
         raise damaged(path, error) from error
 
 
-def read_parquet(path: Path) -> RawTable:
-    """Read a Parquet file."""
-    with damage_named(path, (OSError, pa.ArrowException)), pyarrow.parquet.ParquetFile(path) as file:
-        table = file.read()
-    if table.num_rows == 0 or table.num_columns == 0:
-        raise UserError(f"{path} has no rows.")
-    return RawTable(checked(table, where=path))
-
-
-def _read_header(path: Path, encoding: str = UNICODE) -> _Header:
+def read_header(path: Path, encoding: str = UNICODE) -> Header:
+    """Return what the first line of a file says: names of columns, or that it has none, and the separator."""
     try:
         with (
             open_compressed(path, limit=None) as stream,
@@ -108,7 +101,7 @@ def _read_header(path: Path, encoding: str = UNICODE) -> _Header:
     except csv.Error as error:
         raise damaged(path, error) from error
     if encoding == WESTERN and any(ord(mark) < 32 and mark not in "\t\r\n" for mark in first):
-        raise UserError(f"{path} is not text in UTF-8: save it in UTF-8.")  # nor in any other encoding
+        raise not_unicode(path)  # nor in any other encoding
     notes = () if delimiter in (",", "\t") else (f"read with {delimiter!r} as the separator",)
     if encoding == WESTERN:
         notes = (*notes, "read as Latin-1 (Windows-1252), because it is not UTF-8")
@@ -120,7 +113,12 @@ def _read_header(path: Path, encoding: str = UNICODE) -> _Header:
         names = [f"column_{position}" for position in range(len(names))]
         rows -= 1
         notes = (*notes, "the file has no header: columns are called column_0, column_1, ...")
-    return _Header(names, rows, delimiter, encoding, notes)
+    return Header(names, rows, delimiter, encoding, notes)
+
+
+def not_unicode(path: Path) -> UserError:
+    """Return the error for a file in an encoding that is not known."""
+    return UserError(f"{path} is not text in UTF-8: save it in UTF-8.")
 
 
 def _line(lines: io.TextIOBase, path: Path, *, most: int | None = None) -> str:
@@ -144,48 +142,62 @@ def _count_upwards(cells: list[str]) -> bool:
     return all(earlier < later for earlier, later in itertools.pairwise(int(cell) for cell in cells))
 
 
-def _parse_csv(path: Path, header: _Header, text: Sequence[str], *, use_threads: bool) -> Any:
+def _parse_csv(path: Path, header: Header, text: Sequence[str], *, use_threads: bool) -> Any:
     with open_compressed(path, limit=free_memory()) as stream:
         return pyarrow.csv.read_csv(
-            stream,
-            read_options=pyarrow.csv.ReadOptions(
-                column_names=header.names,
-                skip_rows_after_names=header.rows,
-                block_size=BLOCK_BYTES,
-                encoding="utf8" if header.encoding == UNICODE else header.encoding,
-                use_threads=use_threads,
-            ),
-            parse_options=pyarrow.csv.ParseOptions(delimiter=header.delimiter, newlines_in_values=True),
-            convert_options=pyarrow.csv.ConvertOptions(
-                null_values=list(MISSING_CELLS),
-                strings_can_be_null=True,
-                column_types={name: pa.string() for name in text},
-            ),
+            stream, **csv_options(header, {name: pa.string() for name in text}, use_threads=use_threads)
         )
 
 
-def _parse_csv_naming_the_row(path: Path, header: _Header, text: Sequence[str]) -> Any:
+def csv_options(
+    header: Header, types: Mapping[str, Any], *, columns: Sequence[str] = (), use_threads: bool = False
+) -> dict[str, Any]:
+    """Return how Arrow reads a file; columns of no given type are of the one that their cells have."""
+    return {
+        "read_options": pyarrow.csv.ReadOptions(
+            column_names=header.names,
+            skip_rows_after_names=header.rows,
+            block_size=BLOCK_BYTES,
+            encoding="utf8" if header.encoding == UNICODE else header.encoding,
+            use_threads=use_threads,
+        ),
+        "parse_options": pyarrow.csv.ParseOptions(delimiter=header.delimiter, newlines_in_values=True),
+        "convert_options": pyarrow.csv.ConvertOptions(
+            null_values=list(MISSING_CELLS),
+            strings_can_be_null=True,
+            column_types=dict(types),
+            include_columns=list(columns),
+        ),
+    }
+
+
+def _parse_csv_naming_the_row(path: Path, header: Header, text: Sequence[str]) -> Any:
     """Parse again on one thread, where Arrow counts rows, to say which row is wrong."""
     try:
         return _parse_csv(path, header, text, use_threads=False)
     except (OSError, pa.ArrowException) as error:
         if isinstance(error, MemoryError):
             raise
-        if "straddling" in str(error):
-            raise UserError(
-                f"{path} has a row of more than {BLOCK_BYTES >> 20} MB: is a quotation mark in it never closed?"
-            ) from error
-        ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error))
-        if ragged is None:
-            raise damaged(path, error) from error
-        row, expected, got = (int(number) for number in ragged.groups())
-        raise UserError(
-            f"{path}: data row {row - header.rows} has {got} cells where the first line has {expected}: make every row "
-            "the same length, and quote cells that hold the separator."
-        ) from error
+        raise parse_problem(path, header, error) from error
 
 
-def _without_missing_words(column: Any) -> Any:
+def parse_problem(path: Path, header: Header, error: Exception) -> UserError:
+    """Return the sentence on what Arrow, on one thread, could not parse."""
+    if "straddling" in str(error):
+        return UserError(
+            f"{path} has a row of more than {BLOCK_BYTES >> 20} MB: is a quotation mark in it never closed?"
+        )
+    ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error))
+    if ragged is None:
+        return damaged(path, error)
+    row, expected, got = (int(number) for number in ragged.groups())
+    return UserError(
+        f"{path}: data row {row - header.rows} has {got} cells where the first line has {expected}: make every row "
+        "the same length, and quote cells that hold the separator."
+    )
+
+
+def without_missing_words(column: Any) -> Any:
     """Return trimmed text in which the words for a missing cell are missing even with spaces around them."""
     column = text_of(column)
     missing = pc.is_in(column, value_set=pa.array(MISSING_CELLS, pa.large_string()))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pinoise.data.lazy import LazyArray
+from pinoise.data.lazy import LazyArray, has_changed, state_of
 from pinoise.data.messages import cannot_read, first_line
 from pinoise.data.threads import in_threads
 from pinoise.errors import UserError
@@ -132,7 +132,7 @@ class ImageFiles(LazyArray):
     """A read-only array uint8 of shape (n, height, width) or (n, height, width, 3) whose rows are files.
 
     Indexing decodes, in threads, and gives an ordinary array; ``take`` chooses files and decodes nothing. Objects are
-    small and can be pickled.
+    small and can be pickled. A file that has changed since is refused.
 
     >>> import tempfile
     >>> from PIL import Image
@@ -146,7 +146,15 @@ class ImageFiles(LazyArray):
 
     dtype = np.dtype(np.uint8)
 
-    def __init__(self, folder: Path, names: Sequence[str], *, shape: tuple[int, ...], resize: bool = False) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        names: Sequence[str],
+        *,
+        shape: tuple[int, ...],
+        resize: bool = False,
+        states: npt.NDArray[np.int64] | None = None,
+    ) -> None:
         """Describe the array.
 
         Args:
@@ -154,11 +162,16 @@ class ImageFiles(LazyArray):
             names: their paths in the folder, in the order of the rows.
             shape: of one image: height and width, and 3 if it has colour.
             resize: whether files of another size are scaled and cropped, or an error.
+            states: of the files when they were first seen, (n, 2); as they are now if None.
         """
         super().__init__(shape)
         self.folder = folder
         self.names = tuple(names)
         self.resize = resize
+        if states is None:
+            found = in_threads(_state, [folder / name for name in self.names])
+            states = np.array(list(found), dtype=np.int64).reshape(-1, 2)
+        self._states = states
 
     def __len__(self) -> int:
         return len(self.names)
@@ -168,8 +181,9 @@ class ImageFiles(LazyArray):
 
     def take(self, rows: npt.NDArray[Any]) -> ImageFiles:
         """Return the files of these rows, in the given order, not decoded."""
-        chosen = [self.names[row] for row in np.arange(len(self))[rows].tolist()]
-        return ImageFiles(self.folder, chosen, shape=self._sample_shape, resize=self.resize)
+        numbers = np.arange(len(self))[rows]
+        chosen, states = [self.names[row] for row in numbers.tolist()], self._states[numbers]
+        return ImageFiles(self.folder, chosen, shape=self._sample_shape, resize=self.resize, states=states)
 
     def file_checksums(self) -> Iterator[bytes]:
         """Yield the SHA-256 of every file, in threads; nothing is decoded."""
@@ -181,10 +195,19 @@ class ImageFiles(LazyArray):
         def fill(row: int) -> None:
             path = self.folder / self.names[numbers[row]]
             images[row] = decode(path, shape=self._sample_shape, resize=self.resize)
+            if _state(path) != tuple(self._states[numbers[row]].tolist()):
+                raise has_changed(path)
 
         for _ in in_threads(fill, range(len(numbers))):
             pass
         return images
+
+
+def _state(path: Path) -> tuple[int, int]:
+    try:
+        return state_of(path)
+    except OSError as error:
+        raise cannot_read(path, error) from error
 
 
 def checksum(path: Path) -> bytes:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import scipy.sparse as sp
@@ -11,12 +11,15 @@ import scipy.sparse as sp
 from pinoise.data.dataset import Dataset
 from pinoise.data.encoding.arrays import ArrayEncoding, learn_arrays
 from pinoise.data.encoding.learning import learn_table
-from pinoise.data.encoding.tables import TableEncoding, without_columns
+from pinoise.data.encoding.stored import restored
+from pinoise.data.encoding.tables import TableEncoding, WithoutColumns
 from pinoise.data.formats.raw import RawArrays
 from pinoise.data.options import Color, Corrupt, ReadOptions
 from pinoise.data.preparation.contract import Preparation, Wanted, check_regression
-from pinoise.data.preparation.stored import restored
 from pinoise.data.source import Source, SourceKind, find_source
+from pinoise.data.streaming.rule import check_streamable, streams
+from pinoise.data.streaming.svmlight import learn_streamed_arrays, read_streamed_arrays
+from pinoise.data.streaming.tables import learn_streamed_table, read_streamed_table
 from pinoise.errors import UserError
 
 
@@ -34,14 +37,19 @@ class TablePreparation(Preparation):
     @classmethod
     def learn(cls, source: Source, options: ReadOptions, *, progress: bool = False) -> tuple[Dataset, Preparation]:
         """Read a training table."""
-        options.refuse_image_options(source.where)
+        streamed = streams(source, options.stream)
+        options.refuse_image_options(source.where, but="cache" if streamed else None)
+        if streamed:
+            data, encoding = learn_streamed_table(source, options)
+            return data, cls(encoding)
         raw = source.table(text=(*options.categorical, *options.text))
         encoding, notes = learn_table(raw, options, where=source.where)
-        raw = replace(raw, notes=(*raw.notes, *notes))
-        return encoding.apply(raw, name=source.name, where=source.where), cls(encoding)
+        return encoding.apply(raw, name=source.name, where=source.where, learned=notes), cls(encoding)
 
     def _read_table(self, source: Source, wanted: Wanted) -> Dataset:
-        raw = without_columns(source.table(text=self.encoding.text_columns), wanted.later.drop, where=source.where)
+        if streams(source, wanted.later.stream):
+            return read_streamed_table(source, self.encoding, wanted.later, labelled=wanted.labelled)
+        raw = WithoutColumns(source.table(text=self.encoding.text_columns), wanted.later.drop, where=source.where)
         encoding, later = self.encoding, wanted.later
         if later.label is not None:
             encoding = encoding.with_label(raw, later.label, regression=later.regression, where=source.where)
@@ -72,14 +80,21 @@ class ArrayPreparation(Preparation):
     @classmethod
     def learn(cls, source: Source, options: ReadOptions, *, progress: bool = False) -> tuple[Dataset, Preparation]:
         """Read training arrays."""
-        options.refuse_image_options(source.where)
+        streamed = streams(source, options.stream)
+        options.refuse_image_options(source.where, but="cache" if streamed else None)
         options.refuse_table_options(source.where)
+        if streamed and (found := learn_streamed_arrays(source, options)):
+            return found[0], cls(found[1])
         data, encoding = learn_arrays(
             source.arrays(), name=source.name, where=source.where, label=options.label, regression=options.regression
         )
         return data, cls(encoding)
 
     def _read_arrays(self, source: Source, wanted: Wanted) -> Dataset:
+        if streams(source, wanted.later.stream) and not self.encoding.sparse:
+            return read_streamed_arrays(
+                source, self.encoding, wanted.later, labelled=wanted.labelled, own_classes=wanted.own_classes
+            )
         raw = source.arrays(n_features=self.shape[0], first_index=self.encoding.first_index)
         encoding, later = self.encoding, wanted.later
         if later.label is not None:
@@ -200,6 +215,7 @@ KINDS: dict[SourceKind, type[Preparation]] = {
 def prepare(given: object, options: ReadOptions, *, progress: bool = False) -> tuple[Dataset, Preparation]:
     """Read training data from any source, and return it with the preparation that reads later data the same way."""
     source = find_source(given)
+    check_streamable(source, options.stream)
     data, preparation = KINDS[source.kind].learn(source, options, progress=progress)
     check_regression(options.regression, data, where=source.where)
     return data, preparation

@@ -40,7 +40,9 @@ def random_masks(part: Part) -> Path:
         for weight in model.parameters():
             weight.add_(_SPREAD * torch.randn_like(weight))
     found = background_masks(images, model)
-    total, rows = (len(part), np.arange(len(part))) if part.origin is None else (part.origin.total, part.origin.rows)
+    total, rows = (
+        (len(part), np.arange(len(part))) if part.origin is None else (part.origin.total, np.asarray(part.origin.rows))
+    )
     masks = np.zeros((total, *found.shape[1:]), dtype=np.bool_)
     masks[rows] = found
     content = io.BytesIO()

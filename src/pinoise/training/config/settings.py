@@ -19,6 +19,7 @@ from pinoise.choices import (
     MEAN,
     METHOD,
     MOST_DRAWS,
+    MOST_PROCESSES,
     NOISE_VIEW,
     OBJECTIVE,
     VIEW,
@@ -35,6 +36,7 @@ from pinoise.choices import (
     ScaleMap,
     Seed,
     Size,
+    StrategyName,
     Times,
     options_of,
 )
@@ -142,9 +144,10 @@ class TrainingSettings(Section):
     )
     seed: Seed = 0
     device: str = "auto"
-    devices: Annotated[int, Interval(ge=1, le=1024)] = 1
-    nodes: Annotated[int, Interval(ge=1, le=1024)] = 1
+    devices: Annotated[int, Interval(ge=1, le=MOST_PROCESSES)] = 1
+    nodes: Annotated[int, Interval(ge=1, le=MOST_PROCESSES)] = 1
     wait: Annotated[int, Interval(ge=1, le=86_400)] = 600  # seconds that processes wait for one another to start
+    strategy: StrategyName = "ddp"
     statistics_from: FromProcesses = "all-processes"  # of batch normalisation
     precision: Literal["32-true", "16-mixed", "bf16-mixed"] = "32-true"
     checkpoint_every: Times = 500  # steps between checkpoints

@@ -1,0 +1,1 @@
+"""What ``make bench`` measures: one module for each question, one declaration of the aims."""

@@ -1,0 +1,203 @@
+"""``pinoise train --engine ray``: Ray Train starts the processes that train together, again if one of them dies."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pinoise.choices import OWN_MODULES
+from pinoise.engines.ray_cluster import cause, connected
+from pinoise.errors import UserError
+from pinoise.files import LOGS
+from pinoise.information import HealthFlag
+from pinoise.training.automatic import Trial
+from pinoise.training.callbacks import NamedLogger
+from pinoise.training.config import Settings, parse_settings
+from pinoise.training.device import flushed_denormals
+from pinoise.training.loop import Interrupted
+from pinoise.training.processes import RAY_MARK, LostProcessError
+from pinoise.training.progress import Lines, Record
+from pinoise.training.rendezvous import from_checkpoint, noticing_losses
+from pinoise.training.run import run_training
+
+TRIES = 4  # how often the processes are started, if some of them die
+_QUIET = 2.0  # seconds between two lines about progress
+_POLL = 0.5  # seconds between two looks at what the workers say, or at whether they should stop
+
+
+class Outcome(NamedTuple):
+    """What a run ended with, without the model, which is in the run folder."""
+
+    history: list[Record]
+    flags: list[HealthFlag]
+    trials: list[Trial]
+
+
+class Job(NamedTuple):
+    """What every worker needs to know. The run folder must be on a disk that all of them share."""
+
+    path: Path
+    settings: Settings
+    fresh: bool
+    loggers: tuple[str, ...]
+    again: str  # the command that goes on
+
+
+def train_on_ray(job: Job, *, should_stop: Callable[[], bool], say: Callable[[str], None]) -> Outcome:
+    """Train in the processes of a Ray cluster, ``training.devices`` on each of ``training.nodes`` machines.
+
+    If a process dies, all are started again and go on from the last checkpoint.
+
+    Args:
+        job: the run.
+        should_stop: asked while the workers train. If True, they save and stop, and ``Interrupted`` is raised.
+        say: called with what the first worker reports, and if the processes are started again.
+    """
+    training = job.settings.training
+    size = training.devices * training.nodes
+    with connected(workers=max(size, os.cpu_count() or 1)) as ray:
+        cores = int(ray.cluster_resources().get("CPU", 0))
+        if size > cores:
+            raise UserError(f"{size} processes were asked for, but the cluster has {cores} core(s): start fewer.")
+        for attempt in range(1, TRIES + 1):
+            try:
+                return _fit(ray, job, should_stop, say)
+            except UserError as mistake:
+                if not isinstance(mistake, LostProcessError) or attempt == TRIES:
+                    raise
+            say("a process on Ray died: all start again and go on from the last checkpoint")
+            job = job._replace(fresh=job.fresh and not (job.path / "config.yaml").exists())
+    raise AssertionError("unreachable")
+
+
+def _fit(ray: Any, job: Job, should_stop: Callable[[], bool], say: Callable[[str], None]) -> Outcome:
+    """Start the workers and wait for them. One that died is a ``LostProcessError``."""
+    from ray.train import RunConfig, ScalingConfig, TrainingFailedError
+    from ray.train.torch import TorchTrainer
+
+    training, line = job.settings.training, ray.remote(num_cpus=0)(_Line).remote()
+    size = training.devices * training.nodes
+    gpus = int(ray.cluster_resources().get("GPU", 0))
+    found: list[Any] = []
+    with tempfile.TemporaryDirectory(prefix="pinoise-ray-") as scratch:  # which Ray Train wants, for nothing of ours
+        trainer = TorchTrainer(
+            _worker(job, line),
+            scaling_config=ScalingConfig(
+                num_workers=size,
+                use_gpu=training.device.startswith("cuda") or (training.device == "auto" and gpus >= size),
+                placement_strategy="PACK" if training.nodes == 1 else "SPREAD",
+            ),
+            run_config=RunConfig(name="run", storage_path=scratch),
+        )
+
+        def fit() -> None:
+            try:
+                found.append(trainer.fit().return_value)
+            except BaseException as error:
+                found.append(error)
+
+        waiting = threading.Thread(target=fit, name="pinoise-ray", daemon=True)
+        waiting.start()
+        while waiting.is_alive():
+            waiting.join(timeout=_POLL)
+            if should_stop():
+                line.stop.remote()
+            for sentence in ray.get(line.heard.remote()):
+                say(sentence)
+    (result,) = found
+    if isinstance(result, Interrupted):
+        raise result
+    if isinstance(result, TrainingFailedError):
+        died = f"the processes on Ray died {TRIES} times; {from_checkpoint(job.again)}"
+        raise cause(result) or LostProcessError(died) from result
+    if isinstance(result, BaseException):
+        raise result
+    return Outcome(*result)
+
+
+class _Line:
+    """An actor through which workers report, and hear that they should stop."""
+
+    def __init__(self) -> None:
+        self._sentences: list[str] = []
+        self._stops = False
+
+    def say(self, sentence: str) -> None:
+        """Keep a sentence until it is heard."""
+        self._sentences.append(sentence)
+
+    def heard(self) -> list[str]:
+        """Return what was said since the last time."""
+        said, self._sentences = self._sentences, []
+        return said
+
+    def stop(self) -> None:
+        """Ask the workers to stop."""
+        self._stops = True
+
+    def stops(self) -> bool:
+        """Whether the workers were asked to stop."""
+        return self._stops
+
+
+class _Said:
+    """A stream whose lines reach the command."""
+
+    def __init__(self, line: Any) -> None:
+        self._line = line
+
+    def write(self, text: str) -> None:
+        """Send a line. The end of a line comes by itself."""
+        if text.strip():
+            self._line.say.remote(text.strip())
+
+    def flush(self) -> None:
+        """Do nothing: lines are sent at once."""
+
+
+class _Asked:
+    """Whether the command wants to stop, asked now and then, because a question takes as long as a small step."""
+
+    def __init__(self, line: Any) -> None:
+        self._line = line
+        self._next = 0.0
+
+    def __call__(self) -> bool:
+        if time.monotonic() < self._next:
+            return False
+        import ray
+
+        self._next = time.monotonic() + _POLL
+        return bool(ray.get(self._line.stops.remote()))
+
+
+def _worker(job: Job, line: Any) -> Callable[[], Any]:
+    """Return what every worker runs. Settings travel as plain values, which need no module of the user's own."""
+    settings, modules = job.settings.model_dump(mode="json"), [str(Path(folder).resolve()) for folder in OWN_MODULES]
+
+    def work() -> Any:
+        os.environ[RAY_MARK] = "1"
+        OWN_MODULES[:] = modules
+        lines: Any = _Said(line)
+        callbacks = [NamedLogger(name, job.path / LOGS) for name in job.loggers]
+        try:
+            with noticing_losses(from_checkpoint(job.again), say=lines.write), flushed_denormals():
+                result = run_training(
+                    job.path,
+                    parse_settings(settings),
+                    reporter=Lines(lines, every=_QUIET),
+                    should_stop=_Asked(line),
+                    note=lambda sentence: lines.write(f"note: {sentence}"),
+                    fresh=job.fresh,
+                    callbacks=callbacks,
+                )
+        except Interrupted as stop:
+            return stop
+        return result.history, result.flags, result.trials
+
+    return work

@@ -1,0 +1,72 @@
+"""Files in svmlight's format in pieces: the same rows, labels and groups as in memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from pinoise.data import LaterOptions, ReadOptions, read_file
+from pinoise.data.lazy import LazyArray
+from pinoise.data.streaming import svmlight
+from pinoise.errors import UserError
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(svmlight, "_TEXT_BLOCK", 4000)
+
+
+def dense_file(path: Path, rows: int = 500, *, seed: int = 0, features: int = 12, labels: int = 4) -> Path:
+    random = np.random.default_rng(seed)
+    lines = []
+    for row in range(rows):
+        values = " ".join(
+            f"{feature}:{random.normal():.4f}" for feature in range(1, features + 1) if random.random() < 0.8
+        )
+        lines.append(f"{random.integers(labels)} qid:{row // 10} {values}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_rows_in_pieces_are_those_in_memory(tmp_path: Path) -> None:
+    path = dense_file(tmp_path / "a.svm")
+    held, known = read_file(path, ReadOptions(stream="never"))
+    rows, learned = read_file(path, ReadOptions(stream="always"))
+    assert learned == known
+    assert isinstance(rows.train.x, LazyArray)
+    np.testing.assert_array_equal(rows.train.x[:], held.train.x)
+    np.testing.assert_array_equal(rows.train.y, held.train.y)
+    np.testing.assert_array_equal(rows.train.groups, held.train.groups)
+    assert rows.class_names == held.class_names
+    assert rows.notes[:-1] == held.notes
+
+
+def test_later_files_are_read_like_training_with_classes_of_their_own(tmp_path: Path) -> None:
+    _, preparation = read_file(dense_file(tmp_path / "a.svm"), ReadOptions(stream="never"))
+    other = dense_file(tmp_path / "b.svm", 200, seed=1, labels=6)
+    held, rows = (
+        preparation.read(other, LaterOptions(stream=stream), own_classes=True) for stream in ("never", "always")
+    )
+    np.testing.assert_array_equal(rows.train.x[:], np.asarray(held.train.x))
+    np.testing.assert_array_equal(rows.train.y, held.train.y)
+    assert rows.class_names == held.class_names
+    with pytest.raises(UserError, match=r"the label '.' in data row .* is not one of the training labels"):
+        preparation.read(other, LaterOptions(stream="always"))
+
+
+def test_rows_that_are_mostly_zeros_stay_a_sparse_matrix(tmp_path: Path) -> None:
+    path = tmp_path / "sparse.svm"
+    path.write_text("\n".join(f"{row % 2} {row % 50 + 1}:1" for row in range(200)))
+    held, known = read_file(path, ReadOptions(stream="never"))
+    rows, learned = read_file(path, ReadOptions(stream="always"))
+    assert learned == known
+    assert (rows.train.x != held.train.x).nnz == 0  # type: ignore[union-attr]
+
+
+def test_a_late_mistake_is_named_with_its_line(tmp_path: Path) -> None:
+    path = dense_file(tmp_path / "a.svm")
+    path.write_text(path.read_text() + "1 qid:3 5:oops\n")
+    with pytest.raises(UserError, match="line 501: the value 'oops' of feature 5 is not a number"):
+        read_file(path, ReadOptions(stream="always"))

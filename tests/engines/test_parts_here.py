@@ -1,0 +1,129 @@
+"""An embedding in parts by one process: of any data, and complete after a kill."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import pytest
+
+from pinoise.data import pieces
+from pinoise.engines.pieces import plan_rows, plan_work, write_missing
+from pinoise.errors import UserError
+from pinoise.evaluation import embed
+from pinoise.evaluation.parts import part_name
+from pinoise.training.config import parse_settings
+from pinoise.training.load import Run, load_run
+from pinoise.training.progress import Quiet
+from pinoise.training.run import run_training
+
+ROWS = 1000
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on a table, and the table as Parquet and CSV."""
+    folder = tmp_path_factory.mktemp("parts")
+    random = np.random.default_rng(0)
+    table = pa.table({"id": np.arange(ROWS) + 7, **{name: random.normal(size=ROWS) for name in "abc"}})
+    pyarrow.parquet.write_table(table, folder / "a.parquet", row_group_size=100)
+    pyarrow.csv.write_csv(table, folder / "a.csv")
+    settings = parse_settings(
+        {
+            "data": {"source": str(folder / "a.parquet"), "drop": ["id"]},
+            "encoder": {"name": "mlp", "hidden": 16, "out_features": 8},
+            "training": {"epochs": 1},
+        }
+    )
+    run_training(folder / "run", settings, reporter=Quiet())
+    return folder
+
+
+@pytest.fixture
+def run(place: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+    monkeypatch.setenv("PINOISE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("pinoise.engines.pieces.PIECE_ROWS", 300)
+    monkeypatch.setattr("pinoise.engines.pieces.BATCH_ROWS", 128)
+    monkeypatch.setattr(pieces, "BATCH_ROWS", 128)
+    return load_run(place / "run")
+
+
+def whole(run: Run, source: Path) -> np.ndarray[Any, Any]:
+    return embed(run.embedding, run.rows(run.read(str(source), labelled=False).train.x, where="a"))
+
+
+def read(folder: Path) -> Any:
+    return pa.concat_tables([pyarrow.parquet.read_table(file) for file in sorted(folder.glob("part-*.parquet"))])
+
+
+def test_parts_of_a_text_file_are_its_rows_in_order_and_missing_ones_are_written_again(
+    run: Run, place: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    work = plan_rows(run, str(place / "a.csv"), str(out))
+    write_missing(work)
+    assert work.plan.rows == (300, 300, 300, 100)
+    np.testing.assert_allclose(np.stack(read(out).columns, axis=1), whole(run, place / "a.csv"), atol=1e-5)
+    (out / part_name(2)).unlink()
+    (out / ".part-00002.0123456789abcdef.part.parquet").write_bytes(b"half")
+    again = plan_rows(run, str(place / "a.csv"), str(out))
+    assert again.missing == (2,)
+    written: list[int] = []
+    write_missing(again, done=written.append)
+    assert written == [2]
+    assert read(out).num_rows == ROWS
+    assert not list(out.glob(".*"))
+
+
+def test_parts_of_parquet_keep_columns(run: Run, place: Path, tmp_path: Path) -> None:
+    work = plan_work(run, str(place / "a.parquet"), str(tmp_path / "out"), keep=["id"])
+    write_missing(work)
+    table = read(tmp_path / "out")
+    assert table.column("id").to_pylist() == list(range(7, ROWS + 7))
+    z = np.stack(table.drop_columns(["id"]).columns, axis=1)
+    np.testing.assert_allclose(z, whole(run, place / "a.parquet"), atol=1e-5)
+
+
+def test_a_folder_of_another_embedding_is_refused(run: Run, place: Path, tmp_path: Path) -> None:
+    write_missing(plan_rows(run, str(place / "a.csv"), str(tmp_path / "out")))
+    with pytest.raises(UserError, match="holds another embedding"):
+        plan_work(run, str(place / "a.parquet"), str(tmp_path / "out"))
+
+
+def test_a_killed_command_goes_on_and_every_row_is_there_once(place: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    slow = (
+        "import sys, time, pinoise.data.pieces as pieces, pinoise.engines.pieces as e\n"
+        "pieces.PIECE_ROWS = e.PIECE_ROWS = 100; pieces.cut.__kwdefaults__['rows'] = 100\n"
+        "write, delay = e.write_part, float(sys.argv[1])\n"
+        "def slowly(*args):\n    time.sleep(delay); return write(*args)\n"
+        "e.write_part = slowly\n"
+        "from pinoise.cli import main\n"
+        f"sys.argv = ['pinoise', 'embed', {str(place / 'run')!r}, '--data', {str(place / 'a.parquet')!r}, "
+        f"'--keep', 'id', '--out', {str(out) + '/'!r}]\n"
+        "main()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", slow, "0.3"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+    )
+    until = time.monotonic() + 60
+    while len(list(out.glob("part-*"))) < 3 and time.monotonic() < until:
+        time.sleep(0.02)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    there = {file.name: file.stat().st_mtime_ns for file in out.glob("part-*")}
+    assert 3 <= len(there) < 10
+    done = subprocess.run([sys.executable, "-c", slow, "0"], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert f"{len(there)} of 10 parts are there already" in done.stderr
+    assert read(out).column("id").to_pylist() == list(range(7, ROWS + 7))
+    assert all((out / name).stat().st_mtime_ns == written for name, written in there.items())

@@ -1,0 +1,138 @@
+"""A table is embedded in parts by one process, and the work goes on where it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow.dataset as ds
+import pyarrow.fs as fs
+import pyarrow.parquet as pq
+import pytest
+
+from pinoise.data.pieces import Place
+from pinoise.engines.pieces import plan_work
+from pinoise.engines.ray_embedding import Writer
+from pinoise.errors import UserError
+from pinoise.evaluation import embed
+from pinoise.evaluation.parts import begin, check_parts, part_name, write_part
+from pinoise.training.load import Run
+
+from .conftest import FILES, ROWS
+
+
+def test_parts_hold_every_row_once_in_order_as_one_process_embeds_the_whole_table(
+    run: Run, table: Path, tmp_path: Path
+) -> None:
+    work = plan_work(run, str(table), str(tmp_path / "out"), keep=["id", "year"])
+    for number in work.missing:
+        assert write_part(work.out, number, work.tables(number)) == work.plan.rows[number]
+    check_parts(work.out, work.plan)
+    found = ds.dataset(tmp_path / "out").to_table()
+    assert found.column("id").to_pylist() == list(range(FILES * ROWS))
+    assert set(found.column("year").to_pylist()) == {2020, 2021}
+    whole = ds.dataset(table, partitioning="hive").to_table()
+    rows = run.rows(run.preparation.read(whole, labelled=False).train.x, where="people")
+    columns = np.stack([found.column(name).to_numpy() for name in run.column_names], axis=1)
+    np.testing.assert_allclose(columns, embed(run.embedding, rows), rtol=1e-4, atol=1e-5)
+    assert any("missing value" in sentence for sentence in work.notes)
+
+
+def test_work_goes_on_with_the_parts_that_are_missing(run: Run, table: Path, tmp_path: Path) -> None:
+    first = plan_work(run, str(table / "year=2020"), str(tmp_path / "out"))
+    assert len(first.missing) == 20
+    for number in (0, 7):
+        write_part(first.out, number, first.tables(number))
+    (tmp_path / "out" / "_part-00001.parquet.0123").write_bytes(b"of a process that was killed")
+    again = plan_work(run, str(table / "year=2020"), str(tmp_path / "out"))
+    assert set(range(20)) - set(again.missing) == {0, 7}
+    with pytest.raises(
+        UserError, match=r"out: part-00001.parquet cannot be read; delete it and give the command again"
+    ):
+        check_parts(again.out, again.plan)
+
+
+def test_a_worker_returns_the_sentence_of_a_mistake(run: Run, table: Path, tmp_path: Path) -> None:
+    work = plan_work(run, str(table), str(tmp_path / "out"))
+    (tmp_path / "out" / "_plan.json").unlink()
+    (tmp_path / "out").rmdir()
+    (told,) = Writer(work)({"item": np.array([2])})["mistake"]
+    assert told.endswith(
+        "part-00002.parquet cannot be written (No such file or directory): make room or choose another place."
+    )
+
+
+def test_a_part_of_other_rows_is_noticed(run: Run, table: Path, tmp_path: Path) -> None:
+    work = plan_work(run, str(table / "year=2020" / "00.parquet"), str(tmp_path / "out"))
+    write_part(work.out, 0, (part.slice(1) for part in work.tables(0)))
+    with pytest.raises(UserError, match=rf"{part_name(0)} has {ROWS - 3} rows instead of {ROWS}"):
+        check_parts(work.out, work.plan)
+
+
+def test_a_filesystem_that_is_not_local_never_shows_half_a_part(run: Run, table: Path, tmp_path: Path) -> None:
+    work = plan_work(run, str(table / "year=2020" / "00.parquet"), str(tmp_path / "local"))
+    far = Place(fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()), "far", "far")
+    assert begin(far, work.plan) == [0]
+
+    def broken() -> Iterator[Any]:
+        yield from work.tables(0)
+        raise UserError("the last row cannot be read.")
+
+    with pytest.raises(UserError, match="the last row"):
+        write_part(far, 0, broken())
+    assert [path.name for path in (tmp_path / "far").iterdir()] == ["_plan.json"]
+    write_part(far, 0, work.tables(0))
+    write_part(work.out, 0, work.tables(0))
+    assert begin(far, work.plan) == []
+    assert (tmp_path / "far" / part_name(0)).read_bytes() == (tmp_path / "local" / part_name(0)).read_bytes()
+
+
+def test_another_engine_is_refused(pinoise: Any, run: Run) -> None:
+    refused = pinoise("embed", run.path, "--data", "x.parquet", "--out", "out", "--engine", "dask")
+    assert refused.sentence == "unknown engine 'dask'. Allowed: ray."
+
+
+def test_another_embedding_is_not_mixed_in(run: Run, table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    work = plan_work(run, str(table), str(out))
+    write_part(work.out, 3, work.tables(3))
+    with pytest.raises(UserError, match="holds another embedding: choose another folder"):
+        plan_work(run, str(table), str(out), keep=["id"])
+    anew = plan_work(run, str(table), str(out), keep=["id"], force=True)
+    assert len(anew.missing) == FILES
+    assert not (out / part_name(3)).exists()
+
+
+def test_changed_data_is_another_embedding(run: Run, table: Path, tmp_path: Path) -> None:
+    source = tmp_path / "one.parquet"
+    people = pq.read_table(table / "year=2020" / "00.parquet", partitioning=None)
+    pq.write_table(people, source)
+    plan_work(run, str(source), str(tmp_path / "out"))
+    pq.write_table(people.slice(0, 700), source)
+    with pytest.raises(UserError, match="holds another embedding"):
+        plan_work(run, str(source), str(tmp_path / "out"))
+
+
+@pytest.mark.parametrize(
+    ("data", "out", "keep", "sentence"),
+    [
+        ("nowhere", "out", [], "nowhere does not exist: name a Parquet file, a folder of them, or its address"),
+        ("{table}", "{table}/out", [], "lies in .*, which is read: choose another folder to write"),
+        ("{table}", "out", ["idd"], "unknown column of .*: did you mean 'id'"),
+        ("{table}", "out", ["age"], "--keep age: the embedding has this column already"),
+        ("{table}", "{run}", [], "is not empty: choose another folder"),
+        ("{table}", "{run}/config.yaml", [], "is a file: parts are written to a folder"),
+        ("{run}/config.yaml", "out", [], "config.yaml is not Parquet"),
+        ("gopher://x", "out", [], "gopher://x cannot be reached"),
+    ],
+)
+def test_a_mistake_is_one_sentence(
+    run: Run, table: Path, tmp_path: Path, data: str, out: str, keep: list[str], sentence: str
+) -> None:
+    data, out = (
+        str(tmp_path / text.format(table=table, run=run.path)) if "://" not in text else text for text in (data, out)
+    )
+    with pytest.raises(UserError, match=sentence):
+        plan_work(run, data, out, keep=keep)

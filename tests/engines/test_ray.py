@@ -1,0 +1,140 @@
+"""On a real Ray cluster of two workers: every row once, and the same weights, though a worker is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+import yaml
+from safetensors.torch import load_file
+
+from pinoise.engines.pieces import plan_work
+from pinoise.engines.ray_cluster import cause, connected
+from pinoise.engines.ray_embedding import embed_on_ray
+from pinoise.engines.ray_training import Job, train_on_ray
+from pinoise.errors import UserError
+from pinoise.training.checkpoint import read_checkpoint
+from pinoise.training.config import merge, parse_settings
+from pinoise.training.load import Run
+from pinoise.training.loop import Interrupted
+from pinoise.training.processes import LostProcessError
+
+from .conftest import FILES, ROWS
+
+pytest.importorskip("ray", reason="needs Ray: pip install 'pinoise[ray]'")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cluster() -> Iterator[None]:
+    with connected(workers=2):
+        yield
+
+
+def workers(title: str) -> list[int]:
+    """Return the processes of this test's cluster that Ray calls by a title."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            ours = f"{os.getpid()}" in _ancestors(int(folder.name))
+            if ours and (folder / "cmdline").read_bytes().startswith(f"ray::{title}".encode()):
+                found.append(int(folder.name))
+        except OSError:  # it has ended meanwhile
+            continue
+    return found
+
+
+def _ancestors(process: int) -> set[str]:
+    found: set[str] = set()
+    while process > 1:
+        process = int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+        found.add(str(process))
+    return found
+
+
+def kill_one(title: str, when: Callable[[], bool]) -> threading.Thread:
+    """Kill a worker in the middle of its work, once something is the case."""
+
+    def kill() -> None:
+        deadline = time.monotonic() + 60
+        while not when() and time.monotonic() < deadline:
+            time.sleep(0.002)
+        os.kill(workers(title)[0], signal.SIGKILL)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    return thread
+
+
+def test_every_row_is_there_once_though_a_worker_is_killed_in_the_middle(run: Run, table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    work = plan_work(run, str(table), str(out), keep=["id"])
+    left: list[int] = []
+
+    def begun() -> bool:
+        parts = len(list(out.glob("part-*")))
+        left[:] = [FILES - parts]
+        return parts >= 3
+
+    killer = kill_one("MapWorker", begun)
+    written: list[int] = []
+    embed_on_ray(work, workers=2, on_part=lambda: written.append(1))
+    killer.join()
+    assert left[0] > 0
+    assert len(written) == FILES
+    found = ds.dataset(out).to_table()
+    assert found.column("id").to_pylist() == list(range(FILES * ROWS))
+    again = plan_work(run, str(table), str(out), keep=["id"])
+    assert again.missing == ()
+
+
+def test_training_on_ray_learns_what_two_processes_learn_though_one_is_killed(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    wanted = merge(settings, {"training": {"epochs": 4, "devices": 2}})
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(wanted))
+    command = [sys.executable, "-m", "pinoise", "train", "--config", "config.yaml", "--out", "plain"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+
+    path, said = tmp_path / "ray", list[str]()
+    killer = kill_one("RayTrainWorker", (path / "checkpoints" / "last.ckpt").exists)
+    job = Job(path, parse_settings(wanted), fresh=True, loggers=(), again="pinoise train --resume ray")
+    outcome = train_on_ray(job, should_stop=lambda: False, say=said.append)
+    killer.join()
+    assert "a process on Ray died: all start again and go on from the last checkpoint" in said
+    assert [record.epoch for record in outcome.history] == [1, 2, 3, 4]
+    one, other = (load_file(tmp_path / name / "encoder.safetensors") for name in ("plain", "ray"))
+    assert all((one[name] == other[name]).all() for name in one)
+
+
+def test_training_on_ray_stops_on_request_with_all_saved(settings: dict[str, Any], tmp_path: Path) -> None:
+    job = Job(tmp_path / "run", parse_settings(merge(settings, {"training": {"epochs": 1000}})), True, (), "")
+    last = job.path / "checkpoints" / "last.ckpt"
+    with pytest.raises(Interrupted) as stopped:
+        train_on_ray(job, should_stop=last.exists, say=lambda _: None)
+    assert read_checkpoint(last).step == stopped.value.step
+
+
+def test_more_processes_than_cores_are_refused(settings: dict[str, Any], tmp_path: Path) -> None:
+    job = Job(tmp_path / "run", parse_settings(merge(settings, {"training": {"devices": 99}})), True, (), "")
+    with pytest.raises(UserError, match="99 processes were asked for, but the cluster has 2"):
+        train_on_ray(job, should_stop=bool, say=lambda _: None)
+
+
+def test_the_mistake_of_a_worker_is_told_before_the_loss_that_others_saw() -> None:
+    from ray.train import WorkerGroupError
+    from ray.train.v2._internal.exceptions import UserExceptionWithTraceback as Wrapped
+
+    lost, mistake = LostProcessError("rank 1 ended"), UserError("the disk is full")
+    failures = {0: Wrapped(lost, "a traceback"), 1: Wrapped(mistake, "a traceback")}
+    assert cause(WorkerGroupError("two workers failed", failures)) is mistake
+    assert cause(WorkerGroupError("one worker failed", {0: failures[0]})) is lost
+    assert cause(WorkerGroupError("one was killed", {1: RuntimeError("the actor died")})) is None

@@ -1,0 +1,149 @@
+"""Real processes of the command, and how they are struck."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from tests.faults.events import Events
+from tests.faults.warm import Fork, Warm
+
+Process = subprocess.Popen[str] | Fork
+ROOT = Path(__file__).resolve().parents[2]
+LIMIT = 240.0  # seconds after which a process counts as hanging
+
+
+class Fault(AssertionError):  # noqa: N818 - it is read in "raise Fault"
+    """The product did not survive: a state was lost or is another, or a command said something else than expected."""
+
+
+def start(*arguments: object, where: Path, module: str = "pinoise", warm: Warm | None = None) -> Process:
+    """Start the command in a folder: a new Python, or a fork of one that has imported the libraries."""
+    path = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT)])  # for modules of the suite
+    environ = {"OMP_NUM_THREADS": "1", "PINOISE_CACHE": str(where / "user-cache"), "PYTHONPATH": path}
+    if warm is not None:
+        return Fork(warm, tuple(map(str, arguments)), where=where, environ=environ)
+    return subprocess.Popen(
+        [sys.executable, "-m", module, *map(str, arguments)],
+        cwd=where,
+        env={**os.environ, **environ},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+class Ended(NamedTuple):
+    """How a process ended, and what it printed."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def sentence(self) -> str:
+        """What a failure was answered with, checked to be one line after notes and epochs, and no traceback."""
+        said = [line for line in self.err.splitlines() if not line.startswith(("note: ", "epoch ", "resuming after "))]
+        if self.code != 2 or len(said) != 1 or not said[0].startswith("pinoise: "):
+            raise Fault(f"code {self.code} instead of one sentence: {self.err[-2000:]}")
+        return said[0].removeprefix("pinoise: ")
+
+
+def ended(process: Process, *, limit: float = LIMIT) -> Ended:
+    """Wait for the end of a process. One that hangs is killed and is a fault."""
+    try:
+        out, err = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        _, err = process.communicate()
+        raise Fault(f"{process.args!r} had not ended after {limit:.0f} s: {err[-500:]}") from None
+    return Ended(int(process.returncode or 0), out, err)
+
+
+def run(*arguments: object, where: Path, warm: Warm | None = None) -> Ended:
+    """Run the command to its end, which must be a good one."""
+    done = ended(start(*arguments, where=where, warm=warm))
+    if done.code:
+        raise Fault(f"pinoise {' '.join(map(str, arguments))} ended with {done.code}: {done.err[-2000:]}")
+    return done
+
+
+class Instant(NamedTuple):
+    """When a process is struck: some seconds after its start, or after so many changes of files."""
+
+    seconds: float
+    changes: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.seconds * 1000:.1f} ms after {f'change {self.changes}' if self.changes else 'the start'}"
+
+
+def strike(process: Process, instant: Instant, folder: Path, *, kill: Sequence[int] = (0,)) -> list[int]:
+    """Kill a process of the command at an instant. Return those that trained together then.
+
+    Args:
+        process: the process, whose output is not read.
+        instant: when.
+        folder: where changes of files count.
+        kill: of the processes that train together, the ranks that are killed.
+    """
+    with Events(folder) as events:
+        seen = 0
+        while seen < instant.changes and process.poll() is None:
+            seen += len(events.read(seconds=0.2))
+    try:
+        process.wait(timeout=instant.seconds)
+        return []
+    except subprocess.TimeoutExpired:
+        pass
+    group = [process.pid, *children_of(process.pid)]
+    for rank in kill:
+        _kill(group[min(rank, len(group) - 1)])  # a later rank may not have been started yet
+    return group
+
+
+def _kill(pid: int) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, signal.SIGKILL)
+
+
+def children_of(pid: int) -> list[int]:
+    """Return the processes that a process has started, in this order."""
+    try:
+        return sorted(map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split()))
+    except FileNotFoundError:
+        return []
+
+
+def gone(pids: Sequence[int], *, limit: float) -> None:
+    """Wait until processes have ended. One that has not is a fault, and is killed."""
+    deadline = time.monotonic() + limit
+    for pid in pids:
+        while _runs(pid):
+            if time.monotonic() > deadline:
+                _kill(pid)
+                raise Fault(f"process {pid} was left behind and still ran after {limit:.0f} s")
+            time.sleep(0.05)
+
+
+def _runs(pid: int) -> bool:
+    """Whether a process runs. One that has ended and that nobody has asked about does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+def until(process: Process, happened: Path, *, lines: int = 0) -> None:
+    """Wait until a file is there, with more than so many lines, while the process runs."""
+    while process.poll() is None and not (
+        happened.exists() and (not lines or len(happened.read_text().splitlines()) > lines)
+    ):
+        time.sleep(0.005)

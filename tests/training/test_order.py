@@ -1,0 +1,118 @@
+"""The order of very many rows: every row once, well mixed even if the data is sorted, and gathered ahead."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from pinoise.training import order
+from pinoise.training.order import BLOCK, Kept, ShuffledBlocks, Upcoming, shuffled_rows
+
+
+@pytest.mark.parametrize("rows", [1, BLOCK, 70_001, 3 * order.POOL * BLOCK, 200_010])
+def test_every_row_comes_once_whatever_the_slices(rows: int) -> None:
+    blocks = ShuffledBlocks(rows, seed=3, epoch=5)
+    whole = blocks[0:rows]
+    assert np.array_equal(np.sort(whole), np.arange(rows))
+    steps = [blocks[start : start + 777] for start in range(0, rows, 777)]
+    assert np.array_equal(np.concatenate(steps), whole)
+    assert np.array_equal(
+        ShuffledBlocks(rows, seed=3, epoch=5)[rows // 2 : rows], whole[rows // 2 :]
+    )  # as after a resume
+    if rows > BLOCK:
+        assert not np.array_equal(ShuffledBlocks(rows, seed=3, epoch=6)[0:rows], whole)
+        assert not np.array_equal(ShuffledBlocks(rows, seed=4, epoch=5)[0:rows], whole)
+
+
+def test_batches_of_sorted_data_vary_little_more_than_those_of_a_plain_shuffle() -> None:
+    rows, batch = 1 << 20, 1024
+    values = np.arange(rows) / rows  # sorted: the rows of a block are alike
+
+    def variance(numbers: np.ndarray) -> float:
+        whole = len(numbers) // batch * batch
+        return float(values[numbers[:whole]].reshape(-1, batch).mean(axis=1).var())
+
+    plain = variance(shuffled_rows(rows, seed=0, epoch=0).numpy())
+    mixed = variance(ShuffledBlocks(rows, seed=0, epoch=0)[0:rows])
+    expected = (1 / 12) / batch
+    assert plain == pytest.approx(expected, rel=0.2)
+    assert mixed < expected * (1 + batch / order.POOL) * 1.2  # 1,024 batches tell a variance to about 5 %
+    single = np.arange(rows).reshape(-1, batch)  # what blocks without pools would give
+    assert variance(np.random.default_rng(0).permutation(single).ravel()) > 100 * expected
+
+
+def test_pairs_of_one_block_in_a_batch_are_as_few_as_stated() -> None:
+    blocks, batch = ShuffledBlocks(1 << 20, seed=1, epoch=0), 2048
+    pairs = []
+    for start in range(0, 1 << 20, batch):
+        counts = np.bincount(blocks[start : start + batch] // BLOCK)
+        pairs.append((counts * (counts - 1) / 2).sum())
+    assert np.mean(pairs) == pytest.approx(batch**2 / (2 * order.POOL), rel=0.1)
+
+
+class Watched:
+    """Rows in a file that note who reads them."""
+
+    in_files = True
+
+    def __init__(self, rows: int) -> None:
+        self.rows, self.threads, self.expected = rows, set[int](), list[Tensor]()
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __getitem__(self, rows: Tensor) -> Tensor:
+        self.threads.add(threading.get_ident())
+        return rows[:, None].float()
+
+    def expect(self, rows: Tensor) -> None:
+        self.expected.append(rows)
+
+
+def test_the_next_batch_is_gathered_in_a_thread_and_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order, "MANY_ROWS", 1000)
+    monkeypatch.setattr(order, "POOL", 32)
+    kept = Kept(3000, torch.tensor([5, 2999]))
+    plan = {"seed": 1, "per_epoch": 46, "share": 64}
+    rows = Watched(3000)
+    ahead = Upcoming(rows, kept, **plan)
+    found = [ahead.at(step, 92) for step in range(92)]
+    assert len(rows.threads) == 2  # the first step waits, the others are ready
+    for numbers, x in found:
+        assert torch.equal(x[:, 0].long(), numbers)
+    resumed = Upcoming(Watched(3000), kept, **plan)
+    for step in range(60, 92):
+        assert torch.equal(resumed.at(step, 92)[0], found[step][0])
+    epoch = torch.cat([numbers for numbers, _ in found[:46]])
+    assert len(epoch.unique()) == len(epoch)
+    assert not {5, 2999} & set(epoch.tolist())
+    told = torch.cat(rows.expected)
+    assert set(torch.cat([numbers for numbers, _ in found[9:46]]).tolist()) <= set(told.tolist())
+
+
+def test_processes_share_a_step_without_a_row_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(order, "MANY_ROWS", 1000)
+    kept = Kept(3000, torch.arange(0))
+    alone = Upcoming(Watched(3000), kept, seed=1, per_epoch=23, share=128).at(7, 23)[0]
+    both = [
+        Upcoming(Watched(3000), kept, seed=1, per_epoch=23, share=64, processes=2, rank=rank).at(7, 23)[0]
+        for rank in range(2)
+    ]
+    assert torch.equal(torch.cat(both), alone)
+
+
+def test_an_error_of_the_thread_is_raised_by_its_step() -> None:
+    class Broken(Watched):
+        def __getitem__(self, rows: Tensor) -> Tensor:
+            if threading.current_thread() is not threading.main_thread():
+                raise OSError("gone")
+            return super().__getitem__(rows)
+
+    upcoming = Upcoming(Broken(100), Kept(100, torch.arange(0)), seed=0, per_epoch=4, share=25)
+    upcoming.at(0, 4)
+    with pytest.raises(OSError, match="gone"):
+        upcoming.at(1, 4)
