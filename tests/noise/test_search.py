@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from pinoise.noise import nearest, search
+from pinoise.noise.search import nearest_others
 
 
 @pytest.mark.parametrize("entries", [1, 3 * 17, 1 << 23])
@@ -29,6 +30,21 @@ def test_nearest_agrees_with_a_sort_of_all_distances(
         order = found.distances[i].argsort()
         assert found.positions[i][order].tolist() == np.argsort(score)[:4].tolist()
         np.testing.assert_allclose(found.distances[i][order].numpy(), np.sort(score)[:4], atol=1e-5)
+
+
+@pytest.mark.parametrize("entries", [1, 1 << 23])
+def test_nearest_others_subtracts_the_crowding_of_each_row(entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(search, "BLOCK_ENTRIES", entries)
+    rows = torch.randn(17, 3)
+    found = nearest_others(rows, k=4, squares=rows.square().sum(dim=1))
+    distances = np.sum((rows.double().numpy()[:, None] - rows.double().numpy()) ** 2, axis=2)
+    np.fill_diagonal(distances, np.inf)
+    crowding = np.sort(distances, axis=1)[:, :4].mean(axis=1)
+    np.testing.assert_allclose(found.crowding.numpy(), crowding, atol=1e-5)
+    for i in range(17):
+        discounted = distances[i] - crowding
+        assert set(found.positions[i].tolist()) == set(np.argsort(discounted)[:4].tolist())
+        np.testing.assert_allclose(np.sort(found.distances[i].numpy()), np.sort(discounted)[:4], atol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -13,9 +13,9 @@ from sklearn.neighbors import NearestNeighbors
 from torch import Tensor
 
 from pinoise.errors import UserError
-from pinoise.noise import Support, draw_bank, nearest
+from pinoise.noise import Support, draw_bank
 from pinoise.noise import support as module
-from pinoise.noise.search import Nearest
+from pinoise.noise.search import Nearest, nearest_others
 from pinoise.noise.support import STALE_AFTER, Neighbours
 
 ROWS = 40
@@ -299,11 +299,11 @@ def test_refresh_leaves_dead_features_out() -> None:
 def test_neighbours_are_searched_for_only_when_the_metric_moved(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
 
-    def counted(queries: Tensor, *arguments: Tensor, **settings: object) -> Nearest:
-        calls.append(len(queries))
-        return nearest(queries, *arguments, **settings)  # type: ignore[arg-type]
+    def counted(rows: Tensor, **settings: object) -> Nearest:
+        calls.append(len(rows))
+        return nearest_others(rows, **settings)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(module, "nearest", counted)
+    monkeypatch.setattr(module, "nearest_others", counted)
     bank, rows = make_bank(), torch.arange(5)
     support = complete(bank)
     for _ in range(3):
@@ -311,10 +311,10 @@ def test_neighbours_are_searched_for_only_when_the_metric_moved(monkeypatch: pyt
     first = len(calls)
     support.refresh(torch.full((4,), 1.001))
     support.draw(bank[rows], rows=rows)
-    assert first == len(calls) == 2  # the crowding, then the neighbours
+    assert first == len(calls) == 1
     support.refresh(METRICS[1])
     support.draw(bank[rows], rows=rows)
-    assert len(calls) == 4
+    assert len(calls) == 2
 
 
 def test_spread_agrees_with_one_pair_at_a_time() -> None:
@@ -366,12 +366,13 @@ def test_a_table_of_rows_outside_the_bank_agrees_with_searching_for_each(
         for found in (wanted, got)
     ]
     assert judged[0] == judged[1]
-    assert fetched == list(range(60))
+    outside = [row for row in range(60) if row % 3]  # those in the bank are known
+    assert fetched == outside
     looking_up.neighbours(data[rows], rows)
-    assert len(fetched) == 60  # once for a metric
+    assert fetched == outside  # once for a metric
     looking_up.refresh(torch.tensor([1.0, 2.0, 3.0, 4.0]))
     looking_up.neighbours(data[rows], rows)
-    assert len(fetched) == 120
+    assert fetched == 2 * outside
     assert copy.deepcopy(looking_up).fetch is None
 
 

@@ -188,9 +188,9 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ``support``, which ``save`` writes too.
     history_ : dict of lists
         One entry per epoch: ``epoch``, ``loss``, ``seconds``, ``contrast`` (the loss without what the objective adds),
-        the size of the noise (``sigma_mean``, ``sigma_median``, ``participation``, ``cleanest``), and after about ten
-        of the epochs, nan elsewhere, the embedding (``effective_rank``, ``spread``) and the information in the noise
-        (``task_entropy``, ``conditional_entropy``, ``information``, ``plug_in``, with errors).
+        the size of the noise (``sigma_mean``, ``sigma_median``, ``participation``, ``cleanest``), and after at most
+        about ten of the epochs, nan elsewhere, the embedding (``effective_rank``, ``spread``) and the information
+        in the noise (``task_entropy``, ``conditional_entropy``, ``information``, ``plug_in``, with errors).
     flags_ : list of str
         The names of what went wrong; each was also a ``HealthWarning``.
     trials_ : dict

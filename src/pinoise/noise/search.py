@@ -52,23 +52,56 @@ def nearest(
     if squares is None:
         squares = bank.square().sum(dim=1)
     doubled = -2 * bank
-    positions, distances, crowding = [], [], []
     step = max(1, BLOCK_ENTRIES // len(bank))
+    parts = []
     for start in range(0, len(queries), step):
-        block = queries[start : start + step]
-        with torch.autocast(block.device.type, enabled=False):  # half precision overflows and is too coarse
-            scores = linear(block, doubled, squares)  # ‖b‖² − 2ab: ‖a‖² does not change the order
-        if skip is not None:
-            own = skip[start : start + step, None]
-            scores.scatter_add_(1, own.clamp_min(0), torch.where(own < 0, 0.0, torch.inf).to(scores.dtype))
-        own_square = block.square().sum(dim=1, keepdim=True)
-        if skip_equal:
-            scores.masked_fill_(scores + own_square <= _EQUAL * (own_square + squares), torch.inf)
-        found = scores.topk(k, dim=1, largest=False, sorted=False)
-        finite = found.values.isfinite()  # some are infinite if fewer than k rows remain
-        crowding.append(torch.where(finite, found.values + own_square, 0).sum(dim=1) / finite.sum(dim=1).clamp_min(1))
-        if discount is not None:
-            found = scores.sub_(discount).topk(k, dim=1, largest=False, sorted=False)
-        positions.append(found.indices)
-        distances.append(found.values + own_square)
-    return Nearest(torch.cat(positions), torch.cat(distances), torch.cat(crowding))
+        block, own = queries[start : start + step], None if skip is None else skip[start : start + step]
+        scores = _scores(block, doubled, squares, skip=own, skip_equal=skip_equal)
+        parts.append(_least(scores, block, k=k, discount=discount))
+    return Nearest(*(torch.cat(part) for part in zip(*parts, strict=True)))
+
+
+def nearest_others(rows: Tensor, *, k: int, squares: Tensor) -> Nearest:
+    """Find the k other rows that are nearest to each row, by squared distance minus the other row's crowding.
+
+    Args:
+        rows: shape (n, d).
+        k: the number of rows to find.
+        squares: the squared norms of the rows, shape (n,).
+
+    >>> rows = torch.tensor([[0.0], [1.0], [3.0]])
+    >>> nearest_others(rows, k=1, squares=rows.square().flatten()).positions.flatten()
+    tensor([1, 0, 1])
+    """
+    own = torch.arange(len(rows), device=rows.device)
+    if len(rows) ** 2 > BLOCK_ENTRIES:
+        crowding = nearest(rows, rows, k=k, skip=own, squares=squares).crowding
+        return nearest(rows, rows, k=k, skip=own, discount=crowding, squares=squares)
+    scores = _scores(rows, -2 * rows, squares, skip=own)  # fit in memory, so the products are done once
+    return _least(scores, rows, k=k, discount=_least(scores, rows, k=k).crowding)
+
+
+def _scores(
+    queries: Tensor, doubled: Tensor, squares: Tensor, *, skip: Tensor | None, skip_equal: bool = False
+) -> Tensor:
+    """Return ‖b‖² − 2ab, shape (m, n), infinite for what is left out. ‖a‖² does not change the order."""
+    with torch.autocast(queries.device.type, enabled=False):  # half precision overflows and is too coarse
+        scores = linear(queries, doubled, squares)
+    if skip is not None:
+        own = skip[:, None]
+        scores.scatter_add_(1, own.clamp_min(0), torch.where(own < 0, 0.0, torch.inf).to(scores.dtype))
+    if skip_equal:
+        own_square = queries.square().sum(dim=1, keepdim=True)
+        scores.masked_fill_(scores + own_square <= _EQUAL * (own_square + squares), torch.inf)
+    return scores
+
+
+def _least(scores: Tensor, queries: Tensor, *, k: int, discount: Tensor | None = None) -> Nearest:
+    """Return the rows of least score. A discount is taken off the scores in place."""
+    own_square = queries.square().sum(dim=1, keepdim=True)
+    found = scores.topk(k, dim=1, largest=False, sorted=False)
+    finite = found.values.isfinite()  # some are infinite if fewer than k rows remain
+    crowding = torch.where(finite, found.values + own_square, 0).sum(dim=1) / finite.sum(dim=1).clamp_min(1)
+    if discount is not None:
+        found = scores.sub_(discount).topk(k, dim=1, largest=False, sorted=False)
+    return Nearest(found.indices, found.values + own_square, crowding)

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from pinoise.choices import MANY_ROWS
 from pinoise.errors import UserError
 from pinoise.noise.prior import neighbour_spread
-from pinoise.noise.search import BLOCK_ENTRIES, Nearest, nearest
+from pinoise.noise.search import BLOCK_ENTRIES, Nearest, nearest, nearest_others
 
 NEIGHBOURS = 10  # the default number of neighbours of a sample
 
@@ -305,11 +305,12 @@ class Support(nn.Module):
             middle = self.bank.mean(dim=0)
             rows = self._measured(self.bank, middle)
             squares = rows.square().sum(dim=1)
-            everyone = torch.arange(len(rows), device=rows.device)
-            found = nearest(rows, rows, k=self.k, skip=everyone, squares=squares)
-            crowding = found.crowding if self.mutual else torch.zeros_like(found.crowding)
             if self.mutual:
-                found = nearest(rows, rows, k=self.k, skip=everyone, discount=crowding, squares=squares)
+                found = nearest_others(rows, k=self.k, squares=squares)
+            else:
+                everyone = torch.arange(len(rows), device=rows.device)
+                found = nearest(rows, rows, k=self.k, skip=everyone, squares=squares)
+            crowding = found.crowding if self.mutual else torch.zeros_like(found.crowding)
             self._known_bank = _Bank(middle, rows, squares, crowding, found, found.distances.amax(dim=1))
         return self._known_bank
 
@@ -329,14 +330,17 @@ class Support(nn.Module):
 
     def _table(self) -> Neighbours:
         """Return the neighbours of every training row."""
+        known = self._judged(self._measured_bank().found)
         if self.fetch is None or len(self.bank) == self.rows:
-            return self._judged(self._measured_bank().found)
-        parts = []
+            return known
+        table = Neighbours(*(part.new_empty(self.rows, self.k) for part in known))
+        _fill(table, self.numbers, known)
+        outside = torch.ones(self.rows, dtype=torch.bool).index_fill(0, self.numbers.cpu(), False)
         step = max(1, min(_TABLE_BLOCK, BLOCK_ENTRIES // self.metric.numel()))
-        for numbers in torch.arange(self.rows).split(step):
-            x = self.fetch(numbers).to(self.bank)
-            parts.append(self._searched(x, numbers.to(self.bank.device)))
-        return Neighbours(*(torch.cat(part) for part in zip(*parts, strict=True)))
+        for numbers in outside.nonzero().squeeze(1).split(step):
+            here = numbers.to(self.bank.device)
+            _fill(table, here, self._searched(self.fetch(numbers).to(self.bank), here))
+        return table
 
     def _judged(self, found: Nearest) -> Neighbours:
         """Mark the neighbours that have the sample among their own neighbours."""
@@ -370,3 +374,8 @@ class Support(nn.Module):
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_known_bank": None, "_known_table": None, "_known_pairs": None, "fetch": None}
+
+
+def _fill(table: Neighbours, rows: Tensor, found: Neighbours) -> None:
+    for whole, part in zip(table, found, strict=True):
+        whole[rows] = part

@@ -70,7 +70,7 @@ def training_section(history: Sequence[Record], health: Health) -> PageSection:
         "curves",
         shown,
         alt=f"Curves over epochs: {alt}",
-        caption="Information is measured after about ten of the epochs.",
+        caption="Information is measured after at most about ten of the epochs.",
     )
     rows = [[name, str(epoch), f"{value:.4g}"] for name, (epoch, value) in last.items()]
     table = Table("How it ended", ["curve", "epoch", "value"], rows)

@@ -139,7 +139,7 @@ def train(
                     batches = (gathered(rows, part, fabric) for part in parts)
                     unseen += mean_over_processes(fabric, held_out_loss(model, batches))
                     ends = ends or has_stalled(unseen, settings)
-                costly = ends or is_costly_epoch(epoch + 1, settings.epochs)
+                costly = ends or is_costly_epoch(epoch + 1, settings.epochs, steps=per_epoch)
                 metrics = measure(model, probe, costly=costly, draws=settings.information_draws)
             metrics |= {"contrast": contrast, HELD_OUT: unseen[-1] if len(held_out) else math.nan}
             progress.history.append(Record(epoch + 1, done, mean_loss, metrics, round(progress.seconds, 3)))

@@ -28,7 +28,7 @@ from pinoise.views import Batch
 # Metrics of learned noise, measured after every epoch; nan without learned noise.
 NOISE_METRICS = ("sigma_mean", "sigma_median", "participation", "cleanest")
 
-# Metrics measured about ten times in a run, always after the last epoch; nan after the other epochs.
+# Metrics measured at most about ten times in a run, always after the last epoch; nan after the other epochs.
 COSTLY_METRICS = (
     "effective_rank",
     "spread",
@@ -49,6 +49,7 @@ METRICS = ("contrast", HELD_OUT, *NOISE_METRICS, *COSTLY_METRICS)
 _PROBE_ROWS = 256
 _PROBE_IMAGES = 64  # for measurements that take many passes through an image network
 _COSTLY_TIMES = 10
+_COSTLY_STEPS = 50  # between two of them, as one takes as long as four steps of training
 
 
 def probe_batch(rows: Rows) -> Batch:
@@ -58,13 +59,21 @@ def probe_batch(rows: Rows) -> Batch:
     return Batch(rows[chosen], chosen)
 
 
-def is_costly_epoch(epoch: int, epochs: int) -> bool:
+def is_costly_epoch(epoch: int, epochs: int, *, steps: int) -> bool:
     """Whether the costly metrics are measured after this epoch, counted from 1.
 
-    >>> [epoch for epoch in range(1, 26) if is_costly_epoch(epoch, 25)]
+    Args:
+        epoch: the epoch.
+        epochs: how many there will be.
+        steps: in an epoch.
+
+    >>> [epoch for epoch in range(1, 26) if is_costly_epoch(epoch, 25, steps=100)]
     [3, 6, 9, 12, 15, 18, 21, 24, 25]
+    >>> [epoch for epoch in range(1, 26) if is_costly_epoch(epoch, 25, steps=7)]
+    [8, 16, 24, 25]
     """
-    return epoch == epochs or epoch % math.ceil(epochs / _COSTLY_TIMES) == 0
+    apart = max(math.ceil(epochs / _COSTLY_TIMES), math.ceil(_COSTLY_STEPS / steps))
+    return epoch == epochs or epoch % apart == 0
 
 
 @torch.no_grad()
