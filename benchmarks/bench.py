@@ -21,6 +21,7 @@ import torch
 from pinoise.files import write_json
 from pinoise.training.device import describe_environment
 from speed import (
+    compiled,
     embedding,
     fits,
     images,
@@ -40,6 +41,7 @@ from speed.skipping import Skipped
 MEASUREMENTS: dict[str, Callable[[], dict[str, Any]]] = {
     "steps": steps.measure,
     "libraries": libraries.measure,
+    "compiled": compiled.measure,
     "fits": fits.measure,
     "images": images.measure,
     "sparse": sparse.measure,

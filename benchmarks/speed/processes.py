@@ -1,8 +1,10 @@
 """Steps in one and in two processes, and a model of their time over processes, batch and network.
 
-The model is T(k, m) = a m/k + c m²/k + b + communication for k processes and batches of m rows: a row's own work, the
-similarities of its views with those of all processes, what a step costs whatever its batch, and what is exchanged. One
-process with two sizes of batches gives a and b, operations give c, and two processes give latency and bandwidth.
+The model is T(k, m) = s (a m/k + c m²/k + b) + communication for k processes and batches of m rows: a row's own work,
+the similarities of its views with those of all processes, what a step costs whatever its batch, and what is exchanged.
+One process with two sizes of batches gives a and b, operations give c, and two processes give latency and bandwidth. s
+is how much longer a step takes beside a process that trains for itself on the same machine: they share caches, memory
+and clock. It is 1 for processes on machines of their own.
 """
 
 from __future__ import annotations
@@ -11,8 +13,9 @@ import json
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from statistics import quantiles
+from statistics import fmean, quantiles
 from typing import Any, NamedTuple
 
 import torch
@@ -25,7 +28,8 @@ from speed.steps import WIDTHS, make_large_product
 from speed.timing import in_new_process, in_turns
 
 FEATURES, ROWS = 561, 4096
-BATCHES = (256, 1024)
+BATCHES = (256, 1024)  # of all processes together, for the check
+ALONE = (128, 1024)  # of one process, which give the constants: from the least share above to the largest
 STEPS, EXCHANGES = 30, 100
 NETWORKS = {"10 Gb/s, 50 µs": (1.25e9, 50e-6), "100 Gb/s, 5 µs": (12.5e9, 5e-6)}
 """Bytes a second and seconds of latency of common networks, for the extrapolation."""
@@ -42,8 +46,15 @@ class Model(NamedTuple):
     pair: float  # c
     fixed: float  # b
 
-    def seconds(self, processes: int, batch: int, bandwidth: float, latency: float) -> float:
+    def seconds(self, processes: int, batch: int, bandwidth: float, latency: float, *, slowdown: float = 1.0) -> float:
         """Return T(k, m) on a network. Exchanges go around a ring, and none is hidden behind the computation.
+
+        Args:
+            processes: k.
+            batch: m, the rows of all processes.
+            bandwidth: bytes a second.
+            latency: of an exchange, in seconds.
+            slowdown: s.
 
         >>> Model(row=1e-4, pair=0, fixed=0).seconds(1, 100, bandwidth=1e9, latency=1e-3)
         0.01
@@ -52,7 +63,7 @@ class Model(NamedTuple):
         computation = self.row * batch / k + self.pair * batch**2 / k + self.fixed
         around = (k - 1) / k
         volume = 2 * around * 4 * WEIGHTS + around * z + 2 * around * z  # gradients; projections, there and back
-        return computation + volume / bandwidth + 5 * (k - 1) * latency  # 2 + 1 + 2 rounds
+        return slowdown * computation + volume / bandwidth + 5 * (k - 1) * latency  # 2 + 1 + 2 rounds
 
 
 def worker(batch: int) -> dict[str, Any]:
@@ -93,37 +104,42 @@ def run(processes: int, batch: int) -> dict[str, Any]:
     return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
 
 
+def beside(batch: int) -> float:
+    """Return the seconds of a step in each of two processes that train at once, each for itself."""
+    with ThreadPoolExecutor(2) as both:
+        return fmean(found["step"] for found in both.map(lambda _: run(1, batch), range(2)))
+
+
 def measure() -> dict[str, Any]:
     """Return the constants, measured and calculated steps, and the extrapolation."""
-    alone, both = ({batch: run(count, batch) for batch in BATCHES} for count in (1, 2))
+    alone = {batch: run(1, batch)["step"] for batch in sorted({*BATCHES, *ALONE})}
+    both = {batch: run(2, batch) for batch in BATCHES}
+    slowdown = fmean(beside(batch // 2) / run(1, batch // 2)["step"] for batch in BATCHES)
     large, operations = make_large_product()
     rate = operations / min(in_turns({"large": large}, turns=9)["large"])
     pair = 3 * 2 * 2 * 2 * PROJECTION / rate  # three products of (2m, 2m) matrices with (2m, dim) ones
-    small, big = BATCHES
-    steps = {batch: alone[batch]["step"] - pair * batch**2 for batch in BATCHES}
+    small, big = ALONE
+    steps = {batch: alone[batch] - pair * batch**2 for batch in ALONE}
     row = (steps[big] - steps[small]) / (big - small)
     model = Model(row, pair, max(0.0, steps[small] - row * small))
-    latency = both[small]["one"] / 2  # there and back
-    bandwidth = 4 * WEIGHTS / max(both[small]["weights"] - both[small]["one"], 1e-9)
-    checked, ratios = [], {}
+    least = both[BATCHES[0]]
+    latency = least["one"] / 2  # there and back
+    bandwidth = 4 * WEIGHTS / max(least["weights"] - least["one"], 1e-9)
+    checked, ratios = [], {"step beside another process / alone": round(slowdown, 3)}
     for batch in BATCHES:
-        for count, found in ((1, alone), (2, both)):
-            calculated = model.seconds(count, batch, bandwidth, latency)
-            measured = found[batch]["step"]
-            checked.append({"processes": count, "batch": batch, "measured": measured, "calculated": calculated})
-        ratios[f"two processes / one, steps a second, batch {batch}"] = round(
-            alone[batch]["step"] / both[batch]["step"], 3
-        )
-        ratios[f"calculated / measured step of two processes, batch {batch}"] = round(
-            calculated / both[batch]["step"], 3
-        )
+        found = {1: alone[batch], 2: both[batch]["step"]}
+        calculated = {k: model.seconds(k, batch, bandwidth, latency, slowdown=slowdown if k > 1 else 1) for k in found}
+        checked += [{"processes": k, "batch": batch, "measured": found[k], "calculated": calculated[k]} for k in found]
+        ratios[f"two processes / one, steps a second, batch {batch}"] = round(found[1] / found[2], 3)
+        ratios[f"calculated / measured step of two processes, batch {batch}"] = round(calculated[2] / found[2], 3)
     extrapolated = [
         {"network": name, "batch": batch, "processes": k, "seconds": model.seconds(k, batch, *network)}
         for name, network in NETWORKS.items()
         for batch in (256, 4096)
         for k in PROCESSES
     ]
-    constants = {**model._asdict(), "latency": latency, "bandwidth": bandwidth, "weights": WEIGHTS, "rate": rate}
+    constants = {**model._asdict(), "latency": latency, "bandwidth": bandwidth, "slowdown": slowdown}
+    constants |= {"weights": WEIGHTS, "rate": rate}
     return {"ratios": ratios, "constants": constants, "checked": checked, "extrapolated": extrapolated}
 
 

@@ -57,6 +57,7 @@ def checked(result: Result) -> list[str]:
     lines = [
         f"`make bench`, commit {result['commit']}: a = {1e6 * constants['row']:.0f} µs, "
         f"b = {1e3 * constants['fixed']:.1f} ms, c = {1e9 * constants['pair']:.1f} ns, "
+        f"s = {constants['slowdown']:.2f}, "
         f"latency {1e6 * constants['latency']:.0f} µs, bandwidth {constants['bandwidth'] / 1e9:.2f} GB/s, "
         f"{constants['weights']:,} weights.",
         "",
