@@ -301,3 +301,11 @@ def test_types_of_a_csv_file_are_those_of_all_its_rows(tmp_path: Path) -> None:
     pieces = [piece for _, piece in found.pieces(found.names)]
     assert len(pieces) > 1
     assert pa.concat_tables(pieces).combine_chunks().equals(whole.combine_chunks())
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+@pytest.mark.parametrize("stream", ["never", "always"])
+def test_two_columns_of_one_name_are_refused(suffix: str, stream: Any, tmp_path: Path) -> None:
+    path = written(pa.table([np.arange(ROWS), np.arange(ROWS)], names=["a", "a"]), tmp_path / f"twice{suffix}")
+    with pytest.raises(UserError, match=rf"twice\{suffix} has more than one column called 'a': rename them"):
+        read_file(path, ReadOptions(stream=stream))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,7 +17,7 @@ from pinoise.data.encoding.cells import Encoded
 from pinoise.data.encoding.columns import CategoricalColumn, Column, NumericColumn
 from pinoise.data.encoding.labels import LabelEncoding, LabelStudy
 from pinoise.data.encoding.texts import TextColumn
-from pinoise.data.formats.raw import Table
+from pinoise.data.formats.raw import Table, check_names
 from pinoise.data.messages import counted, listed
 from pinoise.data.options import MissingPolicy
 from pinoise.errors import UserError, rows_before, unknown_choice
@@ -243,9 +242,7 @@ def study_labels(raw: Table, column: str, *, where: str) -> LabelStudy:
 def column_names(raw: Table, *, where: str) -> list[str]:
     """Return a table's column names, which must all be different."""
     names = raw.names
-    if len(set(names)) < len(names):
-        twice = next(name for name, number in Counter(names).items() if number > 1)
-        raise UserError(f"{where} has more than one column called {twice!r}: rename them.")
+    check_names(names, where=where)
     return names
 
 

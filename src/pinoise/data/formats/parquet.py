@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from pinoise.data.formats.arrow import checked
-from pinoise.data.formats.raw import RawTable, Table
+from pinoise.data.formats.raw import RawTable, Table, check_names
 from pinoise.data.formats.unchanged import FileState, states_of
 from pinoise.data.messages import counted, damage_named, listed
 from pinoise.errors import UserError
@@ -102,6 +102,7 @@ def open_parquet(path: Path) -> ParquetFiles:
         with damage_named(file, _PARQUET), pyarrow.parquet.ParquetFile(file) as opened:
             schemas.append(opened.schema_arrow.remove_metadata())
             counts.append(opened.metadata.num_rows)
+        check_names(schemas[-1].names, where=file)
     parts = [_partition(file.relative_to(path)) if path.is_dir() else {} for file in files]
     schema = _common_schema(path, files, schemas, parts)
     if sum(counts) == 0 or not schema.names:
