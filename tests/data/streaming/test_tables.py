@@ -309,3 +309,35 @@ def test_two_columns_of_one_name_are_refused(suffix: str, stream: Any, tmp_path:
     path = written(pa.table([np.arange(ROWS), np.arange(ROWS)], names=["a", "a"]), tmp_path / f"twice{suffix}")
     with pytest.raises(UserError, match=rf"twice\{suffix} has more than one column called 'a': rename them"):
         read_file(path, ReadOptions(stream=stream))
+
+
+def parts(folder: Path, **tables: Any) -> Path:
+    """Write the Parquet files of a folder, each under its name, in which __ is a folder and _is_ an equals sign."""
+    for name, table in tables.items():
+        file = folder / (name.replace("__", "/").replace("_is_", "=") + ".parquet")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pyarrow.parquet.write_table(table, file)
+    return folder
+
+
+@pytest.mark.parametrize("stream", ["never", "always"])
+def test_files_in_other_folders_of_columns_are_refused(stream: Any, tmp_path: Path) -> None:
+    bare, named = pa.table({"a": [1.0, 2.0]}), pa.table({"a": [1.0, 2.0], "town": ["Oslo", "Bern"]})
+    for folder in (parts(tmp_path / "1", a=named, town_is_Rome__b=bare), parts(tmp_path / "2", a_is_1__b=bare, c=bare)):
+        with pytest.raises(UserError, match=r"(lies in other key=value folders|has other columns) than"):
+            read_file(folder, ReadOptions(stream=stream))
+
+
+def test_long_whole_numbers_beside_fractions_are_read(tmp_path: Path) -> None:
+    folder = parts(tmp_path / "x", a=pa.table({"a": [2**60 + 1, 5]}), b=pa.table({"a": [0.5, 1.5]}))
+    held, _, rows, _ = both(folder)
+    assert held.train.x[:, 0].tolist() == [2.0**60, 5.0, 0.5, 1.5]
+    assert_same(held, rows)
+
+
+def test_folders_may_be_named_by_very_long_numbers(tmp_path: Path) -> None:
+    table = pa.table({"a": [1.0, 2.0]})
+    folder = parts(tmp_path / "x", **{f"key_is_{10**19}__a": table, "key_is_7__a": table})
+    held, _, rows, _ = both(folder)
+    assert held.train.x[:, 1].tolist() == [1e19, 1e19, 7.0, 7.0]
+    assert_same(held, rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -22,6 +23,7 @@ PIECE_VALUES = 1 << 21  # cells read at a time
 LEAST_ROWS = 1024  # read at a time, of however many columns
 _BUFFER = 1 << 18  # bytes of each column read ahead, so that a long row group is never read whole
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # what engines call the folder of rows without one
+_WHOLE = re.compile(r"-?[0-9]{1,18}")  # a number that int64 holds
 _PARQUET = (OSError, pa.ArrowException)
 
 
@@ -85,7 +87,9 @@ class ParquetFiles(Table):
                 cells.append(pa.chunked_array([pa.repeat(value, len(table))]))
             else:
                 column = table.column(name)
-                cells.append(column if column.type == kind else column.cast(kind))
+                # A whole number among fractions may have more digits than they can have, in whatever file it is.
+                safe = not pa.types.is_floating(kind)
+                cells.append(column if column.type == kind else column.cast(kind, safe=safe))
         return pa.table(cells, names=list(columns))
 
 
@@ -104,7 +108,7 @@ def open_parquet(path: Path) -> ParquetFiles:
             counts.append(opened.metadata.num_rows)
         check_names(schemas[-1].names, where=file)
     parts = [_partition(file.relative_to(path)) if path.is_dir() else {} for file in files]
-    schema = _common_schema(path, files, schemas, parts)
+    schema = _common_schema(files, schemas, parts)
     if sum(counts) == 0 or not schema.names:
         raise UserError(f"{path} has no rows.")
     notes = (f"read {counted(len(files), 'file')} of the folder as one table",) if path.is_dir() else ()
@@ -143,9 +147,7 @@ def _partition(file: Path) -> dict[str, str | None]:
     return {name: None if value == _NO_VALUE else value for name, value in values.items()}
 
 
-def _common_schema(
-    path: Path, files: Sequence[Path], schemas: Sequence[Any], parts: Sequence[dict[str, str | None]]
-) -> Any:
+def _common_schema(files: Sequence[Path], schemas: Sequence[Any], parts: Sequence[dict[str, str | None]]) -> Any:
     """Return the columns that all files share; a file with other columns is an error that names it."""
     first = {*schemas[0].names, *parts[0]}
     for file, schema, part in zip(files, schemas, parts, strict=True):
@@ -157,18 +159,18 @@ def _common_schema(
             raise UserError(
                 f"{file} has other columns than {files[0]}: it {' and '.join(how)}; give files of one table."
             )
+        if part.keys() != parts[0].keys():
+            raise UserError(f"{file} lies in other key=value folders than {files[0]}: give files of one table.")
     own = [field for field in schemas[0] if field.name not in parts[0]]
-    fields = [pa.field(field.name, _common_type(path, files, schemas, parts, field)) for field in own]
+    fields = [pa.field(field.name, _common_type(files, schemas, field)) for field in own]
     for name in parts[0]:
-        values = [part.get(name) for part in parts]
-        whole = all(value is None or value.removeprefix("-").isdecimal() for value in values)
+        values = [part[name] for part in parts]
+        whole = all(value is None or _WHOLE.fullmatch(value) for value in values)
         fields.append(pa.field(name, pa.int64() if whole and any(values) else pa.string()))
     return pa.schema(fields)
 
 
-def _common_type(
-    path: Path, files: Sequence[Path], schemas: Sequence[Any], parts: Sequence[dict[str, str | None]], field: Any
-) -> Any:
+def _common_type(files: Sequence[Path], schemas: Sequence[Any], field: Any) -> Any:
     """Return the type that holds a column of all files."""
     kind = field.type
     for file, schema in zip(files[1:], schemas[1:], strict=True):
