@@ -341,3 +341,15 @@ def test_folders_may_be_named_by_very_long_numbers(tmp_path: Path) -> None:
     held, _, rows, _ = both(folder)
     assert held.train.x[:, 1].tolist() == [1e19, 1e19, 7.0, 7.0]
     assert_same(held, rows)
+
+
+def test_the_folder_that_is_named_decides_which_folders_are_columns(tmp_path: Path) -> None:
+    folder = parts(tmp_path / "people", year_is_2020__people=pa.table({"a": np.arange(9.0) % 4}))
+    for source, features in ((folder, ("a", "year")), (folder / "year=2020" / "people.parquet", ("a",))):
+        assert read_file(source, ReadOptions(stream="always"))[0].feature_names == features
+
+
+def test_a_source_may_have_a_long_name(tmp_path: Path) -> None:
+    path = written(mixed_table(), tmp_path / f"{'ö' * 120}.csv")
+    held, _, rows, _ = both(path, label="class")
+    assert_same(held, rows)

@@ -27,7 +27,7 @@ _TEXT_BLOCK = 8 << 20  # bytes of text parsed at a time
 def learn_streamed_arrays(source: Source, options: ReadOptions) -> tuple[Dataset, ArrayEncoding] | None:
     """Return the rows of a training file in svmlight's format, on disk; None if they are mostly zeros."""
     how = {"svmlight": None, "regression": options.regression}
-    cache = StreamCache.of(source.files, how, name=source.name, where=source.where, folder=options.cache)
+    cache = StreamCache.of(source, how, folder=options.cache)
 
     def convert() -> Kept | None:
         found = _survey(source, options.regression)
@@ -49,7 +49,7 @@ def read_streamed_arrays(
 ) -> Dataset:
     """Return a later file in svmlight's format with its rows on disk; with ``own_classes``, others than training's."""
     how = {"svmlight": asdict(encoding), "labelled": labelled, "own_classes": own_classes}
-    cache = StreamCache.of(source.files, how, name=source.name, where=source.where, folder=later.cache)
+    cache = StreamCache.of(source, how, folder=later.cache)
 
     def convert() -> Kept:
         study, rows = LabelStudy(), 0

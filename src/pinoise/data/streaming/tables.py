@@ -31,13 +31,7 @@ _DECIDING = ("label", "regression", "missing", "categorical", "drop", "keep", "t
 def learn_streamed_table(source: Source, options: ReadOptions) -> tuple[Dataset, TableEncoding]:
     """Learn the columns of a training table in passes over it, and return it with its rows on disk."""
     chosen = asdict(options)
-    cache = StreamCache.of(
-        source.files,
-        {name: chosen[name] for name in _DECIDING},
-        name=source.name,
-        where=source.where,
-        folder=options.cache,
-    )
+    cache = StreamCache.of(source, {name: chosen[name] for name in _DECIDING}, folder=options.cache)
 
     def convert() -> Kept:
         with table_in_pieces(source, text=(*options.categorical, *options.text), cache=cache) as raw:
@@ -52,9 +46,7 @@ def learn_streamed_table(source: Source, options: ReadOptions) -> tuple[Dataset,
 def read_streamed_table(source: Source, encoding: TableEncoding, later: LaterOptions, *, labelled: bool) -> Dataset:
     """Return a later table as training's was encoded, with its rows on disk."""
     how = {"encoding": asdict(encoding), "label": later.label, "regression": later.regression, "drop": later.drop}
-    cache = StreamCache.of(
-        source.files, {**how, "labelled": labelled}, name=source.name, where=source.where, folder=later.cache
-    )
+    cache = StreamCache.of(source, {**how, "labelled": labelled}, folder=later.cache)
 
     def convert() -> Kept:
         with table_in_pieces(source, text=encoding.text_columns, cache=cache) as whole:
