@@ -91,7 +91,7 @@ class ArrayPreparation(Preparation):
         return data, cls(encoding)
 
     def _read_arrays(self, source: Source, wanted: Wanted) -> Dataset:
-        if streams(source, wanted.later.stream) and not self.encoding.sparse:
+        if streams(source, wanted.later.stream) and not self.encoding.sparse and len(self.shape) == 1:
             return read_streamed_arrays(
                 source, self.encoding, wanted.later, labelled=wanted.labelled, own_classes=wanted.own_classes
             )
