@@ -120,7 +120,12 @@ def test_rows_with_few_features_are_made_dense_a_few_at_a_time(tmp_path: Path, m
     other.write_text("".join(f"{row % 3} {row % 12 + 1}:{row}\n" for row in range(900)))
     seen: list[int] = []
     pack = Layout.pack
-    monkeypatch.setattr(Layout, "pack", lambda layout, x: (seen.append(len(x)), pack(layout, x))[1])
+
+    def counting(layout: Layout, x: Any) -> Any:
+        seen.append(len(x))
+        return pack(layout, x)
+
+    monkeypatch.setattr(Layout, "pack", counting)
     monkeypatch.setattr(svmlight, "_PIECE_VALUES", 120)
     held, rows = (preparation.read(other, LaterOptions(stream=stream)) for stream in ("never", "always"))
     assert max(seen) == 10

@@ -331,7 +331,7 @@ def test_files_in_other_folders_of_columns_are_refused(stream: Any, tmp_path: Pa
 def test_long_whole_numbers_beside_fractions_are_read(tmp_path: Path) -> None:
     folder = parts(tmp_path / "x", a=pa.table({"a": [2**60 + 1, 5]}), b=pa.table({"a": [0.5, 1.5]}))
     held, _, rows, _ = both(folder)
-    assert held.train.x[:, 0].tolist() == [2.0**60, 5.0, 0.5, 1.5]
+    assert np.asarray(held.train.x)[:, 0].tolist() == [2.0**60, 5.0, 0.5, 1.5]
     assert_same(held, rows)
 
 
@@ -339,7 +339,7 @@ def test_folders_may_be_named_by_very_long_numbers(tmp_path: Path) -> None:
     table = pa.table({"a": [1.0, 2.0]})
     folder = parts(tmp_path / "x", **{f"key_is_{10**19}__a": table, "key_is_7__a": table})
     held, _, rows, _ = both(folder)
-    assert held.train.x[:, 1].tolist() == [1e19, 1e19, 7.0, 7.0]
+    assert np.asarray(held.train.x)[:, 1].tolist() == [1e19, 1e19, 7.0, 7.0]
     assert_same(held, rows)
 
 
@@ -353,3 +353,35 @@ def test_a_source_may_have_a_long_name(tmp_path: Path) -> None:
     path = written(mixed_table(), tmp_path / f"{'ö' * 120}.csv")
     held, _, rows, _ = both(path, label="class")
     assert_same(held, rows)
+
+
+def test_later_dates_in_text_are_written_as_all_their_pieces_say(tmp_path: Path) -> None:
+    days = [datetime.date(2020, 1, 1) + datetime.timedelta(days) for days in range(60)]
+    _, preparation = from_arrays(pa.table({"day": days, "a": np.arange(60) % 7}))
+    early, late = (
+        [f"{row % 12 + 1:02d}/{row % 11 + 1:02d}/2020,{row % 7}" for row in range(1500)],
+        [f"{row % 28 + 1:02d}/02/2020,{row % 7}" for row in range(1500)],
+    )
+    path = tmp_path / "later.csv"
+    path.write_text("\n".join(["day,a", *early, *late]))
+    assert_same(
+        preparation.read(path, LaterOptions(stream="never")), preparation.read(path, LaterOptions(stream="always"))
+    )
+    path.write_text("\n".join(["day,a", *early, "12/31/2020,1", "31/12/2020,1"]))
+    found = set()
+    for stream in ("never", "always"):
+        with pytest.raises(UserError) as error:
+            preparation.read(path, LaterOptions(stream=stream))
+        found.add(str(error.value))
+    assert len(found) == 1
+
+
+def test_missing_labels_of_a_later_table_are_all_counted(tmp_path: Path) -> None:
+    _, preparation = read_file(written(mixed_table(), tmp_path / "mixed.parquet"), ReadOptions(label="class"))
+    later = mixed_table(seed=1)
+    labels = [None if row % 300 == 299 else label for row, label in enumerate(later.column("class").to_pylist())]
+    path = written(later.drop_columns(["class"]).append_column("class", pa.array(labels)), tmp_path / "later.parquet")
+    for stream in ("never", "always"):
+        with pytest.raises(UserError, match=r"the label of data row 300 is missing \(6 missing in all\)"):
+            preparation.read(path, LaterOptions(stream=stream))
+        assert len(preparation.read(path, LaterOptions(stream=stream), labelled=False).train) == ROWS

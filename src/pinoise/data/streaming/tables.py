@@ -51,9 +51,11 @@ def read_streamed_table(source: Source, encoding: TableEncoding, later: LaterOpt
     def convert() -> Kept:
         with table_in_pieces(source, text=encoding.text_columns, cache=cache) as whole:
             raw = WithoutColumns(whole, later.drop, where=source.where)
-            own = encoding
+            own = encoding.with_dates_of(raw)
             if later.label is not None:
-                own = encoding.with_label(raw, later.label, regression=later.regression, where=source.where)
+                own = own.with_label(raw, later.label, regression=later.regression, where=source.where)
+            if labelled:
+                own.check_labels(raw, where=source.where)
             return _converted(raw, own, cache, where=source.where, labelled=labelled)
 
     kept = cache.kept_or(convert)
