@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -108,7 +108,7 @@ def open_parquet(path: Path) -> ParquetFiles:
             counts.append(opened.metadata.num_rows)
         check_names(schemas[-1].names, where=file)
     parts = [_partition(file.relative_to(path)) if path.is_dir() else {} for file in files]
-    schema = _common_schema(files, schemas, parts)
+    schema = common_schema(files, schemas, parts)
     if sum(counts) == 0 or not schema.names:
         raise UserError(f"{path} has no rows.")
     notes = (f"read {counted(len(files), 'file')} of the folder as one table",) if path.is_dir() else ()
@@ -147,8 +147,16 @@ def _partition(file: Path) -> dict[str, str | None]:
     return {name: None if value == _NO_VALUE else value for name, value in values.items()}
 
 
-def _common_schema(files: Sequence[Path], schemas: Sequence[Any], parts: Sequence[dict[str, str | None]]) -> Any:
-    """Return the columns that all files share; a file with other columns is an error that names it."""
+def common_schema(
+    files: Sequence[str | Path], schemas: Sequence[Any], parts: Sequence[Mapping[str, str | None]]
+) -> Any:
+    """Return the columns that all files share; a file with other columns is an error that names it.
+
+    Args:
+        files: what messages call them.
+        schemas: of each file.
+        parts: of each file, the columns that its folders name.
+    """
     first = {*schemas[0].names, *parts[0]}
     for file, schema, part in zip(files, schemas, parts, strict=True):
         names = {*schema.names, *part}
@@ -170,7 +178,7 @@ def _common_schema(files: Sequence[Path], schemas: Sequence[Any], parts: Sequenc
     return pa.schema(fields)
 
 
-def _common_type(files: Sequence[Path], schemas: Sequence[Any], field: Any) -> Any:
+def _common_type(files: Sequence[str | Path], schemas: Sequence[Any], field: Any) -> Any:
     """Return the type that holds a column of all files."""
     kind = field.type
     for file, schema in zip(files[1:], schemas[1:], strict=True):
