@@ -75,6 +75,7 @@ def test_parts_of_a_text_file_are_its_rows_in_order_and_missing_ones_are_written
     np.testing.assert_allclose(np.stack(read(out).columns, axis=1), whole(run, place / "a.csv"), atol=1e-5)
     (out / part_name(2)).unlink()
     (out / ".part-00002.0123456789abcdef.part.parquet").write_bytes(b"half")
+    (out / "._plan.0123456789abcdef.part.json").write_bytes(b"half")
     again = plan_rows(run, str(place / "a.csv"), str(out))
     assert again.missing == (2,)
     written: list[int] = []
