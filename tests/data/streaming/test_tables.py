@@ -21,6 +21,7 @@ from pinoise.data.lazy import LazyArray
 from pinoise.data.preparation.kinds import TablePreparation
 from pinoise.data.streaming import rule
 from pinoise.data.streaming import tables as streamed
+from pinoise.data.streaming.records import Fitting
 from pinoise.errors import UserError
 
 ROWS = 2000
@@ -385,3 +386,31 @@ def test_missing_labels_of_a_later_table_are_all_counted(tmp_path: Path) -> None
         with pytest.raises(UserError, match=r"the label of data row 300 is missing \(6 missing in all\)"):
             preparation.read(path, LaterOptions(stream=stream))
         assert len(preparation.read(path, LaterOptions(stream=stream), labelled=False).train) == ROWS
+
+
+def test_long_texts_come_in_smaller_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"{row} " + "word " * 200 for row in range(ROWS)]
+    path = written(pa.table({"a": np.arange(ROWS) % 7, "text": texts}), tmp_path / "long.parquet")
+    monkeypatch.setattr(parquet, "PIECE_BYTES", 100_000)
+    pieces = [piece for _, piece in parquet.open_parquet(path).pieces(["text"])]
+    assert 10_000 < max(piece.nbytes for piece in pieces) <= 100_000
+    assert pa.concat_tables(pieces).column("text").to_pylist() == texts
+
+
+def test_a_set_of_the_catalogue_reads_later_tables_in_pieces_where_the_user_says(tmp_path: Path) -> None:
+    data, preparation = open_source("digits")
+    path = tmp_path / "later.csv"
+    rows = np.asarray(data.train.x).reshape(-1, 64)[:50]
+    path.write_text("\n".join([",".join(f"x{i}" for i in range(64)), *(",".join(map(str, row)) for row in rows)]))
+    later = preparation.read(path, LaterOptions(stream="always", cache=tmp_path / "here", drop=()))
+    assert isinstance(later.train.x, LazyArray)
+    assert list((tmp_path / "here").glob("*.rows"))
+
+
+def test_very_many_categories_have_codes_of_their_own() -> None:
+    fitting = Fitting(70_000, codes=((0, 70_000),))
+    rows = np.zeros((2, 70_000))
+    rows[0, 69_999] = rows[1, 3] = 1.0
+    fitting.add(rows)
+    layout = fitting.layout()
+    np.testing.assert_array_equal(layout.unpack(layout.pack(rows)), rows)

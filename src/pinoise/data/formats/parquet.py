@@ -21,6 +21,7 @@ from pinoise.errors import UserError
 
 PIECE_VALUES = 1 << 21  # cells read at a time
 LEAST_ROWS = 1024  # read at a time, of however many columns
+PIECE_BYTES = 1 << 27  # of cells read at a time, which may be long texts
 _BUFFER = 1 << 18  # bytes of each column read ahead, so that a long row group is never read whole
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # what engines call the folder of rows without one
 _WHOLE = re.compile(r"-?[0-9]{1,18}")  # a number that int64 holds
@@ -74,6 +75,7 @@ class ParquetFiles(Table):
         with damage_named(path, _PARQUET):
             self.states[number].check()
             with pyarrow.parquet.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
+                step = max(1, min(step, PIECE_BYTES // _row_bytes(file.metadata)))
                 for batch in file.iter_batches(step, columns=own, use_threads=False):
                     yield self._typed(checked(pa.Table.from_batches([batch]), where=path), number, columns)
 
@@ -134,6 +136,12 @@ def parquet_files(folder: Path) -> list[Path]:
         for file in found
         if file.is_file() and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
     ]
+
+
+def _row_bytes(about: Any) -> int:
+    """Return the bytes of a row of all columns, of the row group with the longest ones; 1 at least."""
+    groups = (about.row_group(number) for number in range(about.num_row_groups))
+    return max((group.total_byte_size // group.num_rows for group in groups if group.num_rows), default=0) or 1
 
 
 def _partition(file: Path) -> dict[str, str | None]:

@@ -170,7 +170,10 @@ class CataloguePreparation(ArrayPreparation):
 
     def _read_table(self, source: Source, wanted: Wanted) -> Dataset:
         later = wanted.later
-        options = ReadOptions(label=later.label, regression=later.regression, drop=later.drop)
+        cache = later.cache if streams(source, later.stream) else None
+        options = ReadOptions(
+            label=later.label, regression=later.regression, drop=later.drop, stream=later.stream, cache=cache
+        )
         return TablePreparation.learn(source, options)[0]
 
     def to_json(self) -> dict[str, Any]:
