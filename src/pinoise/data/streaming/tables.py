@@ -107,15 +107,15 @@ class _Parsed(Table):
         return self.typed.pieces(columns)
 
 
-def encoded_pieces(encoder: TableEncoder, encoding: TableEncoding) -> Iterator[tuple[Piece, Any]]:
-    """Yield bounded pieces of a table as features and labels, each beside the Arrow table it was made of."""
+def _encoded_pieces(encoder: TableEncoder, encoding: TableEncoding) -> Iterator[Piece]:
+    """Yield bounded pieces of a table as features and labels."""
     width = len(encoding.feature_names)
     step = max(1, _PIECE_VALUES // width)
     for first, piece in encoder.pieces():
         for start in range(0, len(piece), step):
             part = piece.slice(start, step)
             x = np.empty((len(part), width))
-            yield Piece(x, encoder.encode(part, first + start, x)), part
+            yield Piece(x, encoder.encode(part, first + start, x))
 
 
 def _converted(
@@ -133,11 +133,11 @@ def _converted(
         codes += [(start, stop)] if isinstance(column, CategoricalColumn) else []
         start = stop
     fitting = Fitting(len(encoding.feature_names), codes=tuple(codes))
-    for piece, _ in encoded_pieces(TableEncoder(encoding, raw, where=where, labelled=labelled), encoding):
+    for piece in _encoded_pieces(TableEncoder(encoding, raw, where=where, labelled=labelled), encoding):
         fitting.add(piece.x)
     layout = fitting.layout()
     encoder = TableEncoder(encoding, raw, where=where, labelled=labelled)
-    cache.write((piece for piece, _ in encoded_pieces(encoder, encoding)), layout, rows=raw.rows)
+    cache.write(_encoded_pieces(encoder, encoding), layout, rows=raw.rows)
     return cache.finish(layout, rows=raw.rows, encoding=asdict(encoding), notes=encoder.notes(learned))
 
 
