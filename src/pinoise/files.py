@@ -13,11 +13,16 @@ import secrets
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from pinoise.errors import UserError
+
+try:
+    import fcntl
+except ImportError:  # on Windows
+    fcntl = None  # type: ignore[assignment]
 
 # What the verbs write in the folder of a run.
 LOCK_FILES = ("run.lock", "run.lock.json")
@@ -100,11 +105,54 @@ def replaced_by(temporary: str) -> str | None:
     return None if found is None else f"{found['stem']}{found['suffix'] or ''}"
 
 
+def remove_leftovers(path: Path) -> None:
+    """Remove what killed processes left of ``path``, but not what ``written_file`` writes at this moment.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in (".a.0123456789abcdef.part.npy", ".b.0123456789abcdef.part.npy"):
+    ...         Path(folder, name).touch()
+    ...     remove_leftovers(Path(folder, "a.npy"))
+    ...     os.listdir(folder)
+    ['.b.0123456789abcdef.part.npy']
+    """
+    for file in path.parent.iterdir():
+        if replaced_by(file.name) != path.name:
+            continue
+        with suppress(OSError), ExitStack() as closed:
+            if fcntl is not None:
+                stream = closed.enter_context(open_regular(file))
+                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            file.unlink()
+
+
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
     """Yield a temporary path as ``replacing`` does, to a block that only writes: its errors become a sentence."""
     with writing(path), replacing(path) as temporary:
         yield temporary
+
+
+@contextmanager
+def written_file(path: Path) -> Iterator[IO[bytes]]:
+    """Yield a file that replaces ``path`` as ``written`` does, after what killed processes left of it is removed."""
+    with writing(path):
+        remove_leftovers(path)
+    with ExitStack() as until_renamed, written(path) as temporary, temporary.open("wb") as file:
+        until_renamed.enter_context(_held(temporary))
+        yield file
+
+
+@contextmanager
+def _held(temporary: Path) -> Iterator[None]:
+    """Keep a temporary file from ``remove_leftovers`` of any process, until the block or this process ends."""
+    if fcntl is None:  # Windows removes no file that is open
+        yield
+        return
+    with temporary.open("rb") as stream:
+        with suppress(OSError):  # a file system without locks, on which nothing is removed either
+            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        yield
 
 
 def settle(temporary: Path, path: Path) -> None:

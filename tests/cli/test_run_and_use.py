@@ -6,16 +6,19 @@ import csv
 import json
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 import yaml
 
+from pinoise.cli.embed import _kept_columns
+from pinoise.data.formats.parquet import ParquetFiles
 from pinoise.evaluation import embed as embed_rows
 from pinoise.training.load import load_run
 from pinoise.training.metrics import METRICS
@@ -319,3 +322,19 @@ def test_evaluate_can_score_with_fewer_rows(pinoise: Command, digits_run: Path) 
         assert found != whole[name]
     assert "--rows is 4: kNN looks at 5 training rows" in pinoise("evaluate", digits_run, "--rows", 4).sentence
     assert pinoise("evaluate", digits_run, "--rows", 5).code == 0
+
+
+def test_kept_columns_are_read_without_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ids = [f"{row:04d}" for row in range(50)]
+    pyarrow.parquet.write_table(pa.table({"id": ids, "a": list(range(50))}), tmp_path / "a.parquet", row_group_size=20)
+    asked: list[Sequence[str]] = []
+    pieces = ParquetFiles.pieces
+
+    def noting(files: ParquetFiles, columns: Sequence[str]) -> Any:
+        asked.append(columns)
+        return pieces(files, columns)
+
+    monkeypatch.setattr(ParquetFiles, "pieces", noting)
+    found = _kept_columns(str(tmp_path / "a.parquet"), ["id"], tmp_path / "z.parquet", ())
+    assert found["id"].to_pylist() == ids
+    assert asked == [["id"]]

@@ -75,6 +75,7 @@ def test_parts_of_a_text_file_are_its_rows_in_order_and_missing_ones_are_written
     np.testing.assert_allclose(np.stack(read(out).columns, axis=1), whole(run, place / "a.csv"), atol=1e-5)
     (out / part_name(2)).unlink()
     (out / ".part-00002.0123456789abcdef.part.parquet").write_bytes(b"half")
+    (out / "._plan.0123456789abcdef.part.json").write_bytes(b"half")
     again = plan_rows(run, str(place / "a.csv"), str(out))
     assert again.missing == (2,)
     written: list[int] = []
@@ -127,3 +128,10 @@ def test_a_killed_command_goes_on_and_every_row_is_there_once(place: Path, tmp_p
     assert f"{len(there)} of 10 parts are there already" in done.stderr
     assert read(out).column("id").to_pylist() == list(range(7, ROWS + 7))
     assert all((out / name).stat().st_mtime_ns == written for name, written in there.items())
+
+
+def test_parts_are_not_written_into_the_folder_that_is_read(run: Run, tmp_path: Path) -> None:
+    folder = tmp_path / "photos"
+    folder.mkdir()
+    with pytest.raises(UserError, match=r"lies in .*photos, which is read: choose another folder"):
+        plan_rows(run, str(folder), str(folder / "out"))

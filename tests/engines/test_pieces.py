@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
 
+from pinoise.data.formats.parquet import read_parquet
 from pinoise.data.pieces import Place
 from pinoise.engines.pieces import plan_work
 from pinoise.engines.ray_embedding import Writer
 from pinoise.errors import UserError
 from pinoise.evaluation import embed
 from pinoise.evaluation.parts import begin, check_parts, part_name, write_part
-from pinoise.training.load import Run
+from pinoise.training.config import parse_settings
+from pinoise.training.load import Run, load_run
+from pinoise.training.progress import Quiet
+from pinoise.training.run import run_training
 
 from .conftest import FILES, ROWS
 
@@ -136,3 +142,66 @@ def test_a_mistake_is_one_sentence(
     )
     with pytest.raises(UserError, match=sentence):
         plan_work(run, data, out, keep=keep)
+
+
+def written(path: Path, table: pa.Table, **columns: Any) -> Path:
+    """Write a table with some columns changed, or without them where they are None."""
+    for name, cells in columns.items():
+        table = table.drop_columns([name])
+        table = table if cells is None else table.append_column(name, cells)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    pq.write_table(table, path)
+    return path
+
+
+@pytest.fixture
+def people(table: Path) -> pa.Table:
+    return pq.read_table(table / "year=2020" / "00.parquet", partitioning=None).slice(0, 60)
+
+
+def test_files_are_taken_in_the_order_of_a_reader_of_the_folder(run: Run, people: pa.Table, tmp_path: Path) -> None:
+    for number, name in enumerate(("key=New/a", "key=New York/a", "key=New-Delhi/a")):
+        written(tmp_path / "in" / f"{name}.parquet", people.slice(number, 1))
+    work = plan_work(run, str(tmp_path / "in"), str(tmp_path / "out"), keep=["id"])
+    found = [row for number in work.missing for part in work.tables(number) for row in part.column("id").to_pylist()]
+    assert found == read_parquet(tmp_path / "in").table.column("id").to_pylist()
+
+
+def test_files_may_differ_in_types_but_not_in_columns(run: Run, people: pa.Table, tmp_path: Path) -> None:
+    whole = pa.array(range(60), pa.int32())
+    written(tmp_path / "in" / "a.parquet", people, x0=whole, x1=pa.nulls(60))
+    written(tmp_path / "in" / "b.parquet", people)
+    work = plan_work(run, str(tmp_path / "in"), str(tmp_path / "out"))
+    found = np.concatenate([np.stack(part.columns, axis=1) for number in work.missing for part in work.tables(number)])
+    rows = run.rows(run.preparation.read(tmp_path / "in", labelled=False).train.x, where="in")
+    np.testing.assert_allclose(found, embed(run.embedding, rows), rtol=1e-4, atol=1e-5)
+    written(tmp_path / "in" / "b.parquet", people, x3=None)
+    with pytest.raises(UserError, match=r"b\.parquet has other columns than .*a\.parquet: it lacks x3"):
+        plan_work(run, str(tmp_path / "in"), str(tmp_path / "other"))
+
+
+def test_a_mistake_in_a_later_part_is_named_with_its_row_of_the_whole(
+    run: Run, people: pa.Table, tmp_path: Path
+) -> None:
+    written(tmp_path / "in" / "a.parquet", people)
+    written(tmp_path / "in" / "b.parquet", people, x0=pa.array([*np.arange(59.0), np.inf]))
+    work = plan_work(run, str(tmp_path / "in"), str(tmp_path / "out"))
+    with pytest.raises(UserError, match="column 'x0', data row 120 is infinite"):
+        write_part(work.out, 1, work.tables(1))
+
+
+def test_all_parts_say_how_dates_are_written(tmp_path: Path) -> None:
+    days = [datetime.date(2020, 1, 1) + datetime.timedelta(days) for days in range(60)]
+    settings = {
+        "data": {"source": str(written(tmp_path / "dates.parquet", pa.table({"day": days, "a": np.arange(60) % 7})))},
+        "encoder": {"hidden": 8, "out_features": 4},
+        "training": {"epochs": 1, "device": "cpu"},
+    }
+    run_training(tmp_path / "run", parse_settings(settings), reporter=Quiet())
+    run = load_run(tmp_path / "run")
+    for name, text in (("a", "01/02/2020"), ("b", "31/01/2020")):
+        written(tmp_path / "in" / f"{name}.parquet", pa.table({"day": [text, text], "a": [1, 2]}))
+    work = plan_work(run, str(tmp_path / "in"), str(tmp_path / "out"))
+    found = np.concatenate([np.stack(part.columns, axis=1) for number in work.missing for part in work.tables(number)])
+    rows = run.rows(run.preparation.read(tmp_path / "in", labelled=False).train.x, where="in")
+    np.testing.assert_allclose(found, embed(run.embedding, rows), rtol=1e-4, atol=1e-5)

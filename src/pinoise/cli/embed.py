@@ -122,8 +122,11 @@ def _kept_columns(data: str, keep: list[str], out: Path, own: tuple[str, ...]) -
     """Return the columns to pass through, as they stand in the table; refuse what is none."""
     if not keep:
         return {}
+    import pyarrow as pa
+
     from pinoise.data.encoding.tables import column_names, find_column
     from pinoise.data.source import find_source
+    from pinoise.data.streaming.tables import table_in_pieces
     from pinoise.errors import UserError
     from pinoise.evaluation import TABLES
 
@@ -132,10 +135,12 @@ def _kept_columns(data: str, keep: list[str], out: Path, own: tuple[str, ...]) -
     found = find_source(data)
     if found.kind != "table":
         raise UserError(f"--keep names columns of a table ({', '.join(TABLES)}), and {data} is none.")
-    raw = found.table(text=keep)  # as text, so that an id keeps its leading zeros
-    there = column_names(raw, where=data)
-    columns = [find_column(name, there, where=data) for name in dict.fromkeys(keep)]
-    for name in columns:
-        if name in own:
-            raise UserError(f"--keep {name}: the embedding has this column already, standardised; leave it out.")
-    return {name: raw.table.column(name) for name in columns}
+    # In pieces, so that no other column is in memory; as text, so that an id keeps its leading zeros.
+    with table_in_pieces(found, text=tuple(keep)) as raw:
+        there = column_names(raw, where=data)
+        columns = [find_column(name, there, where=data) for name in dict.fromkeys(keep)]
+        for name in columns:
+            if name in own:
+                raise UserError(f"--keep {name}: the embedding has this column already, standardised; leave it out.")
+        table = pa.concat_tables([piece for _, piece in raw.pieces(columns)])
+    return {name: table.column(name) for name in columns}

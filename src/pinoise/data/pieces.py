@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.fs
 
+from pinoise.data.formats.parquet import common_schema
 from pinoise.errors import UserError
 from pinoise.files import expanded
 
@@ -103,12 +104,16 @@ def cut(place: Place, *, rows: int = PIECE_ROWS) -> Pieces:
     """
     try:
         data = pa.dataset.dataset(place.path, filesystem=place.filesystem, format="parquet", partitioning="hive")
-        fragments = sorted(data.get_fragments(), key=lambda fragment: str(fragment.path))
+        # As the paths of ``open_parquet`` sort: a=b comes before a=b c, although / comes after a space.
+        fragments = sorted(data.get_fragments(), key=lambda fragment: str(fragment.path).split("/"))
+        schema = _schema(data, fragments)
         pieces = tuple(
-            Piece(fragment.subset(row_group_ids=groups), data.schema, size)
+            Piece(fragment.subset(row_group_ids=groups), schema, size)
             for fragment in fragments
             for groups, size in _joined([group.num_rows for group in fragment.row_groups], rows)
         )
+    except UserError:
+        raise
     except FileNotFoundError:
         raise UserError(
             f"{place.name} does not exist: name a Parquet file, a folder of them, or its address."
@@ -118,7 +123,17 @@ def cut(place: Place, *, rows: int = PIECE_ROWS) -> Pieces:
         raise UserError(f"{place.name} is not Parquet ({why}): name a Parquet file or a folder of them.") from None
     if not pieces:
         raise UserError(f"{place.name} has no rows in Parquet files.")
-    return Pieces(place, data.schema, pieces, _fingerprint(place, [str(fragment.path) for fragment in fragments]))
+    return Pieces(place, schema, pieces, _fingerprint(place, [str(fragment.path) for fragment in fragments]))
+
+
+def _schema(data: Any, fragments: Sequence[Any]) -> Any:
+    """Return the columns of all files, in types that hold those of every file; files of other columns are an error."""
+    if not fragments:
+        return data.schema
+    parts = [dict.fromkeys(pa.dataset.get_partition_keys(fragment.partition_expression)) for fragment in fragments]
+    names, schemas = zip(*((fragment.path, fragment.physical_schema) for fragment in fragments), strict=True)
+    common = common_schema(names, schemas, parts)
+    return pa.schema([data.schema.field(field.name) if field.name in parts[0] else field for field in common])
 
 
 def _joined(sizes: Sequence[int], least: int) -> Iterator[tuple[list[int], int]]:

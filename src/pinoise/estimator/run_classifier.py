@@ -26,7 +26,7 @@ from pinoise.estimator.classifier import UNLABELLED
 from pinoise.estimator.student import Student, Taught, embedded_parts, fit_taught
 from pinoise.estimator.voting import Candidate, Classes, Features, Floats, Model, Vote, Voter, families
 from pinoise.evaluation import embed
-from pinoise.files import written
+from pinoise.files import written_file
 from pinoise.networks import read_stored, write_tensors
 from pinoise.training.load import Run
 
@@ -236,7 +236,7 @@ def write_predictions(path: Path, classes: Sequence[str], probabilities: Floats)
     columns = {"class": names.take(pa.array(probabilities.argmax(axis=1)))}
     columns |= {f"p={name}": pa.array(probabilities[:, i]) for i, name in enumerate(classes)}
     write = csv.write_csv if path.suffix.lower() == ".csv" else parquet.write_table
-    with written(path) as temporary, temporary.open("wb") as file:
+    with written_file(path) as file:
         write(pa.table(columns), file)
 
 

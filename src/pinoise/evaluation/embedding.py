@@ -12,7 +12,7 @@ import torch
 
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
-from pinoise.files import check_new_file, written
+from pinoise.files import check_new_file, written_file
 from pinoise.modes import own_modes
 
 TABLES = (".csv", ".parquet")
@@ -108,7 +108,7 @@ def write_embedding(
     for part, z in embeddings.items():
         _check_finite_rows(z, "the embedding" if part == WHOLE else f"the {part} embedding")
     suffix, names = path.suffix.lower(), names or {}
-    with written(path) as temporary, temporary.open("wb") as file:
+    with written_file(path) as file:
         if suffix == ".npz":
             arrays = {_array_name("X", part): z for part, z in embeddings.items()}
             arrays |= {_array_name("names", part): np.array(rows, dtype=np.str_) for part, rows in names.items()}

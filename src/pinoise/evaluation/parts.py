@@ -69,7 +69,7 @@ def begin(out: Place, plan: Plan, *, force: bool = False) -> list[int]:
 
 
 def write_part(out: Place, number: int, tables: Iterable[Any]) -> int:
-    """Write a part from tables of one schema, of which there is one, complete or not at all. Return its rows."""
+    """Write a part from one table or more, of one schema, complete or not at all. Return its rows."""
     rows, tables = 0, iter(tables)
     first = next(tables)
     # Hardly any number of an embedding repeats: a dictionary of them takes time and makes the file larger.
@@ -110,10 +110,10 @@ def _names(out: Place) -> list[str]:
 
 
 def _without_leftovers(out: Place, names: list[str]) -> list[str]:
-    """Delete what killed processes have left of parts on a disk of this machine, and return the other names."""
+    """Delete what killed processes have left of parts and plans on a disk of this machine. Return the other names."""
     if isinstance(out.filesystem, pa.fs.LocalFileSystem):
         with _errors(out):
-            for name in (name for name in names if (replaced_by(name) or "").startswith("part-")):
+            for name in (name for name in names if (replaced_by(name) or "").startswith(("part-", PLAN))):
                 out.filesystem.delete_file(out.inside(name))
     return [name for name in names if replaced_by(name) is None]
 

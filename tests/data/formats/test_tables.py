@@ -96,6 +96,13 @@ def test_text_that_is_no_table_is_refused(tmp_path: Path, text: str, message: st
         read_csv(written(tmp_path / "a.csv", text))
 
 
+def test_a_column_that_is_read_as_text_may_be_in_latin_1_too(tmp_path: Path) -> None:
+    text = "a,town\n" + 5000 * "1,Rom\n" + "2,Zürich\n"  # so late that the header does not tell
+    raw = read_csv(written(tmp_path / "a.csv", text, encoding="latin-1"), text=["town"])
+    assert raw.table.column("town").to_pylist() == [*["Rom"] * 5000, "Zürich"]
+    assert raw.notes == ("read as Latin-1 (Windows-1252), because it is not UTF-8",)
+
+
 def test_a_header_in_another_encoding_is_read_if_it_is_latin_1(tmp_path: Path) -> None:
     raw = read_csv(written(tmp_path / "a.csv", "größe,b\n1,2\n", encoding="latin-1"))
     assert raw.table.column_names == ["größe", "b"]

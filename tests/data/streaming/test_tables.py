@@ -21,6 +21,7 @@ from pinoise.data.lazy import LazyArray
 from pinoise.data.preparation.kinds import TablePreparation
 from pinoise.data.streaming import rule
 from pinoise.data.streaming import tables as streamed
+from pinoise.data.streaming.records import Fitting
 from pinoise.errors import UserError
 
 ROWS = 2000
@@ -301,3 +302,115 @@ def test_types_of_a_csv_file_are_those_of_all_its_rows(tmp_path: Path) -> None:
     pieces = [piece for _, piece in found.pieces(found.names)]
     assert len(pieces) > 1
     assert pa.concat_tables(pieces).combine_chunks().equals(whole.combine_chunks())
+
+
+@pytest.mark.parametrize("suffix", [".parquet", ".csv"])
+@pytest.mark.parametrize("stream", ["never", "always"])
+def test_two_columns_of_one_name_are_refused(suffix: str, stream: Any, tmp_path: Path) -> None:
+    path = written(pa.table([np.arange(ROWS), np.arange(ROWS)], names=["a", "a"]), tmp_path / f"twice{suffix}")
+    with pytest.raises(UserError, match=rf"twice\{suffix} has more than one column called 'a': rename them"):
+        read_file(path, ReadOptions(stream=stream))
+
+
+def parts(folder: Path, **tables: Any) -> Path:
+    """Write the Parquet files of a folder, each under its name, in which __ is a folder and _is_ an equals sign."""
+    for name, table in tables.items():
+        file = folder / (name.replace("__", "/").replace("_is_", "=") + ".parquet")
+        file.parent.mkdir(parents=True, exist_ok=True)
+        pyarrow.parquet.write_table(table, file)
+    return folder
+
+
+@pytest.mark.parametrize("stream", ["never", "always"])
+def test_files_in_other_folders_of_columns_are_refused(stream: Any, tmp_path: Path) -> None:
+    bare, named = pa.table({"a": [1.0, 2.0]}), pa.table({"a": [1.0, 2.0], "town": ["Oslo", "Bern"]})
+    for folder in (parts(tmp_path / "1", a=named, town_is_Rome__b=bare), parts(tmp_path / "2", a_is_1__b=bare, c=bare)):
+        with pytest.raises(UserError, match=r"(lies in other key=value folders|has other columns) than"):
+            read_file(folder, ReadOptions(stream=stream))
+
+
+def test_long_whole_numbers_beside_fractions_are_read(tmp_path: Path) -> None:
+    folder = parts(tmp_path / "x", a=pa.table({"a": [2**60 + 1, 5]}), b=pa.table({"a": [0.5, 1.5]}))
+    held, _, rows, _ = both(folder)
+    assert np.asarray(held.train.x)[:, 0].tolist() == [2.0**60, 5.0, 0.5, 1.5]
+    assert_same(held, rows)
+
+
+def test_folders_may_be_named_by_very_long_numbers(tmp_path: Path) -> None:
+    table = pa.table({"a": [1.0, 2.0]})
+    folder = parts(tmp_path / "x", **{f"key_is_{10**19}__a": table, "key_is_7__a": table})
+    held, _, rows, _ = both(folder)
+    assert np.asarray(held.train.x)[:, 1].tolist() == [1e19, 1e19, 7.0, 7.0]
+    assert_same(held, rows)
+
+
+def test_the_folder_that_is_named_decides_which_folders_are_columns(tmp_path: Path) -> None:
+    folder = parts(tmp_path / "people", year_is_2020__people=pa.table({"a": np.arange(9.0) % 4}))
+    for source, features in ((folder, ("a", "year")), (folder / "year=2020" / "people.parquet", ("a",))):
+        assert read_file(source, ReadOptions(stream="always"))[0].feature_names == features
+
+
+def test_a_source_may_have_a_long_name(tmp_path: Path) -> None:
+    path = written(mixed_table(), tmp_path / f"{'ö' * 120}.csv")
+    held, _, rows, _ = both(path, label="class")
+    assert_same(held, rows)
+
+
+def test_later_dates_in_text_are_written_as_all_their_pieces_say(tmp_path: Path) -> None:
+    days = [datetime.date(2020, 1, 1) + datetime.timedelta(days) for days in range(60)]
+    _, preparation = from_arrays(pa.table({"day": days, "a": np.arange(60) % 7}))
+    early, late = (
+        [f"{row % 12 + 1:02d}/{row % 11 + 1:02d}/2020,{row % 7}" for row in range(1500)],
+        [f"{row % 28 + 1:02d}/02/2020,{row % 7}" for row in range(1500)],
+    )
+    path = tmp_path / "later.csv"
+    path.write_text("\n".join(["day,a", *early, *late]))
+    assert_same(
+        preparation.read(path, LaterOptions(stream="never")), preparation.read(path, LaterOptions(stream="always"))
+    )
+    path.write_text("\n".join(["day,a", *early, "12/31/2020,1", "31/12/2020,1"]))
+    found = set()
+    for stream in ("never", "always"):
+        with pytest.raises(UserError) as error:
+            preparation.read(path, LaterOptions(stream=stream))
+        found.add(str(error.value))
+    assert len(found) == 1
+
+
+def test_missing_labels_of_a_later_table_are_all_counted(tmp_path: Path) -> None:
+    _, preparation = read_file(written(mixed_table(), tmp_path / "mixed.parquet"), ReadOptions(label="class"))
+    later = mixed_table(seed=1)
+    labels = [None if row % 300 == 299 else label for row, label in enumerate(later.column("class").to_pylist())]
+    path = written(later.drop_columns(["class"]).append_column("class", pa.array(labels)), tmp_path / "later.parquet")
+    for stream in ("never", "always"):
+        with pytest.raises(UserError, match=r"the label of data row 300 is missing \(6 missing in all\)"):
+            preparation.read(path, LaterOptions(stream=stream))
+        assert len(preparation.read(path, LaterOptions(stream=stream), labelled=False).train) == ROWS
+
+
+def test_long_texts_come_in_smaller_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [f"{row} " + "word " * 200 for row in range(ROWS)]
+    path = written(pa.table({"a": np.arange(ROWS) % 7, "text": texts}), tmp_path / "long.parquet")
+    monkeypatch.setattr(parquet, "PIECE_BYTES", 100_000)
+    pieces = [piece for _, piece in parquet.open_parquet(path).pieces(["text"])]
+    assert 10_000 < max(piece.nbytes for piece in pieces) <= 100_000
+    assert pa.concat_tables(pieces).column("text").to_pylist() == texts
+
+
+def test_a_set_of_the_catalogue_reads_later_tables_in_pieces_where_the_user_says(tmp_path: Path) -> None:
+    data, preparation = open_source("digits")
+    path = tmp_path / "later.csv"
+    rows = np.asarray(data.train.x).reshape(-1, 64)[:50]
+    path.write_text("\n".join([",".join(f"x{i}" for i in range(64)), *(",".join(map(str, row)) for row in rows)]))
+    later = preparation.read(path, LaterOptions(stream="always", cache=tmp_path / "here", drop=()))
+    assert isinstance(later.train.x, LazyArray)
+    assert list((tmp_path / "here").glob("*.rows"))
+
+
+def test_very_many_categories_have_codes_of_their_own() -> None:
+    fitting = Fitting(70_000, codes=((0, 70_000),))
+    rows = np.zeros((2, 70_000))
+    rows[0, 69_999] = rows[1, 3] = 1.0
+    fitting.add(rows)
+    layout = fitting.layout()
+    np.testing.assert_array_equal(layout.unpack(layout.pack(rows)), rows)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -100,6 +100,19 @@ def date_format(text: Any) -> str | None:
     """
     cells = text_of(text).drop_null()
     return next(iter(fitting_formats(cells, FORMATS)), None) if len(cells) else None
+
+
+def common_format(pieces: Iterable[Any]) -> str:
+    """Return the format in which every cell of a column of text that comes in pieces is a date, or else the first one.
+
+    >>> common_format([pa.array(["01/02/2025"]), pa.array(["31/12/2024", None])])
+    '%d/%m/%Y'
+    """
+    formats = list(FORMATS)
+    for piece in pieces:
+        cells = text_of(piece).drop_null()
+        formats = fitting_formats(cells, formats) if len(cells) else formats
+    return formats[0] if formats else FORMATS[0]
 
 
 def fitting_formats(cells: Any, formats: Sequence[str]) -> list[str]:

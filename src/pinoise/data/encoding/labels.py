@@ -140,7 +140,7 @@ class LabelStudy:
         self, *, where: str, names: Sequence[str] | None = None, regression: bool | None = None
     ) -> LabelEncoding:
         """Return the encoding of all labels, of a measurement if ``regression`` says so or, with None, their values."""
-        self._check(where)
+        self.check(where=where)
         if regression is None:
             regression = names is None and self.is_measurement
         if not regression:
@@ -154,7 +154,8 @@ class LabelStudy:
             raise UserError(f"{where}: every value is {value:g}, but a measurement needs two or more.")
         return LabelEncoding((), (), text=False, measured=True)
 
-    def _check(self, where: str) -> None:
+    def check(self, *, where: str) -> None:
+        """Raise an error if there is no label, or if one is missing."""
         if not self.rows:
             raise no_labels(where)
         if self._missing:

@@ -134,21 +134,22 @@ class _Search:
         self._values: Floats = np.empty(0)  # the different numbers between the bounds, and how often each comes
         self._counts: npt.NDArray[np.int64] = np.empty(0, np.int64)
         self._bins: npt.NDArray[np.int64] | None = None  # how many are in each bin instead, where they are too many
+        self._least, self._most = np.full(_BINS, np.inf), np.full(_BINS, -np.inf)  # of each bin
 
     def add(self, values: Floats) -> None:
         self._below += int(np.count_nonzero(values < self._low))
         between = values[(values >= self._low) & (values <= self._high)]
         self._inside += len(between)
         if self._bins is not None:
-            self._bins += np.bincount(self._bin(between), minlength=_BINS)
+            self._count(self._bins, between, np.ones(len(between), np.int64))
             return
         every = np.concatenate([self._values, between])
         ones = np.concatenate([self._counts, np.ones(len(between), np.int64)])
         self._values, place = np.unique(every, return_inverse=True)
         self._counts = np.bincount(place, weights=ones, minlength=len(self._values)).astype(np.int64)
         if len(self._values) > _KEPT:
-            counts = np.bincount(self._bin(self._values), weights=self._counts, minlength=_BINS)
-            self._bins = counts.astype(np.int64)
+            self._bins = np.zeros(_BINS, np.int64)
+            self._count(self._bins, self._values, self._counts)
             self._values, self._counts = np.empty(0), np.empty(0, np.int64)
 
     def end(self, ranks: tuple[int, int], lowest: float, highest: float) -> tuple[float, float] | _Search:
@@ -158,17 +159,16 @@ class _Search:
             return _Search(lowest if first < 0 else self._low, highest if last >= self._inside else self._high)
         if self._bins is not None:
             places = np.searchsorted(np.cumsum(self._bins), [first, last], side="right")
-            # Half a bin more on either side, because the bounds of bins are rounded.
-            low, high = (
-                self._low + (place + slack) * self._width for place, slack in zip(places, (-0.5, 1.5), strict=True)
-            )
-            return _Search(max(self._low, float(low)), min(self._high, float(high)))
+            if places[0] == places[1]:
+                return _Search(float(self._least[places[0]]), float(self._most[places[0]]))
+            # The ranks are neighbours: the last number of one bin, and the first of the next that is not empty.
+            return float(self._most[places[0]]), float(self._least[places[1]])
         places = np.searchsorted(np.cumsum(self._counts), [first, last], side="right")
         return float(self._values[places[0]]), float(self._values[places[1]])
 
-    @property
-    def _width(self) -> float:
-        return self._high / _BINS - self._low / _BINS
-
-    def _bin(self, values: Floats) -> npt.NDArray[np.int64]:
-        return np.clip((values - self._low) / self._width, 0, _BINS - 1).astype(np.int64)
+    def _count(self, bins: npt.NDArray[np.int64], values: Floats, counts: npt.NDArray[np.int64]) -> None:
+        width = self._high / _BINS - self._low / _BINS
+        places = np.clip((values - self._low) / width, 0, _BINS - 1).astype(np.int64)
+        np.add.at(bins, places, counts)
+        np.minimum.at(self._least, places, values)
+        np.maximum.at(self._most, places, values)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import itertools
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,9 +15,11 @@ from pinoise.data.checks import check_rows
 from pinoise.data.dataset import Dataset, Part, Spans, Targets
 from pinoise.data.encoding.cells import Encoded
 from pinoise.data.encoding.columns import CategoricalColumn, Column, NumericColumn
+from pinoise.data.encoding.dates import DateColumn, common_format
 from pinoise.data.encoding.labels import LabelEncoding, LabelStudy
 from pinoise.data.encoding.texts import TextColumn
-from pinoise.data.formats.raw import Table
+from pinoise.data.formats.arrow import is_text
+from pinoise.data.formats.raw import Table, check_names
 from pinoise.data.messages import counted, listed
 from pinoise.data.options import MissingPolicy
 from pinoise.errors import UserError, rows_before, unknown_choice
@@ -106,6 +107,26 @@ class TableEncoding:
         labels = study_labels(raw, column, where=where)
         learned = labels.learned(where=label_column(column, where), regression=regression)
         return replace(self, label=column, labels=learned)
+
+    def with_dates_of(self, raw: Table) -> TableEncoding:
+        """Return the encoding for a table in pieces that may write as text what were dates in training.
+
+        All pieces together say how: 01/02/2025 alone could be a day of January or of February.
+        """
+        there, columns = set(raw.names), []
+        for column in self.columns:
+            if isinstance(column, DateColumn) and not column.written and column.name in there:
+                name = column.name
+                if is_text(raw.kind_of(name)):
+                    written = common_format(piece.column(name) for _, piece in raw.pieces([name]))
+                    column = replace(column, written=written)
+            columns.append(column)
+        return replace(self, columns=tuple(columns))
+
+    def check_labels(self, raw: Table, *, where: str) -> None:
+        """Raise an error if labels are missing in a table in pieces, of which one piece alone cannot tell how many."""
+        if self.labels is not None and self.label is not None and self.label in raw.names:
+            study_labels(raw, self.label, where=where).check(where=label_column(self.label, where))
 
 
 class TableEncoder:
@@ -243,9 +264,7 @@ def study_labels(raw: Table, column: str, *, where: str) -> LabelStudy:
 def column_names(raw: Table, *, where: str) -> list[str]:
     """Return a table's column names, which must all be different."""
     names = raw.names
-    if len(set(names)) < len(names):
-        twice = next(name for name, number in Counter(names).items() if number > 1)
-        raise UserError(f"{where} has more than one column called {twice!r}: rename them.")
+    check_names(names, where=where)
     return names
 
 

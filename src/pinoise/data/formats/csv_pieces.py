@@ -16,10 +16,11 @@ import pyarrow.csv
 
 from pinoise.data.formats.archives import open_compressed
 from pinoise.data.formats.arrow import is_text
-from pinoise.data.formats.raw import Table
+from pinoise.data.formats.raw import Table, check_names
 from pinoise.data.formats.tables import (
     WESTERN,
     Header,
+    check_unicode,
     csv_options,
     not_unicode,
     parse_problem,
@@ -79,8 +80,7 @@ def open_csv(path: Path, *, text: Sequence[str] = ()) -> CsvFile:
 
 def _opened(path: Path, header: Header, text: Sequence[str]) -> CsvFile:
     (state,) = states_of([path])
-    if len(set(header.names)) < len(header.names):
-        return CsvFile(state, header, dict.fromkeys(header.names, _TEXT), 1, header.notes)  # refused by its names
+    check_names(header.names, where=path)
     found: dict[str, _Kinds] = {name: _Kinds() for name in header.names}
     rows = 0
     for batch in _batches(path, header, dict.fromkeys(header.names, _TEXT), header.names):
@@ -110,8 +110,7 @@ def _errors(path: Path, header: Header) -> Iterator[None]:
     except (MemoryError, UnicodeDecodeError, UserError):
         raise
     except pa.ArrowInvalid as error:
-        if "UTF8" in str(error):
-            raise UnicodeDecodeError("utf-8", b"", 0, 1, "not UTF-8") from error
+        check_unicode(error)
         raise parse_problem(path, header, error) from error
     except (OSError, pa.ArrowException) as error:
         raise damaged(path, error) from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,15 +14,17 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from pinoise.data.formats.arrow import checked
-from pinoise.data.formats.raw import RawTable, Table
+from pinoise.data.formats.raw import RawTable, Table, check_names
 from pinoise.data.formats.unchanged import FileState, states_of
 from pinoise.data.messages import counted, damage_named, listed
 from pinoise.errors import UserError
 
 PIECE_VALUES = 1 << 21  # cells read at a time
 LEAST_ROWS = 1024  # read at a time, of however many columns
+PIECE_BYTES = 1 << 27  # of cells read at a time, which may be long texts
 _BUFFER = 1 << 18  # bytes of each column read ahead, so that a long row group is never read whole
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"  # what engines call the folder of rows without one
+_WHOLE = re.compile(r"-?[0-9]{1,18}")  # a number that int64 holds
 _PARQUET = (OSError, pa.ArrowException)
 
 
@@ -72,6 +75,7 @@ class ParquetFiles(Table):
         with damage_named(path, _PARQUET):
             self.states[number].check()
             with pyarrow.parquet.ParquetFile(path, buffer_size=_BUFFER, pre_buffer=False) as file:
+                step = max(1, min(step, PIECE_BYTES // _row_bytes(file.metadata)))
                 for batch in file.iter_batches(step, columns=own, use_threads=False):
                     yield self._typed(checked(pa.Table.from_batches([batch]), where=path), number, columns)
 
@@ -85,7 +89,9 @@ class ParquetFiles(Table):
                 cells.append(pa.chunked_array([pa.repeat(value, len(table))]))
             else:
                 column = table.column(name)
-                cells.append(column if column.type == kind else column.cast(kind))
+                # A whole number among fractions may have more digits than they can have, in whatever file it is.
+                safe = not pa.types.is_floating(kind)
+                cells.append(column if column.type == kind else column.cast(kind, safe=safe))
         return pa.table(cells, names=list(columns))
 
 
@@ -102,8 +108,9 @@ def open_parquet(path: Path) -> ParquetFiles:
         with damage_named(file, _PARQUET), pyarrow.parquet.ParquetFile(file) as opened:
             schemas.append(opened.schema_arrow.remove_metadata())
             counts.append(opened.metadata.num_rows)
+        check_names(schemas[-1].names, where=file)
     parts = [_partition(file.relative_to(path)) if path.is_dir() else {} for file in files]
-    schema = _common_schema(path, files, schemas, parts)
+    schema = common_schema(files, schemas, parts)
     if sum(counts) == 0 or not schema.names:
         raise UserError(f"{path} has no rows.")
     notes = (f"read {counted(len(files), 'file')} of the folder as one table",) if path.is_dir() else ()
@@ -131,6 +138,12 @@ def parquet_files(folder: Path) -> list[Path]:
     ]
 
 
+def _row_bytes(about: Any) -> int:
+    """Return the bytes of a row of all columns, of the row group with the longest ones; 1 at least."""
+    groups = (about.row_group(number) for number in range(about.num_row_groups))
+    return max((group.total_byte_size // group.num_rows for group in groups if group.num_rows), default=0) or 1
+
+
 def _partition(file: Path) -> dict[str, str | None]:
     """Return the columns that the folders of a file name.
 
@@ -142,10 +155,16 @@ def _partition(file: Path) -> dict[str, str | None]:
     return {name: None if value == _NO_VALUE else value for name, value in values.items()}
 
 
-def _common_schema(
-    path: Path, files: Sequence[Path], schemas: Sequence[Any], parts: Sequence[dict[str, str | None]]
+def common_schema(
+    files: Sequence[str | Path], schemas: Sequence[Any], parts: Sequence[Mapping[str, str | None]]
 ) -> Any:
-    """Return the columns that all files share; a file with other columns is an error that names it."""
+    """Return the columns that all files share; a file with other columns is an error that names it.
+
+    Args:
+        files: what messages call them.
+        schemas: of each file.
+        parts: of each file, the columns that its folders name.
+    """
     first = {*schemas[0].names, *parts[0]}
     for file, schema, part in zip(files, schemas, parts, strict=True):
         names = {*schema.names, *part}
@@ -156,18 +175,18 @@ def _common_schema(
             raise UserError(
                 f"{file} has other columns than {files[0]}: it {' and '.join(how)}; give files of one table."
             )
+        if part.keys() != parts[0].keys():
+            raise UserError(f"{file} lies in other key=value folders than {files[0]}: give files of one table.")
     own = [field for field in schemas[0] if field.name not in parts[0]]
-    fields = [pa.field(field.name, _common_type(path, files, schemas, parts, field)) for field in own]
+    fields = [pa.field(field.name, _common_type(files, schemas, field)) for field in own]
     for name in parts[0]:
-        values = [part.get(name) for part in parts]
-        whole = all(value is None or value.removeprefix("-").isdecimal() for value in values)
+        values = [part[name] for part in parts]
+        whole = all(value is None or _WHOLE.fullmatch(value) for value in values)
         fields.append(pa.field(name, pa.int64() if whole and any(values) else pa.string()))
     return pa.schema(fields)
 
 
-def _common_type(
-    path: Path, files: Sequence[Path], schemas: Sequence[Any], parts: Sequence[dict[str, str | None]], field: Any
-) -> Any:
+def _common_type(files: Sequence[str | Path], schemas: Sequence[Any], field: Any) -> Any:
     """Return the type that holds a column of all files."""
     kind = field.type
     for file, schema in zip(files[1:], schemas[1:], strict=True):

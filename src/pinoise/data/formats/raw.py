@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy.typing as npt
 
 from pinoise.data.dataset import Samples
+from pinoise.errors import UserError
 
 Array = npt.NDArray[Any]
 
@@ -91,3 +93,16 @@ class RawTable(Table):
     def pieces(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
         """Yield the whole table."""
         yield 0, self.table
+
+
+def check_names(names: Sequence[str], *, where: object) -> None:
+    """Refuse a table of which two columns have the same name.
+
+    >>> check_names(["a", "b", "a"], where="a.csv")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: a.csv has more than one column called 'a': rename them.
+    """
+    if len(set(names)) < len(names):
+        twice = next(name for name, number in Counter(names).items() if number > 1)
+        raise UserError(f"{where} has more than one column called {twice!r}: rename them.")

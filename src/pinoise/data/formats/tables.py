@@ -65,7 +65,8 @@ def read_csv(path: Path, *, text: Sequence[str] = ()) -> RawTable:
 def _read_rows(path: Path, header: Header, text: Sequence[str]) -> Any:
     try:
         return _parse_csv(path, header, text, use_threads=len(header.names) < MANY_COLUMNS)
-    except pa.ArrowInvalid:
+    except pa.ArrowInvalid as error:
+        check_unicode(error)
         return _parse_csv_naming_the_row(path, header, text)
     except (MemoryError, UnicodeDecodeError):
         raise
@@ -114,6 +115,12 @@ def read_header(path: Path, encoding: str = UNICODE) -> Header:
         rows -= 1
         notes = (*notes, "the file has no header: columns are called column_0, column_1, ...")
     return Header(names, rows, delimiter, encoding, notes)
+
+
+def check_unicode(error: pa.ArrowInvalid) -> None:
+    """Raise the error of another encoding if that is why Arrow could not read a column of text."""
+    if "UTF8" in str(error):
+        raise UnicodeDecodeError("utf-8", b"", 0, 1, "not UTF-8") from error
 
 
 def not_unicode(path: Path) -> UserError:

@@ -91,7 +91,7 @@ class ArrayPreparation(Preparation):
         return data, cls(encoding)
 
     def _read_arrays(self, source: Source, wanted: Wanted) -> Dataset:
-        if streams(source, wanted.later.stream) and not self.encoding.sparse:
+        if streams(source, wanted.later.stream) and not self.encoding.sparse and len(self.shape) == 1:
             return read_streamed_arrays(
                 source, self.encoding, wanted.later, labelled=wanted.labelled, own_classes=wanted.own_classes
             )
@@ -170,7 +170,10 @@ class CataloguePreparation(ArrayPreparation):
 
     def _read_table(self, source: Source, wanted: Wanted) -> Dataset:
         later = wanted.later
-        options = ReadOptions(label=later.label, regression=later.regression, drop=later.drop)
+        cache = later.cache if streams(source, later.stream) else None
+        options = ReadOptions(
+            label=later.label, regression=later.regression, drop=later.drop, stream=later.stream, cache=cache
+        )
         return TablePreparation.learn(source, options)[0]
 
     def to_json(self) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import hashlib
 import json
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,11 +25,13 @@ from pinoise.data.dataset import Part
 from pinoise.data.formats.arrays import open_npz
 from pinoise.data.formats.unchanged import states_of
 from pinoise.data.lazy import FileRows
+from pinoise.data.source import Source
 from pinoise.data.streaming.records import Field, Layout, Records, smallest
 from pinoise.errors import UserError
 from pinoise.files import cache_folder, locked, read_sealed, replaced_by, replacing, sha256_of, write_sealed
 
 VERSION = 1  # to be raised whenever tables are converted to other records
+_NAME = 32  # characters of the source's name in those of files, which a file system limits to about 255 bytes
 
 Floats = npt.NDArray[np.float64]
 K = TypeVar("K")
@@ -59,21 +61,21 @@ class StreamCache:
     where: str  # what messages call the table
 
     @classmethod
-    def of(cls, files: Sequence[Path], how: object, *, name: str, where: str, folder: Path | None) -> StreamCache:
+    def of(cls, source: Source, how: object, *, folder: Path | None) -> StreamCache:
         """Return the place of a table.
 
         Args:
-            files: its files.
+            source: the table.
             how: plain values that decide how it is converted.
-            name: of the data set.
-            where: what messages call it.
             folder: where converted tables are kept; the user's folder for caches if None.
         """
-        states = [[str(state.path.resolve()), state.size, state.modified] for state in states_of(files)]
-        about = json.dumps([VERSION, [file for file, *_ in states], how], sort_keys=True)
+        states = [[str(state.path.resolve()), state.size, state.modified] for state in states_of(source.files)]
+        # The folder that was named decides which folders are columns, so the files alone do not say what is read.
+        about = json.dumps([VERSION, str(source.path.resolve()), [file for file, *_ in states], how], sort_keys=True)
         folder = cache_folder() / "streamed" if folder is None else folder
-        place = folder / f"{name or 'table'}-{hashlib.sha256(about.encode()).hexdigest()[:12]}"
-        return cls(place, {"version": VERSION, "files": states, "how": json.loads(json.dumps(how))}, where)
+        name = source.name[:_NAME] or "table"
+        place = folder / f"{name}-{hashlib.sha256(about.encode()).hexdigest()[:12]}"
+        return cls(place, {"version": VERSION, "files": states, "how": json.loads(json.dumps(how))}, source.where)
 
     def kept_or(self, convert: Callable[[], K]) -> Kept | K:
         """Return what is kept, or what ``convert`` writes now, in one process at a time."""

@@ -129,15 +129,22 @@ class Fitting:
         chosen = np.where(single, EXACT.index("<f4"), len(EXACT))
         for place in reversed(range(len(EXACT))):
             chosen = np.where(self._fits[EXACT[place]], place, chosen)
-        coded = [
-            Field("u1" if stop - start < 256 else "<u2", tuple(range(start, stop)), True) for start, stop in self._codes
-        ]
+        coded = [Field(_code_type(stop - start), tuple(range(start, stop)), True) for start, stop in self._codes]
         for start, stop in self._codes:
             chosen[start:stop] = -1
         plain = [
             Field(dtype, tuple(np.flatnonzero(chosen == place).tolist())) for place, dtype in enumerate((*EXACT, "<f8"))
         ]
         return Layout((*coded, *(field for field in plain if field.features)))
+
+
+def _code_type(categories: int) -> str:
+    """Return the smallest type for the codes of so many categories, from 0 for none.
+
+    >>> _code_type(255), _code_type(256), _code_type(65_536)
+    ('u1', '<u2', '<u4')
+    """
+    return next(dtype for dtype in ("u1", "<u2", "<u4") if categories <= np.iinfo(dtype).max)
 
 
 def single_precision(features: int) -> Layout:

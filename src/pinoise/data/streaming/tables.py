@@ -31,13 +31,7 @@ _DECIDING = ("label", "regression", "missing", "categorical", "drop", "keep", "t
 def learn_streamed_table(source: Source, options: ReadOptions) -> tuple[Dataset, TableEncoding]:
     """Learn the columns of a training table in passes over it, and return it with its rows on disk."""
     chosen = asdict(options)
-    cache = StreamCache.of(
-        source.files,
-        {name: chosen[name] for name in _DECIDING},
-        name=source.name,
-        where=source.where,
-        folder=options.cache,
-    )
+    cache = StreamCache.of(source, {name: chosen[name] for name in _DECIDING}, folder=options.cache)
 
     def convert() -> Kept:
         with table_in_pieces(source, text=(*options.categorical, *options.text), cache=cache) as raw:
@@ -52,16 +46,16 @@ def learn_streamed_table(source: Source, options: ReadOptions) -> tuple[Dataset,
 def read_streamed_table(source: Source, encoding: TableEncoding, later: LaterOptions, *, labelled: bool) -> Dataset:
     """Return a later table as training's was encoded, with its rows on disk."""
     how = {"encoding": asdict(encoding), "label": later.label, "regression": later.regression, "drop": later.drop}
-    cache = StreamCache.of(
-        source.files, {**how, "labelled": labelled}, name=source.name, where=source.where, folder=later.cache
-    )
+    cache = StreamCache.of(source, {**how, "labelled": labelled}, folder=later.cache)
 
     def convert() -> Kept:
         with table_in_pieces(source, text=encoding.text_columns, cache=cache) as whole:
             raw = WithoutColumns(whole, later.drop, where=source.where)
-            own = encoding
+            own = encoding.with_dates_of(raw)
             if later.label is not None:
-                own = encoding.with_label(raw, later.label, regression=later.regression, where=source.where)
+                own = own.with_label(raw, later.label, regression=later.regression, where=source.where)
+            if labelled:
+                own.check_labels(raw, where=source.where)
             return _converted(raw, own, cache, where=source.where, labelled=labelled)
 
     kept = cache.kept_or(convert)
@@ -113,15 +107,15 @@ class _Parsed(Table):
         return self.typed.pieces(columns)
 
 
-def encoded_pieces(encoder: TableEncoder, encoding: TableEncoding) -> Iterator[tuple[Piece, Any]]:
-    """Yield bounded pieces of a table as features and labels, each beside the Arrow table it was made of."""
+def _encoded_pieces(encoder: TableEncoder, encoding: TableEncoding) -> Iterator[Piece]:
+    """Yield bounded pieces of a table as features and labels."""
     width = len(encoding.feature_names)
     step = max(1, _PIECE_VALUES // width)
     for first, piece in encoder.pieces():
         for start in range(0, len(piece), step):
             part = piece.slice(start, step)
             x = np.empty((len(part), width))
-            yield Piece(x, encoder.encode(part, first + start, x)), part
+            yield Piece(x, encoder.encode(part, first + start, x))
 
 
 def _converted(
@@ -139,11 +133,11 @@ def _converted(
         codes += [(start, stop)] if isinstance(column, CategoricalColumn) else []
         start = stop
     fitting = Fitting(len(encoding.feature_names), codes=tuple(codes))
-    for piece, _ in encoded_pieces(TableEncoder(encoding, raw, where=where, labelled=labelled), encoding):
+    for piece in _encoded_pieces(TableEncoder(encoding, raw, where=where, labelled=labelled), encoding):
         fitting.add(piece.x)
     layout = fitting.layout()
     encoder = TableEncoder(encoding, raw, where=where, labelled=labelled)
-    cache.write((piece for piece, _ in encoded_pieces(encoder, encoding)), layout, rows=raw.rows)
+    cache.write(_encoded_pieces(encoder, encoding), layout, rows=raw.rows)
     return cache.finish(layout, rows=raw.rows, encoding=asdict(encoding), notes=encoder.notes(learned))
 
 
