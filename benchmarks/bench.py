@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 import torch
 
+from machine import commit
 from pinoise.files import write_json
 from pinoise.training.device import describe_environment
 from speed import (
@@ -66,13 +66,6 @@ def judged(name: str, ratio: float) -> str:
         data, figure = PAPER[name]
         remark = f"paper {figure:.2f} ({data})"
     return f"  {name:<64} {ratio:>7.3f}  {remark}"
-
-
-def commit() -> str:
-    """Return the commit that is measured, with a mark if files have changed since."""
-    asked = ["git", "-C", str(RESULT.parent), "describe", "--always", "--dirty", "--abbrev=12"]
-    done = subprocess.run(asked, capture_output=True, text=True)
-    return done.stdout.strip() or "unknown"
 
 
 def keep(path: Path, name: str, found: dict[str, Any]) -> None:

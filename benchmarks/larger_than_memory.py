@@ -27,6 +27,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from machine import commit
 from pinoise.choices import BATCH_SIZE
 from pinoise.files import write_json
 from pinoise.training.device import describe_environment
@@ -207,14 +208,14 @@ def main() -> None:
     if arguments.rates:
         rates(*arguments.rates)
         return
+    measured_commit = commit()  # before the file of results changes
     results = json.loads(RESULT.read_text())["results"] if RESULT.exists() else {}
     for name in arguments.only:
         folder = arguments.scratch / name
         folder.mkdir(parents=True, exist_ok=True)
         found = measured(name, folder, rated=SETS.get(name, True))
         shutil.rmtree(folder)
-        commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
-        results[name] = {**found, "environment": {**describe_environment(), "commit": commit}}
+        results[name] = {**found, "environment": {**describe_environment(), "commit": measured_commit}}
         print(name, found, flush=True)
     ranked = [results[name] for name in SETS if name.startswith("ranking") and name in results]
     smallest, largest = ranked[0], ranked[-1]

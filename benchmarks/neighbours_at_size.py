@@ -23,11 +23,13 @@ from functools import partial
 from pathlib import Path
 from statistics import fmean, median
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from machine import commit
 from pinoise.data import Dataset
 from pinoise.data.dataset import Part
 from pinoise.data.rows import make_rows
@@ -121,17 +123,25 @@ class Indexed:
         chosen = (exact if discount is None else exact - discount[proposed.clamp_min(0)]).topk(k, dim=1, largest=False)
         return Nearest(proposed.clamp_min(0).gather(1, chosen.indices), chosen.values, crowding)
 
+    def others(self, rows: Tensor, *, k: int, squares: Tensor) -> Nearest:
+        """Return what ``search.nearest_others`` does."""
+        options = {"k": k, "skip": torch.arange(len(rows)), "squares": squares}
+        return self(rows, rows, discount=self(rows, rows, **options).crowding, **options)
+
+
+@contextmanager
+def searching(indexed: Indexed | None = None) -> Iterator[Indexed]:
+    """Search with an index inside the block."""
+    indexed = indexed or Indexed()
+    with mock.patch.multiple(support, nearest=indexed, nearest_others=indexed.others):
+        yield indexed
+
 
 @contextmanager
 def bank_of(rows: int) -> Iterator[Indexed]:
     """Search neighbours among so many rows inside the block."""
-    before = support.SUPPORT_ROWS, support._BANK_ENTRIES, support.nearest
-    indexed = Indexed()
-    support.SUPPORT_ROWS, support._BANK_ENTRIES, support.nearest = rows, 1 << 50, indexed
-    try:
+    with mock.patch.multiple(support, SUPPORT_ROWS=rows, _BANK_ENTRIES=1 << 50), searching() as indexed:
         yield indexed
-    finally:
-        support.SUPPORT_ROWS, support._BANK_ENTRIES, support.nearest = before
 
 
 @contextmanager
@@ -150,11 +160,8 @@ def moves_among(rows: Tensor) -> Iterator[Indexed]:
         if float((self.metric / wide[0].metric).log().abs().mean()) > MOVED:
             wide[0].metric.copy_(self.metric)
             wide[0]._forget()
-        plain, support.nearest = support.nearest, indexed
-        try:
+        with searching(indexed):
             return before(wide[0], x, rows=rows, **options)
-        finally:
-            support.nearest = plain
 
     every = rows
     Support.draw = draw  # type: ignore[method-assign]
@@ -279,6 +286,7 @@ def main() -> None:
     parser.add_argument("--amplitude", type=float, help="of the noise, as noise.amplitude")
     given = parser.parse_args()
     torch.set_num_threads(1)
+    measured = commit()  # before the file of results changes
     with flushed_denormals():
         for row in (
             accuracy(given.sets, given.seeds, given.banks, given.amplitude)
@@ -286,7 +294,7 @@ def main() -> None:
             else search_costs()
         ):
             print(row, flush=True)
-            _store(given.what, row)
+            _store(given.what, {**row, "commit": measured})
 
 
 def _store(what: str, row: dict[str, Any]) -> None:
