@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 from pinoise.engines.pieces import plan_work
 from pinoise.engines.ray_cluster import _kept_handlers, cause, connected
 from pinoise.engines.ray_embedding import embed_on_ray
-from pinoise.engines.ray_training import Job, train_on_ray
+from pinoise.engines.ray_training import Job, _worker, train_on_ray
 from pinoise.errors import UserError
 from pinoise.training.checkpoint import read_checkpoint
 from pinoise.training.config import merge, parse_settings
@@ -30,7 +30,7 @@ from pinoise.training.processes import LostProcessError
 
 from .conftest import FILES, ROWS
 
-pytest.importorskip("ray", reason="needs Ray: pip install 'pinoise[ray]'")
+cloudpickle = pytest.importorskip("ray.cloudpickle", reason="needs Ray: pip install 'pinoise[ray]'")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -148,6 +148,19 @@ def test_a_signal_saves_and_ends_in_one_sentence_without_a_word_of_ray(
     assert (process.returncode, out) == (130, "")
 
 
+def test_training_on_ray_survives_the_end_of_the_process_through_which_workers_report(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    job = Job(tmp_path / "run", parse_settings(merge(settings, {"training": {"epochs": 200}})), True, (), "")
+    said = list[str]()
+    killer = kill_one("_Line", (job.path / "checkpoints" / "last.ckpt").exists)
+    with pytest.raises(Interrupted) as stopped:
+        train_on_ray(job, should_stop=lambda: any("resuming after" in sentence for sentence in said), say=said.append)
+    killer.join()
+    assert "a process on Ray died: all start again and go on from the last checkpoint" in said
+    assert read_checkpoint(job.path / "checkpoints" / "last.ckpt").step == stopped.value.step
+
+
 def test_what_ray_prints_leaves_standard_output_to_the_result(capsys: pytest.CaptureFixture[str]) -> None:
     with connected():
         print("a worker died")
@@ -165,6 +178,19 @@ def test_a_request_to_stop_that_comes_while_ray_starts_is_one() -> None:
     with pytest.raises(KeyboardInterrupt):
         start()
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_worker_needs_no_module_of_the_user_to_hear_of_its_work(
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "far_away.py").write_text("from pinoise.training.objectives import Paper\nclass Mine(Paper): pass\n")
+    with monkeypatch.context() as here:
+        here.syspath_prepend(tmp_path)
+        job = Job(tmp_path / "run", parse_settings(merge(settings, {"objective": "far_away:Mine"})), True, (), "")
+        sent = cloudpickle.dumps(_worker(job, None))
+        here.delitem(sys.modules, "far_away")
+    sys.modules.pop("far_away", None)
+    assert callable(cloudpickle.loads(sent))
 
 
 def test_more_processes_than_cores_are_refused(settings: dict[str, Any], tmp_path: Path) -> None:
