@@ -637,6 +637,26 @@ def hostile_lines(path: Path) -> list[str]:
     return lines
 
 
+def faults(path: Path) -> str:
+    """The section on the fault suite."""
+    return "\n".join(["## Kills at random instants\n", *faults_lines(path), ""])
+
+
+def faults_lines(path: Path) -> list[str]:
+    """The table of ``make faults`` and a line about how it was made."""
+    result = json.loads(path.read_text(encoding="utf-8"))
+    kinds = ("kills", "while_writing", "cases")
+    rows = {**result["families"], "all": {k: sum(f[k] for f in result["families"].values()) for k in kinds}}
+    lines = [
+        f"`make faults`, seed {result['seed']}, commit {result['commit'][:12]}, {result['seconds'] / 60:.0f} minutes; "
+        f"{describe(result['environment'])} Failures: {len(result['failures'])}.",
+        "",
+        "| killed | kills | while a file was written | chains of kills |",
+        "|---|---|---|---|",
+    ]
+    return [*lines, *(f"| {row} | {' | '.join(str(counts[kind]) for kind in kinds)} |" for row, counts in rows.items())]
+
+
 def clae_attack_lines(path: Path) -> list[str]:
     """Return the table of CLAE's adversarial examples beside π-noise."""
     rows, titles = json.loads(path.read_text(encoding="utf-8"))["rows"], {"few": "few-label", "knn": "kNN"}
@@ -678,6 +698,7 @@ SECTIONS = (
     ("image_cost.json", image_cost),
     ("knn.json", knn),
     ("hostile.json", hostile),
+    ("faults.json", faults),
 )
 
 
@@ -717,6 +738,7 @@ def main() -> None:
     put(ROOT / "docs" / "speed.md", "profile of a fit", speed_tables.profile(speed))
     put(ROOT / "docs" / "cluster.md", "checked step times", speed_tables.checked(speed))
     put(ROOT / "docs" / "cluster.md", "step times", speed_tables.extrapolated(speed))
+    put(ROOT / "docs" / "cluster.md", "faults", faults_lines(RESULTS / "faults.json"))
     put(ROOT / "docs" / "security.md", "hostile", hostile_lines(RESULTS / "hostile.json"))
 
 

@@ -18,9 +18,9 @@ import yaml
 from safetensors.torch import load_file
 
 from pinoise.engines.pieces import plan_work
-from pinoise.engines.ray_cluster import cause, connected
+from pinoise.engines.ray_cluster import _kept_handlers, cause, connected
 from pinoise.engines.ray_embedding import embed_on_ray
-from pinoise.engines.ray_training import Job, train_on_ray
+from pinoise.engines.ray_training import Job, _worker, train_on_ray
 from pinoise.errors import UserError
 from pinoise.training.checkpoint import read_checkpoint
 from pinoise.training.config import merge, parse_settings
@@ -30,7 +30,7 @@ from pinoise.training.processes import LostProcessError
 
 from .conftest import FILES, ROWS
 
-pytest.importorskip("ray", reason="needs Ray: pip install 'pinoise[ray]'")
+cloudpickle = pytest.importorskip("ray.cloudpickle", reason="needs Ray: pip install 'pinoise[ray]'")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -121,6 +121,76 @@ def test_training_on_ray_stops_on_request_with_all_saved(settings: dict[str, Any
     with pytest.raises(Interrupted) as stopped:
         train_on_ray(job, should_stop=last.exists, say=lambda _: None)
     assert read_checkpoint(last).step == stopped.value.step
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_and_ends_in_one_sentence_without_a_word_of_ray(
+    settings: dict[str, Any], tmp_path: Path, number: int
+) -> None:
+    (tmp_path / "config.yaml").write_text(yaml.safe_dump(merge(settings, {"training": {"epochs": 100_000}})))
+    process = subprocess.Popen(
+        [sys.executable, "-m", "pinoise", "train", "--config", "config.yaml", "--out", "run", "--engine", "ray"],
+        cwd=tmp_path,
+        env={name: value for name, value in os.environ.items() if name != "RAY_ADDRESS"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    last = tmp_path / "run/checkpoints/last.ckpt"
+    while process.poll() is None and not last.exists():
+        time.sleep(0.05)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=120)
+    said = [line for line in err.splitlines() if not line.startswith(("note: ", "epoch "))]
+    step = read_checkpoint(last).step
+    go_on = "go on with: pinoise train --resume run --engine ray (or use it as it stands)"
+    assert said == [f"stopped after step {step}, all saved; {go_on}"]
+    assert (process.returncode, out) == (130, "")
+
+
+def test_training_on_ray_survives_the_end_of_the_process_through_which_workers_report(
+    settings: dict[str, Any], tmp_path: Path
+) -> None:
+    job = Job(tmp_path / "run", parse_settings(merge(settings, {"training": {"epochs": 200}})), True, (), "")
+    said = list[str]()
+    killer = kill_one("_Line", (job.path / "checkpoints" / "last.ckpt").exists)
+    with pytest.raises(Interrupted) as stopped:
+        train_on_ray(job, should_stop=lambda: any("resuming after" in sentence for sentence in said), say=said.append)
+    killer.join()
+    assert "a process on Ray died: all start again and go on from the last checkpoint" in said
+    assert read_checkpoint(job.path / "checkpoints" / "last.ckpt").step == stopped.value.step
+
+
+def test_what_ray_prints_leaves_standard_output_to_the_result(capsys: pytest.CaptureFixture[str]) -> None:
+    with connected():
+        print("a worker died")
+    assert capsys.readouterr() == ("", "a worker died\n")
+
+
+def test_a_request_to_stop_that_comes_while_ray_starts_is_one() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+
+    @_kept_handlers()
+    def start() -> None:
+        signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(number))  # as ray.init does
+        signal.raise_signal(signal.SIGTERM)
+
+    with pytest.raises(KeyboardInterrupt):
+        start()
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_worker_needs_no_module_of_the_user_to_hear_of_its_work(
+    settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "far_away.py").write_text("from pinoise.training.objectives import Paper\nclass Mine(Paper): pass\n")
+    with monkeypatch.context() as here:
+        here.syspath_prepend(tmp_path)
+        job = Job(tmp_path / "run", parse_settings(merge(settings, {"objective": "far_away:Mine"})), True, (), "")
+        sent = cloudpickle.dumps(_worker(job, None))
+        here.delitem(sys.modules, "far_away")
+    sys.modules.pop("far_away", None)
+    assert callable(cloudpickle.loads(sent))
 
 
 def test_more_processes_than_cores_are_refused(settings: dict[str, Any], tmp_path: Path) -> None:

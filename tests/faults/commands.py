@@ -85,19 +85,18 @@ class Instant(NamedTuple):
         return f"{self.seconds * 1000:.1f} ms after {f'change {self.changes}' if self.changes else 'the start'}"
 
 
-def strike(process: Process, instant: Instant, folder: Path, *, kill: Sequence[int] = (0,)) -> list[int]:
+def strike(process: Process, instant: Instant, events: Events, *, kill: Sequence[int] = (0,)) -> list[int]:
     """Kill a process of the command at an instant. Return those that trained together then.
 
     Args:
         process: the process, whose output is not read.
         instant: when.
-        folder: where changes of files count.
+        events: the changes of files that count, watched since before its start.
         kill: of the processes that train together, the ranks that are killed.
     """
-    with Events(folder) as events:
-        seen = 0
-        while seen < instant.changes and process.poll() is None:
-            seen += len(events.read(seconds=0.2))
+    seen = 0
+    while seen < instant.changes and process.poll() is None:
+        seen += changes(events, seconds=0.2)
     try:
         process.wait(timeout=instant.seconds)
         return []
@@ -107,6 +106,15 @@ def strike(process: Process, instant: Instant, folder: Path, *, kill: Sequence[i
     for rank in kill:
         _kill(group[min(rank, len(group) - 1)])  # a later rank may not have been started yet
     return group
+
+
+def changes(events: Events, *, seconds: float) -> int:
+    """Count changes of files, once there are some or the time is over.
+
+    TensorBoard's curves do not count: a training that goes on writes them all again before its first step, where most
+    kills would come.
+    """
+    return sum(not name.startswith("events.out.tfevents") for name in events.read(seconds=seconds))
 
 
 def _kill(pid: int) -> None:

@@ -6,6 +6,7 @@ import ctypes
 import os
 import select
 import struct
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -39,9 +40,10 @@ class Events:
         number = self._libc.inotify_add_watch(self._file, os.fsencode(folder), _ALL)
         if number >= 0:  # else it is gone again
             self._folders[number] = folder
-            for inner in folder.iterdir():
-                if inner.is_dir():
-                    self._add(inner)
+            with suppress(FileNotFoundError):  # as it may be now
+                for inner in folder.iterdir():
+                    if inner.is_dir():
+                        self._add(inner)
 
     def read(self, *, seconds: float) -> list[str]:
         """Return the names of files that changed, each as often as it did, once one has or the time is over."""

@@ -98,10 +98,10 @@ class Training:
 
 
 TRAININGS: dict[str, Training] = {
-    "two processes": Training(("--data", "digits", "--rows", "300", *MLP, *OFTEN, "--devices", "2"), 8, devices=2),
-    "vectors": Training(("--data", "digits", "--rows", "300", *MLP, *OFTEN), 40),
+    "two processes": Training(("--data", "digits", "--rows", "300", *MLP, *OFTEN, "--devices", "2"), 40, devices=2),
+    "vectors": Training(("--data", "digits", "--rows", "300", *MLP, *OFTEN), 30),
     "table": Training(("--data", "people.csv", "--target", "group", *MLP, *OFTEN), 20, write_people),
-    "array in a file": Training(("--data", "x.npy", *MLP, *OFTEN), 25, write_array),
+    "array in a file": Training(("--data", "x.npy", *MLP, *OFTEN), 20, write_array),
     "streamed": Training(
         ("--data", "people.parquet", "--label", "group", "--set", "data.stream=always", *MLP, *OFTEN),
         30,

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from tests.faults.commands import Ended, Fault, Instant, Process, ended, gone, run, start, strike
+from tests.faults.commands import Ended, Fault, Instant, Process, changes, ended, gone, run, start, strike
 from tests.faults.events import Events
 from tests.faults.families import RUN, TRAININGS, VERBS, write_people
 from tests.faults.states import check_same, half_written, newest_step, state
@@ -33,6 +33,7 @@ class Whole(NamedTuple):
     changes: int
     state: dict[str, Any]
     embedding: bytes  # or what a verb writes
+    steps: int = 1  # of a training
 
 
 class Struck(NamedTuple):
@@ -50,26 +51,84 @@ def _silent(_: str) -> None:
     pass
 
 
-def draw(rng: np.random.Generator, whole: Whole) -> Instant:
-    """Return a random instant of a command: around a change of a file, or at any time."""
+class Case(NamedTuple):
+    """A chain of kills: which it is, and how it is run.
+
+    Args:
+        family: what is killed.
+        number: of the case in its family.
+        seed: of all cases. With family and number it gives the instants.
+        whole: what the undisturbed command did.
+        most: the kills after which the command may run to its end.
+        note: told what happens.
+        warm: forks the commands.
+    """
+
+    family: str
+    number: int
+    seed: int
+    whole: Whole
+    most: int = LENGTH
+    note: Note = _silent
+    warm: Warm | None = None
+
+    def strike(self, begin: Callable[[], Process], place: Path, check: Callable[[], float], *, devices: int) -> Struck:
+        """Start a command and kill it, again and again, until one ends before its kill or there are enough.
+
+        Args:
+            begin: starts the command, or goes on with it.
+            place: the folder that it writes in.
+            check: refuses what a kill may not leave, and returns the share of the work that is left.
+            devices: the processes that work together.
+        """
+        rng, instants = generator(self.family, self.number, self.seed), list[str]()
+        kills, writing, left = 0, 0, 1.0
+        while kills < self.most:
+            before, instant, ranks = half_written(place), draw(rng, self.whole, left=left), _ranks(rng, devices)
+            instants.append(f"{instant}{f', ranks {ranks}' if devices > 1 else ''}")
+            self.note(instants[-1])
+            with Events(place) as events:  # as of the undisturbed command, from its start
+                process = begin()
+                group = strike(process, instant, events, kill=ranks)
+            if not was_killed(process, group, ranks):
+                break
+            kills += 1
+            found = half_written(place) - before
+            writing += bool(found)
+            self.note(f"killed; half written: {sorted(name for name, _ in found)}")
+            try:
+                left = check()
+            except Fault as fault:
+                raise Fault(f"after {instants}: {fault}") from None
+        return Struck(kills, writing, instants)
+
+
+def draw(rng: np.random.Generator, whole: Whole, *, left: float = 1.0) -> Instant:
+    """Return a random instant of a command: around a change of a file, or at any time.
+
+    Args:
+        rng: draws it.
+        whole: what the command did undisturbed.
+        left: the share of the work that the command still has to do.
+    """
     if rng.random() < _AT_A_CHANGE:
         delay = rng.choice([0.0, 0.001, 0.01]) * rng.random()
-        return Instant(float(delay), int(rng.integers(1, max(2, whole.changes))))
-    return Instant(float(rng.uniform(0, whole.seconds)))
+        return Instant(float(delay), int(rng.integers(1, max(2, round(left * whole.changes)))))
+    return Instant(float(rng.uniform(0, left * whole.seconds)))
 
 
 def watched(home: Path, folder: Path, *arguments: object, warm: Warm | None) -> tuple[float, int]:
     """Run the command undisturbed. Return its seconds and the changes of files in a folder."""
-    began, changes = time.monotonic(), 0
+    began, seen = time.monotonic(), 0
     with Events(folder) as events:
         process = start(*arguments, where=home, warm=warm)
         while process.poll() is None:
-            changes += len(events.read(seconds=0.2))
+            seen += changes(events, seconds=0.01)  # so that the end is not noticed late
         seconds = time.monotonic() - began
         done = ended(process)
     if done.code:
         raise Fault(f"the undisturbed command ended with {done.code}: {done.err[-1000:]}")
-    return seconds, changes
+    return seconds, seen
 
 
 # ---------------------------------------------------------------- trainings
@@ -80,9 +139,9 @@ def whole_training(family: str, home: Path, *, warm: Warm | None = None) -> Whol
     training = TRAININGS[family]
     training.write(home)
     (home / "0").mkdir()
-    seconds, changes = watched(home, home / "0", "train", "--out", "0/run", *_flags(family, "0"), warm=warm)
+    seconds, seen = watched(home, home / "0", "train", "--out", "0/run", *_flags(family, "0"), warm=warm)
     embedding = embedded(home / "0/run", training.source, home, warm)
-    return Whole(home, seconds, changes, state(home / "0/run"), embedding)
+    return Whole(home, seconds, seen, state(home / "0/run"), embedding, newest_step(home / "0/run"))
 
 
 def _flags(family: str, name: str) -> tuple[str, ...]:
@@ -97,45 +156,28 @@ def embedded(folder: Path, source: tuple[str, ...], home: Path, warm: Warm | Non
     return out.read_bytes()
 
 
-def kill_training(
-    family: str,
-    number: int,
-    seed: int,
-    whole: Whole,
-    *,
-    most: int = LENGTH,
-    note: Note = _silent,
-    warm: Warm | None = None,
-) -> Struck:
+def kill_training(case: Case) -> Struck:
     """Kill a training, resume it and so on, and compare what it ends with."""
-    training, rng, place = TRAININGS[family], generator(family, number, seed), whole.home / str(number + 1)
+    family, whole, place, reached = case.family, case.whole, case.whole.home / str(case.number + 1), [0]
     place.mkdir()
-    folder = place / "run"
-    struck, writing, instants, before, left = 0, 0, list[str](), 0, set[str]()
-    while struck < most:
-        process = _begin(family, place, warm)
-        instant = draw(rng, whole)
-        ranks = _ranks(rng, training.devices)
-        instants.append(f"{instant}{f', ranks {ranks}' if training.devices > 1 else ''}")
-        note(instants[-1])
-        group = strike(process, instant, place, kill=ranks)
-        if not was_killed(process, group, ranks):
-            break
-        struck += 1
-        found = half_written(place)
-        writing += bool(found - left)
-        left = found
-        after = newest_step(folder)
-        note(f"killed; the newest checkpoint is of step {after}, half written: {found}")
-        if after < before:
-            raise Fault(f"the newest checkpoint is of step {after}, and was of step {before}: {instants}")
-        before = after
-    done = ended(_begin(family, place, warm))
+
+    def check() -> float:
+        reached.append(newest_step(place / "run"))
+        case.note(f"the newest checkpoint is of step {reached[-1]}")
+        if reached[-1] < reached[-2]:
+            raise Fault(f"the newest checkpoint is of step {reached[-1]}, and was of step {reached[-2]}")
+        return 1 - reached[-1] / whole.steps
+
+    def begin() -> Process:
+        return _begin(family, place, case.warm)
+
+    struck = case.strike(begin, place, check, devices=TRAININGS[family].devices)
+    done = ended(begin())
     if done.code:
-        raise Fault(f"after {instants}: ended with {done.code}: {done.err[-1000:]}")
-    _compare(family, place, whole, instants, warm)
+        raise Fault(f"after {struck.instants}: ended with {done.code}: {done.err[-1000:]}")
+    _compare(family, place, whole, struck.instants, case.warm)
     shutil.rmtree(place)
-    return Struck(struck, writing, instants)
+    return struck
 
 
 def _begin(family: str, place: Path, warm: Warm | None) -> Process:
@@ -177,57 +219,42 @@ def whole_verb(family: str, home: Path, *, warm: Warm | None = None) -> Whole:
     """Make a run in an empty folder, and let a verb read it undisturbed."""
     write_people(home)
     run("train", "--out", "run", *RUN, where=home, warm=warm)
-    seconds, changes = watched(home, home, *VERBS[family].arguments, warm=warm)
+    seconds, seen = watched(home, home, *VERBS[family].arguments, warm=warm)
     (home / "user-cache").mkdir(exist_ok=True)
-    return Whole(home, seconds, changes, _files(home), (home / VERBS[family].out).read_bytes())
+    return Whole(home, seconds, seen, _files(home), (home / VERBS[family].out).read_bytes())
 
 
 def _files(home: Path) -> dict[str, bytes]:
     """Return what is in a folder, without locks and what a killed process left of files under way."""
-    leftover = half_written(home)
+    leftover = {name for name, _ in half_written(home)}
     return {
         str(path.relative_to(home)): path.read_bytes()
         for path in home.rglob("*")
-        if path.is_file() and path.name not in leftover and "user-cache" not in path.parts
+        if path.is_file() and str(path.relative_to(home)) not in leftover and "user-cache" not in path.parts
     }
 
 
-def kill_verb(
-    family: str,
-    number: int,
-    seed: int,
-    whole: Whole,
-    *,
-    most: int = LENGTH,
-    note: Note = _silent,
-    warm: Warm | None = None,
-) -> Struck:
+def kill_verb(case: Case) -> Struck:
     """Kill a verb in every way: its file is the old one, a new one or none, and the run that it read stays."""
-    verb, rng = VERBS[family], generator(family, number, seed)
-    place = whole.home.with_name(f"{whole.home.name}-{number + 1}")
+    verb, whole = VERBS[case.family], case.whole
+    place = whole.home.with_name(f"{whole.home.name}-{case.number + 1}")
     shutil.copytree(whole.home, place)
-    old = b"old" if number % 2 else None
+    old = b"old" if case.number % 2 else None
     (place / verb.out).unlink()
     if old is not None:
         (place / verb.out).write_bytes(old)
-    struck, writing, instants, left = 0, 0, list[str](), set[str]()
-    while struck < most:
-        process, instant = start(*verb.arguments, where=place, warm=warm), draw(rng, whole)
-        instants.append(str(instant))
-        note(instants[-1])
-        if not was_killed(process, strike(process, instant, place)):
-            break
-        struck += 1
-        found = half_written(place)
-        writing += bool(found - left)
-        left = found
+
+    def check() -> float:
         _check_files(verb.out, place, whole, old, exact=verb.exact)
-    done: Ended = run(*verb.arguments, where=place, warm=warm)
+        return 1.0  # the next one does all of it again
+
+    struck = case.strike(lambda: start(*verb.arguments, where=place, warm=case.warm), place, check, devices=1)
+    done: Ended = run(*verb.arguments, where=place, warm=case.warm)
     if "Traceback" in done.err:
         raise Fault(done.err)
     _check_files(verb.out, place, whole, None, exact=verb.exact, ended=True)
     shutil.rmtree(place)
-    return Struck(struck, writing, instants)
+    return struck
 
 
 def _check_files(out: str, place: Path, whole: Whole, old: bytes | None, *, exact: bool, ended: bool = False) -> None:

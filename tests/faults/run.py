@@ -24,7 +24,7 @@ from typing import Any
 
 from tests.faults.commands import ROOT, Fault
 from tests.faults.families import FAMILIES, TRAININGS, wanted
-from tests.faults.kills import Note, Struck, Whole, kill_training, kill_verb, whole_training, whole_verb
+from tests.faults.kills import Case, Note, Struck, Whole, kill_training, kill_verb, whole_training, whole_verb
 from tests.faults.warm import Warm
 
 RESULT = ROOT / "benchmarks" / "results" / "faults.json"
@@ -50,8 +50,8 @@ class Family:
 
     def kill(self, number: int, *, note: Note = lambda _: None) -> Struck:
         """Run one case."""
-        strike = kill_training if self.name in TRAININGS else kill_verb
-        return strike(self.name, number, self.seed, self.whole, note=note, warm=self.warm)
+        kill = kill_training if self.name in TRAININGS else kill_verb
+        return kill(Case(self.name, number, self.seed, self.whole, note=note, warm=self.warm))
 
     def close(self) -> None:
         """End the process that forks."""

@@ -98,10 +98,24 @@ def newest_step(run: Path) -> int:
     return 0
 
 
-def half_written(folder: Path) -> set[str]:
-    """Return the names of files that were being written when a process was killed."""
+def half_written(folder: Path) -> set[tuple[str, int]]:
+    """Return the files in a folder that a process did not finish: the path of each, and when it was written to.
+
+    What a killed process leaves stays until a later one tidies up, and checkpoints are all written under one name. So a
+    later process has left something only if its path or its time is another.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     _ = Path(place, "partial.ckpt").write_bytes(b"half")
+    ...     before = half_written(Path(place))
+    ...     _ = Path(place, ".z.0123456789abcdef.part.npy").write_bytes(b"half")
+    ...     sorted(name for name, _ in half_written(Path(place)) - before)
+    ['.z.0123456789abcdef.part.npy']
+    """
     from pinoise.files import replaced_by
 
     return {
-        path.name for path in folder.rglob("*") if path.name == "partial.ckpt" or replaced_by(path.name) is not None
+        (str(path.relative_to(folder)), path.stat().st_mtime_ns)
+        for path in folder.rglob("*")
+        if path.name == "partial.ckpt" or replaced_by(path.name) is not None
     }

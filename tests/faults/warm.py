@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import sys
@@ -81,9 +82,10 @@ class Fork:
         return None
 
     def communicate(self, timeout: float | None = None) -> tuple[str, str]:
-        """Wait for the end, and return what was printed."""
+        """Wait for the end, and return what was printed, once."""
         self.wait(timeout)
         out, err = ((self._folder / name).read_text() for name in ("1", "2"))
+        shutil.rmtree(self._folder)
         return out, err
 
     def send_signal(self, number: int) -> None:

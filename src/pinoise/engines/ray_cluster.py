@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
+import sys
+import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from importlib import import_module
 from typing import Any
 
 from pinoise.errors import UserError
@@ -23,31 +27,56 @@ def connected(*, workers: int | None = None) -> Iterator[Any]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_CHDIR_TO_TRIAL_DIR", "0")
     os.environ.setdefault("RAY_TRAIN_V2_ENABLED", "1")
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # what it prints is in its log folder too
     try:
         import ray
     except ImportError:
         raise UserError("--engine ray needs Ray: pip install 'pinoise[ray]'.") from None
-    if ray.is_initialized():
-        yield ray
-        return
+    ours = not ray.is_initialized()
+    if ours:
+        _start(ray, workers)
+    try:
+        with redirect_stdout(sys.stderr):  # where Ray tells of a worker that died; results are printed to the other
+            yield ray
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _start(ray: Any, workers: int | None) -> None:
+    """Connect to the cluster of RAY_ADDRESS, or start one, without Ray's reports of its progress."""
     quiet: dict[str, Any] = {"logging_level": logging.ERROR, "log_to_driver": False}
     try:
-        if address := os.environ.get("RAY_ADDRESS"):
-            ray.init(address=address, **quiet)
-        else:
-            ray.init(address="local", num_cpus=workers, include_dashboard=False, **quiet)
+        with _kept_handlers():
+            if address := os.environ.get("RAY_ADDRESS"):
+                ray.init(address=address, **quiet)
+            else:
+                ray.init(address="local", num_cpus=workers, include_dashboard=False, **quiet)
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise UserError(f"Ray cannot be reached or started ({' '.join(str(error).split())[:300]}).") from None
-    import ray.data  # whose import sets levels of its own
-    import ray.train
+    import_module("ray.data")  # which sets levels of its own
+    import_module("ray.train")
 
     for name in ("ray", "ray.data", "ray.train"):
         logging.getLogger(name).setLevel(logging.ERROR)
+
+
+@contextmanager
+def _kept_handlers() -> Iterator[None]:
+    """Let a request to stop reach those who heard it before the block, in which Ray takes SIGTERM for itself.
+
+    Ray's own handlers print a trace of its C++ code and exit, so that nothing is saved.
+    """
+    if threading.current_thread() is not threading.main_thread():  # where Python handles no signals
+        yield
+        return
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        yield ray
+        yield
+    except SystemExit:  # Ray's answer to a request that came while it started
+        raise KeyboardInterrupt from None
     finally:
-        ray.shutdown()
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def cause(error: BaseException) -> UserError | None:

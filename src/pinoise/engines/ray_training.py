@@ -7,6 +7,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -77,6 +78,7 @@ def train_on_ray(job: Job, *, should_stop: Callable[[], bool], say: Callable[[st
 
 def _fit(ray: Any, job: Job, should_stop: Callable[[], bool], say: Callable[[str], None]) -> Outcome:
     """Start the workers and wait for them. One that died is a ``LostProcessError``."""
+    from ray.exceptions import RayActorError
     from ray.train import RunConfig, ScalingConfig, TrainingFailedError
     from ray.train.torch import TorchTrainer
 
@@ -107,8 +109,10 @@ def _fit(ray: Any, job: Job, should_stop: Callable[[], bool], say: Callable[[str
             waiting.join(timeout=_POLL)
             if should_stop():
                 line.stop.remote()
-            for sentence in ray.get(line.heard.remote()):
-                say(sentence)
+            with suppress(RayActorError):  # its machine may be gone; the workers ask it too, and start again
+                for sentence in ray.get(line.heard.remote()):
+                    say(sentence)
+    ray.kill(line)  # a cluster of the user's lives on
     (result,) = found
     if isinstance(result, Interrupted):
         raise result
@@ -179,21 +183,22 @@ class _Asked:
 def _worker(job: Job, line: Any) -> Callable[[], Any]:
     """Return what every worker runs. Settings travel as plain values, which need no module of the user's own."""
     settings, modules = job.settings.model_dump(mode="json"), [str(Path(folder).resolve()) for folder in OWN_MODULES]
+    path, _, fresh, loggers, again = job  # whose settings hold the classes themselves
 
     def work() -> Any:
         os.environ[RAY_MARK] = "1"
         OWN_MODULES[:] = modules
         lines: Any = _Said(line)
-        callbacks = [NamedLogger(name, job.path / LOGS) for name in job.loggers]
+        callbacks = [NamedLogger(name, path / LOGS) for name in loggers]
         try:
-            with noticing_losses(from_checkpoint(job.again), say=lines.write), flushed_denormals():
+            with noticing_losses(from_checkpoint(again), say=lines.write), flushed_denormals():
                 result = run_training(
-                    job.path,
+                    path,
                     parse_settings(settings),
                     reporter=Lines(lines, every=_QUIET),
                     should_stop=_Asked(line),
                     note=lambda sentence: lines.write(f"note: {sentence}"),
-                    fresh=job.fresh,
+                    fresh=fresh,
                     callbacks=callbacks,
                 )
         except Interrupted as stop:
