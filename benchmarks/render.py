@@ -20,6 +20,19 @@ from pinoise.experiments.recipes import RECIPES, SUITES
 from pinoise.experiments.results import Cell, Line, columns, summarise, verdict
 from pinoise.report import rank_diagrams, to_png
 from pinoise.training.automatic import NOISE_KINDS
+from size_sections import (
+    bench,
+    bench_lines,
+    faults,
+    faults_lines,
+    hostile,
+    hostile_lines,
+    memory_lines,
+    metric_moves,
+    metric_moves_lines,
+    neighbours,
+    neighbours_lines,
+)
 from speed import tables as speed_tables
 from table_sections import mixed_table, neighbour_agreement
 
@@ -495,37 +508,6 @@ def tails_lines(path: Path) -> list[str]:
     return lines
 
 
-def neighbours(path: Path) -> str:
-    """The section on neighbours among many rows."""
-    return "\n".join(["## Neighbours among all rows\n", *neighbours_lines(path), ""])
-
-
-def neighbours_lines(path: Path) -> list[str]:
-    """The tables of ``neighbours_at_size.py``."""
-    result = json.loads(path.read_text(encoding="utf-8"))
-    cases: dict[tuple[str, int, str], list[dict[str, Any]]] = {}
-    for row in result["accuracy"]:
-        cases.setdefault((row["set"], row["rows"], row["way"]), []).append(row)
-    scores = {"few": "few-label", "knn": "kNN", "raw_few": "raw, few-label", "raw_knn": "raw, kNN"}
-    lines = [
-        f"`python benchmarks/neighbours_at_size.py accuracy`; {describe(result['environment'])}",
-        "",
-        f"| | rows | neighbours among | seeds | {' | '.join(scores.values())} | ms a step | indexes |",
-        f"|---|---|---|---|{'---|' * len(scores)}---|---|",
-    ]
-    for (name, rows, way), found in cases.items():
-        figures = [f"{fmean(row[score] for row in found):.1f}" for score in scores]
-        cost = f"{fmean(row['milliseconds'] for row in found):.0f} | {fmean(row['indexes'] for row in found):.0f}"
-        lines.append(f"| {name} | {rows} | {way} | {len(found)} | {' | '.join(figures)} | {cost} |")
-    lines += ["", "`python benchmarks/neighbours_at_size.py search`, 136 features, batches of 256", ""]
-    lines += ["| rows | search | recall | ms a batch | s to build |", "|---|---|---|---|---|"]
-    for row in result["search"]:
-        lines.append(
-            f"| {row['rows']} | {row['way']} | {row['recall']:.3f} | {row['milliseconds']:.1f} | {row['build_s']:.1f} |"
-        )
-    return lines
-
-
 def with_clae(path: Path) -> str:
     """The section on π-noise with an adversarial example beside it."""
     result = json.loads(path.read_text(encoding="utf-8"))
@@ -600,63 +582,6 @@ def knn(path: Path) -> str:
     return "\n".join([*lines, ""])
 
 
-def bench(path: Path) -> str:
-    """The section on speed."""
-    return "\n".join(["## Speed\n", *bench_lines(path), ""])
-
-
-def bench_lines(path: Path) -> list[str]:
-    """The ratios of ``make bench`` with the aims, and a line about how they were made."""
-    result = json.loads(path.read_text(encoding="utf-8"))
-    return [
-        f"`make bench`, commit {result['commit']}; {describe(result['environment'])}",
-        "",
-        *speed_tables.ratios(result),
-    ]
-
-
-def hostile(path: Path) -> str:
-    """The section on the hostile suite."""
-    return "\n".join(["## Hostile inputs\n", *hostile_lines(path), ""])
-
-
-def hostile_lines(path: Path) -> list[str]:
-    """The table of ``make hostile`` and a line about how it was made."""
-    result = json.loads(path.read_text(encoding="utf-8"))
-    kinds = ("sentence", "right", "failure")
-    rows = {**result["families"], "all": {k: sum(f[k] for f in result["families"].values()) for k in kinds}}
-    lines = [
-        f"`make hostile`, seed {result['seed']}, version {result['version']}; {describe(result['environment'])}",
-        "",
-        "| family | cases | one sentence | right result | failures |",
-        "|---|---|---|---|---|",
-    ]
-    for family, counts in rows.items():
-        cells = [sum(counts.values()), *(counts[kind] for kind in kinds)]
-        lines.append(f"| {family} | {' | '.join(f'{cell:,}' for cell in cells)} |")
-    return lines
-
-
-def faults(path: Path) -> str:
-    """The section on the fault suite."""
-    return "\n".join(["## Kills at random instants\n", *faults_lines(path), ""])
-
-
-def faults_lines(path: Path) -> list[str]:
-    """The table of ``make faults`` and a line about how it was made."""
-    result = json.loads(path.read_text(encoding="utf-8"))
-    kinds = ("kills", "while_writing", "cases")
-    rows = {**result["families"], "all": {k: sum(f[k] for f in result["families"].values()) for k in kinds}}
-    lines = [
-        f"`make faults`, seed {result['seed']}, commit {result['commit'][:12]}, {result['seconds'] / 60:.0f} minutes; "
-        f"{describe(result['environment'])} Failures: {len(result['failures'])}.",
-        "",
-        "| killed | kills | while a file was written | chains of kills |",
-        "|---|---|---|---|",
-    ]
-    return [*lines, *(f"| {row} | {' | '.join(str(counts[kind]) for kind in kinds)} |" for row, counts in rows.items())]
-
-
 def clae_attack_lines(path: Path) -> list[str]:
     """Return the table of CLAE's adversarial examples beside π-noise."""
     rows, titles = json.loads(path.read_text(encoding="utf-8"))["rows"], {"few": "few-label", "knn": "kNN"}
@@ -694,6 +619,7 @@ SECTIONS = (
     ("mixed_table.json", mixed_table),
     ("neighbour_agreement.json", neighbour_agreement),
     ("neighbours_at_size.json", neighbours),
+    ("metric_moves.json", metric_moves),
     ("bench.json", bench),
     ("image_cost.json", image_cost),
     ("knn.json", knn),
@@ -731,6 +657,8 @@ def main() -> None:
     put(ROOT / "docs" / "noise.md", "blocks", blocks_lines(RESULTS / "blocks.json"))
     put(ROOT / "docs" / "noise.md", "heavy tails", tails_lines(RESULTS / "tails.json"))
     put(ROOT / "docs" / "noise.md", "neighbours", neighbours_lines(RESULTS / "neighbours_at_size.json"))
+    put(ROOT / "docs" / "noise.md", "metric moves", metric_moves_lines(RESULTS / "metric_moves.json"))
+    put(ROOT / "docs" / "data.md", "larger than memory", memory_lines(RESULTS / "larger_than_memory.json"))
     put(ROOT / "docs" / "paper.md", "CLAE's attack", clae_attack_lines(RESULTS / "clae_attack.json"))
     speed = json.loads((RESULTS / "bench.json").read_text(encoding="utf-8"))
     put(ROOT / "docs" / "speed.md", "speed", bench_lines(RESULTS / "bench.json"))
