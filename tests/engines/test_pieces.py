@@ -167,6 +167,15 @@ def test_files_are_taken_in_the_order_of_a_reader_of_the_folder(run: Run, people
     assert found == read_parquet(tmp_path / "in").table.column("id").to_pylist()
 
 
+def test_other_files_of_a_folder_are_left_out(run: Run, table: Path, tmp_path: Path) -> None:
+    before = plan_work(run, str(table), str(tmp_path / "out")).plan
+    (table / "readme.txt").write_text("how this table was made", encoding="utf-8")
+    (table / "year=2020" / "_SUCCESS").touch()
+    (table / "_old").mkdir()
+    (table / "_old" / "a.parquet").write_bytes(b"of another time")
+    assert plan_work(run, str(table), str(tmp_path / "out")).plan == before
+
+
 def test_files_may_differ_in_types_but_not_in_columns(run: Run, people: pa.Table, tmp_path: Path) -> None:
     whole = pa.array(range(60), pa.int32())
     written(tmp_path / "in" / "a.parquet", people, x0=whole, x1=pa.nulls(60))

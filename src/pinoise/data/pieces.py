@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.fs
 
-from pinoise.data.formats.parquet import common_schema
+from pinoise.data.formats.parquet import common_schema, is_parquet
 from pinoise.errors import UserError
 from pinoise.files import expanded
 
@@ -103,7 +103,13 @@ def cut(place: Place, *, rows: int = PIECE_ROWS) -> Pieces:
         rows: row groups of a file are joined until a piece has as many.
     """
     try:
-        data = pa.dataset.dataset(place.path, filesystem=place.filesystem, format="parquet", partitioning="hive")
+        data = pa.dataset.dataset(
+            _files(place),
+            filesystem=place.filesystem,
+            format="parquet",
+            partitioning="hive",
+            partition_base_dir=place.path,
+        )
         # As the paths of ``open_parquet`` sort: a=b comes before a=b c, although / comes after a space.
         fragments = sorted(data.get_fragments(), key=lambda fragment: str(fragment.path).split("/"))
         schema = _schema(data, fragments)
@@ -124,6 +130,14 @@ def cut(place: Place, *, rows: int = PIECE_ROWS) -> Pieces:
     if not pieces:
         raise UserError(f"{place.name} has no rows in Parquet files.")
     return Pieces(place, schema, pieces, _fingerprint(place, [str(fragment.path) for fragment in fragments]))
+
+
+def _files(place: Place) -> str | list[str]:
+    """Return the file, or those files of a folder that a reader of the folder takes."""
+    if place.filesystem.get_file_info(place.path).type != pa.fs.FileType.Directory:
+        return place.path
+    below, start = place.filesystem.get_file_info(pa.fs.FileSelector(place.path, recursive=True)), len(place.inside(""))
+    return [info.path for info in below if info.is_file and is_parquet(info.path[start:].split("/"))]
 
 
 def _schema(data: Any, fragments: Sequence[Any]) -> Any:

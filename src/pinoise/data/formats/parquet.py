@@ -130,12 +130,17 @@ def read_parquet(path: Path) -> RawTable:
 
 def parquet_files(folder: Path) -> list[Path]:
     """Return the Parquet files of a folder and of those below it, sorted; hidden ones and those with _ are left out."""
-    found = sorted(folder.rglob("*.parquet"))
-    return [
-        file
-        for file in found
-        if file.is_file() and not any(part.startswith((".", "_")) for part in file.relative_to(folder).parts)
-    ]
+    found = sorted(folder.rglob("*"))
+    return [file for file in found if is_parquet(file.relative_to(folder).parts) and file.is_file()]
+
+
+def is_parquet(parts: Sequence[str]) -> bool:
+    """Whether a file of a folder, given by the parts of its path in there, is one of the folder's table.
+
+    >>> is_parquet(["year=2024", "a.parquet"]), is_parquet(["readme.txt"]), is_parquet(["_old", "a.parquet"])
+    (True, False, False)
+    """
+    return parts[-1].endswith(".parquet") and not any(part.startswith((".", "_")) for part in parts)
 
 
 def _row_bytes(about: Any) -> int:
