@@ -41,6 +41,13 @@ def test_a_verdict_says_what_the_interval_allows(shift: float, outcome: str, sen
     assert ("−" in found.sentence) == (outcome == "level")  # a sign only where the interval has both
 
 
+def test_equal_scores_are_called_the_same() -> None:
+    for scores in ([0.5, 0.75], [0.5, 0.5]):
+        found = judge(scores, scores, few="10 labels per class", measured=True)
+        assert found.outcome == "level"
+        assert found.sentence.endswith("with 10 labels per class, R² is the same in every draw of labels.")
+
+
 def test_draws_that_are_all_one_tell_no_interval() -> None:
     found = judge([0.75] * 10, [0.5] * 10, few="10 labels per class")
     assert found.outcome == "level"

@@ -60,11 +60,12 @@ def test_costly_epochs_are_about_ten_and_the_last_is_one(epochs: int) -> None:
     assert len({b - a for a, b in pairwise(costly[:-1])}) <= 1  # evenly
 
 
-@pytest.mark.parametrize(("epochs", "steps"), [(10, 7), (100, 7), (1000, 1), (3, 49)])
-def test_costly_epochs_are_at_least_fifty_steps_apart_but_for_the_last(epochs: int, steps: int) -> None:
+@pytest.mark.parametrize(("epochs", "steps"), [(10, 7), (100, 7), (1000, 1), (3, 49), (25, 1)])
+def test_costly_epochs_are_fifty_steps_apart_or_three(epochs: int, steps: int) -> None:
     costly = [epoch for epoch in range(1, epochs + 1) if is_costly_epoch(epoch, epochs, steps=steps)]
     assert costly[-1] == epochs
-    assert all((b - a) * steps >= 50 for a, b in pairwise([0, *costly[:-1]]))
+    spaced = all((b - a) * steps >= 50 for a, b in pairwise([0, *costly[:-1]]))
+    assert spaced or len(costly) == 3
 
 
 def measured(model: Any, rows: Any, *, costly: bool = True, draws: int = 3) -> dict[str, float]:

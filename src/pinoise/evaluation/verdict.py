@@ -65,11 +65,15 @@ def judge(learned: Sequence[float], raw: Sequence[float], *, few: str, measured:
     'Better than raw features: with 10 labels per class, accuracy is 15.0 points higher (95 % interval 2.6 to 27.4).'
     >>> judge([0.8, 0.7, 0.75], [0.7, 0.8, 0.7], few="10 labels per class").outcome
     'level'
+    >>> judge([0.8, 0.7], [0.8, 0.7], few="10 labels per class").sentence
+    'Not told apart from raw features: with 10 labels per class, accuracy is the same in every draw of labels.'
     """
     gap = paired_gap(learned, raw)
     points = Gap(*(100 * value for value in gap))
     what = f"with {few}, {'R²' if measured else 'accuracy'} is"
     higher = f"{abs(points.mean):.1f} points {'higher' if points.mean >= 0 else 'lower'}"
+    if np.array_equal(learned, raw):
+        return Verdict("level", f"Not told apart from raw features: {what} the same in every draw of labels.")
     if math.isnan(gap.low):
         return Verdict("level", f"How sure cannot be told: {what} {higher}, and all draws have the same labels.")
     if gap.low > 0 or gap.high < 0:

@@ -50,6 +50,7 @@ _PROBE_ROWS = 256
 _PROBE_IMAGES = 64  # for measurements that take many passes through an image network
 _COSTLY_TIMES = 10
 _COSTLY_STEPS = 50  # between two of them, as one takes as long as four steps of training
+_FEWEST_TIMES = 3  # in a short run, so that there is a curve
 
 
 def probe_batch(rows: Rows) -> Batch:
@@ -71,8 +72,11 @@ def is_costly_epoch(epoch: int, epochs: int, *, steps: int) -> bool:
     [3, 6, 9, 12, 15, 18, 21, 24, 25]
     >>> [epoch for epoch in range(1, 26) if is_costly_epoch(epoch, 25, steps=7)]
     [8, 16, 24, 25]
+    >>> [epoch for epoch in range(1, 26) if is_costly_epoch(epoch, 25, steps=1)]
+    [9, 18, 25]
     """
-    apart = max(math.ceil(epochs / _COSTLY_TIMES), math.ceil(_COSTLY_STEPS / steps))
+    spaced = min(math.ceil(_COSTLY_STEPS / steps), math.ceil(epochs / _FEWEST_TIMES))
+    apart = max(math.ceil(epochs / _COSTLY_TIMES), spaced)
     return epoch == epochs or epoch % apart == 0
 
 
