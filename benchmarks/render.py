@@ -28,8 +28,6 @@ from size_sections import (
     hostile,
     hostile_lines,
     memory_lines,
-    metric_moves,
-    metric_moves_lines,
     neighbours,
     neighbours_lines,
 )
@@ -619,7 +617,6 @@ SECTIONS = (
     ("mixed_table.json", mixed_table),
     ("neighbour_agreement.json", neighbour_agreement),
     ("neighbours_at_size.json", neighbours),
-    ("metric_moves.json", metric_moves),
     ("bench.json", bench),
     ("image_cost.json", image_cost),
     ("knn.json", knn),
@@ -657,7 +654,6 @@ def main() -> None:
     put(ROOT / "docs" / "noise.md", "blocks", blocks_lines(RESULTS / "blocks.json"))
     put(ROOT / "docs" / "noise.md", "heavy tails", tails_lines(RESULTS / "tails.json"))
     put(ROOT / "docs" / "noise.md", "neighbours", neighbours_lines(RESULTS / "neighbours_at_size.json"))
-    put(ROOT / "docs" / "noise.md", "metric moves", metric_moves_lines(RESULTS / "metric_moves.json"))
     put(ROOT / "docs" / "data.md", "larger than memory", memory_lines(RESULTS / "larger_than_memory.json"))
     put(ROOT / "docs" / "paper.md", "CLAE's attack", clae_attack_lines(RESULTS / "clae_attack.json"))
     speed = json.loads((RESULTS / "bench.json").read_text(encoding="utf-8"))

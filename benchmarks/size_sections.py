@@ -53,27 +53,6 @@ def _commits(rows: list[dict[str, Any]]) -> str:
     return ", ".join(dict.fromkeys(row["commit"] for row in rows))
 
 
-def metric_moves(path: Path) -> str:
-    """The section on how often neighbours are searched again."""
-    return "\n".join(["## How far σ may move before neighbours are searched again\n", *metric_moves_lines(path), ""])
-
-
-def metric_moves_lines(path: Path) -> list[str]:
-    """The table of ``metric_moves.py``."""
-    result = json.loads(path.read_text(encoding="utf-8"))
-    lines = [
-        f"`{result['command']}`, commit {result['commit']}; {len(result['sets'])} sets, {result['steps']} steps, seed "
-        f"{result['seed']}; {describe(result['environment'])}",
-        "",
-        "| neighbours are searched again after a mean move of log σ by | few-label | kNN | searches in a fit |",
-        "|---|---|---|---|",
-    ]
-    for limit, found in result["means"].items():
-        moved = "never" if limit == "none" else limit
-        lines.append(f"| {moved} | {found['few']:.1f} | {found['knn']:.1f} | {found['searches']:.1f} |")
-    return lines
-
-
 def memory_lines(path: Path) -> list[str]:
     """The table of ``larger_than_memory.py``."""
     results = json.loads(path.read_text(encoding="utf-8"))["results"]

@@ -171,7 +171,6 @@ def test_neighbours_that_change_between_a_checkpoint_and_the_end_are_the_same_af
     monkeypatch.setattr("pinoise.noise.module.REFRESH_EVERY", 3)
     monkeypatch.setattr("pinoise.noise.support.SUPPORT_ROWS", bank)
     monkeypatch.setattr("pinoise.noise.support.TABLE_ROWS", table)
-    monkeypatch.setattr("pinoise.noise.support.STALE_AFTER", 0.02)  # so that eight steps move σ far enough
     changes = {"training": {"noise_learning_rate": 0.2}}
     seen = metrics_seen(monkeypatch)
     settings, whole, rows = problem(**changes)

@@ -31,9 +31,7 @@ TABLE_ROWS = 16_384
 # Enough rows to represent the marginals of every feature, in at most 64 MB.
 _BANK_ENTRIES = 1 << 24
 
-# Neighbours are searched again once log σ has moved by this much, on average over features. Smaller moves change few
-# neighbours and no accuracy that could be told (``benchmarks/metric_moves.py``).
-STALE_AFTER = 0.1
+STALE_AFTER = 0.02  # neighbours are searched again once log σ has moved by this much, on average over features
 
 TRANSPLANTED = 4  # Q: the number of differences that a draw of ``differences`` adds up
 
