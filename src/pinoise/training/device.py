@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 BUILDING, TRAINING, HOLDING_OUT = 0, 1, 2
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
+_LARGEST_USUAL_BLOCK = 31 << 20  # bytes; those of its administration are added
 T = TypeVar("T")
 
 
@@ -69,6 +70,18 @@ def flushed_denormals() -> Iterator[None]:
         yield
     finally:
         torch.set_flush_denormal(flushed_before)
+
+
+def keep_freed_memory() -> None:
+    """Let the process keep what a step frees for the next step, which then need not ask the system for it again.
+
+    GNU's C library gives large blocks back at once, until a larger one was freed: then it takes blocks of that size for
+    usual. The largest that it learns from has 32 MB. Without this a step spends up to a tenth of its time on pages that
+    it had before (``benchmarks/speed/steps.py``). Other systems do not care.
+
+    >>> keep_freed_memory()
+    """
+    torch.empty(_LARGEST_USUAL_BLOCK, dtype=torch.uint8)
 
 
 def make_fabric(settings: TrainingSettings, *, together: bool = False) -> Fabric:

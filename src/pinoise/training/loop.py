@@ -22,6 +22,7 @@ from pinoise.training.device import (
     any_process,
     average_statistics,
     flushed_denormals,
+    keep_freed_memory,
     mean_over_processes,
     seed_of,
 )
@@ -86,6 +87,7 @@ def train(
             processes stop together, within ten steps of the first request.
         on_epoch: called after every epoch. If it returns True in any process, training ends there.
     """
+    keep_freed_memory()
     kept, held_out = split_rows(len(rows), settings)
     per_epoch, share = plan_epoch(len(kept), settings.batch_size, fabric.world_size)
     joint = fabric.world_size > 1 and settings.statistics_from == "all-processes"

@@ -28,7 +28,7 @@ from pinoise.networks.memory import counting_saved
 from pinoise.noise.support import SUPPORT_ROWS, TABLE_ROWS
 from pinoise.training.build import build_standardizer, seeded_model, support_neighbours
 from pinoise.training.config import Settings, takes_images
-from pinoise.training.device import flushed_denormals, make_fabric, memory_gb
+from pinoise.training.device import flushed_denormals, keep_freed_memory, make_fabric, memory_gb
 from pinoise.training.loop import make_optimizer
 from pinoise.training.model import ContrastiveModel
 from pinoise.training.order import shuffled_rows
@@ -168,6 +168,7 @@ def training_step(
         batch_size: the rows of this process in a step.
         fabric: the processes that train together; None trains in this process alone.
     """
+    keep_freed_memory()
     fabric = fabric or make_fabric(settings.training)
     wrapped, optimizer = fabric.setup(model, make_optimizer(model, settings.training, fabric.device))
     order = shuffled_rows(len(rows), seed=settings.training.seed, epoch=0)
