@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.neighbors import NearestNeighbors
 
 from pinoise.evaluation.knn import NEIGHBOURS, knn_neighbours
-from speed.resident import status_mb
+from speed.resident import forget_peak, status_mb
 from speed.timing import in_new_process, in_turns, milliseconds, ratio
 
 ROWS, QUERIES, FEATURES, GROUPS = 50_000, 2_000, 256, 50
@@ -67,6 +67,7 @@ def memory_of(name: str, count: int) -> float:
     x = rows(count + QUERIES)
     train, test = x[:count], x[count:]
     SEARCHES[name](train[:100], test[:10])  # memory that libraries take at their first use is not counted
+    forget_peak()  # to make the rows took more than they do
     before = status_mb("VmRSS")
     SEARCHES[name](train, test)
     return round(status_mb("VmHWM") - before)

@@ -15,6 +15,11 @@ def status_mb(name: str) -> float:
     return int(re.findall(rf"{name}:\s+(\d+) kB", status)[0]) / 1e3
 
 
+def forget_peak() -> None:
+    """Let ``VmHWM`` start again from the memory of now."""
+    Path("/proc/self/clear_refs").write_text("5", encoding="utf-8")
+
+
 @contextmanager
 def watched(every: float = 0.02) -> Iterator[list[float]]:
     """Note the most memory of its own that the process has in the block; pages of mapped files are the system's."""
