@@ -147,3 +147,5 @@ if __name__ == "__main__":
     timed = worker(int(sys.argv[1]))
     if timed["rank"] == 0:
         print(json.dumps(timed), flush=True)
+    if dist.is_initialized():
+        dist.destroy_process_group()  # whose threads would abort a process that ends before them

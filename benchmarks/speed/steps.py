@@ -30,7 +30,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
 FEATURES = (136, 561, 2000)
 BATCH = 256
 ROWS = 4096
-TURNS, STEPS = 5, 2
+TURNS, STEPS = 9, 2
 WIDTHS = (1024, 1024, 256, 256, 128)  # of the layers of the default encoder and head
 LARGE = 1024  # the side of the matrices whose product is the limit
 
