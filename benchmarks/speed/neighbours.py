@@ -62,7 +62,7 @@ def measure() -> dict[str, Any]:
 
 def least_memory(name: str, count: int) -> float:
     """Return the least peak memory in MB of several processes: how much freed memory one holds back is chance."""
-    return min(in_new_process("neighbours", name, str(count)) for _ in range(PROCESSES))
+    return min(float(in_new_process("neighbours", name, str(count))) for _ in range(PROCESSES))
 
 
 def memory_of(name: str, count: int) -> float:
