@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -49,7 +50,7 @@ def neighbours_lines(path: Path) -> list[str]:
     return lines
 
 
-def _commits(rows: list[dict[str, Any]]) -> str:
+def _commits(rows: Iterable[dict[str, Any]]) -> str:
     return ", ".join(dict.fromkeys(row["commit"] for row in rows))
 
 
@@ -82,7 +83,7 @@ def bench_lines(path: Path) -> list[str]:
     """The ratios of ``make bench`` with the aims, and a line about how they were made."""
     result = json.loads(path.read_text(encoding="utf-8"))
     return [
-        f"`make bench`, commit {result['commit']}; {describe(result['environment'])}",
+        f"`make bench`, commit {_commits(result['measurements'].values())}; {describe(result['environment'])}",
         "",
         *speed_tables.ratios(result),
     ]

@@ -55,7 +55,7 @@ def checked(result: Result) -> list[str]:
     found = result["measurements"]["processes"]
     constants = found["constants"]
     lines = [
-        f"`make bench`, commit {result['commit']}: a = {1e6 * constants['row']:.0f} µs, "
+        f"`make bench`, commit {found['commit']}: a = {1e6 * constants['row']:.0f} µs, "
         f"b = {1e3 * constants['fixed']:.1f} ms, c = {1e9 * constants['pair']:.1f} ns, "
         f"s = {constants['slowdown']:.2f}, "
         f"latency {1e6 * constants['latency']:.0f} µs, bandwidth {constants['bandwidth'] / 1e9:.2f} GB/s, "
