@@ -74,8 +74,8 @@ def _run_cases(family: Family, counts: Counter[str], failures: list[str], *, mos
             struck = family.kill(number)
             counts["kills"] += struck.kills
             counts["while_writing"] += struck.while_writing
-        except Fault as fault:
-            failures.append(f"{family.name}/{number} --seed {family.seed}: {fault}")
+        except Exception as fault:  # one of the suite itself is shown, too, and loses no other case
+            failures.append(f"{family.name}/{number} --seed {family.seed}: {type(fault).__name__}: {fault}")
             print(f"FAILURE {failures[-1]}", flush=True)
             counts["kills"] += 1
         print(f"{family.name}: {counts['kills']} kills, {len(failures)} failures", file=sys.stderr, flush=True)

@@ -63,6 +63,8 @@ class Fork:
         self.args = arguments
         self.returncode: int | None = None
         self._warm, self._folder = warm, Path(tempfile.mkdtemp())
+        for stream in ("1", "2"):
+            (self._folder / stream).touch()  # a process may be killed before it opens them
         self.pid = warm.ask(arguments=arguments, where=str(where), environ=environ, printed=str(self._folder))
         self._end = os.pidfd_open(self.pid)
 
