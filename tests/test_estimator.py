@@ -368,7 +368,7 @@ def test_history_tells_every_epoch(digits: tuple[np.ndarray, np.ndarray], capsys
 
 def test_costly_figures_of_a_long_history_are_nan_now_and_then(digits: tuple[np.ndarray, np.ndarray]) -> None:
     history = small(epochs=12, batch_size=300).fit(digits[0]).history_
-    measured = [2, 4, 6, 8, 10, 12]
+    measured = [4, 8, 12]  # a short one has three
     for name in ("information", "plug_in", "effective_rank", "spread"):
         assert [
             epoch for epoch, value in zip(history["epoch"], history[name], strict=True) if value == value
