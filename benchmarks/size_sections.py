@@ -57,9 +57,9 @@ def _commits(rows: Iterable[dict[str, Any]]) -> str:
 def memory_lines(path: Path) -> list[str]:
     """The table of ``larger_than_memory.py``."""
     results = json.loads(path.read_text(encoding="utf-8"))["results"]
-    about = next(iter(results.values()))["environment"]
+    machines = [found["environment"] for found in results.values()]
     lines = [
-        f"`python benchmarks/larger_than_memory.py`, commit {about['commit']}; {describe(about)}",
+        f"`python benchmarks/larger_than_memory.py`, commit {_commits(machines)}; {describe(machines[0])}",
         "",
         "| Parquet | on disk, converted | `train`, peak memory | `embed`, peak memory | steps in files to in memory |",
         "|---|---|---|---|---|",

@@ -94,7 +94,7 @@ from pinoise.training.device import keep_freed_memory
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for _ in range(5):
-        blocks = [torch.ones(2 << 20) for _ in range(3)]  # of 8 MB
+        blocks = [torch.ones(1 << 20) for _ in range(14)]  # of 4 MB
         del blocks
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
 
@@ -106,5 +106,7 @@ print(faults())
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only GNU's C library gives memory back at once")
 def test_freed_memory_is_used_again_without_asking_the_system() -> None:
-    done = subprocess.run([sys.executable, "-c", FAULTS], capture_output=True, text=True, check=True)
-    assert int(done.stdout) < 100  # without it, up to 30,000: it depends on what was freed before
+    # Without it about half of all processes have tens of thousands: it depends on what was freed before.
+    asked = [sys.executable, "-c", FAULTS]
+    several = [subprocess.Popen(asked, stdout=subprocess.PIPE, text=True) for _ in range(5)]
+    assert all(int(process.communicate()[0]) < 100 for process in several)
