@@ -106,7 +106,7 @@ print(faults())
 
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only GNU's C library gives memory back at once")
 def test_freed_memory_is_used_again_without_asking_the_system() -> None:
-    # Without it about half of all processes have tens of thousands: it depends on what was freed before.
+    # Without it about half of such processes have tens of thousands: it depends on what was freed before.
     asked = [sys.executable, "-c", FAULTS]
     several = [subprocess.Popen(asked, stdout=subprocess.PIPE, text=True) for _ in range(5)]
     assert all(int(process.communicate()[0]) < 100 for process in several)

@@ -76,8 +76,8 @@ def keep_freed_memory() -> None:
     """Let the process keep what a step frees for the next step, which then need not ask the system for it again.
 
     GNU's C library gives large blocks back at once, until a larger one was freed: then it takes blocks of that size for
-    usual. The largest that it learns from has 32 MB. Without this a step in about half of all processes spends time on
-    pages that it had before (``benchmarks/speed/freed.py``). Other systems do not care.
+    usual. The largest that it learns from has 32 MB. Without this a step spends time on pages that it had before
+    (``benchmarks/speed/freed.py``). Other systems do not care.
 
     >>> keep_freed_memory()
     """
