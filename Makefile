@@ -33,7 +33,7 @@ lint: setup
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Ratios of speed and memory against their aims, in about seven minutes; BENCH="--only steps fits" measures some.
+# Ratios of speed and memory against their aims, in about eight minutes; BENCH="--only steps fits" measures some.
 bench: setup
 	$(BIN)/python benchmarks/bench.py $(BENCH)
 
