@@ -1,0 +1,139 @@
+"""The one store of what is made from files once and used often: encoded rows, decoded images, conversions, findings.
+
+What is kept for one purpose is one folder: the files that its maker wrote, and ``about.json``, which says what they
+were made from. A folder is written under another name and renamed when it is complete, so that a killed process leaves
+nothing half made, and the next one removes what it left. Of several processes one makes it and the others wait. What
+was made from other files, by other rules, or was written to since, is made again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import shutil
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pinoise.data.lazy import state_of
+from pinoise.data.messages import cannot_read
+from pinoise.errors import UserError
+from pinoise.files import cache_folder, locked, read_json, sync, write_json, writing
+
+VERSION = 1  # to be raised whenever a maker writes other files for the same key
+
+_ABOUT = "about.json"
+_NAME = 32  # characters of a name that a place has, as file systems limit names to about 255 bytes
+
+
+class Kept(NamedTuple):
+    """A folder of files, and what their maker said about them."""
+
+    folder: Path
+    about: dict[str, Any]
+
+
+def place_of(kind: str, name: str, *about: object, folder: Path | None = None) -> Path:
+    """Return where something is kept.
+
+    Args:
+        kind: what it is, such as ``rows``: a folder of the cache.
+        name: what a person would call it.
+        about: JSON values that tell it from others of the same name.
+        folder: the user's own folder in place of the cache.
+    """
+    digest = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()[:12]
+    return (folder or cache_folder() / kind) / f"{name[:_NAME] or kind}-{digest}"
+
+
+def states_of(paths: Iterable[Path]) -> list[list[Any]]:
+    """Return path, size and time of change of files: a key by which a change of one is seen."""
+    states = []
+    for path in paths:
+        try:
+            states.append([str(path.resolve()), *state_of(path)])
+        except OSError as error:
+            raise cannot_read(path, error) from error
+    return states
+
+
+def kept(place: Path, key: object, make: Callable[[Path], Mapping[str, Any]], *, waiting: str | None = None) -> Kept:
+    """Return what is kept at a place, made now unless it is there.
+
+    Args:
+        place: see ``place_of``.
+        key: JSON values; what was kept for another key is made again.
+        make: writes files into the empty folder that it is given, and returns JSON values to be kept with them.
+        waiting: what a process says that waits for another one.
+
+    >>> import tempfile
+    >>> def make(folder):
+    ...     _ = Path(folder, "a.txt").write_text("content")
+    ...     return {"rows": 3}
+    >>> with tempfile.TemporaryDirectory() as cache:
+    ...     first = kept(Path(cache, "toy"), ["v1"], make)
+    ...     again = kept(Path(cache, "toy"), ["v1"], lambda folder: 1 / 0)
+    ...     first == again, again.about, (again.folder / "a.txt").read_text()
+    (True, {'rows': 3}, 'content')
+    """
+    found = peek(place, key)
+    if found is not None:
+        return found
+    with writing(place.parent, advice="make room, or choose another folder (data.cache, PINOISE_CACHE)"):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with locked(place, waiting=waiting):
+            return peek(place, key) or _made(place, key, make)
+
+
+def peek(place: Path, key: object) -> Kept | None:
+    """Return what is kept at a place for a key, None without it."""
+    try:
+        stored = read_json(place / _ABOUT)
+        files = {name: list(state_of(place / name)) for name in stored["files"]}
+        if stored["key"] != _plain([VERSION, key]) or files != stored["files"]:
+            return None
+        return Kept(place, stored["about"])
+    except (OSError, ValueError, KeyError, TypeError):  # absent, cut off or written by someone else
+        return None
+
+
+def check_room(place: Path, needed: int, *, what: str) -> None:
+    """Raise an error if the disk of a place has less than ``needed`` bytes free."""
+    free = shutil.disk_usage(place.parent).free
+    if needed > free:
+        raise UserError(
+            f"{place.parent} has {free / 1e9:.1f} GB free, but {what} take {needed / 1e9:.1f} GB: choose another "
+            "folder for them with --set data.cache=FOLDER."
+        )
+
+
+def _made(place: Path, key: object, make: Callable[[Path], Mapping[str, Any]]) -> Kept:
+    """Make what belongs to a place. The caller holds its lock."""
+    _remove_unfinished(place)  # of killed processes
+    temporary = place.with_name(f".{place.name}.{secrets.token_hex(8)}.part")
+    try:
+        temporary.mkdir()
+        about = _plain(make(temporary))
+        files = {file.name: list(state_of(file)) for file in sorted(temporary.iterdir())}
+        for name in files:
+            sync(temporary / name)
+        write_json(temporary / _ABOUT, {"key": _plain([VERSION, key]), "files": files, "about": about})
+        if place.exists():  # of another key
+            place.rename(place.with_name(f".{place.name}.{secrets.token_hex(8)}.part"))
+        temporary.rename(place)
+        sync(place.parent)
+    finally:
+        _remove_unfinished(place)
+    return Kept(place, about)
+
+
+def _remove_unfinished(place: Path) -> None:
+    for folder in place.parent.iterdir():
+        if folder.name.startswith(f".{place.name}.") and folder.name.endswith(".part"):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _plain(value: object) -> Any:
+    """Return a value as JSON gives it back."""
+    return json.loads(json.dumps(value))
