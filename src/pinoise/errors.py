@@ -51,6 +51,23 @@ def rows_before(rows: int) -> Iterator[None]:
         raise error.after(rows) from error.__cause__
 
 
+@contextmanager
+def rows_among(numbers: Any) -> Iterator[None]:
+    """Let the errors of a block, which sees some rows of a table, name rows of the whole by these numbers.
+
+    >>> with rows_among([3, 8]):
+    ...     raise RowError("data row ", 1, " is empty.")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.RowError: data row 9 is empty.
+    """
+    try:
+        yield
+    except RowError as error:
+        before, row, rest = error._parts
+        raise RowError(before, int(numbers[row]), rest) from error.__cause__
+
+
 def shown(value: Any) -> str:
     """Return what a value is, for a message: the shape of a tensor, the type of anything else.
 

@@ -15,7 +15,7 @@ import torch
 from pinoise.data.dataset import Dataset
 from pinoise.data.formats.memory import InMemory
 from pinoise.data.options import ReadOptions
-from pinoise.data.preparation.kinds import TablePreparation, preparation_from_json
+from pinoise.data.preparation import TablePreparation, preparation_from_json
 from pinoise.data.readers import from_arrays, read_file
 from pinoise.errors import UserError
 

@@ -12,7 +12,7 @@ from pinoise.data.catalogue import is_name
 from pinoise.data.dataset import fingerprint, fingerprint_parts
 from pinoise.data.images.decoding import ImageFiles
 from pinoise.data.options import ReadOptions
-from pinoise.data.preparation.kinds import ArrayPreparation, CataloguePreparation, ImagePreparation, TablePreparation
+from pinoise.data.preparation import ArrayPreparation, CataloguePreparation, ImagePreparation, TablePreparation
 from pinoise.data.readers import open_for_training, open_source
 from pinoise.data.splitting import split, stratified_rows
 from pinoise.errors import UserError

@@ -17,7 +17,7 @@ from PIL import Image
 
 from pinoise.data.lazy import SomeColumns
 from pinoise.data.options import ReadOptions
-from pinoise.data.preparation.kinds import TablePreparation, preparation_from_json
+from pinoise.data.preparation import TablePreparation, preparation_from_json
 from pinoise.data.readers import open_for_training, read_file
 from pinoise.errors import UserError
 

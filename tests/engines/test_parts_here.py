@@ -103,7 +103,7 @@ def test_a_folder_of_another_embedding_is_refused(run: Run, place: Path, tmp_pat
 def test_a_killed_command_goes_on_and_every_row_is_there_once(place: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     slow = (
-        "import sys, time, pinoise.data.pieces as pieces, pinoise.engines.pieces as e\n"
+        "import sys, time, pinoise.data.table.parquet as pieces, pinoise.engines.pieces as e\n"
         "pieces.PIECE_ROWS = e.PIECE_ROWS = 100; pieces.cut.__kwdefaults__['rows'] = 100\n"
         "write, delay = e.write_part, float(sys.argv[1])\n"
         "def slowly(*args):\n    time.sleep(delay); return write(*args)\n"

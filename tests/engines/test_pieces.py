@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from pinoise.data.formats.parquet import read_parquet
-from pinoise.data.pieces import Place
+from pinoise.data.table.parquet import Place
 from pinoise.engines.pieces import plan_work
 from pinoise.engines.ray_embedding import Writer
 from pinoise.errors import UserError

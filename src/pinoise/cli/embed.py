@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pinoise.cli.console import note, on_one_line, on_terminal, print_json
+from pinoise.cli.console import note, on_one_line, on_terminal, print_json, say
 from pinoise.cli.options import DataOption, DevicesOption, EngineOption, ForceOption, JsonOption, TrustOption
 
 if TYPE_CHECKING:
     from pinoise.data.dataset import Dataset, Part
-    from pinoise.evaluation.sharing import Team
+
+PassedOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN", help="Pass a column of the table through, as an id or a label; repeatable."),
+]
 
 
 def embed(
@@ -27,10 +31,7 @@ def embed(
     part: Annotated[
         str, typer.Option(help="train or test, for data that comes in these parts; .npz takes both.")
     ] = "train",
-    keep: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN", help="Pass a column of the table through, as an id or a label; repeatable."),
-    ] = None,
+    keep: PassedOption = None,
     engine: EngineOption = None,
     devices: DevicesOption = None,
     force: ForceOption = False,
@@ -50,56 +51,104 @@ def embed(
 
     On a cluster: `pinoise embed runs/mine --data s3://new/table --out s3://new/embedding --engine ray`
     """
-    from pinoise.cli.cluster import embed_in_parts, embed_on_cluster, together
     from pinoise.errors import UserError
 
-    if engine is not None:
-        embed_on_cluster(run, data, out, keep=keep or [], workers=devices, force=force, trust=trust, as_json=json)
+    in_parts = engine is not None or out.endswith("/")
+    if in_parts and part != "train":
+        raise UserError(f"--part is for one file, and {out} is a folder of parts: leave it out, or give a file.")
+    processes = processes_here(devices) if engine is None else devices
+    if processes == 0:
         return
-    if out.endswith("/"):
-        if part != "train" or devices is not None:
-            option = "--part" if part != "train" else "--devices"
-            raise UserError(f"{option} is for one file, and {out} is a folder of parts: leave it out, or give a file.")
-        embed_in_parts(run, data, out, keep=keep or [], force=force, trust=trust, as_json=json)
+    if in_parts:
+        found = _embed_in_parts(run, data, out, keep or [], engine, processes, force=force, trust=trust)
+    else:
+        found = _embed_file(run, data, Path(out), part, keep or [], processes or 1, force=force, trust=trust)
+    if json:
+        print_json({"out": out, **found})
         return
-    with together(devices) as team:
-        _embed_here(run, data, Path(out), team, part=part, keep=keep or [], force=force, trust=trust, as_json=json)
+    sizes = ", ".join(f"{name} {rows} × {width}" for name, (rows, width) in found["shapes"].items())
+    parts = f" in {found['parts']} part{'s' if found['parts'] != 1 else ''}" if "parts" in found else ""
+    beside = f", beside {', '.join(found['kept'])}" if found["kept"] else ""
+    print(on_one_line(f"{out}: {sizes}{parts}{beside}"))  # the names are from a file
 
 
-def _embed_here(
-    run: Path, data: str, out: Path, team: Team, *, part: str, keep: list[str], force: bool, trust: bool, as_json: bool
-) -> None:
-    """Embed any data into one file, which the first of several processes writes."""
+def processes_here(devices: int | None) -> int:
+    """Return how many processes share the work, which the first of those that torchrun started takes on: 0 for others.
+
+    >>> processes_here(3)
+    3
+    """
+    from pinoise.training.processes import find_group
+
+    group = find_group(1, 1)
+    return 0 if group.rank else devices or group.per_node
+
+
+def _embed_in_parts(
+    run: Path,
+    data: str,
+    out: str,
+    keep: list[str],
+    engine: str | None,
+    processes: int | None,
+    *,
+    force: bool,
+    trust: bool,
+) -> dict[str, Any]:
+    """Embed any data into a folder of parts."""
+    from pinoise.engines.embedding import plan_work
+    from pinoise.evaluation import WHOLE
+    from pinoise.files import check_output
+    from pinoise.training.load import load_run
+
+    if "://" not in out:
+        check_output(Path(out), force=True)  # the folder may be there already
+    work = plan_work(load_run(run, trust=trust), data, out, keep=keep, force=force, progress=on_terminal())
+    for sentence in work.notes:
+        note(sentence)
+    parts = len(work.plan.rows)
+    if len(work.missing) < parts:
+        note(f"{parts - len(work.missing)} of {parts} parts are there already")
+    if engine is None:
+        work.write_missing(processes=processes or 1, done=lambda number: say(f"part {number + 1} of {parts}"))
+    else:
+        from pinoise.engines.ray_embedding import embed_on_ray
+
+        embed_on_ray(work, workers=processes)
+    return {"shapes": {WHOLE: [work.rows, work.width]}, "kept": list(work.plan.keep), "parts": parts}
+
+
+def _embed_file(
+    run: Path, data: str, out: Path, part: str, keep: list[str], processes: int, *, force: bool, trust: bool
+) -> dict[str, Any]:
+    """Embed any data into one file."""
     from pinoise.data.source import source_files
-    from pinoise.evaluation import check_embedding_file, write_embedding
+    from pinoise.engines.embedding import kept_columns
+    from pinoise.errors import UserError
+    from pinoise.evaluation import TABLES, check_embedding_file, write_embedding
+    from pinoise.evaluation.workers import embed_together
     from pinoise.files import RUN_FILES, check_output
     from pinoise.training.load import load_run
 
-    inputs = [*source_files(data), *(run / name for name in RUN_FILES)]
-    check_embedding_file(out, inputs=inputs, force=force)
+    check_embedding_file(out, inputs=[*source_files(data), *(run / name for name in RUN_FILES)], force=force)
     finished = load_run(run, trust=trust)
     check_output(out, inputs=source_files(finished.settings.data.source), force=force)
-    kept = _kept_columns(data, keep, out, finished.column_names)
+    if keep and out.suffix.lower() not in TABLES:
+        raise UserError(f"{out} has no columns to keep others beside: write {' or '.join(TABLES)}.")
+    kept = kept_columns(data, keep, finished.column_names)
     source = finished.read(data, labelled=False, progress=on_terminal())
     changed = finished.change_of(data, progress=on_terminal())
     for sentence in (*finished.new_notes(source.notes, data), *([] if changed is None else [changed])):
-        if team.is_first:
-            note(sentence)
+        note(sentence)
     parts = _parts(source, part, every=out.suffix.lower() == ".npz", where=data)
     embeddings = {
-        name: team.embed(finished.embedding, finished.rows(rows.x, where=data)) for name, rows in parts.items()
+        name: embed_together(finished.embedding, finished.rows(rows.x, where=data), processes=processes)
+        for name, rows in parts.items()
     }
-    if not team.is_first:
-        return
     files = {name: rows.names for name, rows in parts.items() if rows.names is not None}
-    write_embedding(out, embeddings, columns=finished.column_names, names=files, kept=kept, force=force)
-    shapes = {name: list(z.shape) for name, z in embeddings.items()}
-    if as_json:
-        print_json({"out": str(out), "shapes": shapes, "kept": list(kept)})
-    else:
-        beside = f", beside {', '.join(kept)}" if kept else ""
-        sizes = ", ".join(f"{name} {rows} × {width}" for name, (rows, width) in shapes.items())
-        print(on_one_line(f"{out}: {sizes}{beside}"))  # the names are from a file
+    beside = dict(zip(kept.column_names, kept.columns, strict=True))
+    write_embedding(out, embeddings, columns=finished.column_names, names=files, kept=beside, force=force)
+    return {"shapes": {name: list(z.shape) for name, z in embeddings.items()}, "kept": kept.column_names}
 
 
 def _parts(source: Dataset, wanted: str, *, every: bool, where: str) -> dict[str, Part]:
@@ -116,31 +165,3 @@ def _parts(source: Dataset, wanted: str, *, every: bool, where: str) -> dict[str
         return {WHOLE: source.train}
     both = {"train": source.train, "test": source.test}
     return both if every else {wanted: both[wanted]}
-
-
-def _kept_columns(data: str, keep: list[str], out: Path, own: tuple[str, ...]) -> dict[str, Any]:
-    """Return the columns to pass through, as they stand in the table; refuse what is none."""
-    if not keep:
-        return {}
-    import pyarrow as pa
-
-    from pinoise.data.encoding.tables import column_names, find_column
-    from pinoise.data.source import find_source
-    from pinoise.data.streaming.tables import table_in_pieces
-    from pinoise.errors import UserError
-    from pinoise.evaluation import TABLES
-
-    if out.suffix.lower() not in TABLES:
-        raise UserError(f"{out} has no columns to keep others beside: write {' or '.join(TABLES)}.")
-    found = find_source(data)
-    if found.kind != "table":
-        raise UserError(f"--keep names columns of a table ({', '.join(TABLES)}), and {data} is none.")
-    # In pieces, so that no other column is in memory; as text, so that an id keeps its leading zeros.
-    with table_in_pieces(found, text=tuple(keep)) as raw:
-        there = column_names(raw, where=data)
-        columns = [find_column(name, there, where=data) for name in dict.fromkeys(keep)]
-        for name in columns:
-            if name in own:
-                raise UserError(f"--keep {name}: the embedding has this column already, standardised; leave it out.")
-        table = pa.concat_tables([piece for _, piece in raw.pieces(columns)])
-    return {name: table.column(name) for name in columns}

@@ -53,9 +53,9 @@ def evaluate(
 
     Example: `pinoise evaluate runs/digits`
     """
-    from pinoise.cli.cluster import together
+    from pinoise.cli.embed import processes_here
     from pinoise.evaluation.knn import NEIGHBOURS
-    from pinoise.experiments.evaluated import evaluate_run, help_evaluate, store_evaluation
+    from pinoise.experiments.evaluated import evaluate_run, store_evaluation
     from pinoise.experiments.information import DRAWS
     from pinoise.files import WriteError
     from pinoise.training.load import load_run
@@ -64,22 +64,21 @@ def evaluate(
     later, rows = _later_options({"data.label": label, "data.regression": regression, "data.rows": rows}, set_)
     if rows is not None and rows < NEIGHBOURS:
         raise UserError(f"--rows is {rows}: kNN looks at {NEIGHBOURS} training rows, so give at least that number.")
+    processes = processes_here(devices)
+    if not processes:
+        return
     loaded = load_run(run, trust=trust)
-    with together(devices) as team:
-        if not team.is_first:
-            help_evaluate(loaded, data, later, rows=rows, seed=seed, team=team)
-            return
-        found = evaluate_run(
-            loaded,
-            data,
-            later,
-            rows=rows,
-            seed=seed,
-            draws=(draws or DRAWS) if information else None,
-            progress=on_terminal(),
-            note=note,
-            team=team,
-        )
+    found = evaluate_run(
+        loaded,
+        data,
+        later,
+        rows=rows,
+        seed=seed,
+        draws=(draws or DRAWS) if information else None,
+        progress=on_terminal(),
+        note=note,
+        processes=processes,
+    )
     try:
         store_evaluation(loaded, found)
     except WriteError as error:  # the scores are still worth printing

@@ -45,6 +45,17 @@ TextOption = Annotated[
     list[str] | None,
     typer.Option("--text", metavar="COLUMN", help="A column of free text, whose words become features; repeatable."),
 ]
+DropOption = Annotated[
+    list[str] | None, typer.Option("--drop", metavar="COLUMN", help="A column to leave out; repeatable.")
+]
+KeepOption = Annotated[
+    list[str] | None,
+    typer.Option("--keep", metavar="COLUMN", help="A column to keep although its values name the rows; repeatable."),
+]
+MissingOption = Annotated[
+    list[str] | None,
+    typer.Option("--na", metavar="CELL", help="A value of cells that means missing, such as '?'; repeatable."),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 SetOption = Annotated[
     list[str] | None,

@@ -30,12 +30,15 @@ from pinoise.cli.options import (
     BatchOption,
     Change,
     DeviceOption,
+    DropOption,
     EncoderOption,
     EngineOption,
     EpochsOption,
     JsonOption,
+    KeepOption,
     LabelOption,
     LearningRateOption,
+    MissingOption,
     RegressionOption,
     RowsOption,
     SetOption,
@@ -80,6 +83,9 @@ FLAGS = {
     "label": "data.label",
     "regression": "data.regression",
     "text": "data.text",
+    "drop": "data.drop",
+    "keep": "data.keep",
+    "na": "data.na",
     "target": "data.target",
     "rows": "data.rows",
     "method": "method",
@@ -131,6 +137,9 @@ def train(
     learning_rate: LearningRateOption = None,
     temperature: TemperatureOption = None,
     text: TextOption = None,
+    drop: DropOption = None,
+    keep: KeepOption = None,
+    na: MissingOption = None,
     rows: RowsOption = None,
     seed: Annotated[int | None, typer.Option(help="Of every random number.", show_default="0")] = None,
     device: DeviceOption = None,
@@ -204,7 +213,6 @@ def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Setti
 def _run(
     path: Path, settings: Settings, *, fresh: bool, engine: str | None, loggers: list[str] | None, as_json: bool
 ) -> None:
-    from pinoise.cli.cluster import train_on_cluster
     from pinoise.estimator.run_classifier import fit_run_classifier, read_target
     from pinoise.training.load import load_run
     from pinoise.training.loop import Interrupted
@@ -214,11 +222,13 @@ def _run(
     on_engine = "" if engine is None else f" --engine {engine}"
     again = f"pinoise train --resume {shlex.quote(str(path))}{trusting}{on_engine}"
     target = settings.data.target
-    labelled = None if target is None else read_target(settings.data.source, target)  # a mistake in it ends here
+    labelled = None
+    if target is not None:  # a mistake in it ends here
+        labelled = read_target(settings.data.source, target, na=settings.data.na)
     if labelled is not None and is_first():
         for sentence in labelled.notes:
             note(sentence)
-    train_there = _trained_here if engine is None else train_on_cluster
+    train_there = _trained_here if engine is None else _trained_on_cluster
     try:
         with stop_on_signal() as should_stop:
             result = train_there(path, settings, should_stop, again=again, fresh=fresh, loggers=loggers or [])
@@ -267,6 +277,17 @@ def _trained_here(
             fresh=fresh,
             callbacks=callbacks,
         )
+
+
+def _trained_on_cluster(
+    path: Path, settings: Settings, should_stop: Callable[[], bool], *, again: str, fresh: bool, loggers: Sequence[str]
+) -> Outcome:
+    """Train with Ray."""
+    from pinoise.engines.ray_training import Job, train_on_ray
+    from pinoise.training.folder import check_usable
+
+    check_usable(path)  # before a cluster starts
+    return train_on_ray(Job(path.absolute(), settings, fresh, tuple(loggers), again), should_stop=should_stop, say=say)
 
 
 def _tell(path: Path, last: Record, trusting: str, *, planned: int, target: str | None, voters: Sequence[str]) -> None:

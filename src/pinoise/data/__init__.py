@@ -1,8 +1,8 @@
 """From what a user names or holds to standardised batches: readers, the catalogue, splits and standardisation.
 
-Networks, views and training do not belong here, and only ``pinoise.data.rows`` imports torch. Data flows through the
-folders: ``formats`` and ``images`` read bytes, ``encoding`` turns raw values into features, ``catalogue`` knows
-published sets, ``preparation`` remembers how training data was read; ``readers`` has the ways in.
+Networks, views and training do not belong here, and only ``pinoise.data.rows`` imports torch. ``table`` has tables,
+``formats`` and ``images`` read other bytes, ``catalogue`` knows published sets, ``disk`` keeps what is made once,
+``preparation`` remembers how training data was read, and ``readers`` has the ways in.
 """
 
 from __future__ import annotations
@@ -14,25 +14,27 @@ if TYPE_CHECKING:
     from pinoise.data.catalogue import entries, is_name
     from pinoise.data.catalogue.loading import load
     from pinoise.data.dataset import Dataset, Labels, Part, Samples, Targets, fingerprint_parts
-    from pinoise.data.formats.memory import InMemory, is_table
+    from pinoise.data.formats.memory import InMemory
     from pinoise.data.options import LaterOptions, ReadOptions
     from pinoise.data.preparation import Preparation, preparation_from_json
     from pinoise.data.readers import from_arrays, open_for_training, open_source, read_file
     from pinoise.data.rows import Rows, make_rows
     from pinoise.data.splitting import split
     from pinoise.data.standardizer import Standardizer
+    from pinoise.data.table.frames import is_table
 
 _HOMES = {
     "catalogue": ("entries", "is_name"),
     "catalogue.loading": ("load",),
     "dataset": ("Dataset", "Labels", "Part", "Samples", "Targets", "fingerprint_parts"),
-    "formats.memory": ("InMemory", "is_table"),
+    "formats.memory": ("InMemory",),
     "options": ("LaterOptions", "ReadOptions"),
     "preparation": ("Preparation", "preparation_from_json"),
     "readers": ("from_arrays", "open_for_training", "open_source", "read_file"),
     "rows": ("Rows", "make_rows"),
     "splitting": ("split",),
     "standardizer": ("Standardizer",),
+    "table.frames": ("is_table",),
 }
 __all__ = [name for names in _HOMES.values() for name in names]
 

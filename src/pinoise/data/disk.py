@@ -16,6 +16,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+
 from pinoise.data.lazy import state_of
 from pinoise.data.messages import cannot_read
 from pinoise.errors import UserError
@@ -24,6 +27,7 @@ from pinoise.files import cache_folder, locked, read_json, sync, write_json, wri
 VERSION = 1  # to be raised whenever a maker writes other files for the same key
 
 _ABOUT = "about.json"
+_HEADER = 192  # bytes of a .npy file before its values, a multiple of 64
 _NAME = 32  # characters of a name that a place has, as file systems limit names to about 255 bytes
 
 
@@ -96,6 +100,35 @@ def peek(place: Path, key: object) -> Kept | None:
         return Kept(place, stored["about"])
     except (OSError, ValueError, KeyError, TypeError):  # absent, cut off or written by someone else
         return None
+
+
+def write_rows(path: Path, blocks: Iterable[npt.NDArray[Any]], *, shape: tuple[int, ...], dtype: npt.DTypeLike) -> int:
+    """Write blocks of samples one after another as one ``.npy`` file, and return how many rows it has.
+
+    Args:
+        path: a new file.
+        blocks: arrays of samples.
+        shape: of one sample.
+        dtype: of the values in the file.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "rows.npy")
+    ...     _ = write_rows(path, [np.eye(2), np.ones((1, 2))], shape=(2,), dtype="float32")
+    ...     np.load(path).tolist()
+    [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
+    """
+    rows, kind = 0, np.dtype(dtype)
+    with path.open("xb") as stream:
+        stream.write(bytes(_HEADER))
+        for block in blocks:
+            stream.write(np.ascontiguousarray(block, dtype=kind).data)
+            rows += len(block)
+        stream.seek(0)
+        about = repr({"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (rows, *shape)})
+        start = b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little")  # of version 1.0 of the format
+        stream.write(start + about.ljust(_HEADER - 11).encode() + b"\n")
+    return rows
 
 
 def check_room(place: Path, needed: int, *, what: str) -> None:

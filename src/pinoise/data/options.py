@@ -23,7 +23,7 @@ ImageSize = int | tuple[int, int]
 """Height and width, or one number for both."""
 
 Stream = Literal["auto", "always", "never"]
-"""Whether a table or an svmlight file is read in pieces, into a file of rows on disk: where it is large, or as said."""
+"""Whether the rows of a table are kept on disk once they are encoded: where there are many, or as said."""
 
 LARGEST_SIDE = 16384  # pixels
 IMAGE_SIZE = f"it must be height and width, or one number for both, from 1 to {LARGEST_SIDE}"
@@ -38,7 +38,10 @@ class ReadOptions:
         regression: whether the labels are a measurement, whose prediction is scored by R², or classes; None decides by
             their values (``LabelStudy.is_measurement``).
         rows: the most rows to train on, drawn at random but always the same.
-        missing: what fills the missing numbers of a table.
+        missing: what fills the missing numbers of a table or an array.
+        mark_missing: whether a column of numbers with at least 1 % of its cells missing has a feature beside it that
+            is 1 where the cell was missing.
+        na: values of cells of a table that mean "missing", beside empty, NA, NaN and null.
         categorical: columns of a table whose numbers are names.
         drop: columns of a table to leave out.
         keep: columns of a table to keep although their values name the rows.
@@ -48,9 +51,9 @@ class ReadOptions:
             their size, which must then be one.
         color: whether the images of a folder are read in colour.
         corrupt: what happens to images of a folder that cannot be decoded.
-        stream: whether a table or an svmlight file is read in pieces, so that memory does not grow with its rows;
-            ``auto`` does so above 1 GB of numbers.
-        cache: a folder that keeps decoded images, so that each is decoded once, or the rows of what is streamed.
+        stream: whether the rows of a table are kept on disk, so that memory does not grow with them; ``auto`` does so
+            above 1 GB of numbers.
+        cache: a folder that keeps decoded images, so that each is decoded once, or such rows.
 
     >>> ReadOptions(size=64).height_and_width
     (64, 64)
@@ -67,6 +70,8 @@ Allowed: median, mean, zero, error.
     regression: bool | None = None
     rows: int | None = None
     missing: MissingPolicy = "median"
+    mark_missing: bool = True
+    na: tuple[str, ...] = ()
     categorical: tuple[str, ...] = ()
     drop: tuple[str, ...] = ()
     keep: tuple[str, ...] = ()
@@ -93,7 +98,7 @@ Allowed: median, mean, zero, error.
             raise UserError(f"max_categories is {self.max_categories}: it must be at least 1.")
         if self.size is not None and not is_image_size(self.size):
             raise UserError(f"size is {self.size!r}: {IMAGE_SIZE}.")
-        for name in ("categorical", "drop", "keep", "text"):
+        for name in ("categorical", "drop", "keep", "text", "na"):
             object.__setattr__(self, name, _column_names(name, getattr(self, name)))
         if isinstance(self.size, list):
             object.__setattr__(self, "size", tuple(self.size))
@@ -112,7 +117,7 @@ Allowed: median, mean, zero, error.
 
     def refuse_table_options(self, where: str) -> None:
         """Raise an error for an option that only a table with named columns can follow."""
-        for name in self._chosen("categorical", "drop", "keep", "text", "missing", "max_categories"):
+        for name in self._chosen("categorical", "drop", "keep", "text", "na", "max_categories"):
             value = getattr(self, name)
             shown = list(value) if isinstance(value, tuple) else value
             raise UserError(f"{where} has no named columns, so {name}={shown} cannot apply: leave it out.")
@@ -133,7 +138,7 @@ class LaterOptions:
         drop: columns that are left out; those that training did not have are ignored anyway.
         corrupt: what happens to images that cannot be decoded; None is what training did.
         stream: as in ``ReadOptions``.
-        cache: a folder that keeps decoded images, or the rows of what is streamed.
+        cache: a folder that keeps decoded images, or the rows of a large table.
 
     >>> import pyarrow as pa
     >>> from pinoise.data import from_arrays
@@ -165,7 +170,8 @@ def is_image_size(value: object) -> TypeGuard[ImageSize]:
 
 def _column_names(option: str, columns: Sequence[str]) -> tuple[str, ...]:
     if isinstance(columns, str) or not all(isinstance(column, str) for column in columns):
-        raise UserError(f"{option} is {columns!r}: it must be a list of column names.")
+        what = "cell values" if option == "na" else "column names"
+        raise UserError(f"{option} is {columns!r}: it must be a list of {what}.")
     return tuple(columns)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -13,16 +13,17 @@ from pinoise.data.catalogue.loading import load
 from pinoise.data.dataset import Dataset
 from pinoise.data.formats.arrays import read_npy, read_npz
 from pinoise.data.formats.cifar import holds_cifar, read_cifar
-from pinoise.data.formats.extensions import FileFormat, data_name, existing_path, file_format
+from pinoise.data.formats.extensions import data_name, existing_path, file_format
 from pinoise.data.formats.idx import holds_idx, read_idx_folder, read_idx_samples
-from pinoise.data.formats.memory import InMemory, is_table
-from pinoise.data.formats.parquet import parquet_files, read_parquet
-from pinoise.data.formats.raw import RawArrays, RawTable
+from pinoise.data.formats.memory import InMemory
+from pinoise.data.formats.raw import RawArrays
 from pinoise.data.formats.stl10 import holds_stl10, read_stl10
 from pinoise.data.formats.svmlight import read_svmlight
-from pinoise.data.formats.tables import read_csv
 from pinoise.data.images.reading import read_image_folder
 from pinoise.data.options import ReadOptions
+from pinoise.data.table.batches import Table, csv_table
+from pinoise.data.table.frames import is_table
+from pinoise.data.table.parquet import find_place, open_parquet, parquet_files
 from pinoise.errors import UserError, unknown_choice
 from pinoise.files import expanded
 
@@ -46,20 +47,6 @@ class Source:
     path: Path = Path()  # of a file or folder
     held: InMemory | None = None  # samples in memory
 
-    @property
-    def file_format(self) -> FileFormat | None:
-        """The format of a file, and of a folder of Parquet files; None for samples in memory and other folders."""
-        if self.held is not None or self.kind == "catalogue":
-            return None
-        if self.path.is_dir():
-            return "parquet" if self.kind == "table" else None
-        return file_format(self.path)
-
-    @property
-    def files(self) -> list[Path]:
-        """The file, or those of a folder of Parquet files."""
-        return parquet_files(self.path) if self.path.is_dir() else [self.path]
-
     def dataset(
         self, *, label: str | int | None = None, size: tuple[int, int] | None = None, progress: bool = False
     ) -> Dataset:
@@ -68,11 +55,13 @@ class Source:
             raise UserError(f"--label {label!r} is for files: the labels of {self.name!r} are known.")
         return load(self.name, size=size, progress=progress)
 
-    def table(self, *, text: Sequence[str] = ()) -> RawTable:
-        """Read a table; the columns in ``text`` are not guessed to be numbers."""
+    def table(self) -> Table:
+        """Open a table as a repeatable stream of batches."""
         if self.held is not None:
             return self.held.table()
-        return read_parquet(self.path) if self.file_format == "parquet" else read_csv(self.path, text=text)
+        if self.path.is_dir() or file_format(self.path) == "parquet":
+            return open_parquet(find_place(str(self.path))).table()
+        return csv_table(self.path)
 
     def arrays(self, *, n_features: int | None = None, first_index: int | None = None) -> RawArrays:
         """Read arrays; ``n_features`` and ``first_index`` are those of the training file, for svmlight."""
@@ -129,7 +118,7 @@ def _kind_of(path: Path) -> SourceKind:
     if path.is_dir():
         if _folder_reader(path) is not None:
             return "array"
-        return "table" if parquet_files(path) else "images"
+        return "table" if parquet_files(find_place(str(path))) else "images"
     return "table" if file_format(path) in ("csv", "parquet") else "array"
 
 

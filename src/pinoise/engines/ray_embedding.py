@@ -1,18 +1,18 @@
-"""``pinoise embed --engine ray``: Ray Data hands out the pieces of a table, once more if a worker dies."""
+"""``pinoise embed --engine ray``: Ray Data hands out the parts of an embedding, once more if a worker dies."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from pinoise.engines.pieces import Work
+from pinoise.engines.embedding import Work
 from pinoise.engines.ray_cluster import connected
 from pinoise.errors import UserError
-from pinoise.evaluation.parts import check_parts, write_part
+from pinoise.evaluation.parts import check_parts
 
 
 class Writer:
-    """A worker, which keeps the run in memory between two pieces."""
+    """A worker, which keeps the work in memory between two parts."""
 
     def __init__(self, work: Work) -> None:
         import torch
@@ -24,7 +24,7 @@ class Writer:
         """Write a part. A mistake of the user is returned: an error would come with Ray's own report of it."""
         (number,) = batch["item"].tolist()
         try:
-            write_part(self._work.out, number, self._work.tables(number))
+            self._work.write(number)
         except UserError as mistake:
             return {"mistake": [str(mistake)]}
         return {"mistake": [""]}
@@ -50,8 +50,8 @@ def _write(ray: Any, work: Work, *, workers: int | None, on_part: Callable[[], N
     context = ray_data.DataContext.get_current()
     context.enable_progress_bars = False
     most = workers or int(ray.cluster_resources().get("CPU", 1))
-    pieces = ray_data.from_items(list(work.missing), override_num_blocks=len(work.missing))
-    written = pieces.map_batches(
+    parts = ray_data.from_items(list(work.missing), override_num_blocks=len(work.missing))
+    written = parts.map_batches(
         Writer,
         fn_constructor_args=(work,),
         batch_size=1,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,27 +11,31 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
+from pinoise.data.arrays import has_gaps
 from pinoise.data.checks import check_finite
 from pinoise.data.dataset import Samples
-from pinoise.data.formats.memory import check_numbers, is_table, needs_encoding, to_samples
+from pinoise.data.formats.memory import to_samples
 from pinoise.data.options import ReadOptions
 from pinoise.data.preparation import Preparation
 from pinoise.data.readers import from_arrays
+from pinoise.data.table.frames import check_numbers, is_table, needs_encoding
 from pinoise.errors import UserError
 from pinoise.estimator.parameters import rows_of_pixels
 
 
-def learned_table(X: Any, columns: Mapping[str, Any]) -> tuple[Preparation | None, list[str]]:
-    """Return how a data frame becomes features, with notes; None for samples that are numbers already.
+def learned_preparation(X: Any, columns: Mapping[str, Any]) -> tuple[Preparation | None, list[str]]:
+    """Return how a data frame, or rows with gaps, become features, with notes; None for numbers without gaps.
 
     Args:
         X: samples.
         columns: what is said of the columns of a table, from ``columns_from``.
     """
-    named = len(columns) > 1  # beside what fills gaps
-    if not needs_encoding(X) and not (named and is_table(X)):
-        if named:
-            raise UserError(f"{next(iter(columns))} names columns, and X is no data frame: leave it out.")
+    if isinstance(X, str | Path):
+        raise UserError(f"X is {str(X)!r}, the name of a file: read it first, as with pandas.read_csv({str(X)!r}).")
+    named = len(columns) > 2  # beside what becomes of gaps
+    if named and not is_table(X):
+        raise UserError(f"{next(iter(columns))} is about columns, and X is no data frame: leave it out.")
+    if not named and not needs_encoding(X) and not has_gaps(X):
         return None, []
     data, preparation = from_arrays(X, options=ReadOptions(**columns), name="X")
     return preparation, list(data.notes)

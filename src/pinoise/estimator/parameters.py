@@ -95,7 +95,7 @@ def _encoder(value: Any, *, images: bool) -> Any:
     return value
 
 
-_TABLE_PARAMETERS = ("text", "categorical", "drop", "keep")
+_TABLE_PARAMETERS = ("text", "categorical", "drop", "keep", "na")
 
 
 def columns_from(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,13 +103,15 @@ def columns_from(parameters: Mapping[str, Any]) -> dict[str, Any]:
 
     >>> from pinoise import PiNDA
     >>> columns_from(vars(PiNDA(text=["comment"])))
-    {'text': ('comment',), 'missing': 'median'}
+    {'text': ('comment',), 'missing': 'median', 'mark_missing': True}
     """
     given = {name: parameters[name] for name in _TABLE_PARAMETERS if parameters[name] is not None}
     for name, columns in given.items():
         if isinstance(columns, str) or not isinstance(columns, Sequence):
-            raise UserError(f"{name} is {columns!r}: give a list of columns, as in {name}=[{str(columns)!r}].")
-    return {**{name: tuple(columns) for name, columns in given.items()}, "missing": parameters["missing"]}
+            what = "cell values" if name == "na" else "columns"
+            raise UserError(f"{name} is {columns!r}: give a list of {what}, as in {name}=[{str(columns)!r}].")
+    listed = {name: tuple(columns) for name, columns in given.items()}
+    return {**listed, **{name: parameters[name] for name in ("missing", "mark_missing")}}
 
 
 def _section(

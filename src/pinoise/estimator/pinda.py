@@ -20,10 +20,11 @@ from pinoise.data.formats.memory import InMemory
 from pinoise.data.layout import have_colours, to_image_layout, undo_image_layout
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
-from pinoise.estimator.checking import checked_numbers, learned_table
+from pinoise.data.table.frames import collected
+from pinoise.estimator.checking import checked_numbers, learned_preparation
 from pinoise.estimator.parameters import columns_from, seed_of_state, settings_from
 from pinoise.estimator.stored import read_estimator, write_estimator
-from pinoise.estimator.transforming import dense_embedding, sparse_embedding, stays_sparse
+from pinoise.estimator.transforming import as_given, dense_embedding, in_precision, sparse_embedding, stays_sparse
 from pinoise.estimator.warm import Trained, interruption, state_before
 from pinoise.evaluation import embed
 from pinoise.export import Fitted, What, table_encoding, write_onnx
@@ -148,8 +149,12 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Columns of a data frame to leave out.
     keep : sequence of str or None
         Columns of a data frame to keep although their values name the rows.
+    na : sequence of str or None
+        Values of cells of a data frame that mean "missing", such as "?".
     missing : {"median", "mean", "zero", "error"}
-        What fills the missing numbers of a data frame.
+        What fills the missing numbers of a data frame, or NaN in an array.
+    mark_missing : bool
+        Whether a column of numbers with at least 1 % of them missing has a feature beside it that marks these.
     epochs : int
         How often every row is seen.
     batch_size : int
@@ -237,7 +242,9 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         categorical: Sequence[str] | None = None,
         drop: Sequence[str] | None = None,
         keep: Sequence[str] | None = None,
+        na: Sequence[str] | None = None,
         missing: str = _SETTINGS.data.missing,
+        mark_missing: bool = _SETTINGS.data.mark_missing,
         epochs: int = _SETTINGS.training.epochs,
         batch_size: int = _SETTINGS.training.batch_size,
         learning_rate: float = _SETTINGS.training.learning_rate,
@@ -274,7 +281,9 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.categorical = categorical
         self.drop = drop
         self.keep = keep
+        self.na = na
         self.missing = missing
+        self.mark_missing = mark_missing
         self.epochs = epochs
         self.batch_size = batch_size
         self.learning_rate = learning_rate
@@ -352,10 +361,12 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return (sparse_embedding if sparse else dense_embedding)(self.embedding_, self._standardizer, x)
 
     @own_modes()
-    def augment(self, X: Any, *, random_state: int | np.random.RandomState | None = None) -> npt.NDArray[Any]:
+    def augment(self, X: Any, *, random_state: int | np.random.RandomState | None = None) -> Any:
         """Return a noisy copy of samples, x + ε with ε drawn from the learned noise, in the units and the shape of X.
 
-        That of bytes is in single precision, as noise goes beyond black and white.
+        Of a data frame it is a data frame: with its names and types, categories that exist, dates, and gaps where it
+        has gaps. Columns that carry no feature, and free text, stay as they are. The copy of bytes is in single
+        precision, as noise goes beyond black and white.
 
         Every call draws another copy. With an int as the estimator's ``random_state``, the sequence of copies is the
         same after every ``fit`` and ``load``.
@@ -371,11 +382,12 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         (100, 64)
         """
         check_is_fitted(self)
+        X = collected(X)
         x = self._checked(X)
         with Randomness(seed_of_state(self._copies if random_state is None else random_state)).feeding():
             noisy = self._each(self.noise_, x)
         norms = self._standardizer.norms(x) if self._standardizer.unit_rows else None
-        return self._in_shape_of(self._standardizer.undo(noisy, norms), X, x)
+        return as_given(self._preparation, self._standardizer.undo(noisy, norms), X, x)
 
     @own_modes()
     def noise_scale(self, X: Any, *, relative: bool = True) -> npt.NDArray[Any]:
@@ -487,8 +499,9 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _checked(self, X: Any, *, fitting: bool = False) -> Samples:
         """Return samples as scikit-learn checks them, with a non-finite entry named by row and column."""
+        X = collected(X)
         if fitting:
-            self._preparation, notes = learned_table(X, columns_from(vars(self)))
+            self._preparation, notes = learned_preparation(X, columns_from(vars(self)))
             if self._preparation is not None:
                 self.notes_ = notes
         if self._preparation is not None:
@@ -498,11 +511,10 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def _in_shape_of(self, values: npt.NDArray[Any], X: Any, x: Samples) -> npt.NDArray[Any]:
         """Return values of every feature in the shape and precision of X; encoded features keep their own."""
-        shape = x.shape if self._preparation is not None else np.shape(X)
-        return values.astype(x.dtype if np.issubdtype(x.dtype, np.floating) else np.float32).reshape(shape)
+        return in_precision(values, x).reshape(x.shape if self._preparation is not None else np.shape(X))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags

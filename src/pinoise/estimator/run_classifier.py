@@ -18,9 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from torch import Tensor
 
 from pinoise.data.dataset import Labels, Part
-from pinoise.data.encoding.labels import LabelEncoding, learn_labels
-from pinoise.data.encoding.tables import column_names, find_column
 from pinoise.data.source import find_source
+from pinoise.data.table.encoding import find_column
+from pinoise.data.table.labels import LabelEncoding, learn_labels, typed
 from pinoise.errors import UserError
 from pinoise.estimator.classifier import UNLABELLED
 from pinoise.estimator.student import Student, Taught, embedded_parts, fit_taught
@@ -69,21 +69,22 @@ class Target:
         return replace(self, rows=inside[order], numbers=self.numbers[own[order]])
 
 
-def read_target(source: str, column: str) -> Target:
-    """Read the labels in a column of a table; an empty cell is a row without a label."""
+def read_target(source: str, column: str, *, na: tuple[str, ...] = ()) -> Target:
+    """Read the labels in a column of a table; an empty cell, or one of ``na``, is a row without a label."""
     found = find_source(source)
     if found.kind != "table":
         raise UserError(f"--target names a column of a table (.csv, .parquet), and {source} is none.")
-    raw = found.table()
-    where = f"{source}, target column {column!r}"
-    cells = raw.table.column(find_column(column, column_names(raw, where=source), where=source))
+    table, where = found.table().with_missing(na), f"{source}, target column {column!r}"
+    name = find_column(column, table.names, where=source)
+    cells = pa.concat_tables([batch for _, batch in table.batches([name])]).column(0).combine_chunks()
+    cells = cells if table.kinds else typed(cells)
     given = pc.invert(pc.is_null(cells, nan_is_null=pa.types.is_floating(cells.type)))
     known = cells.filter(given)
     if len(known) == 0:
         raise UserError(f"{where} is empty: a classifier needs some labels.")
     labels = learn_labels(known, where=where)
     rows = np.flatnonzero(given.to_numpy(zero_copy_only=False))
-    return Target(column, raw.rows, rows, labels.encode(known, where=where), labels)
+    return Target(column, len(cells), rows, labels.encode(known, where=where), labels)
 
 
 class _Voter(BaseModel):
@@ -145,7 +146,7 @@ def classifier_of(run: Run) -> RunClassifier:
     target = run.settings.data.target
     if run.finished or target is None:
         return read_run_classifier(run)
-    return fit_run_classifier(run, read_target(run.settings.data.source, target), store=False)
+    return fit_run_classifier(run, read_target(run.settings.data.source, target, na=run.settings.data.na), store=False)
 
 
 def fit_run_classifier(run: Run, target: Target, *, store: bool = True) -> RunClassifier:

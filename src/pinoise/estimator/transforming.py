@@ -12,9 +12,11 @@ import torch
 from torch import Tensor
 
 from pinoise.data.dataset import Samples
+from pinoise.data.moments import canonical, row_divisors
+from pinoise.data.preparation import ArrayPreparation, Preparation, TablePreparation
 from pinoise.data.rows import make_rows
-from pinoise.data.sparse import uncentred
 from pinoise.data.standardizer import Standardizer
+from pinoise.data.table.frames import is_table, like_frame, to_arrow, with_numbers
 from pinoise.evaluation import embed
 from pinoise.networks import Embedding
 
@@ -64,3 +66,49 @@ def precision_of(x: Samples) -> torch.dtype:
     (torch.float64, torch.float32, torch.float32)
     """
     return torch.float64 if x.dtype == np.float64 else torch.float32
+
+
+def uncentred(x: sp.csr_array, standardizer: Standardizer) -> sp.csr_array:
+    """Return s(x) − s(0) for standardised samples s(x), (n, d): 0 stays 0, and all rows are shifted alike.
+
+    >>> x = sp.csr_array(np.array([[0.0, 3.0], [4.0, 1.0]]))
+    >>> s = Standardizer.fit(x, scaling="features")
+    >>> uncentred(x, s).toarray().tolist(), (s.apply(x.toarray()) - s.apply(np.zeros((1, 2)))).tolist()
+    ([[0.0, 3.0], [2.0, 1.0]], [[0.0, 3.0], [2.0, 1.0]])
+    """
+    rows = canonical(x).astype(np.float64)
+    values, columns = rows.data, rows.indices
+    if standardizer.unit_rows:
+        values = values / np.repeat(row_divisors(rows).ravel(), np.diff(rows.indptr))
+    inverse = (1 / np.where(standardizer.live, standardizer.scale, np.inf))[columns]
+    if standardizer.tails is None:
+        shifted = values * inverse
+    else:
+        middle = standardizer.mean[columns]
+        of_zero = np.arcsinh(-middle * inverse)
+        scale = np.where(standardizer.live, standardizer.tails.scale, np.inf)[columns]
+        shifted = (np.arcsinh((values - middle) * inverse) - of_zero) / scale
+    return sp.csr_array((shifted, columns, rows.indptr), shape=rows.shape)
+
+
+def as_given(preparation: Preparation | None, features: npt.NDArray[Any], X: Any, x: Samples) -> Any:
+    """Return features, in the units of the data, in the shape and the types that samples were given in.
+
+    Args:
+        preparation: how the samples became features, None for numbers.
+        features: one row for each sample.
+        X: the samples as they were given.
+        x: the same as the standardiser sees them.
+    """
+    if isinstance(preparation, TablePreparation):
+        return like_frame(preparation.encoding.decode(features, to_arrow(X, where="X")), X)
+    if is_table(X):
+        return like_frame(with_numbers(features, to_arrow(X, where="X")), X)
+    gaps = preparation.encoding.gaps if isinstance(preparation, ArrayPreparation) else None
+    rows = features if gaps is None else gaps.undo(features, np.asarray(X, dtype=np.float64))
+    return in_precision(rows, x).reshape(np.shape(X))
+
+
+def in_precision(values: npt.NDArray[Any], x: Samples) -> npt.NDArray[Any]:
+    """Return values in the precision of samples: single for bytes."""
+    return values.astype(x.dtype if np.issubdtype(x.dtype, np.floating) else np.float32)

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet
 
-from pinoise.data.pieces import Place
+from pinoise.data.table.parquet import Place
 from pinoise.errors import UserError
 from pinoise.files import replaced_by, sealed, to_json, unsealed, written
 
@@ -111,7 +111,7 @@ def _names(out: Place) -> list[str]:
 
 def _without_leftovers(out: Place, names: list[str]) -> list[str]:
     """Delete what killed processes have left of parts and plans on a disk of this machine. Return the other names."""
-    if isinstance(out.filesystem, pa.fs.LocalFileSystem):
+    if out.is_local:
         with _errors(out):
             for name in (name for name in names if (replaced_by(name) or "").startswith(("part-", PLAN))):
                 out.filesystem.delete_file(out.inside(name))
@@ -130,7 +130,7 @@ def _read_plan(out: Place) -> Plan | None:
 @contextmanager
 def _written(out: Place, name: str) -> Iterator[Any]:
     """Yield a file that gets its name when the block ends without an error."""
-    if isinstance(out.filesystem, pa.fs.LocalFileSystem):
+    if out.is_local:
         with written(Path(out.inside(name))) as temporary, temporary.open("wb") as local:
             yield local
         return

@@ -16,7 +16,6 @@ from pinoise.errors import UserError
 from pinoise.evaluation.agreement import AGREEING
 from pinoise.evaluation.logistic import LABELS_PER_CLASS
 from pinoise.evaluation.ridge import KNOWN_VALUES
-from pinoise.evaluation.sharing import ALONE, Team
 from pinoise.evaluation.verdict import Verdict, judge, paired_gap
 from pinoise.experiments.information import information_of_run
 from pinoise.experiments.scoring import agreements, score_run
@@ -127,7 +126,7 @@ def evaluate_run(
     draws: int | None = None,
     progress: bool = False,
     note: Callable[[str], None] = lambda _: None,
-    team: Team = ALONE,
+    processes: int = 1,
 ) -> Evaluation:
     """Score a run's embedding beside raw features and an untrained encoder, and measure what needs no labels.
 
@@ -141,13 +140,13 @@ def evaluate_run(
         draws: of every view, to measure its information as well; None leaves what was measured before.
         progress: whether downloads show a bar.
         note: called with sentences about the data.
-        team: the processes that share the rows to embed. This is the first of them; the others call ``help_evaluate``.
+        processes: how many share the rows to embed.
     """
     data = _scored_data(run, source, later, rows=rows, progress=progress)
     on_units = [] if run.standardizer.tails is None else [HEAVY_TAILS]
     for sentence in run.new_notes([*data.notes, *on_units], source):
         note(sentence)
-    scores = score_run(run, data, seed=seed, team=team) if is_scorable(data) else {}
+    scores = score_run(run, data, seed=seed, processes=processes) if is_scorable(data) else {}
     if draws is None:
         information: Mapping[str, Any] = _measured_before(run)
     else:
@@ -168,21 +167,6 @@ def evaluate_run(
             "information": information,
         }
     )
-
-
-def help_evaluate(
-    run: Run,
-    source: str | None = None,
-    later: LaterOptions = AS_TRAINED,
-    *,
-    rows: int | None = None,
-    seed: int = 0,
-    team: Team,
-) -> None:
-    """Embed the share of a later process in ``evaluate_run``, whose arguments must be the same."""
-    data = _scored_data(run, source, later, rows=rows)
-    if is_scorable(data):
-        score_run(run, data, seed=seed, team=team)
 
 
 def _scored_data(

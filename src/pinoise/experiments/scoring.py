@@ -20,7 +20,7 @@ from pinoise.evaluation import Scores, embed, evaluate, few_label_accuracies
 from pinoise.evaluation.agreement import AGREEING, neighbour_agreement
 from pinoise.evaluation.rivals import CLASSIFIERS, REDUCTIONS
 from pinoise.evaluation.scores import SEEDED
-from pinoise.evaluation.sharing import ALONE, Team
+from pinoise.evaluation.workers import embed_together
 from pinoise.experiments.recipes import RECIPES, sees_features
 from pinoise.experiments.results import Cell
 from pinoise.experiments.sources import check_scorable, scored_part
@@ -160,12 +160,13 @@ def fit_encoder(
     return fitted.model.method.encoder, tuple(flag.name for flag in fitted.flags)
 
 
-def embedded(encode: nn.Module, data: Dataset, train_rows: Rows, test_rows: Rows, *, team: Team = ALONE) -> Labelled:
-    """Embed a labelled data set. In a team of processes, the first has all rows."""
+def embedded(encode: nn.Module, data: Dataset, train_rows: Rows, test_rows: Rows, *, processes: int = 1) -> Labelled:
+    """Embed a labelled data set, whose rows several processes may share."""
     assert data.test is not None  # the caller split it
     assert data.train.y is not None  # and checked its labels
     assert data.test.y is not None
-    return Labelled(team.embed(encode, train_rows), data.train.y, team.embed(encode, test_rows), data.test.y)
+    train, test = (embed_together(encode, rows, processes=processes) for rows in (train_rows, test_rows))
+    return Labelled(train, data.train.y, test, data.test.y)
 
 
 def raw_scaling(x: Samples) -> Scaling:
@@ -189,22 +190,18 @@ def raw_rows(*parts: Part, spans: Spans = ()) -> tuple[Raw, list[Rows]]:
     return Raw(unit_rows=standardizer.unit_rows), rows
 
 
-def score_run(run: Run, data: Dataset, *, seed: int, team: Team = ALONE) -> dict[str, Scores]:
+def score_run(run: Run, data: Dataset, *, seed: int, processes: int = 1) -> dict[str, Scores]:
     """Score a finished run's embedding beside raw features and the embedding of its encoder before training.
 
-    In a team, processes share the rows to embed, and only the first scores; the others return nothing.
+    ``processes`` is how many share the rows to embed.
     """
     check_scorable(data)
     assert data.test is not None  # it was just checked
     rows = [run.rows(part.x, where=data.name) for part in (data.train, data.test)]
-    found = {}
-    if team.is_first:
-        raw, of_raw = raw_rows(data.train, data.test, spans=data.spans)
-        found["raw"] = evaluate(*embedded(raw, data, *of_raw), seed=seed)
+    raw, of_raw = raw_rows(data.train, data.test, spans=data.spans)
+    found = {"raw": evaluate(*embedded(raw, data, *of_raw), seed=seed)}
     for name, encode in (("untrained", _untrained(run, rows[0])), ("learned", run.embedding)):
-        parts = embedded(encode, data, *rows, team=team)
-        if team.is_first:
-            found[name] = evaluate(*parts, seed=seed)
+        found[name] = evaluate(*embedded(encode, data, *rows, processes=processes), seed=seed)
     return found
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from pinoise.data.encoding.tables import TableEncoding
 from pinoise.data.layout import AS_IS, undo_image_layout
 from pinoise.data.preparation import Preparation
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
+from pinoise.data.table.encoding import TableEncoding
 from pinoise.evaluation import embed
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise

@@ -8,9 +8,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from pinoise.data.encoding.columns import MISSING, OTHER, CategoricalColumn, NumericColumn
-from pinoise.data.encoding.tables import TableEncoding
-from pinoise.data.formats.raw import RawTable
+from pinoise.data.table.batches import held_table
+from pinoise.data.table.categories import MISSING, OTHER, CategoricalColumn
+from pinoise.data.table.encoding import TableEncoding
+from pinoise.data.table.numbers import NumericColumn
 
 UNKNOWN = "a value that training did not have"
 
@@ -47,6 +48,9 @@ def with_columns(model: Any, encoding: TableEncoding) -> Any:
             fill = constant(f"{own}_fill", np.array(column.fill, dtype=np.float64))
             nodes.append(helper.make_node("IsNaN", [column.name], [f"{own}_missing"]))
             nodes.append(helper.make_node("Where", [f"{own}_missing", fill, column.name], [part]))
+            if column.marked:
+                nodes.append(helper.make_node("Cast", [f"{own}_missing"], [f"{part}_marked"], to=TensorProto.DOUBLE))
+                parts.append(f"{part}_marked")
             continue
         assert isinstance(column, CategoricalColumn)  # ``takes_columns`` was asked
         inputs.append(helper.make_tensor_value_info(column.name, TensorProto.STRING, ["rows", 1]))
@@ -105,4 +109,5 @@ def encoded(encoding: TableEncoding, cells: dict[str, npt.NDArray[Any]]) -> npt.
         text = values.dtype == object
         given = [None if (value == "" if text else np.isnan(value)) else value for value in values[:, 0]]
         columns[name] = pa.array(given, pa.large_string() if text else pa.float64())
-    return np.asarray(encoding.apply(RawTable(pa.table(columns)), name="trial", where="trial", labelled=False).train.x)
+    table = held_table(pa.table(columns), where="trial")
+    return np.asarray(encoding.apply(table, name="trial", labelled=False).train.x)

@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from pinoise.data.dataset import Dataset
-from pinoise.data.encoding.arrays import ArrayEncoding, learn_arrays
+from pinoise.data.arrays import ArrayEncoding, learn_arrays
 from pinoise.data.encoding.stored import restored
 from pinoise.data.formats.raw import RawArrays, RawPart
 from pinoise.errors import UserError

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import LabelEncoder
 
-from pinoise.data.encoding.labels import learn_labels, learn_targets
+from pinoise.data.table.labels import learn_labels, learn_targets
 from pinoise.errors import UserError
 
 

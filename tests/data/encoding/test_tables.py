@@ -14,7 +14,7 @@ import pytest
 from pinoise.data.dataset import Targets
 from pinoise.data.encoding.learning import learn_table
 from pinoise.data.encoding.stored import restored
-from pinoise.data.encoding.tables import TableEncoding
+from pinoise.data.table.encoding import TableEncoding
 from pinoise.data.formats.raw import RawTable
 from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError

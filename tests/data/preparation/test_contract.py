@@ -24,8 +24,8 @@ from pinoise.data import (
     preparation_from_json,
     read_file,
 )
-from pinoise.data.encoding.arrays import ArrayEncoding
-from pinoise.data.preparation.kinds import CataloguePreparation
+from pinoise.data.arrays import ArrayEncoding
+from pinoise.data.preparation import CataloguePreparation
 from pinoise.errors import UserError
 
 

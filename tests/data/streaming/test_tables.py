@@ -18,7 +18,7 @@ from pinoise.data.encoding import tallies
 from pinoise.data.encoding.learning import learn_table
 from pinoise.data.formats import csv_pieces, parquet, tables
 from pinoise.data.lazy import LazyArray
-from pinoise.data.preparation.kinds import TablePreparation
+from pinoise.data.preparation import TablePreparation
 from pinoise.data.streaming import rule
 from pinoise.data.streaming import tables as streamed
 from pinoise.data.streaming.records import Fitting

@@ -1,4 +1,4 @@
-"""Data that is already in memory: arrays, sparse matrices, tensors, lists and data frames."""
+"""Data that is already in memory: arrays, sparse matrices, tensors, lists, and data frames with their labels."""
 
 from __future__ import annotations
 
@@ -8,21 +8,14 @@ from typing import Any, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from pinoise.data.dataset import Samples
-from pinoise.data.formats.arrow import (
-    checked,
-    first_missing,
-    first_true,
-    is_text,
-    label_array,
-    looks_like_number,
-    text_of,
-)
-from pinoise.data.formats.raw import Array, RawArrays, RawPart, RawTable
+from pinoise.data.formats.raw import Array, RawArrays, RawPart
 from pinoise.data.limits import check_memory
+from pinoise.data.table.batches import Table
+from pinoise.data.table.frames import frame_table
+from pinoise.data.table.labels import label_array
 from pinoise.errors import UserError
 
 NAME = "array"  # what messages call samples in memory
@@ -36,9 +29,9 @@ class InMemory:
     y: object = None
     name: str = NAME
 
-    def table(self) -> RawTable:
-        """Return a data frame and its labels in Arrow's layout."""
-        return RawTable(checked(to_table(self.X, where=self.name), where=self.name), y=self._labels())
+    def table(self) -> Table:
+        """Return a data frame and its labels as a stream of Arrow batches."""
+        return frame_table(self.X, where=self.name, y=self._labels())
 
     def arrays(self) -> RawArrays:
         """Return samples and labels as NumPy arrays, or the samples as a sparse matrix."""
@@ -47,102 +40,8 @@ class InMemory:
         return RawArrays(RawPart(to_samples(self.X, where=self.name), labels))
 
     def _labels(self) -> Any:
-        return None if self.y is None else to_labels(self.y, where=f"{self.name}, y")
-
-
-def is_table(X: object) -> bool:
-    """Whether an object has named columns: a data frame or an Arrow table.
-
-    >>> is_table(pa.table({"age": [20, 40]})), is_table(np.eye(2))
-    (True, False)
-    """
-    if isinstance(X, np.ndarray) or sp.issparse(X):
-        return False
-    return isinstance(X, pa.Table) or (
-        hasattr(X, "columns")
-        and any(hasattr(X, way) for way in ("iloc", "to_arrow", "__arrow_c_stream__", "__dataframe__"))
-    )
-
-
-def needs_encoding(X: object) -> bool:
-    """Whether an object is a data frame that is not all numbers: it has text, categories, dates or missing values.
-
-    >>> needs_encoding(pa.table({"age": [20, 40]})), needs_encoding(pa.table({"age": [20, None]}))
-    (False, True)
-    """
-    if not is_table(X):
-        return False
-    table = to_table(X, where="X")
-    return any(not _is_plain(column.type) or first_missing(column) >= 0 for column in table.itercolumns())
-
-
-def check_numbers(X: Any, *, where: str) -> None:
-    """Raise an error that names the first cell of a data frame, or of an array of objects, that is text or missing.
-
-    >>> check_numbers(np.array([[1, 2], [3, "x"]], dtype=object), where="X")
-    Traceback (most recent call last):
-    ...
-    pinoise.errors.UserError: X has 'x' in row 1 (counted from 0), feature 1: give a number, as in training.
-    """
-    if is_table(X):
-        table = to_table(X, where=where)
-        for name, column in zip(table.column_names, table.itercolumns(), strict=True):
-            row = first_missing(column)
-            if row < 0 and not _is_plain(column.type):
-                texts = text_of(column) if is_text(column.type) or pa.types.is_dictionary(column.type) else None
-                row = 0 if texts is None else first_true(pc.invert(looks_like_number(texts)))
-            if row >= 0:
-                raise _no_number(column[row].as_py(), row, name, where)
-    elif isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2:
-        for (row, feature), cell in np.ndenumerate(X):
-            if type(cell).__name__ == "NAType" or (isinstance(cell, str) and not _is_written_number(cell)):
-                raise _no_number(cell, row, feature, where)
-
-
-def _no_number(cell: object, row: int, feature: str | int, where: str) -> UserError:
-    is_missing = cell is None or type(cell).__name__ == "NAType" or cell != cell
-    found, advice = ("a missing value", "fill or remove it") if is_missing else (f"{cell!r}", "give a number")
-    return UserError(
-        f"{where} has {found} in row {row} (counted from 0), feature {feature!r}: {advice}, as in training."
-    )
-
-
-def _is_written_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_plain(kind: Any) -> bool:
-    """Whether a type of Arrow holds numbers or truth values."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
-
-
-def to_table(X: Any, *, where: str) -> Any:
-    """Return a data frame as an Arrow table, without importing the data frame's library."""
-    if isinstance(X, pa.Table):
-        return X
-    if hasattr(X, "iloc"):  # pandas: column by column, which leaves its index out and can name a bad column
-        names = [str(name) for name in X.columns]
-        arrays = [_pandas_column(X.iloc[:, position], name, where) for position, name in enumerate(names)]
-        return pa.Table.from_arrays(arrays, names=names)
-    try:
-        if hasattr(X, "to_arrow"):
-            return X.to_arrow()
-        if hasattr(X, "__arrow_c_stream__"):
-            return pa.table(X)
-        from pyarrow.interchange import from_dataframe
-
-        return from_dataframe(X)
-    except (pa.ArrowException, NotImplementedError, RuntimeError) as error:
-        raise UserError(f"{where}, a {type(X).__name__}, cannot be read as a table: {error}.") from error
-
-
-def to_labels(y: object, *, where: str) -> Any:
-    """Return labels in memory as an Arrow array."""
-    return label_array(_plain_labels(y, where), where=where)
+        where = f"{self.name}, y"
+        return None if self.y is None else label_array(_plain_labels(self.y, where), where=where)
 
 
 def _plain_labels(y: Any, where: str) -> Any:
@@ -213,12 +112,3 @@ def _from_torch(value: Any, where: str) -> Array | None:
         raise UserError(f"{where} is a sparse tensor: give it as a SciPy sparse matrix or a dense tensor.")
     value = value.detach().cpu()
     return np.asarray((value.float() if value.dtype == torch.bfloat16 else value).numpy())
-
-
-def _pandas_column(column: Any, name: str, where: str) -> Any:
-    try:
-        return pa.array(column, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise UserError(
-            f"{where}: column {name!r} mixes types or holds objects: make it all numbers or all text."
-        ) from error

@@ -11,9 +11,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from pinoise.data.arrays import learn_arrays
 from pinoise.data.catalogue.facts import Entry
 from pinoise.data.dataset import Dataset, Part
-from pinoise.data.encoding.arrays import learn_arrays
 from pinoise.data.formats.arrays import open_npz, read_npz
 from pinoise.data.formats.idx import read_idx
 from pinoise.data.formats.raw import Array, RawArrays, RawPart

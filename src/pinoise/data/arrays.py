@@ -12,14 +12,69 @@ import scipy.sparse as sp
 
 from pinoise.data.checks import check_finite, check_rows, numeric_samples
 from pinoise.data.dataset import Dataset, Part, Samples, Spans, Targets, row_slices
-from pinoise.data.encoding.labels import LabelEncoding, learn_targets, measurement_note
-from pinoise.data.encoding.tables import was_a_feature
-from pinoise.data.formats.arrow import is_number, label_array
 from pinoise.data.formats.raw import Array, RawArrays, RawPart
 from pinoise.data.lazy import LazyArray, SomeColumns
+from pinoise.data.messages import counted
+from pinoise.data.options import DEFAULTS, ReadOptions
+from pinoise.data.table.cells import is_number
+from pinoise.data.table.encoding import was_a_feature
+from pinoise.data.table.labels import LabelEncoding, label_array, learn_targets, measurement_note
+from pinoise.data.table.numbers import MARKED, fill_value
 from pinoise.errors import UserError
 
 Groups = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class GapFilling:
+    """What fills NaN in rows of numbers, and beside which features 1 in another one marks it.
+
+    >>> filling = learn_filling(np.array([[1.0, np.nan], [3.0, 5.0]]), ReadOptions())
+    >>> filling.apply(np.array([[np.nan, np.nan]])).tolist()
+    [[2.0, 5.0, 1.0]]
+    """
+
+    fills: tuple[float, ...]  # one for each feature
+    marked: tuple[int, ...]  # the numbers of such features
+
+    def __post_init__(self) -> None:
+        if not np.isfinite(self.fills).all() or not set(self.marked) <= set(range(len(self.fills))):
+            raise ValueError("the fill values are none")
+
+    def apply(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return rows without gaps, (n, features + marked features)."""
+        gaps = np.isnan(x)
+        filled = np.where(gaps, np.asarray(self.fills, dtype=x.dtype), x)
+        return np.concatenate([filled, gaps[:, list(self.marked)].astype(x.dtype)], axis=1)
+
+    def undo(self, features: npt.NDArray[Any], x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return features as rows like ``x``, whose gaps stay gaps."""
+        rows = features[:, : len(self.fills)]
+        return np.where(np.isnan(x), np.nan, rows).astype(rows.dtype)
+
+
+def learn_filling(x: Samples, options: ReadOptions) -> GapFilling | None:
+    """Return what fills the gaps of training rows; None for samples without gaps, or where they are refused."""
+    if options.missing == "error" or not has_gaps(x):
+        return None
+    dense = np.asarray(x)
+    share, fills = np.isnan(dense).mean(axis=0), []
+    for column in dense.T:
+        present = column[~np.isnan(column)].astype(np.float64)
+        fills.append(fill_value(present, options.missing) if len(present) else 0.0)
+    marked = np.flatnonzero((share >= MARKED) & (share < 1) & options.mark_missing)
+    return GapFilling(tuple(fills), tuple(marked.tolist()))
+
+
+def has_gaps(x: object) -> bool:
+    """Whether something is an array of rows of numbers, in memory or a file, some of which are NaN.
+
+    >>> has_gaps(np.array([[1.0, np.nan]])), has_gaps(np.eye(2)), has_gaps([[1.0, float("nan")]])
+    (True, False, False)
+    """
+    if not isinstance(x, np.ndarray | LazyArray) or x.ndim != 2 or x.dtype.kind != "f":
+        return False
+    return any(bool(np.isnan(x[chunk]).any()) for chunk in row_slices(x))
 
 
 @dataclass(frozen=True)
@@ -40,6 +95,19 @@ class ArrayEncoding:
     label: int | None = None  # the label's column where it is one of the array's, counted from 0
     labels: LabelEncoding | None = None
     first_index: int | None = None  # number of the first feature in an svmlight file
+    gaps: GapFilling | None = None
+
+    def __post_init__(self) -> None:
+        names, own = self.feature_names, self.raw_shape
+        sound = bool(self.shape) and min(own) >= 1 and (names is None or (len(names),) == self.shape)
+        in_row = self.label is None or (len(own) == 1 and 0 <= self.label <= own[0])
+        if not sound or not in_row or self.first_index not in (None, 0, 1):
+            raise ValueError("the samples have no shape")
+
+    @property
+    def raw_shape(self) -> tuple[int, ...]:
+        """The shape of one sample as it is given, without features that mark gaps."""
+        return self.shape if self.gaps is None else (len(self.gaps.fills),)
 
     def apply(
         self, raw: RawArrays, *, name: str, where: str, labelled: bool = True, own_classes: bool = False
@@ -48,21 +116,23 @@ class ArrayEncoding:
 
         With ``own_classes`` labels that training did not have are classes too.
         """
-        if self.label is not None and raw.train.x.shape[1:] == (self.shape[0] + 1,):
+        if self.label is not None and raw.train.x.shape[1:] == (self.raw_shape[0] + 1,):
             raw = take_label(raw, self.label)
         groups = _group_numbers([part.groups for part in raw.parts], where)
         labels = None
         if labelled:
             labels = _own_labels(self.labels, raw, where=f"{where}, labels") if own_classes else self.labels
         parts = [self._part(part, own, labels, where) for part, own in zip(raw.parts, groups, strict=True)]
-        named = labels or self.labels
+        named, filled = labels or self.labels, sum(map(_gaps_in, raw.parts)) if self.gaps is not None else 0
+        marked = f", and marked those of {counted(len(self.gaps.marked), 'feature')}" if self.gaps else ""
+        note = (f"filled {counted(filled, 'missing value')}{marked}",) if filled else ()
         return Dataset(
             name=name,
             train=parts[0],
             test=parts[1] if len(parts) > 1 else None,
             feature_names=self.feature_names,
             class_names=None if named is None else named.class_names,
-            notes=raw.notes,
+            notes=(*raw.notes, *note),
         )
 
     def with_label(
@@ -72,16 +142,18 @@ class ArrayEncoding:
         column = _label_column(raw, label, where)
         if column == self.label:
             return self
-        if raw.train.x.shape[1:] == self.shape:
+        if raw.train.x.shape[1:] == self.raw_shape:
             raise was_a_feature(column, where)
         labels = learn_targets(take_label(raw, column).train.y, where=f"{where}, labels", regression=regression)
         return replace(self, label=column, labels=labels)
 
     def _part(self, raw: RawPart, groups: Groups | None, labels: LabelEncoding | None, where: str) -> Part:
         x = numeric_samples(raw.x, where=where)
-        if x.shape[1:] != self.shape:
-            raise UserError(f"{where} has samples of shape {x.shape[1:]}, but training had {self.shape}.")
+        if x.shape[1:] != self.raw_shape:
+            raise UserError(f"{where} has samples of shape {x.shape[1:]}, but training had {self.raw_shape}.")
         x = _in_layout(x, sparse=self.sparse)
+        if self.gaps is not None:
+            x = self.gaps.apply(np.asarray(x, dtype=x.dtype if x.dtype.kind == "f" else np.float64))
         check_finite(x, self.feature_names, where=where)
         y: Targets | None = None
         if raw.y is not None and labels is not None:
@@ -95,16 +167,16 @@ def learn_arrays(
     *,
     name: str,
     where: str,
-    label: str | int | None = None,
-    regression: bool | None = None,
+    options: ReadOptions = DEFAULTS,
 ) -> tuple[Dataset, ArrayEncoding]:
     """Check arrays, number their labels, and return them with what later arrays need to be read the same way."""
-    column: int | None = None
-    if label is not None:
-        column = _label_column(raw, label, where)
+    column, regression = None, options.regression
+    if options.label is not None:
+        column = _label_column(raw, options.label, where)
         raw = take_label(raw, column)
     x = numeric_samples(raw.train.x, where=where)
     shape = tuple(int(size) for size in x.shape[1:])
+    gaps = learn_filling(x, options)
     if raw.feature_names is not None and (len(shape) != 1 or len(raw.feature_names) != shape[0]):
         raise UserError(f"{where} has {len(raw.feature_names)} feature names for samples of shape {shape}.")
     if raw.test is not None and raw.test.x.shape[1:] != x.shape[1:]:
@@ -122,13 +194,21 @@ def learn_arrays(
         raw = replace(raw, notes=(*raw.notes, *([] if regression else measurement_note(labels))))
         if not labels.measured and len(np.unique(labels.encode(given[0], where=where))) < 2:
             raise UserError(f"{where}: every training label is the same, but classes need two or more.")
+    names = raw.feature_names
+    if gaps is not None and gaps.marked:
+        known = names or tuple(f"x{feature}" for feature in range(shape[0]))
+        names, shape = (
+            (*known, *(f"{known[feature]}=missing" for feature in gaps.marked)),
+            (shape[0] + len(gaps.marked),),
+        )
     encoding = ArrayEncoding(
         shape=shape,
         sparse=bool(sp.issparse(x)),
-        feature_names=raw.feature_names,
+        feature_names=names,
         label=column,
         labels=labels,
         first_index=raw.first_index,
+        gaps=gaps,
     )
     return encoding.apply(raw, name=name, where=where), encoding
 
@@ -149,6 +229,10 @@ def take_label(raw: RawArrays, column: int) -> RawArrays:
 def has_labels(label: str | int, where: str) -> UserError:
     """Return the error for a column of labels that is named for arrays with labels of their own."""
     return UserError(f"{where} brings its own labels, so label={label!r} cannot name a column: leave it out.")
+
+
+def _gaps_in(part: RawPart) -> int:
+    return int(np.isnan(np.asarray(part.x, dtype=np.float64)).sum())
 
 
 def _label_column(raw: RawArrays, label: str | int, where: str) -> int:

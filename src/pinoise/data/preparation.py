@@ -1,0 +1,355 @@
+"""How training data was read, remembered so that later data is read the same way: one contract for every source."""
+
+from __future__ import annotations
+
+import json
+from abc import ABC, abstractmethod
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, NoReturn, get_args
+
+import numpy as np
+import scipy.sparse as sp
+from pydantic import TypeAdapter, ValidationError
+
+from pinoise.data.arrays import ArrayEncoding, learn_arrays
+from pinoise.data.dataset import Dataset, Spans
+from pinoise.data.disk import check_room, kept, place_of, write_rows
+from pinoise.data.formats.arrays import read_npy
+from pinoise.data.formats.raw import RawArrays
+from pinoise.data.images.resizing import holds_images, resized
+from pinoise.data.options import AS_TRAINED, Color, Corrupt, LaterOptions, ReadOptions, Stream
+from pinoise.data.source import Source, SourceKind, find_source
+from pinoise.data.table.batches import Table
+from pinoise.data.table.encoding import TableEncoder, TableEncoding, find_column, learn_table
+from pinoise.data.table.labels import LabelEncoding
+from pinoise.errors import UserError
+
+STREAM_BYTES = 10**9
+"""Numbers in double precision, or text, above which the rows of a table are kept on disk."""
+
+ArrayKind = Literal["array", "images", "catalogue"]
+
+
+class Preparation(ABC):
+    """How training data became samples and class numbers, so that later data becomes the same.
+
+    >>> from pinoise.data import from_arrays
+    >>> _, preparation = from_arrays([[1.0, 2.0], [3.0, 4.0]], ["no", "yes"])
+    >>> preparation.read([[5.0, 6.0]]).train.x.tolist(), preparation.shape, preparation.labels.names
+    ([[5.0, 6.0]], (2,), ('no', 'yes'))
+    """
+
+    encoding: TableEncoding | ArrayEncoding
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one sample."""
+        return self.encoding.shape
+
+    @property
+    def spans(self) -> Spans:
+        """The features of every column of a table that became several."""
+        return self.encoding.spans
+
+    @property
+    def labels(self) -> LabelEncoding | None:
+        """The classes that later labels are numbered by; None where training had no labels or a catalogue's set."""
+        return self.encoding.labels
+
+    @property
+    @abstractmethod
+    def description(self) -> str:
+        """What training had, for messages."""
+
+    @abstractmethod
+    def to_json(self) -> dict[str, Any]:
+        """Return plain values that JSON can hold and ``preparation_from_json`` turns back into the same preparation."""
+
+    def read(
+        self,
+        source: object,
+        later: LaterOptions = AS_TRAINED,
+        *,
+        labelled: bool = True,
+        own_classes: bool = False,
+        progress: bool = False,
+    ) -> Dataset:
+        """Read later data as the training data was read.
+
+        Args:
+            source: a name of the catalogue, a path, or samples in memory, alone or as ``InMemory`` with labels.
+            later: what differs from training.
+            labelled: whether labels are read; if so, they may still be absent.
+            own_classes: whether arrays and folders may have classes that training did not have; otherwise, and in
+                the label column of a table that training had, an unknown label is an error.
+            progress: whether downloads and the decoding of images show a bar.
+        """
+        found = find_source(source)
+        later = later if labelled else replace(later, label=None, regression=None)
+        if found.kind != "table":
+            ReadOptions(drop=later.drop).refuse_table_options(found.where)
+        if found.kind != "images" and later.corrupt is not None:
+            ReadOptions(corrupt=later.corrupt).refuse_image_options(found.where)
+        if found.kind == "catalogue":
+            data = self._in_size(found.dataset(label=later.label, progress=progress))
+        elif found.kind == "table":
+            data = self._read_table(found, later, labelled=labelled)
+        else:
+            data = self._read_arrays(found, later, labelled=labelled, own_classes=own_classes, progress=progress)
+        check_regression(later.regression, data, where=found.where)
+        return data
+
+    def _in_size(self, data: Dataset) -> Dataset:
+        """Bring images of the catalogue to the size that training had, if they have as many channels."""
+        alike = len(self.shape) == len(data.shape) and self.shape[2:] == data.shape[2:]
+        return resized(data, self.shape[:2]) if alike and holds_images(data.train.x) else data  # type: ignore[arg-type]
+
+    def _read_table(self, source: Source, later: LaterOptions, *, labelled: bool) -> Dataset:
+        self._refuse(source, "a table")
+
+    def _read_arrays(
+        self, source: Source, later: LaterOptions, *, labelled: bool, own_classes: bool, progress: bool
+    ) -> Dataset:
+        self._refuse(source, "an array" if source.kind == "array" else "a folder of images")
+
+    def _refuse(self, source: Source, what: str) -> NoReturn:
+        raise UserError(f"{source.where} is {what}, but training had {self.description}: give data of that kind.")
+
+
+@dataclass(frozen=True)
+class TablePreparation(Preparation):
+    """Training had a table: columns, categories, fill values and labels are remembered."""
+
+    encoding: TableEncoding
+
+    @property
+    def description(self) -> str:
+        """What training had, for messages."""
+        return f"a table with the columns {', '.join(column.name for column in self.encoding.columns[:8])}"
+
+    @classmethod
+    def learn(cls, source: Source, options: ReadOptions) -> tuple[Dataset, TablePreparation]:
+        """Read a training table."""
+        table = source.table()
+        on_disk = _is_large(table, options.stream)
+        options.refuse_image_options(source.where, but="cache" if on_disk else None)
+        if on_disk:
+            how = {name: value for name, value in asdict(options).items() if name not in ("rows", "cache")}
+            data, encoding = _on_disk(source, table, {"learned": how}, options, labelled=True, cache=options.cache)
+            return data, cls(encoding)
+        encoding, notes, table = learn_table(table, options)
+        return encoding.apply(table, name=source.name, learned=notes), cls(encoding)
+
+    def _read_table(self, source: Source, later: LaterOptions, *, labelled: bool) -> Dataset:
+        table, encoding = source.table(), self.encoding
+        table = table.without([find_column(name, table.names, where=table.where) for name in later.drop])
+        if later.label is not None:
+            encoding = encoding.for_label(table, later.label)
+        encoding = encoding.for_dates_of(table)
+        if _is_large(table, later.stream):
+            how = {"encoding": asdict(encoding), "drop": later.drop, "labelled": labelled}
+            asked = ReadOptions(regression=later.regression)
+            return _on_disk(source, table, how, asked, labelled=labelled, cache=later.cache, encoding=encoding)[0]
+        encoder = TableEncoder(encoding, table, labelled=labelled)
+        x = np.concatenate(list(encoder.blocks()))
+        y = encoder.targets(regression=later.regression)
+        return encoder.encoding.dataset(x, y, encoder.notes(), name=source.name)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the encoding beside the kind."""
+        return {"kind": "table", "encoding": asdict(self.encoding)}
+
+
+def _is_large(table: Table, stream: Stream) -> bool:
+    return (
+        stream != "never"
+        and bool(table.files or stream == "always")
+        and (stream == "always" or table.size > STREAM_BYTES)
+    )
+
+
+def _on_disk(
+    source: Source,
+    table: Table,
+    how: dict[str, Any],
+    options: ReadOptions,
+    *,
+    labelled: bool,
+    cache: Path | None,
+    encoding: TableEncoding | None = None,
+) -> tuple[Dataset, TableEncoding]:
+    """Return a table with its rows on disk, encoded now or before; without an encoding it is learned first."""
+
+    def make(folder: Path) -> dict[str, Any]:
+        known, notes, whole = (encoding, (), table) if encoding is not None else learn_table(table, options)
+        encoder = TableEncoder(known, whole, labelled=labelled)
+        if whole.rows is not None:
+            width = len(known.feature_names) * np.dtype(known.precision).itemsize
+            check_room(folder, whole.rows * width, what=f"the rows of {table.where}")
+        write_rows(folder / "rows.npy", encoder.blocks(), shape=known.shape, dtype=known.precision)
+        y = encoder.targets(regression=options.regression)
+        if y is not None:
+            np.save(folder / "y.npy", y)
+        return {"encoding": asdict(encoder.encoding), "notes": encoder.notes(notes), "labels": y is not None}
+
+    where = [str(source.path.resolve()), [str(path) for path in table.files]]
+    place = place_of("rows", source.name, where, how, folder=cache)
+    waiting = f"waiting for another process, which reads {table.where}"
+    folder, about = kept(place, [list(table.states), how], make, waiting=waiting)
+    own = _restored(TableEncoding, about["encoding"])
+    size = (folder / "rows.npy").stat().st_size / 1e9
+    note = f"read in batches (data.stream): {size:.2g} GB of rows stay on disk, in {folder.parent} (data.cache)"
+    x = read_npy(folder / "rows.npy").train.x
+    y = np.load(folder / "y.npy") if about["labels"] else None
+    return own.dataset(x, y, [*about["notes"], note], name=source.name), own
+
+
+@dataclass(frozen=True)
+class ArrayPreparation(Preparation):
+    """Training had arrays, images or a set of the catalogue: the shape and the labels are remembered.
+
+    Where samples are images, arrays and folders of images fit. A set of the catalogue has no columns to compare a table
+    with, which is then encoded by what it holds itself.
+    """
+
+    encoding: ArrayEncoding
+    kind: ArrayKind = "array"
+    corrupt: Corrupt = ReadOptions.corrupt
+
+    @property
+    def description(self) -> str:
+        """What training had, for messages."""
+        what = "images" if self.kind == "images" else "an array of samples"
+        return f"{what} of shape {self.encoding.raw_shape}"
+
+    @classmethod
+    def learn(cls, source: Source, options: ReadOptions, *, progress: bool = False) -> tuple[Dataset, ArrayPreparation]:
+        """Read training arrays, a folder of images, or a data set of the catalogue."""
+        options.refuse_table_options(source.where)
+        if source.kind == "catalogue":
+            options.refuse_image_options(source.where, but="size")
+            data = source.dataset(label=options.label, size=options.height_and_width, progress=progress)
+            return data, cls(ArrayEncoding(data.shape, bool(sp.issparse(data.train.x))), "catalogue")
+        if source.kind == "images":
+            raw = source.images(options, progress=progress)
+            _check_class_folders(raw, source.where)
+            options = replace(options, label=None)
+        else:
+            options.refuse_image_options(source.where)
+            raw = source.arrays()
+        data, encoding = learn_arrays(raw, name=source.name, where=source.where, options=options)
+        return data, cls(encoding, "images" if source.kind == "images" else "array", options.corrupt)
+
+    def _read_table(self, source: Source, later: LaterOptions, *, labelled: bool) -> Dataset:
+        if self.kind != "catalogue":
+            self._refuse(source, "a table")
+        options = ReadOptions(
+            label=later.label, regression=later.regression, drop=later.drop, stream=later.stream, cache=later.cache
+        )
+        return TablePreparation.learn(source, options)[0]
+
+    def _read_arrays(
+        self, source: Source, later: LaterOptions, *, labelled: bool, own_classes: bool, progress: bool
+    ) -> Dataset:
+        encoding = self.encoding
+        if source.kind == "images":
+            raw = source.images(self._image_options(source, later), progress=progress)
+        else:
+            raw = source.arrays(n_features=self.shape[0], first_index=encoding.first_index)
+            if later.label is not None:
+                encoding = encoding.with_label(raw, later.label, regression=later.regression, where=source.where)
+        return encoding.apply(raw, name=source.name, where=source.where, labelled=labelled, own_classes=own_classes)
+
+    def _image_options(self, source: Source, later: LaterOptions) -> ReadOptions:
+        """Return how a folder of images is read as samples of training's shape."""
+        if len(self.shape) < 2 or self.shape[2:] not in ((), (3,)):
+            self._refuse(source, "a folder of images")
+        height, width, *channels = self.shape
+        color: Color = "rgb" if channels else "gray"
+        corrupt = later.corrupt or self.corrupt
+        return ReadOptions(label=later.label, size=(height, width), color=color, corrupt=corrupt, cache=later.cache)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the encoding beside the kind, and what happens to corrupt files."""
+        return {"kind": self.kind, "encoding": asdict(self.encoding), "corrupt": self.corrupt}
+
+
+def check_regression(regression: bool | None, data: Dataset, *, where: str) -> None:
+    """Refuse labels that are not what a user says they are: a measurement, or classes; None says nothing."""
+    if regression not in (None, data.measures) or (regression is not None and data.train.y is None):
+        what = "classes" if regression else "a measurement"
+        what = "no labels; name their column with --label" if data.train.y is None else f"{what} as labels"
+        raise UserError(f"regression is {str(regression).lower()}, but {where} has {what}.")
+
+
+def _check_class_folders(raw: RawArrays, where: str) -> None:
+    """Refuse training images of a single class, and test images of a class that training does not have."""
+    if raw.train.y is None:
+        return
+    classes = set(raw.train.y.tolist())
+    if len(classes) == 1:
+        raise UserError(
+            f"{where} has a single class folder, {str(raw.train.y[0])!r}, but classes need two or more: give that "
+            "folder itself to learn without labels."
+        )
+    held_out = set() if raw.test is None or raw.test.y is None else set(raw.test.y.tolist())
+    for strange in sorted(held_out - classes):
+        raise UserError(f"{where}: the test part has the class folder {strange!r}, which training does not have.")
+
+
+def prepare(given: object, options: ReadOptions, *, progress: bool = False) -> tuple[Dataset, Preparation]:
+    """Read training data from any source, and return it with the preparation that reads later data the same way."""
+    source = find_source(given)
+    if options.stream == "always" and source.kind not in ("table", "images") and source.path.suffix != ".npy":
+        raise UserError(f"{source.where} cannot be read in batches, so stream='always' cannot apply: leave it out.")
+    data: Dataset
+    preparation: Preparation
+    if source.kind == "table":
+        data, preparation = TablePreparation.learn(source, options)
+    else:
+        data, preparation = ArrayPreparation.learn(source, options, progress=progress)
+    check_regression(options.regression, data, where=source.where)
+    return data, preparation
+
+
+def preparation_from_json(stored: dict[str, Any]) -> Preparation:
+    """Return the preparation whose ``to_json`` is given. Refuse any other value, as a file may come from anyone.
+
+    >>> preparation_from_json({"kind": "picture"})
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: the stored preparation is of kind 'picture': it must be table, array, images or catalogue.
+    """
+    kind: Any = stored.get("kind")
+    kinds = get_args(SourceKind)
+    if kind not in kinds:
+        raise UserError(
+            f"the stored preparation is of kind {kind!r}: it must be {', '.join(kinds[:-1])} or {kinds[-1]}."
+        )
+    try:
+        if kind == "table":
+            preparation: Preparation = TablePreparation(_restored(TableEncoding, stored["encoding"]))
+        else:
+            corrupt = ReadOptions(corrupt=stored["corrupt"]).corrupt
+            preparation = ArrayPreparation(_restored(ArrayEncoding, stored["encoding"]), kind, corrupt)
+    except KeyError as error:
+        raise UserError(f"the stored preparation of kind {kind!r} is damaged: it has no entry {error}.") from None
+    if json.loads(json.dumps(preparation.to_json())) != json.loads(json.dumps(stored)):
+        raise UserError(f"the stored preparation of kind {kind!r} is damaged: it has entries of another kind.")
+    return preparation
+
+
+def _restored(kind: type[Any], stored: object) -> Any:
+    """Return the encoding of which ``dataclasses.asdict`` is stored. Refuse any other value.
+
+    >>> _restored(ArrayEncoding, {"shape": [3], "sparse": "no"})
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: the stored preparation is damaged: it has no sound entry 'sparse'.
+    """
+    try:
+        return TypeAdapter(kind).validate_json(json.dumps(stored), strict=True)
+    except ValidationError as error:
+        entry = next((str(part) for part in error.errors()[0]["loc"] if isinstance(part, str)), "encoding")
+        raise UserError(f"the stored preparation is damaged: it has no sound entry {entry!r}.") from None

@@ -1,0 +1,228 @@
+"""A table as a repeatable stream of Arrow batches, and text files as such streams.
+
+Cells of a text file stay text until the encoding types them, so that a column is typed by all that is looked at.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from pinoise.data.disk import states_of
+from pinoise.data.formats.archives import open_compressed
+from pinoise.data.lazy import has_changed
+from pinoise.data.messages import damaged
+from pinoise.data.table.cells import MISSING_WORDS, is_number, is_text, text_of, without
+from pinoise.data.table.header import UNICODE, Header, read_header
+from pinoise.errors import UserError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+BATCH_ROWS = 1 << 16  # of a frame
+BLOCK_BYTES = 32 << 20  # a row of text must fit into a block, and tables of gene expression have long rows
+
+_UNPACKED = 4  # bytes of text in a byte of a compressed file, about
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table with named columns that is read batch by batch, as often as it is asked.
+
+    >>> table = Table(("a", "b"), "toy", lambda columns: iter([pa.table({"a": ["1"], "b": ["?"]}).select(columns)]))
+    >>> [(first, batch.to_pydict()) for first, batch in table.with_missing(("?",)).batches(["b"])]
+    [(0, {'b': [None]})]
+    """
+
+    names: tuple[str, ...]
+    where: str  # what messages call it
+    read: Callable[[Sequence[str]], Iterator[Any]] = field(repr=False)  # from columns to Arrow tables of bounded size
+    rows: int | None = None  # None where only reading tells
+    size: int = 0  # bytes of its numbers in double precision, or of its text
+    kinds: Mapping[str, Any] | None = None  # Arrow types; None for text, whose types its cells tell
+    y: Any = None  # labels that come apart from it, as an Arrow array
+    notes: tuple[str, ...] = ()
+    files: tuple[Path, ...] = ()
+    states: tuple[Any, ...] = ()  # of the files when the table was opened
+    na: tuple[str, ...] = ()  # cells that are missing, beside the usual ones
+
+    def __post_init__(self) -> None:
+        twice = next((name for name in self.names if self.names.count(name) > 1), None)
+        if twice is not None:
+            raise UserError(f"{self.where} has more than one column called {twice!r}: rename them.")
+        if self.rows == 0:
+            raise UserError(f"{self.where} has no rows.")
+
+    def with_missing(self, na: tuple[str, ...]) -> Table:
+        """Return the table in which cells of these values are missing, too."""
+        return Table(**{**vars(self), "na": na})
+
+    def without(self, columns: Sequence[str]) -> Table:
+        """Return the table without some of its columns."""
+        return Table(**{**vars(self), "names": tuple(name for name in self.names if name not in columns)})
+
+    def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
+        """Yield Arrow tables of these columns with their first row, in order; together they are all rows.
+
+        Files that have changed since the table was opened are an error.
+        """
+        first = 0
+        self._check_unchanged()
+        for batch in self.read(columns):
+            yield first, pa.table([self._cleaned(cells) for cells in batch.itercolumns()], names=list(columns))
+            first += batch.num_rows
+        self._check_unchanged()
+        if first == 0:
+            raise UserError(f"{self.where} has a header but no rows.")
+
+    def _cleaned(self, cells: Any) -> Any:
+        """Return the cells of a column in one piece, missing where they say so."""
+        cells = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
+        cells = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
+        if self.kinds is None:
+            return without(text_of(cells), (*MISSING_WORDS, *self.na))
+        if not self.na:
+            return cells
+        if is_text(cells.type) or pa.types.is_dictionary(cells.type):
+            return without(text_of(cells), self.na)
+        values = [float(word) for word in self.na if re.fullmatch(r"[+-]?[\d.]+(e[+-]?\d+)?", word)]
+        if not is_number(cells.type) or not values:
+            return cells
+        gone = pc.is_in(cells.cast(pa.float64(), safe=False), value_set=pa.array(values))
+        return pc.if_else(gone, pa.scalar(None, cells.type), cells)
+
+    def _check_unchanged(self) -> None:
+        for path, state in zip(self.files, self.states, strict=True):
+            if states_of([path])[0] != state:
+                raise has_changed(path)
+
+
+def held_table(held: Any, *, where: str, like: Table | None = None, y: Any = None) -> Table:
+    """Return an Arrow table in memory as a stream; ``like`` is the table that it was read from.
+
+    >>> held_table(pa.table({"a": [1, 2]}), where="toy").rows
+    2
+    """
+
+    def read(columns: Sequence[str]) -> Iterator[Any]:
+        some = held.select(list(columns))
+        return (some.slice(start, BATCH_ROWS) for start in range(0, held.num_rows, BATCH_ROWS))
+
+    kinds = {column.name: column.type for column in held.schema}
+    if like is None:
+        return Table(tuple(held.column_names), where, read, held.num_rows, kinds=kinds, y=y)
+    return Table(**{**vars(like), "read": read, "rows": held.num_rows, "files": (), "states": ()})
+
+
+def csv_table(path: Path) -> Table:
+    """Open a file of comma-separated values (tab-separated for ``.tsv``), compressed or not."""
+    states = states_of([path])
+    header = read_header(path)
+    size = path.stat().st_size
+    with open_compressed(path, limit=None) as stream:
+        size *= 1 if path.open("rb").read(2) == stream.read(2) else _UNPACKED
+    return Table(
+        header.names,
+        str(path),
+        lambda columns: _text_batches(path, header, columns),
+        size=size,
+        notes=header.notes,
+        files=(path,),
+        states=tuple(states),
+    )
+
+
+class _Ended(io.RawIOBase):
+    """A stream of text with one more row of known cells after its end.
+
+    Arrow takes the end of a file for the end of a quoted cell, however many rows the cell has swallowed. If the added
+    row does not come out as a row, a quotation mark was never closed.
+    """
+
+    def __init__(self, stream: BinaryIO, row: bytes) -> None:
+        self._stream, self._row = stream, row
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        block = self._stream.read(len(view))
+        if not block:
+            block, self._row = self._row[: len(view)], self._row[len(view) :]
+        view[: len(block)] = block
+        return len(block)
+
+
+def _text_batches(path: Path, header: Header, columns: Sequence[str]) -> Iterator[Any]:
+    """Yield the rows of a text file; a row that an open quotation mark has swallowed is an error that names it."""
+    token = secrets.token_hex(16)
+    row = f"\n{header.delimiter.join([token] * len(header.names))}\n".encode()
+    rows, before = 0, None
+    with _named(path, header, token), open_compressed(path, limit=None) as stream:
+        ended = io.BufferedReader(_Ended(stream, row), buffer_size=1 << 16)
+        with pyarrow.csv.open_csv(ended, **_options(header, columns)) as reader:
+            for batch in reader:
+                if before is not None and before.num_rows:
+                    yield before
+                before, rows = pa.Table.from_batches([batch]), rows + batch.num_rows
+    if before is None or before.column(0)[-1].as_py() != token:
+        raise _unclosed(path, rows)
+    if before.num_rows > 1:
+        yield before.slice(0, before.num_rows - 1)
+
+
+def _options(header: Header, columns: Sequence[str]) -> dict[str, Any]:
+    """Return how Arrow reads a file: every cell as text, on one thread, where it counts rows."""
+    return {
+        "read_options": pyarrow.csv.ReadOptions(
+            column_names=list(header.names),
+            skip_rows_after_names=header.rows,
+            block_size=BLOCK_BYTES,
+            encoding="utf8" if header.encoding == UNICODE else header.encoding,
+            use_threads=False,
+        ),
+        "parse_options": pyarrow.csv.ParseOptions(delimiter=header.delimiter, newlines_in_values=True),
+        "convert_options": pyarrow.csv.ConvertOptions(
+            column_types=dict.fromkeys(header.names, pa.string()), include_columns=list(columns)
+        ),
+    }
+
+
+@contextmanager
+def _named(path: Path, header: Header, token: str) -> Iterator[None]:
+    """Turn what Arrow cannot parse into a sentence that names the row."""
+    try:
+        yield
+    except (MemoryError, UserError):
+        raise
+    except (OSError, pa.ArrowException) as error:
+        text = str(error)
+        if "straddling" in text:
+            raise UserError(
+                f"{path} has a row of more than {BLOCK_BYTES >> 20} MB: is a quotation mark in it never closed?"
+            ) from error
+        ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", text)
+        if ragged is None:
+            raise damaged(path, error) from error
+        row, expected, got = (int(number) for number in ragged.groups())
+        if token in text:
+            raise _unclosed(path, row - header.rows) from error
+        raise UserError(
+            f"{path}: data row {row - header.rows} has {got} cells where the first line has {expected}: make every row "
+            "the same length, and quote cells that hold the separator."
+        ) from error
+
+
+def _unclosed(path: Path, row: int) -> UserError:
+    return UserError(f"{path}: a quotation mark in data row {row} is never closed, and swallows all rows after it.")

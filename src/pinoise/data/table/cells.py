@@ -1,0 +1,151 @@
+"""Cells of Arrow columns, whatever kind of column they belong to: text, gaps, and what messages say of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pinoise.data.messages import damaged
+from pinoise.errors import RowError, UserError
+
+MISSING_WORDS = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A")
+"""The words for a missing cell of a text file."""
+
+# A whole number with a zero before it, such as a postal code, is a name.
+_NUMBER = r"^[+-]?(0|[1-9]\d*|\d+\.\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity|nan)$"
+
+_MOST_EXAMPLES = 1000
+
+
+class Encoded(NamedTuple):
+    """What happened to the cells of a column: how many were missing, and which values training did not have."""
+
+    missing: int = 0
+    unseen: int = 0
+    examples: tuple[str, ...] = ()
+    numbers: int = 0  # cells that are numbers and not one of the texts that training had
+
+    def and_then(self, other: Encoded) -> Encoded:
+        """Return what happened to the cells of two batches of a column.
+
+        >>> Encoded(1, 2, ("a", "b")).and_then(Encoded(0, 1, ("a",)))
+        Encoded(missing=1, unseen=3, examples=('a', 'b'), numbers=0)
+        """
+        examples = tuple(dict.fromkeys((*self.examples, *other.examples)))[:_MOST_EXAMPLES]
+        return Encoded(self.missing + other.missing, self.unseen + other.unseen, examples, self.numbers + other.numbers)
+
+
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type holds text.
+
+    >>> is_text(pa.large_string()), is_text(pa.int8())
+    (True, False)
+    """
+    return str(kind) in ("string", "large_string", "string_view")
+
+
+def is_number(kind: Any) -> bool:
+    """Whether an Arrow type holds numbers; truth values and times do not count."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
+
+
+def first_true(mask: Any) -> int:
+    """Return the position of the first true value, -1 without one.
+
+    >>> first_true(pa.array([False, None, True]))
+    2
+    """
+    return int(pc.index(mask, True).as_py())
+
+
+def first_missing(column: Any) -> int:
+    """Return the position of the first cell that is null or NaN, -1 without one.
+
+    >>> first_missing(pa.array([1.0, float("nan"), None])), first_missing(pa.array(["a"]))
+    (1, -1)
+    """
+    floating = pa.types.is_floating(column.type)
+    return first_true(pc.is_null(column, nan_is_null=True)) if floating or column.null_count else -1
+
+
+def text_of(column: Any) -> Any:
+    """Return a column's cells as trimmed text; missing and empty cells are null.
+
+    >>> text_of(pa.array([1.0, None, 2.5])).to_pylist(), text_of(pa.array([" a", "", "b"])).to_pylist()
+    (['1', None, '2.5'], ['a', None, 'b'])
+    """
+    if pa.types.is_decimal(column.type):
+        column = column.cast(pa.float64(), safe=False)
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    text = column.cast(pa.large_string())
+    return without(pc.utf8_trim_whitespace(text), ("",)) if is_text(column.type) or _is_coded(column.type) else text
+
+
+def without(text: Any, words: tuple[str, ...]) -> Any:
+    """Return text in which some words are missing cells.
+
+    >>> without(pa.array(["a", "?"]), ("?",)).to_pylist()
+    ['a', None]
+    """
+    gone = pc.is_in(text, value_set=pa.array(words, text.type))
+    return pc.if_else(gone, pa.scalar(None, text.type), text)
+
+
+def _is_coded(kind: Any) -> bool:
+    return bool(pa.types.is_dictionary(kind))
+
+
+def looks_like_number(text: Any) -> Any:
+    """Return for each cell of text whether it is written as a number. A code such as 00123 is none.
+
+    >>> looks_like_number(pa.array(["12", "-1e3", "0.5", "12a", "00123", None])).to_pylist()
+    [True, True, True, False, False, None]
+    """
+    return pc.match_substring_regex(text, _NUMBER)
+
+
+def are_all(mask: Any) -> bool:
+    """Whether all cells of a mask are true; missing ones do not count, and without any cell none is.
+
+    >>> are_all(pa.array([True, None])), are_all(pa.array([], pa.bool_()))
+    (True, False)
+    """
+    return bool(len(mask) - mask.null_count and pc.all(mask).as_py())
+
+
+def checked(table: Any, *, where: str | Path) -> Any:
+    """Return a table whose columns hold what their types say; text that is not UTF-8 is an error that names its column.
+
+    It costs a pass over the text.
+    """
+    for name, column in zip(table.column_names, table.itercolumns(), strict=True):
+        try:
+            column.validate(full=True)
+        except pa.ArrowInvalid as error:
+            if "UTF8" in str(error):
+                raise not_utf8(f"{where}: column {name!r}") from error
+            raise damaged(f"{where}: column {name!r}", error) from error
+    return table
+
+
+def not_utf8(what: str) -> UserError:
+    """Return the error for bytes that are no text."""
+    return UserError(f"{what} is not text in UTF-8: save it in UTF-8, or leave it out.")
+
+
+def missing_cell(name: str, row: int, where: str) -> RowError:
+    """Return the error for a missing cell that the user's policy refuses."""
+    return RowError(
+        f"{where}: column {name!r}, data row ",
+        row,
+        " is missing, which missing='error' refuses: fill it in, or choose missing='median', 'mean' or 'zero'.",
+    )
+
+
+def other_kind(name: str, held: str, kind: Any, where: str) -> UserError:
+    """Return the error for a column that is not of the kind that it was in training."""
+    return UserError(f"{where}: column {name!r} held {held} in training and holds {kind} here: give the same column.")

@@ -1,0 +1,403 @@
+"""How a table becomes numbers: learned from a bounded part of the training table, then a map over batches."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from pinoise.data.checks import check_rows
+from pinoise.data.dataset import Dataset, Part, Samples, Spans, Targets
+from pinoise.data.messages import counted, listed
+from pinoise.data.options import MissingPolicy, ReadOptions
+from pinoise.data.table.batches import Table, held_table
+from pinoise.data.table.categories import CategoricalColumn
+from pinoise.data.table.cells import Encoded, is_text
+from pinoise.data.table.dates import FORMATS, DateColumn, fitting_formats
+from pinoise.data.table.kinds import Column, Learned, Looked, learn_column, notes_on
+from pinoise.data.table.labels import LabelEncoding, learn_targets, measurement_note, typed
+from pinoise.errors import UserError, rows_among, rows_before, unknown_choice
+
+Floats = npt.NDArray[np.float64]
+
+LEARNING_ROWS = 1 << 18
+"""The most rows that the columns of a table are learned from; of a wider one fewer, with 2²⁴ cells in all."""
+
+_LEARNING_CELLS, _LEAST_ROWS = 1 << 24, 1 << 12
+_BLOCK_VALUES = 1 << 21  # features encoded at a time
+_SPARE = 1.25  # times the rows that are looked at are kept before the surplus is dropped
+
+
+@dataclass(frozen=True)
+class TableEncoding:
+    """What was learned from the training table: its columns, categories, fill values and labels.
+
+    >>> table = held_table(
+    ...     pa.table({"age": [20, None, 40], "town": ["Rome", "Oslo", "Rome"], "y": ["a", "b", "a"]}), where="people"
+    ... )
+    >>> learned = learn_table(table, ReadOptions(label="y", mark_missing=False))
+    >>> learned.encoding.feature_names
+    ('age', 'town=Oslo', 'town=Rome')
+    >>> learned.encoding.apply(table, name="people").train.x.tolist()
+    [[20.0, 0.0, 1.0], [30.0, 1.0, 0.0], [40.0, 0.0, 1.0]]
+    """
+
+    columns: tuple[Column, ...]
+    label: str | None  # the label's column; None where labels came apart from the table, or not at all
+    labels: LabelEncoding | None
+    dropped: tuple[str, ...]  # columns of the training table that carry no feature
+    missing: MissingPolicy
+    na: tuple[str, ...] = ()  # cells that are missing, beside the usual ones
+
+    def __post_init__(self) -> None:
+        names = [column.name for column in self.columns]
+        if not names or len(set(names)) < len(names) or self.label in names:
+            raise ValueError("the columns are those of no table")
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        """The names of the features, in order."""
+        return tuple(name for column in self.columns for name in column.features)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of features."""
+        return (len(self.feature_names),)
+
+    @property
+    def spans(self) -> Spans:
+        """The features of every column that became several: they share one unit, and noise moves them together."""
+        stops = list(itertools.accumulate(size for column in self.columns for size in column.sizes))
+        return tuple((start, stop) for start, stop in itertools.pairwise([0, *stops]) if stop - start > 1)
+
+    @property
+    def precision(self) -> Literal["float32", "float64"]:
+        """The type in which rows are kept on disk."""
+        return "float64" if any(column.precise for column in self.columns) else "float32"
+
+    def apply(self, table: Table, *, name: str, labelled: bool = True, learned: Sequence[str] = ()) -> Dataset:
+        """Return a table with the training table's columns, in any order, as a data set in memory.
+
+        The label column may be absent, and ``labelled=False`` leaves labels unread. ``learned`` are notes on what was
+        learned from it.
+        """
+        encoder = TableEncoder(self, table, labelled=labelled)
+        # Double precision: a time in seconds needs more digits than float32 has.
+        x = np.concatenate(list(encoder.blocks()))
+        return self.dataset(x, encoder.targets(), encoder.notes(learned), name=name)
+
+    def dataset(self, x: Samples, y: Targets | None, notes: Sequence[str], *, name: str) -> Dataset:
+        """Return encoded rows as a data set."""
+        return Dataset(
+            name=name,
+            train=Part(x, y),
+            feature_names=self.feature_names,
+            class_names=self.labels.class_names if self.labels else None,
+            spans=self.spans,
+            notes=tuple(notes),
+        )
+
+    def decode(self, features: Floats, table: Any) -> Any:
+        """Return features as an Arrow table like the one that they were encoded from: names, types, categories, gaps.
+
+        Columns without a feature stay as they are.
+
+        >>> held = pa.table({"n": [1, 2, 4], "town": ["Rome", "Oslo", "Rome"]})
+        >>> encoding = learn_table(held_table(held, where="toy"), ReadOptions()).encoding
+        >>> encoding.decode(np.array([[1.2, 0, 1], [2.9, 0.2, 0.8], [4, 1, 0]]), held).to_pydict()
+        {'n': [1, 3, 4], 'town': ['Rome', 'Rome', 'Oslo']}
+        """
+        stream = held_table(table, where="X").with_missing(self.na)
+        batches = [batch for _, batch in stream.batches([column.name for column in self.columns])]
+        known, cells, start = pa.concat_tables(batches), {name: table.column(name) for name in table.column_names}, 0
+        for column in self.columns:
+            stop = start + len(column.features)
+            cells[column.name] = column.decode(features[:, start:stop], known.column(column.name).combine_chunks())
+            start = stop
+        return pa.table(list(cells.values()), names=list(cells))
+
+    def for_label(self, table: Table, label: str | int) -> TableEncoding:
+        """Return the encoding for a table whose labels are in another column than training's, with classes of its own.
+
+        These are not known before the column has been read.
+        """
+        column = find_column(label, table.names, where=table.where)
+        if column == self.label:
+            return self
+        if column in [known.name for known in self.columns]:
+            raise was_a_feature(column, table.where)
+        return replace(self, label=column, labels=None)
+
+    def for_dates_of(self, table: Table) -> TableEncoding:
+        """Return the encoding for a table that may write as text what were dates in training.
+
+        All rows together say how: 01/02/2025 alone could be a day of January or of February.
+        """
+        kinds, columns = table.kinds, []
+        for column in self.columns:
+            name = column.name
+            there = name in table.names and (kinds is None or is_text(kinds[name]))
+            if isinstance(column, DateColumn) and not column.written and there:
+                formats = list(FORMATS)
+                for _, batch in table.batches([name]):
+                    fitting = fitting_formats(batch.column(0), formats)
+                    formats = fitting or formats[:1]
+                column = replace(column, written=formats[0])
+            columns.append(column)
+        return replace(self, columns=tuple(columns))
+
+
+class TableLearned(NamedTuple):
+    """What a training table taught, and the table, in memory where all of it was looked at."""
+
+    encoding: TableEncoding
+    notes: tuple[str, ...]
+    table: Table
+
+
+def learn_table(table: Table, options: ReadOptions) -> TableLearned:
+    """Return the encoding of a training table, and notes on every choice that was made.
+
+    >>> table = held_table(pa.table({"a": [1.0, 2.0], "b": [7, 7], "c": [None, None]}), where="a.csv")
+    >>> learn_table(table, ReadOptions()).notes
+    ('dropped 1 column without any value: c', '1 column is constant: b')
+    """
+    names, where, table = table.names, table.where, table.with_missing(options.na)
+    dropped = [find_column(name, names, where=where) for name in options.drop]
+    for name in (*options.categorical, *options.text, *options.keep):
+        find_column(name, names, where=where)
+    label = None if options.label is None else find_column(options.label, names, where=where)
+    wanted = [name for name in names if name not in dropped and name != label]
+    seen = _look(table, wanted, label)
+    labels = _labels(table, label, seen.labels, options)
+    found: dict[str, Learned] = {}
+    with rows_among(seen.numbers):
+        for name in wanted:
+            looked = Looked(
+                name,
+                seen.part.column(name).combine_chunks(),
+                options,
+                where,
+                seen.rows,
+                name == names[0],
+                table.kinds is not None,
+            )
+            found[name] = learn_column(looked)
+    columns = tuple(learned.column for learned in found.values() if learned.column is not None)
+    notes = notes_on(found)
+    if not columns:
+        raise UserError(f"{where} has no feature column left: {'; '.join(notes) or 'it holds only the label'}.")
+    if len(seen.part) < seen.rows:
+        notes.append(f"what each column is was learned from {len(seen.part)} of {seen.rows} rows, drawn with seed 0")
+    notes += [] if options.regression else measurement_note(labels, label)
+    dropped += [name for name, learned in found.items() if learned.column is None]
+    encoding = TableEncoding(columns, label, labels, tuple(dropped), options.missing, options.na)
+    if len(seen.part) == seen.rows:
+        held = seen.part if label is None else seen.part.append_column(label, seen.labels)
+        table = held_table(held, where=where, like=table)
+    return TableLearned(encoding, tuple(notes), table)
+
+
+def _labels(table: Table, label: str | None, cells: Any, options: ReadOptions) -> LabelEncoding | None:
+    if label is not None:
+        where = label_column(label, table.where)
+        return learn_targets(cells if table.kinds else typed(cells), where=where, regression=options.regression)
+    if table.y is None:
+        return None
+    return learn_targets(table.y, where=f"{table.where}, y", regression=options.regression)
+
+
+class _Seen(NamedTuple):
+    """Some rows of a table, all labels, and how many rows there are."""
+
+    part: Any
+    numbers: npt.NDArray[np.int64]  # of the rows in the part
+    labels: Any
+    rows: int
+
+
+def _look(table: Table, wanted: Sequence[str], label: str | None) -> _Seen:
+    """Read a table once, and keep all rows of a small one, and as many random ones of a large one as are looked at."""
+    most = min(LEARNING_ROWS, max(_LEAST_ROWS, _LEARNING_CELLS // max(1, len(wanted))))
+    random, limit, rows = np.random.default_rng(0), 1.0, 0
+    parts, labels = list[Any](), list[Any]()
+    keys, numbers = np.empty(0), np.empty(0, np.int64)
+    for first, batch in table.batches([*wanted, *([] if label is None else [label])]):
+        rows = first + batch.num_rows
+        labels += [] if label is None else [batch.column(label)]
+        drawn = random.random(batch.num_rows)
+        chosen = np.flatnonzero(drawn < limit)
+        some = batch.select(list(wanted))
+        parts.append(some if len(chosen) == len(drawn) else some.take(pa.array(chosen)))
+        keys, numbers = np.append(keys, drawn[chosen]), np.append(numbers, first + chosen)
+        if len(keys) > _SPARE * most:
+            limit = float(np.partition(keys, most)[most])
+            parts, keys, numbers = _pruned(parts, keys, numbers, limit)
+    if len(keys) > most:
+        parts, keys, numbers = _pruned(parts, keys, numbers, float(np.partition(keys, most)[most]))
+    cells = pa.concat_arrays([each for column in labels for each in _chunks(column)]) if labels else None
+    return _Seen(pa.concat_tables(parts, promote_options="permissive"), numbers, cells, rows)
+
+
+def _pruned(parts: list[Any], keys: Floats, numbers: npt.NDArray[np.int64], limit: float) -> tuple[Any, ...]:
+    below = np.flatnonzero(keys < limit)
+    part = pa.concat_tables(parts, promote_options="permissive").take(pa.array(below)).combine_chunks()
+    return [part], keys[below], numbers[below]
+
+
+def _chunks(column: Any) -> list[Any]:
+    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+
+
+class TableEncoder:
+    """Encodes the batches of a table one after another, and keeps count of what happened to its cells."""
+
+    def __init__(self, encoding: TableEncoding, table: Table, *, labelled: bool = True) -> None:
+        """Check that the table has the columns of the encoding."""
+        self._encoding, self._table = encoding, table.with_missing(encoding.na)
+        absent = [column.name for column in encoding.columns if column.name not in table.names]
+        if absent:
+            raise UserError(
+                f"{table.where} lacks {counted(len(absent), 'column')} of the training table: {listed(absent)}."
+            )
+        self.rows = 0
+        own = encoding.labels is None and encoding.label is None  # training had none, so that later ones are not read
+        self._labelled = labelled and not own
+        in_table = self._labelled and table.y is None and encoding.label in table.names
+        self._label = encoding.label if in_table else None
+        self._cells: list[Any] = []
+        self._found = {column.name: Encoded() for column in encoding.columns}
+
+    def blocks(self) -> Iterator[Floats]:
+        """Yield the features of all rows in order, in arrays of bounded size."""
+        width = len(self._encoding.feature_names)
+        step = max(1, _BLOCK_VALUES // width)
+        needed = [column.name for column in self._encoding.columns]
+        for first, batch in self._table.batches([*needed, *([] if self._label is None else [self._label])]):
+            if self._label is not None:
+                self._cells += _chunks(batch.column(self._label))
+            for start in range(0, batch.num_rows, step):
+                some = batch.slice(start, step)
+                with rows_before(first + start):
+                    yield self._encoded(some, np.empty((some.num_rows, width)))
+            self.rows = first + batch.num_rows
+
+    def _encoded(self, batch: Any, out: Floats) -> Floats:
+        encoding, start = self._encoding, 0
+        for column in encoding.columns:
+            stop = start + len(column.features)
+            cells, refuse = batch.column(column.name).combine_chunks(), encoding.missing == "error"
+            done = column.encode(cells, out[:, start:stop], refuse_missing=refuse, where=self._table.where)
+            self._found[column.name] = self._found[column.name].and_then(done)
+            start = stop
+        return out
+
+    def targets(self, *, regression: bool | None = None) -> Targets | None:
+        """Return the labels of all rows once they are encoded, None without any."""
+        where, labels = self._table.where, self._encoding.labels
+        if not self._labelled:
+            return None
+        if self._table.y is not None:
+            check_rows(len(self._table.y), self.rows, "labels", where)
+            return None if labels is None else labels.targets(self._table.y, where=f"{where}, y")
+        if self._label is None:
+            return None
+        cells, what = pa.concat_arrays(self._cells), label_column(self._label, where)
+        text = self._table.kinds is None
+        if labels is None:  # of another column than training's
+            cells = typed(cells) if text else cells
+            labels = learn_targets(cells, where=what, regression=regression)
+            self._encoding = replace(self._encoding, labels=labels)
+        elif text:
+            cells = labels.cells(cells)
+        return labels.targets(cells, where=what)
+
+    @property
+    def encoding(self) -> TableEncoding:
+        """The encoding, with the labels of the table where it has its own."""
+        return self._encoding
+
+    def notes(self, learned: Sequence[str] = ()) -> list[str]:
+        """Return the notes on the table once all rows are encoded; ``learned`` are those on what it taught."""
+        encoding, unseen = self._encoding, []
+        filled: dict[str, int] = {}
+        blank: dict[str, int] = {}
+        for column in encoding.columns:
+            done = self._found[column.name]
+            if done.numbers and done.numbers + done.missing == self.rows:
+                raise UserError(
+                    f"{self._table.where}: column {column.name!r} held text in training and holds numbers here: give "
+                    "the same column."
+                )
+            if done.missing:
+                (blank if isinstance(column, CategoricalColumn) else filled)[column.name] = done.missing
+            if done.unseen:
+                unseen.append(
+                    f"column {column.name!r}: {counted(done.unseen, 'cell')} with values that training did not have "
+                    f"({listed(done.examples)}) became all zeros"
+                )
+        known = {column.name for column in encoding.columns} | set(encoding.dropped) | {encoding.label}
+        if extra := [name for name in self._table.names if name not in known]:
+            unseen.insert(0, f"ignored {counted(len(extra), 'column')} that training did not have: {listed(extra)}")
+        return [*self._table.notes, *learned, *unseen, *_missing_notes(encoding, filled, blank)]
+
+
+def _missing_notes(encoding: TableEncoding, filled: dict[str, int], blank: dict[str, int]) -> list[str]:
+    notes = []
+    if filled:
+        policy = encoding.missing
+        own = "zero" if policy == "zero" else f"its {policy}" if len(filled) == 1 else f"their {policy}s"
+        marked = {column.name for column in encoding.columns if getattr(column, "marked", False)} & set(filled)
+        beside = f", and marked those of {listed(sorted(marked))}" if marked else ""
+        notes.append(
+            f"filled {counted(sum(filled.values()), 'missing value')} in {counted(len(filled), 'column')} with {own}: "
+            f"{listed(filled)}{beside}"
+        )
+    known = {c.name for c in encoding.columns if isinstance(c, CategoricalColumn) and c.missing}
+    for columns, became in (
+        ([name for name in blank if name in known], "the category 'missing'"),
+        ([name for name in blank if name not in known], "all zeros, as training had none missing"),
+    ):
+        if columns:
+            cells = counted(sum(blank[name] for name in columns), "missing cell")
+            notes.append(f"{cells} in {counted(len(columns), 'column')} became {became}: {listed(columns)}")
+    return notes
+
+
+def label_column(name: str | None, where: str) -> str:
+    """Return how messages call the label's column."""
+    return f"{where}, label column {name!r}"
+
+
+def was_a_feature(column: str | int, where: str) -> UserError:
+    """Return the error for labels in a column that training used as a feature."""
+    return UserError(
+        f"{where}: column {column!r} was a feature in training, so it cannot be the label: train again with "
+        f"--label {column}."
+    )
+
+
+def find_column(column: str | int, names: Sequence[str], *, where: str) -> str:
+    """Return the name of a column given by name or by position, counted from 0 or, when negative, from the end.
+
+    >>> find_column(-1, ["age", "class"], where="a.csv")
+    'class'
+    >>> find_column("clas", ["age", "class"], where="a.csv")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: unknown column of a.csv 'clas': did you mean 'class'? Allowed: age, class.
+    """
+    if isinstance(column, int):
+        if not -len(names) <= column < len(names):
+            raise UserError(f"{where} has {counted(len(names), 'column')}: there is no column {column}.")
+        return names[column]
+    if column not in names:
+        near = names if len(names) <= 30 else difflib.get_close_matches(column, names, n=10, cutoff=0.0)
+        raise unknown_choice(f"column of {where}", column, near)
+    return column

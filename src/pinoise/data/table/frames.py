@@ -1,0 +1,172 @@
+"""Data frames of any library as Arrow tables, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import scipy.sparse as sp
+
+from pinoise.data.table.batches import Table, held_table
+from pinoise.data.table.cells import checked, first_missing, first_true, is_text, looks_like_number, text_of
+from pinoise.data.table.numbers import NumericColumn
+from pinoise.errors import UserError
+
+
+def is_table(X: object) -> bool:
+    """Whether an object has named columns: a data frame, one that is still to be computed, or Arrow data.
+
+    >>> is_table(pa.table({"age": [20, 40]})), is_table(np.eye(2))
+    (True, False)
+    """
+    if isinstance(X, np.ndarray) or sp.issparse(X):
+        return False
+    return isinstance(X, pa.Table | pa.RecordBatch | pa.RecordBatchReader) or (
+        hasattr(X, "columns")
+        and any(hasattr(X, way) for way in ("iloc", "to_arrow", "collect", "__arrow_c_stream__", "__dataframe__"))
+    )
+
+
+def collected(X: Any) -> Any:
+    """Return a data frame that is still to be computed, or read, as one in memory; anything else as it is."""
+    if isinstance(X, pa.RecordBatchReader):
+        return X.read_all()
+    is_lazy = hasattr(X, "collect") and hasattr(X, "collect_schema") and not hasattr(X, "to_arrow")
+    return X.collect() if is_lazy else X
+
+
+def frame_table(X: Any, *, where: str, y: Any = None) -> Table:
+    """Return a data frame as a stream of Arrow batches."""
+    return held_table(checked(to_arrow(X, where=where), where=where), where=where, y=y)
+
+
+def to_arrow(X: Any, *, where: str) -> Any:
+    """Return a data frame as an Arrow table, without importing the data frame's library."""
+    X = collected(X)
+    if isinstance(X, pa.Table):
+        return X
+    if isinstance(X, pa.RecordBatch):
+        return pa.Table.from_batches([X])
+    if hasattr(X, "iloc"):  # pandas: column by column, which leaves its index out and can name a bad column
+        names = [str(name) for name in X.columns]
+        arrays = [_pandas_column(X.iloc[:, position], name, where) for position, name in enumerate(names)]
+        return pa.Table.from_arrays(arrays, names=names)
+    try:
+        if hasattr(X, "to_arrow"):
+            return X.to_arrow()
+        if hasattr(X, "__arrow_c_stream__"):
+            return pa.table(X)
+        from pyarrow.interchange import from_dataframe
+
+        return from_dataframe(X)
+    except (pa.ArrowException, NotImplementedError, RuntimeError) as error:
+        raise UserError(f"{where}, a {type(X).__name__}, cannot be read as a table: {error}.") from error
+
+
+def with_numbers(values: npt.NDArray[Any], table: Any) -> Any:
+    """Return an Arrow table of numbers and truth values with other values, (rows, columns), in its types.
+
+    >>> with_numbers(np.array([[1.6, 0.9]]), pa.table({"n": [1], "f": [False]})).to_pydict()
+    {'n': [2], 'f': [True]}
+    """
+    cells = []
+    for number, column in enumerate(table.itercolumns()):
+        if pa.types.is_boolean(column.type):
+            cells.append(pa.array(values[:, number] >= 0.5))
+        else:
+            cells.append(NumericColumn("", 0.0).decode(values[:, [number]], column.combine_chunks()))
+    return pa.table(cells, names=table.column_names)
+
+
+def like_frame(table: Any, X: Any) -> Any:
+    """Return an Arrow table as a data frame of the library of ``X``, in its types where they hold the values.
+
+    >>> like_frame(pa.table({"a": [1]}), pa.table({"a": [0]})).to_pydict()
+    {'a': [1]}
+    """
+    if hasattr(X, "iloc"):
+        frame = table.to_pandas()
+        frame.index, frame.columns = X.index, X.columns
+        return frame.astype({name: kind for name, kind in X.dtypes.items() if _holds(frame[name], kind)})
+    if type(X).__module__.partition(".")[0] == "polars":
+        from importlib import import_module
+
+        polars = import_module("polars")
+        return polars.from_arrow(table).cast(dict(X.collect_schema()), strict=False)
+    return table
+
+
+def _holds(column: Any, kind: Any) -> bool:
+    try:
+        column.astype(kind)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _pandas_column(column: Any, name: str, where: str) -> Any:
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise UserError(
+            f"{where}: column {name!r} mixes types or holds objects: make it all numbers or all text."
+        ) from error
+
+
+def needs_encoding(X: object) -> bool:
+    """Whether an object is a data frame that is not all numbers: it has text, categories, dates or missing values.
+
+    >>> needs_encoding(pa.table({"age": [20, 40]})), needs_encoding(pa.table({"age": [20, None]}))
+    (False, True)
+    """
+    if not is_table(X):
+        return False
+    table = to_arrow(X, where="X")
+    return any(not _is_plain(column.type) or first_missing(column) >= 0 for column in table.itercolumns())
+
+
+def check_numbers(X: Any, *, where: str) -> None:
+    """Raise an error that names the first cell of a data frame, or of an array of objects, that is text or missing.
+
+    >>> check_numbers(np.array([[1, 2], [3, "x"]], dtype=object), where="X")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: X has 'x' in row 1 (counted from 0), feature 1: give a number, as in training.
+    """
+    if is_table(X):
+        table = to_arrow(X, where=where)
+        for name, column in zip(table.column_names, table.itercolumns(), strict=True):
+            row = first_missing(column)
+            if row < 0 and not _is_plain(column.type):
+                texts = text_of(column) if is_text(column.type) or pa.types.is_dictionary(column.type) else None
+                row = 0 if texts is None else first_true(pc.invert(looks_like_number(texts)))
+            if row >= 0:
+                raise _no_number(column[row].as_py(), row, name, where)
+    elif isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2:
+        for (row, feature), cell in np.ndenumerate(X):
+            if type(cell).__name__ == "NAType" or (isinstance(cell, str) and not _is_written_number(cell)):
+                raise _no_number(cell, row, feature, where)
+
+
+def _no_number(cell: object, row: int, feature: str | int, where: str) -> UserError:
+    is_missing = cell is None or type(cell).__name__ == "NAType" or cell != cell
+    found, advice = ("a missing value", "fill or remove it") if is_missing else (f"{cell!r}", "give a number")
+    return UserError(
+        f"{where} has {found} in row {row} (counted from 0), feature {feature!r}: {advice}, as in training."
+    )
+
+
+def _is_written_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether a type of Arrow holds numbers or truth values."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))

@@ -1,0 +1,232 @@
+"""What the columns of a table are, by the rows that are looked at, and which only name rows."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pinoise.data.messages import counted, listed
+from pinoise.data.options import ReadOptions
+from pinoise.data.table.categories import MISSING, OTHER, CategoricalColumn, are_truths, most_frequent
+from pinoise.data.table.cells import are_all, first_true, is_number, is_text, text_of
+from pinoise.data.table.dates import FORMATS, DateColumn, fitting_formats, is_date, learn_dates
+from pinoise.data.table.numbers import (
+    MARKED,
+    STYLES,
+    NumericColumn,
+    Style,
+    all_differ,
+    are_codes,
+    fill_value,
+    is_written,
+    names_rows,
+    needs_double,
+    numbers_of,
+    stray_cell,
+)
+from pinoise.data.table.text import TextColumn, is_prose, learn_words
+from pinoise.errors import UserError
+
+Column = NumericColumn | CategoricalColumn | DateColumn | TextColumn
+"""What a column of a table becomes: its ``features``, and in ``sizes`` how many of them belong together each time."""
+
+MOSTLY = 0.5  # a text column with this share of numbers is a numeric column with mistakes in it
+FEW_VALUES = 20  # unless so few values differ, some of them no numbers: those are categories, such as 2, 3, 4, 5more
+IDENTIFIER = 0.9  # share of distinct values above which a long list of categories names rows, not groups
+_FREQUENT = 0.01  # share of cells from which a question mark is worth a note
+
+
+class Learned(NamedTuple):
+    """What a column becomes, None where it carries no feature, and what is said about it."""
+
+    column: Column | None
+    notes: tuple[str, ...] = ()
+    empty: bool = False
+    constant: bool = False
+    as_numbers: bool = False  # its text, of a table that has types, was read as plain numbers
+
+
+EMPTY = Learned(None, empty=True)
+
+
+class Looked(NamedTuple):
+    """A column as it is looked at: some of its cells, and what is known of the whole."""
+
+    name: str
+    cells: Any  # an Arrow array
+    options: ReadOptions
+    where: str
+    rows: int  # of the whole column
+    is_first: bool  # whether it is the first column of the table
+    typed: bool  # whether the table has types; otherwise all cells are text
+
+    @property
+    def kept(self) -> bool:
+        """Whether the user wants the column even if its values name the rows."""
+        return self.name in (*self.options.keep, *self.options.categorical)
+
+    @property
+    def how_to_keep(self) -> str:
+        """What keeps the column, as a shell takes it."""
+        return f"--keep {shlex.quote(self.name)} (keep=[{self.name!r}]) keeps it"
+
+
+def learn_column(looked: Looked) -> Learned:
+    """Return what a column becomes.
+
+    Numbers stay numbers. Text and truth values become categories, and so do the numbers of the columns that
+    ``options.categorical`` names. Dates become days and cycles, and the columns that ``options.text`` names TF-IDF of
+    their words.
+    """
+    name, cells, options, kind = looked.name, looked.cells, looked.options, looked.cells.type
+    if name in options.text:
+        return _words(looked)
+    if pa.types.is_null(kind) or cells.null_count == len(cells):
+        return EMPTY
+    if pa.types.is_boolean(kind) or pa.types.is_dictionary(kind):
+        return _names(looked, text_of(cells), truths=pa.types.is_boolean(kind))
+    if name in options.categorical and (is_number(kind) or is_date(kind) or is_text(kind)):
+        return _names(looked, text_of(cells))
+    if is_number(kind):
+        return _numbers(looked)
+    if is_date(kind):
+        return _dates(looked)
+    if is_text(kind):
+        return _text(looked, text_of(cells))
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        raise UserError(
+            f"{looked.where}: column {name!r} is not text in UTF-8: save the file in UTF-8 or drop the column."
+        )
+    raise UserError(
+        f"{looked.where}: column {name!r} is of type {kind}, which is neither a number nor a category: turn it into "
+        "numbers or drop the column."
+    )
+
+
+def _words(looked: Looked) -> Learned:
+    name, column = looked.name, learn_words(looked.name, looked.cells)
+    if column is None:
+        return Learned(None, (f"dropped the text of column {name!r}: none of its words is in two rows",))
+    words = counted(len(column.words), "most frequent word")
+    return Learned(column, (f"made TF-IDF features of the {words} of column {name!r}",))
+
+
+def _text(looked: Looked, text: Any) -> Learned:
+    """Return what text becomes: numbers, dates or categories, as all of its cells allow."""
+    present = text.drop_null()
+    if not len(present):
+        return EMPTY
+    written = {style: is_written(present, style) for style in STYLES}
+    style: Style = max(STYLES, key=lambda style: pc.sum(written[style]).as_py())
+    share = pc.mean(written[style]).as_py()
+    strays = present.filter(pc.invert(written[style]))
+    if share == 1:
+        return _numbers(looked, style)
+    if share >= MOSTLY and not are_all(are_codes(strays)):
+        if pc.count_distinct(present).as_py() > FEW_VALUES:
+            stray = strays[0].as_py()
+            raise stray_cell(looked.name, first_true(pc.equal(text, stray)), stray, looked.where)
+        note = f"took column {looked.name!r} for categories: {listed(pc.unique(strays).to_pylist())} is no number"
+        return _also(_names(looked, text), note)
+    if share == 0 and (formats := fitting_formats(present, FORMATS)):
+        return _dates(looked, formats[0])
+    return _names(looked, text, truths=are_truths(present))
+
+
+def _also(learned: Learned, note: str) -> Learned:
+    return learned._replace(notes=(note, *learned.notes))
+
+
+def _numbers(looked: Looked, style: Style | None = None) -> Learned:
+    """Return a column of numbers, unless they only name the rows."""
+    name, options = looked.name, looked.options
+    values = numbers_of(looked.cells, name, style=style or "plain", where=looked.where)
+    present = values[~np.isnan(values)]
+    if not len(present):
+        return EMPTY
+    if not looked.kept and style in (None, "plain"):
+        whole = looked.cells if style is None else _whole(present, looked)
+        unnamed = looked.is_first and name.startswith(("Unnamed: ", "__index_level_"))
+        if unnamed and len(whole) > 1 and pa.types.is_integer(whole.type) and all_differ(whole):
+            note = f"dropped the column {name!r}, an index: it has no name, and its whole numbers all differ"
+            return Learned(None, (f"{note}; {looked.how_to_keep}",))
+        if names_rows(name, whole, rows=looked.rows):
+            note = f"dropped the column {name!r}, whose numbers name the rows; {looked.how_to_keep}"
+            return Learned(None, (note,))
+    fill, missing = fill_value(present, options.missing), 1 - len(present) / len(values)
+    marked = options.mark_missing and missing >= MARKED
+    column = NumericColumn(name, fill, style or "plain", marked, needs_double(present))
+    constant = present.min() == present.max() and (not missing or (fill == present[0] and not marked))
+    notes = {
+        "comma": (f"took the commas in the numbers of column {name!r} for decimal points",),
+        "point": (f"read the amounts of column {name!r} as numbers, without their signs",),
+    }.get(style or "plain", ())
+    return Learned(column, notes, constant=bool(constant), as_numbers=style == "plain" and looked.typed)
+
+
+def _whole(present: Any, looked: Looked) -> Any:
+    """Return the numbers of a text file as whole ones where all of them are, with no cell missing."""
+    whole = len(present) == len(looked.cells) and bool((present == np.rint(present)).all())
+    return pa.array(looked.cells.cast(pa.int64(), safe=True)) if whole and _are_digits(looked) else pa.array(present)
+
+
+def _are_digits(looked: Looked) -> bool:
+    return are_all(pc.match_substring_regex(looked.cells, r"^[+-]?\d{1,18}$"))
+
+
+def _dates(looked: Looked, written: str = "") -> Learned:
+    """Return a column of dates, points in time or times of day; ``written`` is the format of text."""
+    column = learn_dates(looked.name, looked.cells, written=written, missing=looked.options.missing, where=looked.where)
+    plain = not looked.typed and written.startswith(("%Y-%m-%d", "ISO", "%H"))
+    note = f"read the text of column {looked.name!r} as dates, {written}"
+    return EMPTY if column is None else Learned(column, (note,) if written and not plain else ())
+
+
+def _names(looked: Looked, text: Any, *, truths: bool = False) -> Learned:
+    """Return the categories, at most the frequent ones; no column where the values name the rows."""
+    name, most = looked.name, looked.options.max_categories
+    text = pc.utf8_lower(text) if truths else text
+    present, distinct = len(text) - text.null_count, pc.count_distinct(text).as_py()
+    if not present:
+        return EMPTY
+    if not looked.kept and distinct > most and distinct >= IDENTIFIER * present:
+        return Learned(None, (_why_dropped(looked, text, present),))
+    missing, other = text.null_count > 0, distinct > most
+    names = most_frequent(text, most)
+    # A category that is itself called "missing" or "other" means the same and is not repeated.
+    names += [extra for extra, used in ((MISSING, missing), (OTHER, other)) if used and extra not in names]
+    column = CategoricalColumn(name, tuple(names), "boolean" if truths else "text", missing=missing, other=other)
+    rest = f"{name}=other"
+    notes = [f"kept the {most} most frequent values of column {name!r}; the rest is {rest!r}"] if other else []
+    questions = pc.sum(pc.equal(text, "?")).as_py() or 0
+    if questions >= max(2, _FREQUENT * len(text)):
+        notes.append(f"column {name!r} has '?' in {counted(questions, 'cell')}: --na '?' (na=['?']) makes them missing")
+    return Learned(column, tuple(notes), constant=len(names) == 1 and not other)
+
+
+def _why_dropped(looked: Looked, text: Any, present: int) -> str:
+    name = looked.name
+    if is_prose(text):
+        how = f"--text {shlex.quote(name)} (text=[{name!r}])"
+        return f"left out the text of column {name!r}: {how} makes features of its words"
+    return (
+        f"dropped the column {name!r}: nearly all of its {present} values differ, as in an identifier; "
+        f"{looked.how_to_keep}"
+    )
+
+
+def notes_on(found: dict[str, Learned]) -> list[str]:
+    """Return the notes on all columns."""
+    notes = [note for learned in found.values() for note in learned.notes]
+    if as_numbers := [name for name, learned in found.items() if learned.as_numbers]:
+        notes.append(f"read the text of {counted(len(as_numbers), 'column')} as numbers: {listed(as_numbers)}")
+    if empty := [name for name, learned in found.items() if learned.empty]:
+        notes.append(f"dropped {counted(len(empty), 'column')} without any value: {listed(empty)}")
+    if constant := [name for name, learned in found.items() if learned.constant]:
+        verb = "is" if len(constant) == 1 else "are"
+        notes.append(f"{counted(len(constant), 'column')} {verb} constant: {listed(constant)}")
+    return notes

@@ -1,0 +1,225 @@
+"""A column of numbers, also as people write them: amounts of money, percentages, commas for decimal points."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from pinoise.data.checks import LARGEST_NUMBER
+from pinoise.data.options import MissingPolicy
+from pinoise.data.table.cells import (
+    Encoded,
+    first_true,
+    is_number,
+    is_text,
+    looks_like_number,
+    missing_cell,
+    other_kind,
+    text_of,
+)
+from pinoise.errors import RowError
+
+Floats = npt.NDArray[np.float64]
+
+Style = Literal["plain", "point", "comma"]
+"""How the numbers of a column are written: 1000.5; $1,000.50 or 12 %; 1.000,50 € or 1,5."""
+
+STYLES: tuple[Style, ...] = get_args(Style)
+"""All styles, the plainest first."""
+
+MARKED = 0.01
+"""The share of missing cells from which a column of numbers has an indicator beside it."""
+
+_CURRENCY = r"(?:[$€£¥]|USD|EUR|GBP|CHF|JPY)?"
+_PATTERNS: dict[Style, str] = {
+    "point": rf"^[+-]?\s*{_CURRENCY}\s*[+-]?(\d{{1,3}}([ ',]\d{{3}})+|\d+)(\.\d*)?\s*({_CURRENCY}|%)$",
+    "comma": rf"^[+-]?\s*{_CURRENCY}\s*[+-]?(\d{{1,3}}([ '.]\d{{3}})+|\d+)(,\d*)?\s*({_CURRENCY}|%)$",
+}
+_MARKS = r"[\s'$€£¥%]|USD|EUR|GBP|CHF|JPY"
+_CODE = r"^0\d+$"
+
+LEAST_NAMED = 50  # rows; in a shorter table, numbers that all differ may well be measurements
+_ID = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|index|row)$|[a-z](Id|ID)$|^(ID|Id)$", re.IGNORECASE)
+_LONG = 10**13  # from 14 digits on, a whole number that never repeats is no count
+_MICROSECONDS = (9 * 10**14, 42 * 10**14)  # since 1970, from 1998 to 2103
+
+
+@dataclass(frozen=True)
+class NumericColumn:
+    """A column of numbers: one feature of the same name, and one that marks missing cells where there were many."""
+
+    name: str
+    fill: float
+    style: Style = "plain"  # how its numbers are written where they are text
+    marked: bool = False  # whether 1 in a second feature says that the cell was missing
+    precise: bool = False  # whether single precision would lose digits that matter
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The features that belong together: each is one of its own."""
+        return (1, 1) if self.marked else (1,)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the column's features."""
+        return (self.name, f"{self.name}=missing") if self.marked else (self.name,)
+
+    def encode(self, column: Any, out: Floats, *, refuse_missing: bool, where: str) -> Encoded:
+        """Write the column's features into ``out`` of shape (rows, features)."""
+        values = numbers_of(column, self.name, style=self.style, where=where)
+        missing = np.isnan(values)
+        if refuse_missing and missing.any():
+            raise missing_cell(self.name, int(np.argmax(missing)), where)
+        large = np.abs(values) > LARGEST_NUMBER
+        if large.any():
+            row = int(np.argmax(large))
+            raise RowError(
+                f"{where}: column {self.name!r}, data row ",
+                row,
+                f" holds {values[row]:g}, which is too large (beyond ±{LARGEST_NUMBER:.1e}): rescale the column.",
+            )
+        out[:, 0] = np.where(missing, self.fill, values)
+        if self.marked:
+            out[:, 1] = missing
+        return Encoded(missing=int(missing.sum()))
+
+    def decode(self, features: Floats, column: Any) -> Any:
+        """Return features as cells of the type that ``column`` has, whose gaps stay gaps."""
+        gaps = np.isnan(numbers_of(column, self.name, style=self.style, where=""))
+        values, kind = features[:, 0], column.type
+        if pa.types.is_integer(kind):
+            bits = np.iinfo(kind.to_pandas_dtype())
+            values = np.clip(np.rint(values), float(bits.min), float(bits.max))
+        decoded = pa.array(np.asarray(values, dtype=np.float64), mask=gaps)
+        return decoded.cast(kind, safe=False) if is_number(kind) and not pa.types.is_decimal(kind) else decoded
+
+
+def numbers_of(column: Any, name: str, *, style: Style = "plain", where: str) -> Floats:
+    """Return a column's numbers, NaN where missing; other text and infinity are errors that name the row."""
+    kind = column.type
+    if is_text(kind):
+        text = text_of(column)
+        stray = first_true(pc.invert(is_written(text, style)))
+        if stray >= 0:
+            raise stray_cell(name, stray, text[stray].as_py(), where)
+        column = as_plain(text, style)
+    elif not (is_number(kind) or pa.types.is_null(kind)):
+        raise other_kind(name, "numbers", kind, where)
+    column = column if pa.types.is_floating(column.type) else column.cast(pa.float64(), safe=False)
+    values = np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)  # NaN where null
+    infinite = np.isinf(values)
+    if infinite.any():
+        raise RowError(
+            f"{where}: column {name!r}, data row ",
+            int(np.argmax(infinite)),
+            " is infinite: write a finite number or leave it empty.",
+        )
+    return values
+
+
+def stray_cell(name: str, row: int, cell: str, where: str) -> RowError:
+    """Return the error for a cell of text in a column of numbers."""
+    return RowError(
+        f"{where}: column {name!r} holds numbers, but data row ",
+        row,
+        f" holds {cell!r}: correct the cell, leave it empty (empty, NA, NaN and null are read as missing), read it as "
+        f"missing (--na {cell!r}, na=[{cell!r}]), or list the column as categorical.",
+    )
+
+
+def is_written(text: Any, style: Style) -> Any:
+    """Return for each cell of text whether it is a number in this style.
+
+    >>> is_written(pa.array(["$1,000.00", "12 %", "1,5"]), "point").to_pylist()
+    [True, True, False]
+    >>> is_written(pa.array(["1.000,50 €", "1,5", "00123"]), "comma").to_pylist()
+    [True, True, False]
+    """
+    if style == "plain":
+        return looks_like_number(text)
+    return pc.and_not(pc.match_substring_regex(text, _PATTERNS[style]), are_codes(text))
+
+
+def are_codes(text: Any) -> Any:
+    """Return for each cell of text whether it is a whole number with a zero before it, as names are written.
+
+    >>> are_codes(pa.array(["00123", "123", "0"])).to_pylist()
+    [True, False, False]
+    """
+    return pc.match_substring_regex(text, _CODE)
+
+
+def as_plain(text: Any, style: Style) -> Any:
+    """Return numbers of a style as plain ones; a percentage stays one.
+
+    >>> as_plain(pa.array(["-$1,000.50", "12 %"]), "point").to_pylist()
+    ['-1000.50', '12']
+    >>> as_plain(pa.array(["1.000,5"]), "comma").to_pylist()
+    ['1000.5']
+    """
+    text = text_of(text)
+    if style == "plain":
+        return text
+    text = pc.replace_substring_regex(text, _MARKS, "")
+    if style == "point":
+        return pc.replace_substring(text, ",", "")
+    return pc.replace_substring(pc.replace_substring(text, ".", ""), ",", ".")
+
+
+def fill_value(present: Floats, policy: MissingPolicy) -> float:
+    """Return what fills the gaps of numbers under a policy.
+
+    >>> fill_value(np.array([1.0, 2.0, 9.0]), "median"), fill_value(np.array([1.0, 2.0, 9.0]), "mean")
+    (2.0, 4.0)
+    """
+    if policy == "median":
+        return float(np.median(present))
+    return float(present.mean()) if policy == "mean" else 0.0
+
+
+def needs_double(present: Floats) -> bool:
+    """Whether single precision changes a number by more than a millionth of the range of all.
+
+    >>> needs_double(np.array([0.1, 9.7])), needs_double(1.7e9 + np.arange(9.0))
+    (False, True)
+    """
+    with np.errstate(over="ignore"):
+        lost = np.abs(present.astype(np.float32) - present).max()
+    return bool(lost > 1e-6 * np.ptp(present))
+
+
+def names_rows(name: str, column: Any, *, rows: int) -> bool:
+    """Whether whole numbers name rows rather than measure something.
+
+    All of them differ, none is missing, and they count the rows in any order, or the column is called an id, or they
+    have 14 digits and more and are no times in microseconds or nanoseconds. Anything else is kept.
+
+    Args:
+        name: of the column.
+        column: its cells, of all rows or of some.
+        rows: how many rows there are in all.
+
+    >>> names_rows("row", pa.array(range(1, 101)), rows=100), names_rows("age", pa.array([20, 30] * 50), rows=100)
+    (True, False)
+    >>> names_rows("x", pa.array(range(0, 200, 2)), rows=100)
+    False
+    """
+    if len(column) < LEAST_NAMED or not pa.types.is_integer(column.type) or not all_differ(column):
+        return False
+    bounds = pc.min_max(column).as_py()
+    low, high = bounds["min"], bounds["max"]
+    # Some rows of many hardly have the first and the last of all.
+    counts = high - low < rows and high - low + 1 >= rows * (1 - 32 / len(column) * (len(column) < rows))
+    times = any(_MICROSECONDS[0] * unit <= low and high <= _MICROSECONDS[1] * unit for unit in (1, 1000))
+    return bool(counts or _ID.search(name) or (low >= _LONG and not times))
+
+
+def all_differ(column: Any) -> bool:
+    """Whether no cell is missing and none repeats."""
+    return bool(column.null_count == 0 and pc.count_distinct(column).as_py() == len(column))

@@ -1,0 +1,231 @@
+"""Parquet: a file or a partitioned folder, on any filesystem that Arrow reaches, as a stream or piece by piece."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.fs
+
+from pinoise.data.disk import states_of
+from pinoise.data.messages import counted, damage_named, listed
+from pinoise.data.table.batches import Table
+from pinoise.data.table.cells import checked
+from pinoise.errors import UserError
+from pinoise.files import expanded
+
+PIECE_ROWS = 65_536  # a piece has at least as many, if its file has
+BATCH_ROWS, BATCH_VALUES, LEAST_ROWS = 16_384, 1 << 21, 1024  # that are in memory at once
+
+_BUFFER = 1 << 18  # bytes of each column read ahead, so that a long row group is never read whole
+_DAMAGE = (OSError, ValueError, pa.ArrowException)
+
+
+class Place(NamedTuple):
+    """A file or folder on a filesystem."""
+
+    filesystem: Any
+    path: str
+    name: str  # what messages call it
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is on a disk of this machine."""
+        return isinstance(self.filesystem, pa.fs.LocalFileSystem)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether there is such a folder."""
+        return bool(self.filesystem.get_file_info(self.path).type == pa.fs.FileType.Directory)
+
+    def lies_in(self, folder: Place) -> bool:
+        """Whether this place is another, or is in it."""
+        same = type(self.filesystem) is type(folder.filesystem)
+        return same and f"{self.path}/".startswith(f"{folder.path.rstrip('/')}/")
+
+    def inside(self, name: str) -> str:
+        """Return the path of a file in this folder."""
+        return f"{self.path.rstrip('/')}/{name}"
+
+
+def find_place(name: str) -> Place:
+    """Return the place that a path or an address such as ``s3://bucket/folder`` names. It need not exist.
+
+    >>> find_place("file:///data/people").path, find_place("people").name
+    ('/data/people', 'people')
+    >>> find_place("gopher://people")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: gopher://people cannot be reached (Unrecognized filesystem type in URI: gopher://people).
+    """
+    if "://" not in name:
+        return Place(pa.fs.LocalFileSystem(), str(expanded(name).absolute()), name)
+    try:
+        filesystem, path = pa.fs.FileSystem.from_uri(name)
+    except (OSError, ValueError, pa.ArrowException) as error:
+        raise UserError(f"{name} cannot be reached ({str(error).partition(chr(10))[0]}).") from None
+    return Place(filesystem, path, name)
+
+
+class Piece(NamedTuple):
+    """Neighbouring row groups of a Parquet file. Another process can read it."""
+
+    fragment: Any
+    schema: Any  # of all files together
+    rows: int
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield some columns as tables of bounded size, in order."""
+        rows = max(LEAST_ROWS, min(BATCH_ROWS, BATCH_VALUES // max(1, len(columns))))
+        with damage_named(self.fragment.path, _DAMAGE):
+            scanner = self.fragment.scanner(
+                schema=self.schema,
+                columns=list(columns),
+                batch_size=rows,
+                batch_readahead=1,
+                fragment_readahead=1,
+                use_threads=False,
+                fragment_scan_options=pa.dataset.ParquetFragmentScanOptions(
+                    use_buffered_stream=True, buffer_size=_BUFFER, pre_buffer=False
+                ),
+            )
+            for batch in scanner.to_batches():
+                if batch.num_rows:
+                    yield checked(pa.Table.from_batches([batch]), where=self.fragment.path)
+
+
+class ParquetFiles(NamedTuple):
+    """All rows of a Parquet file or folder, in the order of file names and rows."""
+
+    place: Place
+    schema: Any
+    pieces: tuple[Piece, ...]
+    paths: tuple[str, ...]
+
+    @property
+    def fingerprint(self) -> str:
+        """A checksum of the files' names, sizes and times of change."""
+        found = hashlib.sha256()
+        for info in self.place.filesystem.get_file_info(list(self.paths)):
+            found.update(f"{info.path}\0{info.size}\0{info.mtime_ns}\0".encode(errors="surrogateescape"))
+        return found.hexdigest()
+
+    def table(self) -> Table:
+        """Return the rows as a stream."""
+        pieces, folder = self.pieces, self.place.is_folder
+        rows = sum(piece.rows for piece in pieces)
+        files = tuple(map(Path, self.paths)) if self.place.is_local else ()
+        return Table(
+            tuple(self.schema.names),
+            self.place.name,
+            lambda columns: (batch for piece in pieces for batch in piece.batches(columns)),
+            rows=rows,
+            size=8 * rows * len(self.schema),
+            kinds={column.name: column.type for column in self.schema},
+            notes=(f"read {counted(len(self.paths), 'file')} of the folder as one table",) if folder else (),
+            files=files,
+            states=tuple(states_of(files)),
+        )
+
+
+def open_parquet(place: Place, *, rows: int = PIECE_ROWS) -> ParquetFiles:
+    """Open a Parquet file, or all Parquet files under a folder; only their footers are read.
+
+    Folders called ``key=value`` are columns, as Spark and Hive write them.
+
+    Args:
+        place: the file or folder.
+        rows: row groups of a file are joined until a piece has as many.
+    """
+    if place.filesystem.get_file_info(place.path).type == pa.fs.FileType.NotFound:
+        raise UserError(f"{place.name} does not exist: name a Parquet file, a folder of them, or its address.")
+    files = parquet_files(place)
+    with damage_named(place.name, _DAMAGE):
+        data = pa.dataset.dataset(
+            files,
+            filesystem=place.filesystem,
+            format="parquet",
+            partitioning="hive",
+            partition_base_dir=place.path,
+        )
+        # As paths sort: a=b comes before a=b c, although / comes after a space.
+        fragments = sorted(data.get_fragments(), key=lambda fragment: str(fragment.path).split("/"))
+        schema = _schema(data, fragments)
+        pieces = tuple(
+            Piece(fragment.subset(row_group_ids=groups), schema, size)
+            for fragment in fragments
+            for groups, size in _joined([group.num_rows for group in fragment.row_groups], rows)
+        )
+    if not pieces or not schema.names:
+        raise UserError(f"{place.name} has no rows.")
+    return ParquetFiles(place, schema, pieces, tuple(str(fragment.path) for fragment in fragments))
+
+
+def parquet_files(place: Place) -> list[str]:
+    """Return the file, or those of a folder and the ones below it; hidden ones and those with _ are left out."""
+    if not place.is_folder:
+        return [place.path]
+    found, start = [], len(place.inside(""))
+    for info in place.filesystem.get_file_info(pa.fs.FileSelector(place.path, recursive=True)):
+        parts = info.path[start:].split("/")
+        if info.is_file and parts[-1].endswith(".parquet") and not any(part.startswith((".", "_")) for part in parts):
+            found.append(info.path)
+    return found
+
+
+def _schema(data: Any, fragments: Sequence[Any]) -> Any:
+    """Return the columns of all files, in types that hold those of every file; files of other columns are an error."""
+    if not fragments:
+        return data.schema
+    paths = [str(fragment.path) for fragment in fragments]
+    own = [fragment.physical_schema.remove_metadata() for fragment in fragments]
+    named = [dict.fromkeys(pa.dataset.get_partition_keys(fragment.partition_expression)) for fragment in fragments]
+    first = {*own[0].names, *named[0]}
+    for path, schema, part in zip(paths, own, named, strict=True):
+        names = {*schema.names, *part}
+        if names != first:
+            lacks, extra = sorted(first - names), sorted(names - first)
+            how = [f"lacks {listed(lacks)}"] if lacks else []
+            how += [f"has {listed(extra)} besides"] if extra else []
+            raise UserError(
+                f"{path} has other columns than {paths[0]}: it {' and '.join(how)}; give files of one table."
+            )
+        if part.keys() != named[0].keys():
+            raise UserError(f"{path} lies in other key=value folders than {paths[0]}: give files of one table.")
+    fields = [pa.field(each.name, _common_type(each, own, paths)) for each in own[0] if each.name not in named[0]]
+    return pa.schema([*fields, *(data.schema.field(name) for name in named[0])])
+
+
+def _common_type(field: Any, schemas: Sequence[Any], paths: Sequence[str]) -> Any:
+    """Return the type that holds a column of all files."""
+    kind = field.type
+    for path, schema in zip(paths, schemas, strict=True):
+        other = schema.field(field.name).type
+        pair = [pa.schema([("x", one)]) for one in (kind, other)]
+        try:
+            kind = kind if other == kind else pa.unify_schemas(pair, promote_options="permissive").field("x").type
+        except pa.ArrowException:
+            raise UserError(
+                f"{path}: column {field.name!r} is of type {other}, but in {paths[0]} of type {kind}: write it alike "
+                "in all files."
+            ) from None
+    return kind
+
+
+def _joined(sizes: Sequence[int], least: int) -> Iterator[tuple[list[int], int]]:
+    """Yield the numbers of neighbouring row groups with their rows, which are at least so many but at the end.
+
+    >>> list(_joined([2, 2, 0, 5, 1], least=4))
+    [([0, 1], 4), ([2, 3], 5), ([4], 1)]
+    """
+    groups: list[int] = []
+    for number, _ in enumerate(sizes):
+        groups.append(number)
+        found = sum(sizes[group] for group in groups)
+        if found >= least or (number + 1 == len(sizes) and found):
+            yield groups, found
+            groups = []

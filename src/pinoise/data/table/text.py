@@ -1,0 +1,88 @@
+"""A column of free text: TF-IDF of its most frequent words."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow.compute as pc
+
+from pinoise.data.table.cells import Encoded, first_true, missing_cell, text_of
+
+MOST_WORDS = 300
+"""The most words of a text column that become features: the most frequent ones."""
+
+LEAST_ROWS = 2  # that a word must be in
+_WORDS_OF_TEXT = 3.0  # cells of this many words on average, nearly all different, are sentences
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """A column of sentences: for each known word the feature ``column~word``, its TF-IDF in a row of length 1."""
+
+    name: str
+    words: tuple[str, ...]
+    idf: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        if not 0 < len(self.words) == len(set(self.words)) == len(self.idf) or not all(map(math.isfinite, self.idf)):
+            raise ValueError("the words are no vocabulary")
+
+    precise: ClassVar[bool] = False  # single precision loses nothing that matters
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The features that belong together: all words of the text."""
+        return (len(self.words),)
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """The names of the column's features."""
+        return tuple(f"{self.name}~{word}" for word in self.words)
+
+    def encode(self, column: Any, out: npt.NDArray[np.float64], *, refuse_missing: bool, where: str) -> Encoded:
+        """Write the column's features into ``out`` of shape (rows, words); a missing text has no word."""
+        from sklearn.feature_extraction.text import TfidfVectorizer
+
+        text = text_of(column)
+        if text.null_count and refuse_missing:
+            raise missing_cell(self.name, first_true(pc.is_null(text)), where)
+        vectorizer = TfidfVectorizer(dtype=np.float64, vocabulary=list(self.words))
+        vectorizer.idf_ = np.array(self.idf)
+        out[...] = vectorizer.transform(pc.fill_null(text, "").to_pylist()).toarray()
+        return Encoded()
+
+    def decode(self, features: npt.NDArray[np.float64], column: Any) -> Any:
+        """Return the cells as they are: words alone make no sentence."""
+        return column
+
+
+def learn_words(name: str, column: Any) -> TextColumn | None:
+    """Return the words of a column with their inverse document frequency; None where none is in two rows.
+
+    >>> learned = learn_words("note", pa.array(["good wine", "bad wine", "good bread"]))
+    >>> learned.features, [round(weight, 2) for weight in learned.idf]
+    (('note~good', 'note~wine'), [1.29, 1.29])
+    """
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+    cells = pc.fill_null(text_of(column), "").to_pylist()
+    vectorizer = TfidfVectorizer(min_df=min(LEAST_ROWS, len(cells)), max_features=MOST_WORDS)
+    try:
+        vectorizer.fit(cells)
+    except ValueError:  # there is no such word
+        return None
+    return TextColumn(name, tuple(map(str, vectorizer.get_feature_names_out())), tuple(vectorizer.idf_.tolist()))
+
+
+def is_prose(text: Any) -> bool:
+    """Whether cells are sentences rather than names, by the gaps between words.
+
+    >>> is_prose(pa.array(["it came too late", "it was good"])), is_prose(pa.array(["Rome", "New York"]))
+    (True, False)
+    """
+    spaces = pc.sum(pc.count_substring_regex(text, r"\s+")).as_py() or 0
+    return bool(spaces / max(1, len(text) - text.null_count) + 1 >= _WORDS_OF_TEXT)
