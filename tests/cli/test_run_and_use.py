@@ -16,9 +16,9 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 import yaml
+from pinoise.data.formats.parquet import ParquetFiles
 
 from pinoise.cli.embed import _kept_columns
-from pinoise.data.formats.parquet import ParquetFiles
 from pinoise.evaluation import embed as embed_rows
 from pinoise.training.load import load_run
 from pinoise.training.metrics import METRICS

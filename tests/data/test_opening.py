@@ -12,7 +12,7 @@ from pinoise.data.catalogue import is_name
 from pinoise.data.dataset import fingerprint, fingerprint_parts
 from pinoise.data.images.decoding import ImageFiles
 from pinoise.data.options import ReadOptions
-from pinoise.data.preparation import ArrayPreparation, CataloguePreparation, ImagePreparation, TablePreparation
+from pinoise.data.preparation import ArrayPreparation, TablePreparation
 from pinoise.data.readers import open_for_training, open_source
 from pinoise.data.splitting import split, stratified_rows
 from pinoise.errors import UserError
@@ -21,7 +21,8 @@ from pinoise.errors import UserError
 def test_a_name_gives_the_set_of_the_catalogue_and_a_preparation_of_its_shape() -> None:
     data, preparation = open_source("wine")
     assert (data.name, data.shape) == ("wine", (13,))
-    assert isinstance(preparation, CataloguePreparation)
+    assert isinstance(preparation, ArrayPreparation)
+    assert preparation.kind == "catalogue"
     assert (preparation.shape, preparation.labels) == ((13,), None)
     assert is_name("wine")
     assert not is_name("wine.csv")
@@ -31,7 +32,7 @@ def test_a_file_is_read_with_its_label_and_policy_and_gives_a_preparation(tmp_pa
     (tmp_path / "a.csv").write_text("n,y\n1,p\n,q\n5,p\n")
     data, preparation = open_source(str(tmp_path / "a.csv"), ReadOptions(label="y", missing="zero"))
     assert isinstance(preparation, TablePreparation)
-    assert np.asarray(data.train.x).ravel().tolist() == [1, 0, 5]
+    assert np.asarray(data.train.x).tolist() == [[1, 0], [0, 1], [5, 0]]  # the second column marks the gap
     assert np.asarray(data.train.y).tolist() == [0, 1, 0]
 
 
@@ -189,7 +190,8 @@ def test_a_folder_of_images_is_opened_with_its_options_and_held_out_rows_stay_fi
         Image.new("RGB", (6, 8), color=(number, 0, 0)).save(path)
     source = str(tmp_path / "photos")
     data, preparation = open_for_training(source, ReadOptions(size=4, color="gray", rows=10))
-    assert isinstance(preparation, ImagePreparation)
+    assert isinstance(preparation, ArrayPreparation)
+    assert preparation.kind == "images"
     assert data.test is not None
     assert isinstance(data.train.x, ImageFiles)
     assert isinstance(data.test.x, ImageFiles)

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
+from pinoise.engines.pieces import plan_rows, plan_work, write_missing
 
 from pinoise.data import pieces
-from pinoise.engines.pieces import plan_rows, plan_work, write_missing
 from pinoise.errors import UserError
 from pinoise.evaluation import embed
 from pinoise.evaluation.parts import part_name

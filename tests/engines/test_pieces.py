@@ -14,10 +14,10 @@ import pyarrow.dataset as ds
 import pyarrow.fs as fs
 import pyarrow.parquet as pq
 import pytest
-
 from pinoise.data.formats.parquet import read_parquet
-from pinoise.data.table.parquet import Place
 from pinoise.engines.pieces import plan_work
+
+from pinoise.data.table.parquet import Place
 from pinoise.engines.ray_embedding import Writer
 from pinoise.errors import UserError
 from pinoise.evaluation import embed

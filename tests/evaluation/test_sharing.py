@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from pinoise.evaluation.sharing import ALONE, Team
 from tests.training.pool import Everywhere, pool_of_two
 from torch import Tensor, distributed, nn
 
 from pinoise.errors import UserError
 from pinoise.evaluation import embed
-from pinoise.evaluation.sharing import ALONE, Team
 from pinoise.experiments.evaluated import Evaluation, evaluate_run, help_evaluate
 from pinoise.training.config import parse_settings
 from pinoise.training.load import load_run

@@ -319,7 +319,7 @@ def preparation_from_json(stored: dict[str, Any]) -> Preparation:
     >>> preparation_from_json({"kind": "picture"})
     Traceback (most recent call last):
     ...
-    pinoise.errors.UserError: the stored preparation is of kind 'picture': it must be table, array, images or catalogue.
+    pinoise.errors.UserError: the stored preparation is of kind 'picture': it must be catalogue, table, array or images.
     """
     kind: Any = stored.get("kind")
     kinds = get_args(SourceKind)

@@ -80,7 +80,7 @@ def read_file(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "people.csv"
     ...     _ = path.write_text("age,town,class\\n20,Rome,a\\n,Oslo,b\\n40,Rome,a\\n")
-    ...     data, preparation = read_file(path, ReadOptions(label="class"))
+    ...     data, preparation = read_file(path, ReadOptions(label="class", mark_missing=False))
     >>> data.feature_names, data.notes
     (('age', 'town=Oslo', 'town=Rome'), ('filled 1 missing value in 1 column with its median: age',))
     """

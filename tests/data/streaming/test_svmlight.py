@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pinoise.data.streaming import svmlight
+from pinoise.data.streaming.records import Layout
 
 from pinoise.data import LaterOptions, ReadOptions, read_file
 from pinoise.data.lazy import LazyArray
-from pinoise.data.streaming import svmlight
-from pinoise.data.streaming.records import Layout
 from pinoise.errors import UserError
 
 

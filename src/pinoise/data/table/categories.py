@@ -110,9 +110,8 @@ def are_truths(text: Any) -> bool:
     >>> are_truths(pa.array(["True", "FALSE", None])), are_truths(pa.array(["yes"]))
     (True, False)
     """
-    return are_all(
-        pc.is_in(pc.utf8_lower(text), value_set=pa.array(["true", "false"], text.type), skip_nulls=False)
-    ) or (text.null_count == len(text))
+    known = pc.match_substring_regex(text, "(?i)^(true|false)$")
+    return text.null_count == len(text) or are_all(known)
 
 
 def most_frequent(text: Any, most: int) -> list[str]:

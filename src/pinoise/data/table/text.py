@@ -63,6 +63,7 @@ class TextColumn:
 def learn_words(name: str, column: Any) -> TextColumn | None:
     """Return the words of a column with their inverse document frequency; None where none is in two rows.
 
+    >>> import pyarrow as pa
     >>> learned = learn_words("note", pa.array(["good wine", "bad wine", "good bread"]))
     >>> learned.features, [round(weight, 2) for weight in learned.idf]
     (('note~good', 'note~wine'), [1.29, 1.29])
@@ -81,6 +82,7 @@ def learn_words(name: str, column: Any) -> TextColumn | None:
 def is_prose(text: Any) -> bool:
     """Whether cells are sentences rather than names, by the gaps between words.
 
+    >>> import pyarrow as pa
     >>> is_prose(pa.array(["it came too late", "it was good"])), is_prose(pa.array(["Rome", "New York"]))
     (True, False)
     """

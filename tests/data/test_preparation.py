@@ -25,7 +25,7 @@ from pinoise.data import (
     read_file,
 )
 from pinoise.data.arrays import ArrayEncoding
-from pinoise.data.preparation import CataloguePreparation
+from pinoise.data.preparation import ArrayPreparation
 from pinoise.errors import UserError
 
 
@@ -58,7 +58,7 @@ def write_images(folder: Path, *names: str) -> Path:
 
 def of_shape(*shape: int) -> Preparation:
     """The preparation of a set of the catalogue with samples of this shape."""
-    return CataloguePreparation(ArrayEncoding(shape=shape))
+    return ArrayPreparation(ArrayEncoding(shape=shape), "catalogue")
 
 
 @pytest.mark.parametrize("make", KINDS)
@@ -91,7 +91,8 @@ def test_a_damaged_record_of_every_kind_is_refused(make: Callable[[Path], Prepar
 )
 def test_a_damaged_part_of_a_record_is_refused(stored: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(UserError, match="the stored preparation is damaged"):
-        preparation_from_json(of_table(tmp_path).to_json() | stored)
+        whole = of_table(tmp_path).to_json()
+        preparation_from_json(whole | {"encoding": whole["encoding"] | stored})
 
 
 def test_labels_in_memory_come_beside_the_samples() -> None:
@@ -166,7 +167,7 @@ def test_after_a_set_of_the_catalogue_files_of_every_kind_are_read_with_their_ow
 
 
 def test_a_sparse_set_of_the_catalogue_keeps_later_samples_sparse() -> None:
-    preparation = CataloguePreparation(ArrayEncoding(shape=(3,), sparse=True))
+    preparation = ArrayPreparation(ArrayEncoding(shape=(3,), sparse=True), "catalogue")
     assert sp.issparse(preparation.read(np.eye(3)).train.x)
 
 

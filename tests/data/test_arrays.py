@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pinoise.data.dataset import Dataset
 from pinoise.data.arrays import ArrayEncoding, learn_arrays
-from pinoise.data.encoding.stored import restored
+from pinoise.data.dataset import Dataset
 from pinoise.data.formats.raw import RawArrays, RawPart
+from pinoise.data.options import ReadOptions
+from pinoise.data.preparation import _restored
 from pinoise.errors import UserError
 
 X = np.arange(12, dtype=np.float32).reshape(4, 3)
@@ -19,7 +20,7 @@ NUMBERS, TEXT = np.array([0, 1, 0, 1]), np.array(["a", "b", "a", "b"])
 
 
 def learned(raw: RawArrays, label: str | int | None = None) -> tuple[Dataset, ArrayEncoding]:
-    return learn_arrays(raw, name="a", where="a.npz", label=label)
+    return learn_arrays(raw, name="a", where="a.npz", options=ReadOptions(label=label))
 
 
 def test_labels_are_numbered_over_both_parts() -> None:
@@ -30,7 +31,7 @@ def test_labels_are_numbered_over_both_parts() -> None:
     assert data.test is not None
     assert (np.asarray(data.train.y).tolist(), np.asarray(data.test.y).tolist()) == ([0, 2, 0, 2], [1, 2])
     assert data.class_names == ("5", "7", "9")
-    assert restored(ArrayEncoding, json.loads(json.dumps(asdict(encoding)))) == encoding
+    assert _restored(ArrayEncoding, json.loads(json.dumps(asdict(encoding)))) == encoding
 
 
 def test_later_labels_get_the_numbers_of_training() -> None:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import datetime
 import json
-from dataclasses import asdict
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -12,16 +11,16 @@ import pyarrow as pa
 import pytest
 
 from pinoise.data.dataset import Targets
-from pinoise.data.encoding.learning import learn_table
-from pinoise.data.encoding.stored import restored
-from pinoise.data.table.encoding import TableEncoding
-from pinoise.data.formats.raw import RawTable
 from pinoise.data.options import ReadOptions
+from pinoise.data.preparation import TablePreparation, preparation_from_json
+from pinoise.data.table.batches import held_table
+from pinoise.data.table.encoding import TableEncoding, learn_table
 from pinoise.errors import UserError
 
 
 def learned(columns: dict[str, Any], **options: Any) -> tuple[TableEncoding, tuple[str, ...]]:
-    return learn_table(RawTable(pa.table(columns)), ReadOptions(**options), where="a.csv")
+    found = learn_table(held_table(pa.table(columns), where="a.csv"), ReadOptions(**options))
+    return found.encoding, found.notes
 
 
 class Applied(NamedTuple):
@@ -31,7 +30,7 @@ class Applied(NamedTuple):
 
 
 def applied(encoding: TableEncoding, table: Any, *, labelled: bool = True) -> Applied:
-    data = encoding.apply(RawTable(table), name="b", where="b.csv", labelled=labelled)
+    data = encoding.apply(held_table(table, where="b.csv"), name="b", labelled=labelled)
     return Applied(np.asarray(data.train.x), data.train.y, data.notes)
 
 
@@ -44,7 +43,7 @@ def test_numbers_of_every_kind_become_float64() -> None:
             "h": pa.array(np.array([0.5, 1.5], dtype=np.float16)),
         }
     )
-    x = applied(learn_table(RawTable(table), ReadOptions(), where="a.csv")[0], table).x
+    x = applied(learn_table(held_table(table, where="a.csv"), ReadOptions()).encoding, table).x
     assert x.dtype == np.float64
     np.testing.assert_array_equal(x, np.array([[1, 2.0**63, 1.5, 0.5], [2, 1, 2.25, 1.5]]))
 
@@ -216,14 +215,16 @@ def test_mistakes_in_training_are_explained(columns: dict[str, Any], options: di
 def test_two_columns_of_one_name_are_refused() -> None:
     table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
     with pytest.raises(UserError, match="more than one column called 'a'"):
-        learn_table(RawTable(table), ReadOptions(), where="a.csv")
+        learn_table(held_table(table, where="a.csv"), ReadOptions())
 
 
 @pytest.fixture
 def encoding() -> TableEncoding:
     table = pa.table({"n": [1.0, 2.0, 3.0], "t": ["a", "b", "a"], "f": [True, False, True], "y": ["p", "q", "p"]})
-    encoding, _ = learn_table(RawTable(table), ReadOptions(label="y"), where="a.csv")
-    return restored(TableEncoding, json.loads(json.dumps(asdict(encoding))))
+    encoding = learn_table(held_table(table, where="a.csv"), ReadOptions(label="y")).encoding
+    stored = preparation_from_json(json.loads(json.dumps(TablePreparation(encoding).to_json())))
+    assert isinstance(stored, TablePreparation)
+    return stored.encoding
 
 
 def test_columns_are_found_by_name_in_any_order_and_the_label_may_be_absent(encoding: TableEncoding) -> None:

@@ -11,7 +11,7 @@ from PIL import Image
 from pinoise.data.images.cache import KeptImages
 from pinoise.data.images.decoding import ImageFiles
 from pinoise.data.options import LaterOptions, ReadOptions
-from pinoise.data.preparation import ImagePreparation, preparation_from_json
+from pinoise.data.preparation import ArrayPreparation, preparation_from_json
 from pinoise.data.readers import read_file
 from pinoise.errors import UserError
 
@@ -41,7 +41,8 @@ def again(preparation: Any) -> Any:
 )
 def test_a_preparation_survives_json(options: dict[str, Any], training: Path) -> None:
     data, preparation = read_file(training, ReadOptions(**options))
-    assert isinstance(preparation, ImagePreparation)
+    assert isinstance(preparation, ArrayPreparation)
+    assert preparation.kind == "images"
     assert again(preparation) == preparation
     assert preparation.shape == data.shape
     assert preparation.corrupt == options.get("corrupt", "refuse")
@@ -151,7 +152,7 @@ def test_one_class_and_a_test_class_that_training_lacks_are_refused(training: Pa
         read_file(tmp_path / "split")
 
 
-@pytest.mark.parametrize("key", ["arrays", "corrupt"])
+@pytest.mark.parametrize("key", ["encoding", "corrupt"])
 def test_a_damaged_record_is_refused(key: str, training: Path) -> None:
     stored = read_file(training)[1].to_json()
     del stored[key]
