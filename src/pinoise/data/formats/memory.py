@@ -22,7 +22,7 @@ from pinoise.data.formats.arrow import (
     text_of,
 )
 from pinoise.data.formats.raw import Array, RawArrays, RawPart, RawTable
-from pinoise.data.limits import check_memory
+from pinoise.data.messages import check_memory
 from pinoise.errors import UserError
 
 NAME = "array"  # what messages call samples in memory

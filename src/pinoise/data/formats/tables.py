@@ -18,8 +18,7 @@ from pinoise.data.formats.archives import open_compressed
 from pinoise.data.formats.arrow import is_text, looks_like_number, text_of
 from pinoise.data.formats.extensions import uncompressed_name
 from pinoise.data.formats.raw import RawTable
-from pinoise.data.limits import free_memory
-from pinoise.data.messages import damaged, listed
+from pinoise.data.messages import damaged, free_memory, listed
 from pinoise.errors import UserError
 
 MISSING_CELLS = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A")

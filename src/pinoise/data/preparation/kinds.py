@@ -18,7 +18,6 @@ from pinoise.data.options import Color, Corrupt, ReadOptions
 from pinoise.data.preparation.contract import Preparation, Wanted, check_regression
 from pinoise.data.source import Source, SourceKind, find_source
 from pinoise.data.streaming.rule import check_streamable, streams
-from pinoise.data.streaming.svmlight import learn_streamed_arrays, read_streamed_arrays
 from pinoise.data.streaming.tables import learn_streamed_table, read_streamed_table
 from pinoise.errors import UserError
 
@@ -80,21 +79,14 @@ class ArrayPreparation(Preparation):
     @classmethod
     def learn(cls, source: Source, options: ReadOptions, *, progress: bool = False) -> tuple[Dataset, Preparation]:
         """Read training arrays."""
-        streamed = streams(source, options.stream)
-        options.refuse_image_options(source.where, but="cache" if streamed else None)
+        options.refuse_image_options(source.where)
         options.refuse_table_options(source.where)
-        if streamed and (found := learn_streamed_arrays(source, options)):
-            return found[0], cls(found[1])
         data, encoding = learn_arrays(
             source.arrays(), name=source.name, where=source.where, label=options.label, regression=options.regression
         )
         return data, cls(encoding)
 
     def _read_arrays(self, source: Source, wanted: Wanted) -> Dataset:
-        if streams(source, wanted.later.stream) and not self.encoding.sparse and len(self.shape) == 1:
-            return read_streamed_arrays(
-                source, self.encoding, wanted.later, labelled=wanted.labelled, own_classes=wanted.own_classes
-            )
         raw = source.arrays(n_features=self.shape[0], first_index=self.encoding.first_index)
         encoding, later = self.encoding, wanted.later
         if later.label is not None:

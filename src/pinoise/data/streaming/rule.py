@@ -15,7 +15,7 @@ STREAM_BYTES = 10**9
 """Numbers in double precision, or text, above which a source is read in pieces."""
 
 _UNPACKED = 4  # bytes of text in a byte of a compressed file, about
-_STREAMED = ("csv", "parquet", "svmlight")
+_STREAMED = ("csv", "parquet")
 _READ_BY_ROWS = ("npy",)  # in any case
 
 

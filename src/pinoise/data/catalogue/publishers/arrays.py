@@ -15,7 +15,7 @@ from pinoise.data.catalogue.facts import Entry
 from pinoise.data.dataset import Dataset, Part
 from pinoise.data.encoding.arrays import learn_arrays
 from pinoise.data.formats.arrays import open_npz, read_npz
-from pinoise.data.formats.idx import read_idx
+from pinoise.data.formats.binary import read_idx
 from pinoise.data.formats.raw import Array, RawArrays, RawPart
 from pinoise.data.images.decoding import pillow
 from pinoise.data.images.reading import read_image_folder
