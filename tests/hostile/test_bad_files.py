@@ -88,7 +88,7 @@ FILES: dict[str, tuple[str, Callable[[], bytes], str]] = {
     ),
     "IDX of 70 axes": ("a.idx", lambda: idx(*[1] * 70) + b"\0", "a number of axes up to 32"),
     "IDX of 255 axes": ("a.idx", lambda: idx(*[1] * 255) + b"\0", "a number of axes up to 32"),
-    "IDX of any size": ("a.idx", lambda: idx(*[2**32 - 1] * 3), "its header promises"),
+    "IDX of any size": ("a.idx", lambda: idx(*[2**32 - 1] * 3), "the array takes"),
     "npy of any size": ("a.npy", lambda: npy((1 << 40, 4), bytes(64)), "mmap length is greater than file size"),
     "npy in columns of any size": (
         "a.npy",

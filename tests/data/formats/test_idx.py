@@ -60,7 +60,7 @@ def test_a_wrong_length_is_reported_with_expected_and_found_bytes(
 
 def test_a_header_that_promises_more_than_any_memory_is_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "a.idx").write_bytes(struct.pack(">BBBB3I", 0, 0, 8, 3, 2**32 - 1, 2**32 - 1, 2**32 - 1) + b"abc")
-    with pytest.raises(UserError, match=r"is cut off: .* bytes, but 3 were found"):
+    with pytest.raises(UserError, match=r"a\.idx: the array takes \d+ GB of memory .* get the file again"):
         read_idx(tmp_path / "a.idx")
 
 

@@ -13,12 +13,13 @@ import numpy as np
 from pinoise.data.formats.archives import members, open_compressed
 from pinoise.data.formats.raw import Array, RawArrays, RawPart
 from pinoise.data.lazy import FileRows, JoinedRows
-from pinoise.data.messages import check_memory, counted, damage_named, free_memory, listed, whole_rows
+from pinoise.data.messages import check_memory, counted, damage_named, listed, whole_rows
 from pinoise.errors import UserError
 from pinoise.files import open_regular
 
 # The third byte of an IDX file; numbers are big-endian.
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+_BLOCK = 1 << 20
 _MOST_AXES = 32  # of NumPy before version 2
 _IMAGES = re.compile(r"images(?P<mark>[-.])idx\d-ubyte(?P<packed>(\.gz)?)$")
 
@@ -45,17 +46,18 @@ def read_idx(path: Path) -> Array:
             raise UserError(f"{path} is cut off within its header: get the file again.")
         dtype, shape = np.dtype(_TYPES[start[2]]), tuple(np.frombuffer(sizes, ">u4").tolist())
         wanted = dtype.itemsize * prod(shape)
-        content = stream.read(min(wanted, free_memory() or wanted))
-        more = stream.read(1)
-    if more and len(content) < wanted:
         check_memory(wanted, where=path, what="the array")
+        content = bytearray()
+        while block := stream.read(min(_BLOCK, wanted - len(content))):
+            content += block
+        more = stream.read(1)
     if more or len(content) < wanted:
         raise UserError(
             f"{path} is {'too long' if more else 'cut off'}: its header promises {' × '.join(map(str, shape))} values "
             f"of type {dtype.name}, {wanted} bytes, but {'more' if more else len(content)} were found; get the file "
             "again."
         )
-    return np.frombuffer(content, dtype).reshape(shape).astype(dtype.newbyteorder("="))
+    return np.frombuffer(content, dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
 
 
 def read_idx_samples(path: Path) -> RawArrays:
