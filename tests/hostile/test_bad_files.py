@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from pinoise.data.catalogue.publishers.reuters21578 import parse_stories
+from pinoise.data.catalogue.reuters import parse_stories
 from pinoise.data.formats.arrays import read_npy
 from pinoise.data.lazy import FileRows
 from pinoise.data.messages import damaged

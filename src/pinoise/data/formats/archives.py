@@ -123,10 +123,10 @@ def open_member(archive: Archive, pattern: str, *, label: str | None = None, lim
         yield first[1]
 
 
-def open_inner(path: Path, inner: str, *, limit: int = LIMIT) -> tuple[Archive, str]:
+def open_inner(path: Path, inner: str) -> tuple[Archive, str]:
     """Return the archive ``inner`` within a zip, read into memory, or the archive itself; and its name in messages."""
     if path.suffix == ".zip":
-        for _, stream in members(path, inner, limit=limit):
+        for _, stream in members(path, inner):
             return io.BytesIO(stream.read()), f"{path}: {inner}"
     return path, str(path)
 
