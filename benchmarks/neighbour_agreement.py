@@ -33,7 +33,7 @@ from pinoise.data import Dataset, ReadOptions, read_file, split
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed, knn_accuracy
-from pinoise.evaluation.agreement import neighbour_agreement
+from pinoise.evaluation.knn import neighbour_agreement
 from pinoise.experiments.plans import with_steps
 from pinoise.files import write_json
 from pinoise.training.config import merge, parse_settings

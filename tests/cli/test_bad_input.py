@@ -41,7 +41,7 @@ def array(value: float) -> Callable[[Path], None]:
         ("x.npz", b"PK\x03\x04 and then nothing", r"x\.npz is damaged"),
         ("x.npy", b"\x93NUMPY\x01\x00", r"x\.npy is damaged"),
         ("x.parquet", b"PAR1 and then nothing", r"x\.parquet is damaged"),
-        ("x.svm", "1 1:2 foo\n", r"x\.svm, line 1: 'foo'"),
+        ("x.svm", "1 1:2 foo\n", r"x\.svm, line 1: '1 1:2 foo'"),
         ("x.docx", "words", r"x\.docx"),
     ],
 )

@@ -90,8 +90,8 @@ def test_a_damaged_record_of_every_kind_is_refused(make: Callable[[Path], Prepar
     ids=["a column without fields", "labels without fields"],
 )
 def test_a_damaged_part_of_a_record_is_refused(stored: dict[str, Any], tmp_path: Path) -> None:
+    whole = of_table(tmp_path).to_json()
     with pytest.raises(UserError, match="the stored preparation is damaged"):
-        whole = of_table(tmp_path).to_json()
         preparation_from_json(whole | {"encoding": whole["encoding"] | stored})
 
 

@@ -10,7 +10,7 @@ from scipy import stats
 from sklearn.datasets import load_wine
 
 from pinoise.errors import UserError
-from pinoise.evaluation.agreement import neighbour_agreement
+from pinoise.evaluation.knn import neighbour_agreement
 from pinoise.evaluation.verdict import judge, paired_gap
 
 

@@ -144,7 +144,7 @@ def _percent(scores: dict[str, float | None]) -> dict[str, float]:
 
 
 def _print_agreement(found: Evaluation) -> None:
-    from pinoise.evaluation.agreement import AGREEING
+    from pinoise.evaluation.knn import AGREEING
 
     if found.agreement:
         shares = {name: f"{100 * share:.0f} %" for name, share in found.agreement.items()}

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from pinoise.data.dataset import Samples, row_slices
 from pinoise.data.lazy import LazyArray
-from pinoise.data.limits import check_memory
+from pinoise.data.messages import check_memory
 from pinoise.errors import UserError
 
 LARGEST_NUMBER = float(np.finfo(np.float32).max)

@@ -1,7 +1,9 @@
-"""Phrases and checks that notes and errors of several readers share."""
+"""Phrases and checks that notes and errors of several readers share, and how much memory there is."""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -85,3 +87,35 @@ def whole_rows(size: int, width: int, *, where: str | Path, noun: str = "rows") 
             "expected; the file is cut off or of another kind."
         )
     return rows
+
+
+def free_memory() -> int | None:
+    """Return the bytes of memory that are free here: where the system does not say, all that there are, or None."""
+    try:
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return None
+    if found := re.search(r"MemAvailable: +(\d+) kB", _text("/proc/meminfo")):
+        free = 1024 * int(found[1])
+    group = _text("/sys/fs/cgroup/memory.max").strip()  # what a container may take
+    return min(free, int(group)) if group.isdecimal() else free
+
+
+def _text(path: str) -> str:
+    return Path(path).read_text(encoding="ascii") if os.access(path, os.R_OK) else ""
+
+
+def check_memory(needed: int, *, where: str | Path, what: str) -> None:
+    """Raise an error if something takes more bytes than there is memory, asked before an array of that size is made.
+
+    >>> check_memory(1 << 60, where="a.npz", what="the array 'X'")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: a.npz: the array 'X' takes 1152921505 GB of memory and this machine has ... free: ...
+    """
+    free = free_memory()
+    if free is not None and needed > free:
+        raise UserError(
+            f"{where}: {what} takes {needed / 1e9:.0f} GB of memory and this machine has {free / 1e9:.0f} GB free: "
+            "give less data, or get the file again if it should be smaller."
+        )

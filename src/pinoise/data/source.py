@@ -12,12 +12,18 @@ from pinoise.data.catalogue import entries, is_name, locate
 from pinoise.data.catalogue.loading import load
 from pinoise.data.dataset import Dataset
 from pinoise.data.formats.arrays import read_npy, read_npz
-from pinoise.data.formats.cifar import holds_cifar, read_cifar
+from pinoise.data.formats.binary import (
+    holds_cifar,
+    holds_idx,
+    holds_stl10,
+    read_cifar,
+    read_idx_folder,
+    read_idx_samples,
+    read_stl10,
+)
 from pinoise.data.formats.extensions import data_name, existing_path, file_format
-from pinoise.data.formats.idx import holds_idx, read_idx_folder, read_idx_samples
 from pinoise.data.formats.memory import InMemory
 from pinoise.data.formats.raw import RawArrays
-from pinoise.data.formats.stl10 import holds_stl10, read_stl10
 from pinoise.data.formats.svmlight import read_svmlight
 from pinoise.data.images.reading import read_image_folder
 from pinoise.data.options import ReadOptions

@@ -1,4 +1,7 @@
-"""k nearest neighbours by Euclidean distance: products propose them, and an exact ranking settles ties."""
+"""k nearest neighbours by Euclidean distance, and how far two embeddings agree about them, which needs no labels.
+
+Products propose neighbours, and an exact ranking settles ties.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from pinoise.evaluation.embedding import check_embeddings, check_labelled
 from pinoise.networks.linear import linear
 
 NEIGHBOURS = 5  # k in the paper's protocol
+AGREEING = 10  # neighbours of a row that are compared between two embeddings
 
 _SPARE = 8  # candidates beyond k, so that rounding and a few equal distances do not force a second search
 _QUERIES, _POINTS = 512, 16_384  # rows whose distances are held at a time, 32 MB
@@ -139,6 +143,33 @@ def knn_accuracy(
     """
     check_labelled(train, y, test, y_test)
     return float(np.mean(knn_predict(train, y, test, k=k) == y_test))
+
+
+def neighbour_agreement(a: np.ndarray, b: np.ndarray, *, k: int = AGREEING) -> float:
+    """Return the mean share of a row's ``k`` nearest other rows that two embeddings have in common.
+
+    It is 1 for the same neighbourhoods and k / (n − 1) for unrelated ones.
+
+    >>> x = np.array([[0.0], [1.0], [5.0], [6.5]])
+    >>> neighbour_agreement(x, 3 * x, k=1), neighbour_agreement(x, np.array([[0.0], [9.0], [0.1], [9.1]]), k=1)
+    (1.0, 0.0)
+    """
+    if len(a) != len(b):
+        raise UserError(f"the embeddings have {len(a)} and {len(b)} rows: they must be of the same rows.")
+    if not 1 <= k < len(a):
+        raise UserError(f"k is {k}, but must be from 1 to the number of other rows, which is {len(a) - 1}.")
+    ours, theirs = _others(a, k), _others(b, k)
+    common = (ours[:, :, None] == theirs[:, None, :]).any(axis=2)  # (n, k)
+    return float(common.mean())
+
+
+def _others(x: np.ndarray, k: int) -> npt.NDArray[np.int64]:
+    """Return the ``k`` nearest other rows of each row, (n, k)."""
+    near = knn_neighbours(x, x, k=k + 1)
+    itself = near == np.arange(len(x))[:, None]
+    itself[~itself.any(axis=1), -1] = True  # a row with many copies may not be among its own neighbours
+    others: npt.NDArray[np.int64] = near[~itself].reshape(len(x), k)
+    return others
 
 
 def _first_copies(train: np.ndarray, k: int) -> npt.NDArray[np.int64]:

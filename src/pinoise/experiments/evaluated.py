@@ -13,7 +13,7 @@ from pinoise.data.dataset import Dataset
 from pinoise.data.options import AS_TRAINED, LaterOptions
 from pinoise.data.tails import HEAVY_TAILS
 from pinoise.errors import UserError
-from pinoise.evaluation.agreement import AGREEING
+from pinoise.evaluation.knn import AGREEING
 from pinoise.evaluation.logistic import LABELS_PER_CLASS
 from pinoise.evaluation.ridge import KNOWN_VALUES
 from pinoise.evaluation.verdict import Verdict, judge, paired_gap

@@ -17,7 +17,7 @@ from pinoise.data.dataset import Dataset, Part, Samples, Spans
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import SCALING, Scaling, Standardizer
 from pinoise.evaluation import Scores, embed, evaluate, few_label_accuracies
-from pinoise.evaluation.agreement import AGREEING, neighbour_agreement
+from pinoise.evaluation.knn import AGREEING, neighbour_agreement
 from pinoise.evaluation.rivals import CLASSIFIERS, REDUCTIONS
 from pinoise.evaluation.scores import SEEDED
 from pinoise.evaluation.workers import embed_together

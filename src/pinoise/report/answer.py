@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pinoise.evaluation.agreement import AGREEING
+from pinoise.evaluation.knn import AGREEING
 from pinoise.evaluation.verdict import Outcome
 from pinoise.experiments.evaluated import Evaluation
 from pinoise.information import HealthFlag

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pinoise.data.dataset import Dataset
-from pinoise.evaluation.agreement import AGREEING
+from pinoise.evaluation.knn import AGREEING
 from pinoise.experiments.evaluated import Evaluation
 from pinoise.report import interactive
 from pinoise.report.charts import (

@@ -33,21 +33,9 @@ def test_a_table_becomes_an_entry_with_its_files() -> None:
     assert found.files == (DataFile("toy.npz", sha256="0" * 64, instead=(DataFile("toy", folder=True),)),)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"lisence": "MIT"}, "lisence"),
-        ({"rows": [0, 1]}, r"'toy': shape \(2, 3\) or rows \(0, 1\) is wrong"),
-        ({"rows": [1]}, r"rows \(1,\) is wrong"),
-        ({"shape": []}, r"shape \(\)"),
-        ({"title": ""}, "title, split, licence, source and reader are texts"),
-        ({"class_names": ["a"]}, "1 names for 2 classes"),
-        ({"files": [{"name": "a", "sha256": "abc"}]}, "'abc' is not a sha256"),
-        ({"files": [{"nam": "a"}]}, "nam"),
-    ],
-)
-def test_a_wrong_fact_is_an_error_that_names_it(change: dict[str, Any], message: str) -> None:
-    with pytest.raises((TypeError, ValueError), match=message):
+@pytest.mark.parametrize(("change", "message"), [({"lisence": "MIT"}, "lisence"), ({"files": [{"nam": "a"}]}, "nam")])
+def test_an_unknown_fact_is_an_error_that_names_it(change: dict[str, Any], message: str) -> None:
+    with pytest.raises(TypeError, match=message):
         facts._entry(GOOD | change)
 
 

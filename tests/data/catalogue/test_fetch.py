@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pinoise.data.catalogue import fetch
-from pinoise.data.catalogue.fetch import DataFile, _check_content, find, obtain, verify
+from pinoise.data.catalogue.fetch import DataFile, find, obtain, verify
 from pinoise.errors import UserError
 from pinoise.files import cache_folder, sha256_of
 
@@ -99,9 +99,9 @@ def test_a_redirect_is_followed(server: str, tmp_path: Path) -> None:
     [
         ("gone.gz", SHA256, r"cannot download http.*/gone.gz: .*404"),
         ("broken.gz", None, r"cannot download http.*/broken.gz: .*503"),
-        ("closes.gz", SHA256, r"cannot be reached or closed the connection"),
-        ("cut.gz", None, r"broke off before the end|gave 1000 of 512002 bytes"),
-        ("cut.gz", SHA256, r"broke off before the end|has sha256"),
+        ("closes.gz", SHA256, r"cannot be reached, or the connection broke off"),
+        ("cut.gz", None, r"broke off before the end"),
+        ("cut.gz", SHA256, r"broke off before the end"),
         ("page.gz", None, r"begins with b'<h', not like such a file"),
         ("file.gz", "0" * 64, rf"has sha256 {SHA256} and should have {'0' * 64}"),
     ],
@@ -115,14 +115,6 @@ def test_a_bad_download_is_one_sentence_and_leaves_nothing(
     assert not list((tmp_path / "cache").iterdir())
 
 
-def test_a_file_cut_short_is_noticed_by_its_length_where_no_checksum_is_known(tmp_path: Path) -> None:
-    path = tmp_path / "set"
-    path.write_bytes(CONTENT)
-    _check_content("http://a/set", path, length=str(len(CONTENT)), magic=b"\x1f\x8b")
-    with pytest.raises(UserError, match=r"gave 512002 of 512003 bytes"):
-        _check_content("http://a/set", path, length=str(len(CONTENT) + 1), magic=b"\x1f\x8b")
-
-
 def test_a_machine_without_network_is_reported_to_get_the_file_by_hand() -> None:
     # Port 9 of this machine: nothing listens there.
     with pytest.raises(UserError, match=r"cannot be reached.*get set.gz by hand and set PINOISE_DATA"):
@@ -131,7 +123,7 @@ def test_a_machine_without_network_is_reported_to_get_the_file_by_hand() -> None
 
 def test_a_cache_that_cannot_be_written_is_named(server: str, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file where the folder should be")
-    with pytest.raises(UserError, match=r"cannot write set.gz in the cache folder .*cache .*PINOISE_CACHE"):
+    with pytest.raises(UserError, match=r"cache/set.gz cannot be written .*: set PINOISE_CACHE to a folder"):
         obtain(DataFile("set.gz", url=f"{server}/file.gz"))
 
 
@@ -154,7 +146,7 @@ def test_a_spoiled_record_is_an_error(server: str) -> None:
     file = DataFile("set.gz", url=f"{server}/file.gz")
     record = obtain(file)[0].with_name("set.gz.sha256")
     record.write_text("nonsense")
-    with pytest.raises(UserError, match=r"set.gz.sha256 does not begin with a sha256"):
+    with pytest.raises(UserError, match=r"set.gz is not the file expected: .* should be nonsense; remove it"):
         obtain(file)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 import subprocess
 import sys
 import zipfile
@@ -36,10 +37,14 @@ def test_every_entry_is_described_completely(name: str) -> None:
     assert found.name == name
     assert "\n" not in found.title
     assert all((found.title, found.shape, found.split, found.licence, found.source))
+    assert len(found.rows) == 2
     assert found.rows[0] > 0
+    assert found.class_names is None or len(found.class_names) == found.classes
     assert found.reader in READERS
     for file in found.files:
-        assert all(len(sha256) == 64 for sha256 in (file.sha256, *file.repacked) if sha256 is not None)
+        assert all(
+            re.fullmatch("[0-9a-f]{64}", sha256) for sha256 in (file.sha256, *file.repacked) if sha256 is not None
+        )
         assert file.url is None or file.url.startswith("https://")
         assert file.url or file.sha256 or file.hint
 
@@ -102,7 +107,7 @@ def test_a_publishers_zip_is_found_and_read_by_name(tmp_path: Path, monkeypatch:
     path = tmp_path / "MSLR-WEB30K.zip"
     with zipfile.ZipFile(path, "w") as archive:
         for side in ("train", "test"):
-            archive.writestr(f"Fold1/{side}.txt", "1 qid:1 1:3 136:2\n")
+            archive.writestr(f"Fold1/{side}.txt", "1 qid:1 1:3 136:2\n0 qid:2 1:3\n")
     assert locate("mslr_web30k") == {"MSLR-WEB30K.zip": path}
     assert load("mslr_web30k").shape == (136,)
 

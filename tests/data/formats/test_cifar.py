@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-import pickle
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pinoise.data.formats.cifar import holds_cifar, read_cifar
+from pinoise.data.formats.binary import holds_cifar, read_cifar
 from pinoise.errors import UserError
 
 RNG = np.random.default_rng(0)
@@ -55,36 +54,6 @@ def binary100(folder: Path) -> tuple[Any, Any, Any, Any]:
     return sets[0], sets[1], sets[2], sets[3]
 
 
-def python10(folder: Path) -> tuple[Any, Any, Any, Any]:
-    folder.mkdir()
-    x, y = images(10), RNG.integers(0, 10, 10)
-    for batch in range(5):
-        rows = slice(2 * batch, 2 * batch + 2)
-        write_python(folder / f"data_batch_{batch + 1}", x[rows], {b"labels": y[rows].tolist()})
-    x_test, y_test = images(3), np.array([9, 0, 4])
-    write_python(folder / "test_batch", x_test, {b"labels": y_test.tolist()})
-    (folder / "batches.meta").write_bytes(pickle.dumps({"label_names": NAMES10, "num_vis": 3072}, protocol=2))
-    return x, y, x_test, y_test
-
-
-def python100(folder: Path) -> tuple[Any, Any, Any, Any]:
-    folder.mkdir()
-    sets = []
-    for side, rows in (("train", 6), ("test", 2)):
-        x, fine = images(rows), RNG.integers(0, 100, rows)
-        write_python(folder / side, x, {b"coarse_labels": [0] * rows, b"fine_labels": fine.tolist()})
-        sets += [x, fine]
-    names = [f"thing_{number}".encode() for number in range(100)]
-    (folder / "meta").write_bytes(pickle.dumps({b"fine_label_names": names}, protocol=2))
-    return sets[0], sets[1], sets[2], sets[3]
-
-
-def write_python(path: Path, x: Any, labels: dict[bytes, list[int]]) -> None:
-    data = np.frombuffer(b"".join(map(planes, x)), np.uint8).reshape(len(x), 3072)
-    batch = {b"batch_label": b"batch", b"data": data, b"filenames": [b"a.png"] * len(x), **labels}
-    path.write_bytes(pickle.dumps(batch, protocol=2))
-
-
 def pack(folder: Path) -> Path:
     path = folder.with_name(folder.name + ".tar.gz")
     with tarfile.open(path, "w:gz") as archive:
@@ -92,7 +61,7 @@ def pack(folder: Path) -> Path:
     return path
 
 
-WRITERS = [binary10, binary100, python10, python100]
+WRITERS = [binary10, binary100]
 
 
 @pytest.mark.parametrize("write", WRITERS)
@@ -110,7 +79,7 @@ def test_every_version_comes_back_from_its_folder_and_from_its_archive(
     np.testing.assert_array_equal(np.asarray(raw.test.x), x_test)
     np.testing.assert_array_equal(np.asarray(raw.test.y), y_test)
     assert raw.class_names is not None
-    assert len(raw.class_names) == (10 if write in (binary10, python10) else 100)
+    assert len(raw.class_names) == (10 if write is binary10 else 100)
     assert raw.class_names[3] in ("cat", "thing_3")
 
 
@@ -158,29 +127,18 @@ def test_cut_archives_of_every_length_end_in_a_sentence(tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
 
 
-def test_a_pickle_with_code_in_it_is_refused_by_name(tmp_path: Path) -> None:
-    python10(tmp_path / "set")
-    (tmp_path / "set/data_batch_2").write_bytes(b"cos\nsystem\n(S'echo no'\ntR.")
-    with pytest.raises(UserError, match=r"data_batch_2 was refused: it asks for 'os\.system'"):
-        read_cifar(tmp_path / "set")
-
-
-@pytest.mark.parametrize(
-    ("batch", "message"),
-    [
-        ([1, 2], "holds a list instead of a dictionary"),
-        ({"labels": [1]}, "has no array 'data' of 3072 bytes"),
-        ({"data": np.zeros((1, 3071), np.uint8), "labels": [1]}, "has no array 'data' of 3072 bytes"),
-        ({"data": np.zeros((1, 3072), np.uint8)}, "has no list 'labels'"),
-        ({"data": np.zeros((1, 3072), np.uint8), "labels": ["cat"]}, "has no list 'labels' of class numbers"),
-        ({"data": np.zeros((1, 3072), np.uint8), "labels": [1, 2]}, "has 1 image but 2 labels"),
-    ],
-)
-def test_a_batch_of_another_make_is_reported(batch: Any, message: str, tmp_path: Path) -> None:
-    python10(tmp_path / "set")
-    (tmp_path / "set/data_batch_1").write_bytes(pickle.dumps(batch, protocol=2))
-    with pytest.raises(UserError, match=message):
-        read_cifar(tmp_path / "set")
+@pytest.mark.parametrize(("file", "names"), [("data_batch_1", "batches.meta"), ("train", "meta")])
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_python_version_is_refused_and_the_binary_version_named(
+    file: str, names: str, packed: bool, tmp_path: Path
+) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    (folder / file).write_bytes(b"cos\nsystem\n(S'echo no'\ntR.")
+    (folder / names).write_bytes(b"")
+    assert holds_cifar(folder)
+    with pytest.raises(UserError, match=r"is the python version of CIFAR, .*: get the binary version"):
+        read_cifar(pack(folder) if packed else folder)
 
 
 def test_an_archive_with_a_path_that_climbs_out_is_refused(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pinoise.data.formats.idx import holds_idx, read_idx, read_idx_folder, read_idx_samples
+from pinoise.data.formats.binary import holds_idx, read_idx, read_idx_folder, read_idx_samples
 from pinoise.errors import UserError
 
 CODES = {"u1": 0x08, "i1": 0x09, "i2": 0x0B, "i4": 0x0C, "f4": 0x0D, "f8": 0x0E}
@@ -44,23 +44,23 @@ def test_a_compressed_file_is_read_like_a_plain_one(pack: Any, tmp_path: Path) -
     np.testing.assert_array_equal(read_idx(tmp_path / "a.gz"), array)
 
 
-@pytest.mark.parametrize(("change", "found"), [(-1, 39), (-24, 16), (1, 41), (3_000_000, 3_000_040)])
+@pytest.mark.parametrize(("change", "found"), [(-1, "23"), (-24, "0"), (1, "more"), (3_000_000, "more")])
 @pytest.mark.parametrize("pack", [bytes, gzip.compress])
 def test_a_wrong_length_is_reported_with_expected_and_found_bytes(
-    change: int, found: int, pack: Any, tmp_path: Path
+    change: int, found: str, pack: Any, tmp_path: Path
 ) -> None:
     content = idx(np.zeros((2, 3, 4), dtype=np.uint8))
     content = content[:change] if change < 0 else content + bytes(change)
     (tmp_path / "a.idx").write_bytes(pack(content))
     state = "cut off" if change < 0 else "too long"
-    message = rf"a\.idx is {state}: .* 2 × 3 × 4 values of type uint8, 40 bytes in all, but {found} were found"
+    message = rf"a\.idx is {state}: .* 2 × 3 × 4 values of type uint8, 24 bytes, but {found} were found"
     with pytest.raises(UserError, match=message):
         read_idx(tmp_path / "a.idx")
 
 
 def test_a_header_that_promises_more_than_any_memory_is_reported_at_once(tmp_path: Path) -> None:
     (tmp_path / "a.idx").write_bytes(struct.pack(">BBBB3I", 0, 0, 8, 3, 2**32 - 1, 2**32 - 1, 2**32 - 1) + b"abc")
-    with pytest.raises(UserError, match=r"is cut off: .* bytes in all, but 19 were found"):
+    with pytest.raises(UserError, match=r"a\.idx: the array takes \d+ GB of memory .* get the file again"):
         read_idx(tmp_path / "a.idx")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pinoise.data.formats.stl10 import holds_stl10, read_stl10, read_stl10_images, read_stl10_unlabelled
+from pinoise.data.formats.binary import holds_stl10, read_stl10, read_stl10_images, read_stl10_unlabelled
 from pinoise.data.lazy import FileRows
 from pinoise.errors import UserError
 

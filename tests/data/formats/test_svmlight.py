@@ -3,6 +3,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
+from pinoise.data.formats import svmlight
 from pinoise.data.formats.svmlight import parse_svmlight, read_svmlight
 from pinoise.errors import UserError
 
@@ -63,25 +65,42 @@ def test_a_later_file_keeps_the_numbering_and_width_of_the_first(tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    ("line", "message"),
+    "line",
     [
-        ("1 -1:2", "the feature index -1 is negative"),
-        ("1 3:2 1:1", "feature 1 does not come after feature 3"),
-        ("1 2:2 2:1", "feature 2 does not come after feature 2"),
-        ("a 1:2", "the label 'a' is not a number"),
-        ("1,2 1:2", "the label '1,2' is not a number"),
-        ("1 1:x", "the value 'x' of feature 1 is not a number"),
-        ("1 1", "'1' is not index:value"),
-        ("1 1.5:2", "the feature index '1.5' is not a whole number"),
-        ("1 99999999999:1", "the feature index '99999999999' is not a whole number up to 2147483647"),
-        ("1 qid:x 1:1", "the query 'qid:x' is not a whole number"),
-        ("5.1,3.5,setosa", "the label '5.1,3.5,setosa' is not a number"),
+        "1 -1:2",
+        "1 3:2 1:1",
+        "1 2:2 2:1",
+        "a 1:2",
+        "1,2 1:2",
+        "1 1:x",
+        "1 1",
+        "1 1.5:2",
+        "1 99999999999:1",
+        "1 qid:x 1:1",
+        "5.1,3.5,setosa",
     ],
 )
-def test_a_bad_line_is_named(tmp_path: Path, line: str, message: str) -> None:
+def test_a_bad_line_is_named(tmp_path: Path, line: str) -> None:
     with pytest.raises(UserError) as caught:
         read_svmlight(written(tmp_path, f"1 1:2\n# remark\n{line}\n1 1:2\n"))
-    assert f"a.svm, line 3: {message}" in str(caught.value)
+    assert f"a.svm, line 3: '{line}' was found instead of 'label [qid:query] index:value " in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("end", ["", "\n"])
+def test_a_bad_last_line_is_named_whether_or_not_it_ends(tmp_path: Path, end: str) -> None:
+    with pytest.raises(UserError, match=r"a\.svm, line 2: 'x' was found"):
+        read_svmlight(written(tmp_path, f"1 1:2\nx{end}"))
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_a_file_that_does_not_fit_in_memory_says_how_to_convert_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compress: Callable[[bytes], bytes]
+) -> None:
+    monkeypatch.setattr(svmlight, "free_memory", lambda: 10_000)
+    (tmp_path / "a.svm").write_bytes(compress(b"1 1:2\n" * 1000))
+    with pytest.raises(UserError, match=r"a\.svm holds more than the 5000 bytes allowed: .*load_svmlight_file.*\.npy"):
+        read_svmlight(tmp_path / "a.svm")
 
 
 @pytest.mark.parametrize(
@@ -132,8 +151,8 @@ def test_every_block_size_gives_the_table_that_was_written(block: int, dense: bo
 @pytest.mark.parametrize("block", [1, 1 << 20])
 @pytest.mark.parametrize(
     ("bad", "message"),
-    [("1 2:x", "toy.txt, line 7: the value 'x'"), ("one 1:1", "toy.txt, line 7: the label 'one'"),
-     ("1 1:1 nonsense", "toy.txt, line 7: 'nonsense' is not index:value"),
+    [("1 2:x", "toy.txt, line 7: '1 2:x'"), ("one 1:1", "toy.txt, line 7: 'one 1:1'"),
+     ("1 1:1 nonsense", "toy.txt, line 7: '1 1:1 nonsense'"),
      ("1 0:1", "data row 7 has feature 0: allowed are 1 to 3"), ("1 9:1", "data row 7 has feature 9")],
 )  # fmt: skip
 def test_lines_and_rows_are_counted_across_blocks(bad: str, message: str, block: int) -> None:

@@ -38,15 +38,6 @@ class Entry:
         """Whether samples are images."""
         return len(self.shape) == 3 or self.gray
 
-    def __post_init__(self) -> None:
-        texts = (self.name, self.title, self.split, self.licence, self.source, self.reader)
-        if not all(isinstance(text, str) and text for text in texts):
-            raise ValueError(f"sets.toml, {self.name!r}: name, title, split, licence, source and reader are texts")
-        if not self.shape or min(self.shape) < 1 or len(self.rows) != 2 or self.rows[0] < 1 or min(self.rows) < 0:
-            raise ValueError(f"sets.toml, {self.name!r}: shape {self.shape} or rows {self.rows} is wrong")
-        if self.class_names is not None and len(self.class_names) != self.classes:
-            raise ValueError(f"sets.toml, {self.name!r}: {len(self.class_names)} names for {self.classes} classes")
-
     def files_here(self, cache: Path | None) -> tuple[DataFile, ...]:
         """Return the files to read: the combined one where it is on this machine, else the publisher's."""
         combined = self.combined
@@ -91,8 +82,7 @@ def locate(name: str, *, cache: Path | None = None) -> dict[str, Path | None]:
     >>> locate("digits")
     {}
     """
-    found = {file.name: find(file, cache=cache) for file in entry(name).files_here(cache)}
-    return {file: None if at is None else at[1] for file, at in found.items()}
+    return {file.name: (find(file, cache=cache) or (file, None))[1] for file in entry(name).files_here(cache)}
 
 
 Availability = Literal["here", "download", "your files"]
@@ -113,25 +103,18 @@ def availability(name: str, *, cache: Path | None = None) -> Availability:
 @cache
 def _entries() -> dict[str, Entry]:
     text = files("pinoise.data.catalogue").joinpath("sets.toml").read_text(encoding="utf-8")
-    found = [_entry(table) for table in tomllib.loads(text)["set"]]
-    by_name = {each.name: each for each in found}
-    if len(by_name) < len(found):
-        raise ValueError("sets.toml has two sets of one name")
-    return by_name
+    return {table["name"]: _entry(table) for table in tomllib.loads(text)["set"]}
 
 
 def _entry(table: dict[str, Any]) -> Entry:
-    values = {key: _plain(value) for key, value in table.items()}
-    values["files"] = tuple(map(_data_file, table.get("files", ())))
-    if "combined" in table:
-        values["combined"] = _data_file(table["combined"])
-    return Entry(**values)
+    files = tuple(map(_data_file, table.get("files", ())))
+    combined = _data_file(table["combined"]) if "combined" in table else None
+    return Entry(**_plain(table) | {"files": files, "combined": combined})
 
 
 def _data_file(table: dict[str, Any]) -> DataFile:
-    instead = tuple(map(_data_file, table.get("instead", ())))
-    return DataFile(**{key: _plain(value) for key, value in table.items()} | {"instead": instead})
+    return DataFile(**_plain(table) | {"instead": tuple(map(_data_file, table.get("instead", ())))})
 
 
-def _plain(value: Any) -> Any:
-    return tuple(value) if isinstance(value, list) else value
+def _plain(table: dict[str, Any]) -> dict[str, Any]:
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}

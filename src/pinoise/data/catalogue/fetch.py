@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import logging
 import os
-import re
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
+from pinoise.data.lazy import state_of
 from pinoise.data.messages import cannot_read
 from pinoise.errors import UserError
-from pinoise.files import cache_folder, expanded, replacing, sha256_of, write_text
+from pinoise.files import cache_folder, expanded, replacing, sha256_of, write_text, writing
 
 logger = logging.getLogger(__name__)
 
@@ -28,10 +29,6 @@ _MAGIC = {".zip": b"PK", ".gz": b"\x1f\x8b", ".bz2": b"BZh"}
 
 SYSTEM_FOLDER = Path("/usr/share/datasets")
 """Where Debian's packages such as ``dataset-fashion-mnist`` put their files."""
-
-_SHA256 = re.compile(r"[0-9a-f]{64}\b")
-
-_verified: set[tuple[Path, int, int, str]] = set()
 
 
 @dataclass(frozen=True)
@@ -51,19 +48,10 @@ class DataFile:
     folder: bool = False
     repacked: tuple[str, ...] = ()
 
-    def __post_init__(self) -> None:
-        for sha256 in (self.sha256, *self.repacked):
-            if sha256 is not None and _SHA256.fullmatch(sha256) is None:
-                raise ValueError(f"{self.name}: {sha256!r} is not a sha256")
-
     @property
     def wrappings(self) -> tuple[DataFile, ...]:
         """The file and those that do instead of it, folders first: what is unpacked need not be unpacked again."""
         return tuple(sorted((self, *self.instead), key=lambda file: not file.folder))
-
-    def is_at(self, path: Path) -> bool:
-        """Whether there is such a file, or such a folder."""
-        return path.is_dir() if self.folder else path.is_file()
 
 
 def data_folder() -> Path | None:
@@ -74,14 +62,9 @@ def data_folder() -> Path | None:
 
 def find(file: DataFile, *, cache: Path | None = None) -> tuple[DataFile, Path] | None:
     """Return the file, or the one found instead of it, and its path on this machine; None where it is not."""
-    for folder in (data_folder(), cache or cache_folder(), SYSTEM_FOLDER):
-        if folder is None:
-            continue
-        for candidate in file.wrappings:
-            path = folder / candidate.name
-            if candidate.is_at(path):
-                return candidate, path
-    return None
+    folders = (data_folder(), cache or cache_folder(), SYSTEM_FOLDER)
+    places = ((each, folder / each.name) for folder in folders if folder for each in file.wrappings)
+    return next(((each, path) for each, path in places if (path.is_dir() if each.folder else path.is_file())), None)
 
 
 def obtain(
@@ -101,7 +84,7 @@ def obtain(
     logger.info("downloading %s to %s", file.url, path)
     sha256 = _download(file.url, path, expected=file.sha256, progress=progress)
     if file.sha256 is None:
-        record = _record(path)
+        record = path.with_name(path.name + ".sha256")
         write_text(record, f"{sha256}  {path.name}\n")
         logger.info("no checksum of %s is published: recorded sha256 %s in %s", path.name, sha256, record)
     return path, sha256
@@ -112,12 +95,8 @@ def verify(path: Path, sha256: str | None, *, repacked: tuple[str, ...] = ()) ->
     if sha256 is None:
         logger.info("no checksum of %s is known, so it was not verified", path)
         return
-    state = path.stat()
-    key = (path.resolve(), state.st_size, state.st_mtime_ns, sha256)
-    if key in _verified:
-        return
     try:
-        found = sha256_of(path)
+        found = _checksum(path, *state_of(path))
     except OSError as error:
         raise cannot_read(path, error) from error
     if found not in (sha256, *repacked):
@@ -125,22 +104,17 @@ def verify(path: Path, sha256: str | None, *, repacked: tuple[str, ...] = ()) ->
             f"{path} is not the file expected: its sha256 is {found} and should be {sha256}; "
             "remove it or put the right file in its place."
         )
-    _verified.add(key)
 
 
-def _record(path: Path) -> Path:
-    return path.with_name(path.name + ".sha256")
+@cache
+def _checksum(path: Path, size: int, modified: int) -> str:
+    return sha256_of(path)
 
 
 def _recorded(path: Path) -> str | None:
     """Return the checksum recorded beside a cached file at its first download."""
-    record = _record(path)
-    if not record.is_file():
-        return None
-    found = _SHA256.match(record.read_text(encoding="ascii", errors="replace"))
-    if found is None:
-        raise UserError(f"{record} does not begin with a sha256: remove it and {path.name} to start again.")
-    return found.group()
+    record = path.with_name(path.name + ".sha256")
+    return record.read_text(encoding="ascii", errors="replace")[:64] if record.is_file() else None
 
 
 def _missing(file: DataFile, cache: Path) -> UserError:
@@ -162,52 +136,38 @@ def _download(url: str, path: Path, *, expected: str | None, progress: bool) -> 
     import pooch
     import requests
 
-    answers: list[requests.Response] = []  # redirects first, the file last
     download = pooch.HTTPDownloader(
         progressbar=progress,
         chunk_size=_BLOCK,
         timeout=_TIMEOUT,
         # Compression in transit would be undone on the way, and a .gz file would lose its checksum.
         headers={"Accept-Encoding": "identity"},
-        hooks={"response": lambda answer, *_, **__: answers.append(answer)},
     )
-    try:
+    with writing(path, advice="set PINOISE_CACHE to a folder that can be written"):
         path.parent.mkdir(parents=True, exist_ok=True)
         with replacing(path) as temporary:
-            download(url, str(temporary), None)
-            sha256 = sha256_of(temporary)
-            if expected is not None and sha256 != expected:
+            try:
+                download(url, str(temporary), None)
+            except requests.RequestException as error:
+                answered = f"the server answered with an error ({error})"
+                silent = "the server cannot be reached, or the connection broke off before the end of the file"
                 raise UserError(
-                    f"the download of {url} has sha256 {sha256} and should have {expected}: it was discarded; "
-                    "try again, or get the file from its publisher."
-                )
-            length = answers[-1].headers.get("Content-Length")
-            _check_content(url, temporary, length=length, magic=_MAGIC.get(path.suffix, b""))
-    except requests.exceptions.RequestException as error:
-        reasons = {
-            requests.exceptions.HTTPError: f"the server answered with an error ({error})",
-            requests.exceptions.Timeout: "the server did not answer in time",
-            requests.exceptions.ChunkedEncodingError: "the connection broke off before the end of the file",
-            requests.exceptions.RequestException: "the server cannot be reached or closed the connection",
-        }
-        reason = next(reason for kind, reason in reasons.items() if isinstance(error, kind))
-        raise UserError(
-            f"cannot download {url}: {reason}; try again, or get {path.name} by hand and set PINOISE_DATA to its "
-            "folder."
-        ) from error
-    except OSError as error:
-        raise UserError(
-            f"cannot write {path.name} in the cache folder {path.parent} ({error.strerror or error}): "
-            "set PINOISE_CACHE to a folder that can be written."
-        ) from error
+                    f"cannot download {url}: {answered if isinstance(error, requests.HTTPError) else silent}; "
+                    f"try again, or get {path.name} by hand and set PINOISE_DATA to its folder."
+                ) from error
+            sha256 = sha256_of(temporary)
+            _check_content(url, temporary, sha256, expected)
     return sha256
 
 
-def _check_content(url: str, target: Path, *, length: str | None, magic: bytes) -> None:
-    """Raise an error for a file cut short or of another format, which matters where no checksum is known."""
-    size = target.stat().st_size
-    if length is not None and size != int(length):
-        raise UserError(f"the download of {url} gave {size} of {length} bytes and was discarded: try again.")
+def _check_content(url: str, target: Path, sha256: str, expected: str | None) -> None:
+    """Raise an error for another file than the one expected, or of another format where no checksum is known."""
+    if expected not in (None, sha256):
+        raise UserError(
+            f"the download of {url} has sha256 {sha256} and should have {expected}: it was discarded; "
+            "try again, or get the file from its publisher."
+        )
+    magic = _MAGIC.get(target.suffix, b"")
     with target.open("rb") as stream:
         start = stream.read(len(magic))
     if start != magic:

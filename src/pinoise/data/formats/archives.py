@@ -11,14 +11,12 @@ import bz2
 import gzip
 import io
 import stat
-import struct
 import tarfile
 import zipfile
-import zlib
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path, PurePosixPath
-from typing import IO, TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from pinoise.data.messages import cannot_read, damage_named, damaged
 from pinoise.errors import UserError
@@ -34,54 +32,53 @@ LIMIT = GIB
 Archive = Path | BinaryIO
 Members = Generator[tuple[str, BinaryIO], None, None]
 
-# All errors by which the standard library reports a damaged file.
-_DAMAGE = (
-    zlib.error,
-    EOFError,
-    OSError,
-    zipfile.BadZipFile,
-    tarfile.TarError,
-    NotImplementedError,
-    UnicodeDecodeError,
-    struct.error,
-)
+_BOMB = "it may be a decompression bomb, or more than there is memory for, and was not read further"
 
 
 class _Bounded(io.RawIOBase):
     """A stream that gives at most ``limit`` bytes of ``inner``, if bounded, and names ``label`` in every error."""
 
-    def __init__(self, inner: IO[bytes], *, label: str, limit: int | None) -> None:
-        self._inner = inner
-        self._label = label
-        self._limit = limit
+    def __init__(self, inner: Any, *, label: str, limit: int | None, excess: str) -> None:
+        self._inner, self._label, self._limit, self._excess = inner, label, limit, excess
         self._given = 0
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: WriteableBuffer) -> int:
-        view = memoryview(buffer).cast("B")
-        with damage_named(self._label, _DAMAGE):
-            block = self._inner.read(len(view))
-        self._given += len(block)
+        with damage_named(self._label, Exception):  # damaged bytes can raise any error
+            count: int = self._inner.readinto(buffer)
+        self._given += count
         if self._limit is not None and self._given > self._limit:
-            raise UserError(
-                f"{self._label} holds more than the {self._limit} bytes allowed: it may be a decompression bomb, or "
-                "more than there is memory for, and was not read further."
-            )
-        view[: len(block)] = block
-        return len(block)
+            raise UserError(f"{self._label} holds more than the {self._limit} bytes allowed: {self._excess}.")
+        return count
 
 
-def _bounded(inner: IO[bytes], *, label: str, limit: int | None) -> BinaryIO:
-    return io.BufferedReader(_Bounded(inner, label=label, limit=limit), buffer_size=1 << 16)
+def _bounded(inner: Any, *, label: str, limit: int | None, excess: str = _BOMB) -> BinaryIO:
+    return io.BufferedReader(_Bounded(inner, label=label, limit=limit, excess=excess), buffer_size=1 << 16)
+
+
+def _decompressed(raw: BinaryIO) -> Any:
+    """Return what a gzip, bzip2 or plain stream holds."""
+    start = raw.read(3)
+    raw.seek(0)
+    if start[:2] == b"\x1f\x8b":
+        return gzip.GzipFile(fileobj=raw)
+    return bz2.BZ2File(raw) if start == b"BZh" else raw
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        return open_regular(path)
+    except OSError as error:
+        raise cannot_read(path, error) from error
 
 
 @contextmanager
-def open_compressed(path: Path, *, limit: int | None = LIMIT) -> Iterator[BinaryIO]:
+def open_compressed(path: Path, *, limit: int | None = LIMIT, excess: str = _BOMB) -> Iterator[BinaryIO]:
     """Open a gzip, bzip2 or plain file, recognised by its first bytes and not by its name.
 
-    ``limit`` is None for no bound.
+    ``limit`` is None for no bound; ``excess`` ends the sentence for a file that exceeds it.
 
     >>> import gzip, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -92,18 +89,11 @@ def open_compressed(path: Path, *, limit: int | None = LIMIT) -> Iterator[Binary
     b'alpha beta'
     """
     with _opened(path) as raw:
-        start = raw.read(3)
-        raw.seek(0)
-        inner: IO[bytes] = raw
-        if start[:2] == b"\x1f\x8b":
-            inner = cast("IO[bytes]", gzip.GzipFile(fileobj=raw))
-        elif start == b"BZh":
-            inner = bz2.BZ2File(raw)
-        yield _bounded(inner, label=str(path), limit=limit)
+        yield _bounded(_decompressed(raw), label=str(path), limit=limit, excess=excess)
 
 
 def members(archive: Archive, pattern: str, *, label: str | None = None, limit: int = LIMIT) -> Members:
-    """Yield the name and the stream of every file of a zip or tar(.gz) whose path ends in ``pattern``.
+    """Yield the name and the stream of every file of a zip or tar(.gz, .bz2) whose path ends in ``pattern``.
 
     ``pattern`` is a glob for the last parts of the path, such as ``train/X_train.txt`` or ``*.sgm``. A stream is
     valid until the next one is taken. ``limit`` bounds what comes out of the whole archive, and ``label``
@@ -116,22 +106,11 @@ def members(archive: Archive, pattern: str, *, label: str | None = None, limit: 
     >>> [(name, stream.read()) for name, stream in members(archive, "train/*.txt", label="toy.zip")]
     [('set/train/x.txt', b'1 2')]
     """
-    name = label or str(archive)
     with _opened(archive) if isinstance(archive, Path) else nullcontext(archive) as stream:
         stream.seek(0)
-        start = stream.read(4)
+        read = _zip_members if stream.read(2) == b"PK" else _tar_members
         stream.seek(0)
-        if start[:2] == b"PK":
-            yield from _zip_members(stream, pattern, label=name, limit=limit)
-        else:
-            yield from _tar_members(stream, pattern, label=name, limit=limit, zipped=start[:2] == b"\x1f\x8b")
-
-
-def _opened(path: Path) -> BinaryIO:
-    try:
-        return open_regular(path)
-    except OSError as error:
-        raise cannot_read(path, error) from error
+        yield from read(stream, pattern, label=label or str(archive), limit=limit)
 
 
 @contextmanager
@@ -144,47 +123,37 @@ def open_member(archive: Archive, pattern: str, *, label: str | None = None, lim
         yield first[1]
 
 
-def open_inner(path: Path, inner: str, *, limit: int = LIMIT) -> tuple[Archive, str]:
+def open_inner(path: Path, inner: str) -> tuple[Archive, str]:
     """Return the archive ``inner`` within a zip, read into memory, or the archive itself; and its name in messages."""
     if path.suffix == ".zip":
-        with closing(members(path, inner, limit=limit)) as found:
-            for _, stream in found:
-                return io.BytesIO(stream.read()), f"{path}: {inner}"
+        for _, stream in members(path, inner):
+            return io.BytesIO(stream.read()), f"{path}: {inner}"
     return path, str(path)
 
 
 def _zip_members(stream: BinaryIO, pattern: str, *, label: str, limit: int) -> Members:
-    with damage_named(label, _DAMAGE):
+    with damage_named(label, Exception):
         archive = zipfile.ZipFile(stream)
-    with archive:
-        for info in archive.infolist():
-            kind = stat.S_IFMT(info.external_attr >> 16)
-            _check_member(info.filename, label=label, plain=kind in (0, stat.S_IFREG, stat.S_IFDIR))
-            if info.flag_bits & 0x1:
-                raise UserError(f"{label} is protected by a password: unpack it and pack it without one.")
-        left = limit
-        for info in archive.infolist():
-            if info.is_dir() or not PurePosixPath(info.filename).match(pattern):
-                continue
-            with damage_named(label, _DAMAGE):
+    for info in archive.infolist():
+        kind = stat.S_IFMT(info.external_attr >> 16)
+        _check_member(info.filename, label=label, plain=kind in (0, stat.S_IFREG, stat.S_IFDIR))
+    for info in archive.infolist():
+        if PurePosixPath(info.filename).match(pattern) and not info.is_dir():
+            with damage_named(label, Exception):
                 opened = archive.open(info)
-            with opened:
-                yield info.filename, _bounded(opened, label=label, limit=left)
-            left -= info.file_size
+            yield info.filename, _bounded(opened, label=label, limit=limit)
+            limit -= info.file_size
 
 
-def _tar_members(stream: BinaryIO, pattern: str, *, label: str, limit: int, zipped: bool) -> Members:
-    inner = cast("IO[bytes]", gzip.GzipFile(fileobj=stream)) if zipped else stream
+def _tar_members(stream: BinaryIO, pattern: str, *, label: str, limit: int) -> Members:
     # The bound is on the whole unpacked tar, headers and skipped members included.
-    whole = _bounded(inner, label=label, limit=limit)
-    with damage_named(label, _DAMAGE):
+    whole = _bounded(_decompressed(stream), label=label, limit=limit)
+    with damage_named(label, Exception):
         archive = tarfile.open(fileobj=whole, mode="r|", bufsize=tarfile.BLOCKSIZE)  # noqa: SIM115
-    with archive:
-        while (info := _next_member(archive, label)) is not None:
-            _check_member(info.name, label=label, plain=info.isreg() or info.isdir())
-            opened = archive.extractfile(info) if PurePosixPath(info.name).match(pattern) else None
-            if opened is not None:
-                yield info.name, _bounded(opened, label=label, limit=limit)
+    while (info := _next_member(archive, label)) is not None:
+        _check_member(info.name, label=label, plain=info.isreg() or info.isdir())
+        if info.isreg() and PurePosixPath(info.name).match(pattern):
+            yield info.name, _bounded(archive.extractfile(info), label=label, limit=limit)
     # tarfile takes a damaged header for the end; reading on finds it, and lets gzip verify its checksum.
     while rest := whole.read(1 << 16):
         if rest.strip(b"\0"):
@@ -192,7 +161,7 @@ def _tar_members(stream: BinaryIO, pattern: str, *, label: str, limit: int, zipp
 
 
 def _next_member(archive: tarfile.TarFile, label: str) -> tarfile.TarInfo | None:
-    with damage_named(label, _DAMAGE):
+    with damage_named(label, Exception):
         return archive.next()
 
 

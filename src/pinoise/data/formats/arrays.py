@@ -8,60 +8,34 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from math import prod
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from pinoise.data.formats.raw import Array, RawArrays, RawPart
 from pinoise.data.lazy import FileRows
-from pinoise.data.limits import check_memory
-from pinoise.data.messages import damaged, listed
+from pinoise.data.messages import check_memory, damaged, listed
 from pinoise.errors import UserError
 from pinoise.files import open_regular
 
 GROUPS = ("groups", "group", "qid", "subject", "user", "speaker")
 
-_MOST_AXES = 32  # of NumPy before version 2
-# Version 3 is version 2 with names of fields in UTF-8, and plain numbers have no fields.
-_HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    **dict.fromkeys([(2, 0), (3, 0)], np.lib.format.read_array_header_2_0),
-}
-
-
-class _Header(NamedTuple):
-    shape: tuple[int, ...]
-    column_major: bool
-    dtype: np.dtype[Any]
-
-    @property
-    def bytes(self) -> int:
-        """The size of the array."""
-        return prod(self.shape) * self.dtype.itemsize
+_COMPRESSED: dict[str, Any] = {"csr": sp.csr_array, "csc": sp.csc_array, "bsr": sp.bsr_array}
 
 
 def read_npy(path: Path) -> RawArrays:
     """Open an array without reading it into memory, unless it is stored column by column."""
-    try:
+    with _unreadable_named(path), np.errstate(over="ignore"):  # of a size beyond all numbers
         with open_regular(path) as stream:
             if stream.peek(2)[:2] == b"PK":
                 raise UserError(f"{path} is an archive of arrays: rename it to .npz.")
-            header = _read_header(stream)
-            start = stream.tell()
-            size = stream.seek(0, 2) - start
-        if header.bytes > size:
-            raise ValueError(f"its header promises {header.bytes} bytes of values and {size} are there")
-        if header.column_major or len(header.shape) < 2:
-            check_memory(header.bytes, where=path, what="an array that is stored column by column")
-            return RawArrays(RawPart(np.load(path, allow_pickle=False)))
-        return RawArrays(RawPart(FileRows(path, header.shape, header.dtype, offset=start)))
-    except (UserError, MemoryError):
-        raise
-    except Exception as error:  # damaged bytes can raise any error
-        raise _unreadable(path, error) from error
+        found = np.lib.format.open_memmap(path, mode="r")  # compares the header with the file, and reads no row
+        if found.ndim > 1 and found.flags.c_contiguous:
+            return RawArrays(RawPart(FileRows(path, found.shape, found.dtype, offset=found.offset)))
+        check_memory(found.nbytes, where=path, what="an array that is stored column by column")
+        return RawArrays(RawPart(np.load(path, allow_pickle=False)))
 
 
 def read_npz(path: Path) -> RawArrays:
@@ -79,20 +53,11 @@ def read_npz(path: Path) -> RawArrays:
 @contextmanager
 def open_npz(path: Path) -> Iterator[Mapping[str, Array]]:
     """Open the arrays of a file by name; damage, a missing array and a pickled one are each one clear sentence."""
-    try:
-        with open_regular(path) as stream:
-            if stream.peek(6)[:6] == np.lib.format.MAGIC_PREFIX:
-                raise UserError(f"{path} is a single array: rename it to .npy.")
-            if stream.peek(2)[:2] != b"PK":
-                raise ValueError("it does not begin like a NumPy file")
-            with zipfile.ZipFile(stream) as archive:
-                yield _Arrays(archive, path)
-    except (UserError, MemoryError):
-        raise
-    except KeyError as error:
-        raise UserError(f"{path} lacks an array: {error.args[0]}.") from error
-    except Exception as error:  # damaged bytes can raise any error
-        raise _unreadable(path, error) from error
+    with _unreadable_named(path), open_regular(path) as stream:
+        if stream.peek(6)[:6] == np.lib.format.MAGIC_PREFIX:
+            raise UserError(f"{path} is a single array: rename it to .npy.")
+        with zipfile.ZipFile(stream) as archive:
+            yield _Arrays(archive, path)
 
 
 class _Arrays(Mapping[str, Array]):
@@ -100,62 +65,42 @@ class _Arrays(Mapping[str, Array]):
 
     def __init__(self, archive: zipfile.ZipFile, path: Path) -> None:
         self._archive, self._path = archive, path
-        self._members = {info.filename.removesuffix(".npy"): info for info in archive.infolist()}
+        self._names = [name.removesuffix(".npy") for name in archive.namelist()]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._members)
+        return iter(self._names)
 
     def __len__(self) -> int:
-        return len(self._members)
+        return len(self._names)
 
     def __getitem__(self, name: str) -> Array:
-        if name not in self._members:
-            raise KeyError(f"{name} is not a file in the archive")
-        info = self._members[name]
+        info = self._archive.getinfo(f"{name}.npy")
+        check_memory(info.file_size, where=self._path, what=f"the array {name!r}")
         with self._archive.open(info) as stream:
-            header = _read_header(stream)
-        if header.bytes > info.file_size:
-            raise ValueError(f"the array {name!r} promises {header.bytes} bytes and {info.file_size} are there")
-        check_memory(header.bytes, where=self._path, what=f"the array {name!r}")
-        with self._archive.open(info) as stream:
-            array: Array = np.lib.format.read_array(stream, allow_pickle=False)
+            try:
+                array: Array = np.lib.format.read_array(stream, allow_pickle=False)
+            except MemoryError as error:
+                raise ValueError(f"the array {name!r} promises more than {info.file_size} bytes") from error
             stream.read()  # to the end, where the checksum is compared
         return array
 
 
-def _read_header(stream: IO[bytes]) -> _Header:
-    version = np.lib.format.read_magic(stream)
-    if version not in _HEADERS:
-        raise ValueError(f"version {version} of NumPy's format is not for plain numbers")
-    header = _Header(*_HEADERS[version](stream))
-    if header.dtype.hasobject:
-        raise ValueError("Object arrays cannot be loaded")
-    if any(size < 0 for size in header.shape) or len(header.shape) > _MOST_AXES:
-        raise ValueError(f"its shape is {header.shape[:4]} …")
-    return header
-
-
 def _sparse(archive: Mapping[str, Array], path: Path) -> sp.csr_array:
     """Return a matrix that SciPy saved, as rows."""
-    layout = archive["format"].item()
-    layout = layout.decode("ascii") if isinstance(layout, bytes) else str(layout)
-    rows, columns = (int(size) for size in archive["shape"].tolist())
-    check_memory(8 * max(rows, columns), where=path, what=f"a matrix of shape {rows} × {columns}")
-    data = archive["data"]
+    layout = archive["format"].astype(str).item()
+    rows, columns = shape = tuple(archive["shape"].tolist())
+    check_memory(8 * max(shape), where=path, what=f"a matrix of shape {rows} × {columns}")
     if layout == "coo":
         position = archive["coords"] if "coords" in archive else (archive["row"], archive["col"])
-        matrix = sp.csr_array(sp.coo_array((data, tuple(position)), shape=(rows, columns)))
+        matrix: Any = sp.coo_array((archive["data"], tuple(position)), shape=shape)
     elif layout == "dia":
-        matrix = sp.csr_array(sp.dia_array((data, archive["offsets"]), shape=(rows, columns)))
-    elif layout in ("csr", "csc", "bsr"):
-        make: Any = {"csr": sp.csr_array, "csc": sp.csc_array, "bsr": sp.bsr_array}[layout]
-        stored = make((data, archive["indices"], archive["indptr"]), shape=(rows, columns))
-        stored.check_format(full_check=True)
-        matrix = sp.csr_array(stored)
+        matrix = sp.dia_array((archive["data"], archive["offsets"]), shape=shape)
+    elif layout in _COMPRESSED:
+        matrix = _COMPRESSED[layout]((archive["data"], archive["indices"], archive["indptr"]), shape=shape)
+        matrix.check_format(full_check=True)
     else:
         raise ValueError(f"a sparse matrix of format {layout!r} is not read; csr, csc, coo, bsr and dia are")
-    matrix.check_format(full_check=True)
-    return matrix
+    return sp.csr_array(matrix)
 
 
 def _from_archive(archive: Mapping[str, Array], path: Path) -> RawArrays:
@@ -184,21 +129,25 @@ def _groups(archive: Mapping[str, Array], ending: str) -> Array | None:
 
 
 def _names(archive: Mapping[str, Array], name: str) -> tuple[str, ...] | None:
-    found = archive.get(name)
-    if found is None:
+    if name not in archive:
         return None
-    if found.dtype.kind != "S":
-        return tuple(str(word) for word in found.ravel())
-    return tuple(word.decode("utf-8", errors="replace") for word in found.ravel().tolist())
+    words = archive[name].ravel()
+    return tuple(map(str, np.char.decode(words, "utf-8", "replace") if words.dtype.kind == "S" else words))
 
 
-def _unreadable(path: Path, error: Exception) -> UserError:
-    reason = str(error)
-    if reason.startswith("Object arrays") or "Python objects" in reason:
-        return UserError(
-            f"{path} holds an array of Python objects, which is not loaded because it can run code: save it as "
-            "numbers, or as a CSV or Parquet table."
-        )
-    if "pickle" in reason:  # NumPy takes any unknown bytes for a pickle
-        return damaged(path, ValueError("it does not begin like a NumPy file"))
-    return damaged(path, error)
+@contextmanager
+def _unreadable_named(path: Path) -> Iterator[None]:
+    """Turn every error of a block that reads a file into one sentence."""
+    try:
+        yield
+    except (UserError, MemoryError):
+        raise
+    except KeyError as error:
+        raise UserError(f"{path} lacks an array: {error.args[0]}.") from error
+    except Exception as error:  # damaged bytes can raise any error
+        if "Python objects" in str(error) or str(error).startswith("Object arrays"):
+            raise UserError(
+                f"{path} holds an array of Python objects, which is not loaded because it can run code: save it as "
+                "numbers, or as a CSV or Parquet table."
+            ) from error
+        raise damaged(path, error) from error

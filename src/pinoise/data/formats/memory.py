@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from pinoise.data.dataset import Samples
 from pinoise.data.formats.raw import Array, RawArrays, RawPart
-from pinoise.data.limits import check_memory
+from pinoise.data.messages import check_memory
 from pinoise.data.table.batches import Table
 from pinoise.data.table.frames import frame_table
 from pinoise.data.table.labels import label_array

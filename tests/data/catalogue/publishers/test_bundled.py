@@ -5,12 +5,12 @@ import pytest
 from sklearn import datasets
 
 from pinoise.data.catalogue import entry
-from pinoise.data.catalogue.publishers.arrays import read_bundled
+from pinoise.data.catalogue.loading import read_set
 
 
 @pytest.mark.parametrize("name", ["digits", "wine", "breast_cancer"])
 def test_both_parts_together_are_scikit_learns_set_and_each_is_stratified(name: str) -> None:
-    data = read_bundled(entry(name), ())
+    data = read_set(entry(name), ())
     bunch = getattr(datasets, f"load_{name}")()
     assert data.test is not None
     rows = np.vstack([np.column_stack([np.asarray(part.x), np.asarray(part.y)]) for part in (data.train, data.test)])
@@ -24,7 +24,7 @@ def test_both_parts_together_are_scikit_learns_set_and_each_is_stratified(name: 
 
 
 def test_the_split_is_always_the_same_and_in_the_order_of_the_source() -> None:
-    first, second = (read_bundled(entry("digits"), ()) for _ in range(2))
+    first, second = (read_set(entry("digits"), ()) for _ in range(2))
     np.testing.assert_array_equal(first.train.x, second.train.x)
     bunch = datasets.load_digits()
     position = {row.tobytes(): index for index, row in enumerate(bunch.data.astype(np.float32))}

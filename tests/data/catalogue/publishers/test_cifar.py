@@ -8,7 +8,7 @@ import pytest
 
 from pinoise.data import load
 from pinoise.data.catalogue import entry, locate
-from pinoise.data.catalogue.loading import READERS
+from pinoise.data.catalogue.loading import read_set
 from pinoise.errors import UserError
 
 
@@ -44,7 +44,7 @@ def test_another_archive_of_that_name_is_refused_by_its_checksum(
         archive.add(tmp_path / "set", arcname="cifar-10-batches-bin")
     with pytest.raises(UserError, match=r"cifar-10-binary\.tar\.gz is not the file expected"):
         load("cifar10")
-    assert READERS["cifar"](entry("cifar10"), [path]).shape == (32, 32, 3)
+    assert read_set(entry("cifar10"), [path]).shape == (32, 32, 3)
 
 
 def test_a_label_beyond_the_names_is_an_error(tmp_path: Path) -> None:
@@ -52,4 +52,4 @@ def test_a_label_beyond_the_names_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "set/data_batch_2.bin"
     path.write_bytes(b"\x0a" + path.read_bytes()[1:])
     with pytest.raises(UserError, match="the label '10' has no entry among the 10 class names"):
-        READERS["cifar"](entry("cifar10"), [tmp_path / "set"])
+        read_set(entry("cifar10"), [tmp_path / "set"])

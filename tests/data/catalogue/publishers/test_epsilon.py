@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from pinoise.data.catalogue import entry
-from pinoise.data.catalogue.publishers.svmlight import read_epsilon
-from pinoise.errors import UserError
+from pinoise.data.catalogue.loading import read_set
 
 TRAIN = b"-1 1:-0.0108282 2:0.5 3:0.0422148\n1 1:0.25 2:-0.125 3:1e-05\n1 1:1 2:2 3:3\n"
 TEST = b"1 1:0.5 2:0.5 3:0.5\n-1 1:-1 2:-2 3:-3\n"
@@ -22,7 +21,7 @@ def test_labels_become_0_and_1_and_features_stay_dense(compress: Callable[[bytes
     paths = [tmp_path / "epsilon_normalized.bz2", tmp_path / "epsilon_normalized.t.bz2"]
     for path, text in zip(paths, (TRAIN, TEST), strict=True):
         path.write_bytes(compress(text))
-    data = read_epsilon(replace(entry("epsilon"), shape=(3,)), paths)
+    data = read_set(replace(entry("epsilon"), shape=(3,)), paths)
     assert data.test is not None
     assert data.train.y is not None
     assert data.test.y is not None
@@ -31,10 +30,3 @@ def test_labels_become_0_and_1_and_features_stay_dense(compress: Callable[[bytes
     assert isinstance(data.train.x, np.ndarray)
     np.testing.assert_allclose(data.train.x[0], [-0.0108282, 0.5, 0.0422148], rtol=1e-6)
     assert (data.shape, data.n_classes, data.class_names) == ((3,), 2, ("-1", "1"))
-
-
-def test_a_label_other_than_plus_or_minus_one_is_named_with_its_row(tmp_path: Path) -> None:
-    path = tmp_path / "epsilon_normalized.gz"
-    path.write_bytes(gzip.compress(b"1 1:1\n0 1:1\n"))
-    with pytest.raises(UserError, match=r"epsilon_normalized.gz, row 2: the label 0 .* allowed are -1 and 1"):
-        read_epsilon(entry("epsilon"), [path, path])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pinoise.data.catalogue import entry
-from pinoise.data.catalogue.publishers.arrays import read_fashion_mnist
+from pinoise.data.catalogue.loading import read_set
 from pinoise.errors import UserError
 
 
@@ -24,9 +24,9 @@ def write(folder: Path, x: np.ndarray, y: np.ndarray) -> list[Path]:
 def test_the_four_files_and_the_prepared_one_give_the_same_data(tmp_path: Path) -> None:
     x = np.random.default_rng(0).integers(0, 256, (10, 28, 28), dtype=np.uint8)
     y = np.arange(10)
-    from_idx = read_fashion_mnist(entry("fashion_mnist"), write(tmp_path, x, y))
+    from_idx = read_set(entry("fashion_mnist"), write(tmp_path, x, y))
     np.savez(tmp_path / "a.npz", X_train=x, y_train=y, X_test=x, y_test=y)
-    prepared = read_fashion_mnist(entry("fashion_mnist"), [tmp_path / "a.npz"])
+    prepared = read_set(entry("fashion_mnist"), [tmp_path / "a.npz"])
     for data in (from_idx, prepared):
         assert data.test is not None
         assert (data.name, data.shape) == ("fashion_mnist", (28, 28))
@@ -40,14 +40,14 @@ def test_the_four_files_and_the_prepared_one_give_the_same_data(tmp_path: Path) 
 def test_labels_that_are_too_few_or_without_a_name_are_reported(tmp_path: Path) -> None:
     x = np.zeros((10, 28, 28), dtype=np.uint8)
     with pytest.raises(UserError, match="has 10 rows but 9 labels"):
-        read_fashion_mnist(entry("fashion_mnist"), write(tmp_path, x, np.arange(9)))
+        read_set(entry("fashion_mnist"), write(tmp_path, x, np.arange(9)))
     with pytest.raises(UserError, match="the label '10' has no entry among the 10 class names"):
-        read_fashion_mnist(entry("fashion_mnist"), write(tmp_path, x, np.arange(1, 11)))
+        read_set(entry("fashion_mnist"), write(tmp_path, x, np.arange(1, 11)))
 
 
 def test_real_files_in_idx_are_the_prepared_ones(real_data: Path, tmp_path: Path) -> None:
     with np.load(real_data / "fashion_mnist.npz") as archive:
         x, y = archive["X_train"][:500], archive["y_train"][:500]
-    data = read_fashion_mnist(entry("fashion_mnist"), write(tmp_path, x, y))
+    data = read_set(entry("fashion_mnist"), write(tmp_path, x, y))
     np.testing.assert_array_equal(data.train.x, x)
     np.testing.assert_array_equal(np.asarray(data.train.y), y)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pinoise.data.catalogue import entry
-from pinoise.data.catalogue.publishers.har import read_har
+from pinoise.data.catalogue.loading import read_set
 from pinoise.errors import UserError
 
 ACTIVITIES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
@@ -55,7 +55,7 @@ def write(path: Path, files: dict[str, str], *, nested: bool) -> Path:
 
 @pytest.mark.parametrize("nested", [True, False])
 def test_the_zip_of_the_repository_and_the_zip_within_it_give_the_same_set(nested: bool, tmp_path: Path) -> None:
-    data = read_har(entry("har"), [write(tmp_path / "har.zip", har_files(), nested=nested)])
+    data = read_set(entry("har"), [write(tmp_path / "har.zip", har_files(), nested=nested)])
     assert data.name == "har"
     assert data.feature_names == ("tBodyAcc-mean()-X", "tBodyAcc-mean()-Y", "angle(X,gravityMean)")
     assert data.class_names == ACTIVITIES
@@ -73,23 +73,23 @@ def test_the_zip_of_the_repository_and_the_zip_within_it_give_the_same_set(neste
 @pytest.mark.parametrize(
     ("member", "text", "message"),
     [
-        ("train/X_train.txt", "1 2 3\n1 2\n", r"train/X_train.txt: .*row 2"),
-        ("train/X_train.txt", "1 2 x\n", r"train/X_train.txt: .*'x'"),
-        ("train/X_train.txt", "1 2\n", "2 columns were found instead of 3"),
-        ("test/y_test.txt", "3\n", r"2 rows, 1 labels and 2 subjects in 'test'"),
-        ("test/y_test.txt", "3\n7\n", r"labels 3 to 7 in 'test': allowed are 1 to 6"),
-        ("test/y_test.txt", "3\n0\n", r"labels 0 to 3 in 'test'"),
-        ("features.txt", "", r"features.txt: no name was found"),
+        ("train/X_train.txt", "1 2 3\n1 2\n", r"train/X_train.txt is damaged.*row 2"),
+        ("train/X_train.txt", "1 2 x\n", r"train/X_train.txt is damaged.*'x'"),
+        ("train/X_train.txt", "1 2\n", r"3 feature names for samples of shape \(2,\)"),
+        ("test/y_test.txt", "3\n", "2 rows but 1 labels"),
+        ("test/y_test.txt", "3\n7\n", "the label '6' has no entry among the 6 class names"),
+        ("test/y_test.txt", "3\n0\n", "the label '-1' has no entry among the 6 class names"),
+        ("features.txt", "", "0 feature names for samples"),
     ],
 )
 def test_a_wrong_file_is_named(member: str, text: str, message: str, tmp_path: Path) -> None:
     path = write(tmp_path / "har.zip", har_files() | {member: text}, nested=True)
     with pytest.raises(UserError, match=message):
-        read_har(entry("har"), [path])
+        read_set(entry("har"), [path])
 
 
 def test_a_missing_member_is_named(tmp_path: Path) -> None:
     files = har_files()
     del files["test/X_test.txt"]
     with pytest.raises(UserError, match=r"holds no file 'UCI HAR Dataset/test/X_test.txt'"):
-        read_har(entry("har"), [write(tmp_path / "har.zip", files, nested=False)])
+        read_set(entry("har"), [write(tmp_path / "har.zip", files, nested=False)])

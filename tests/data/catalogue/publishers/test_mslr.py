@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pinoise.data.catalogue import entry
-from pinoise.data.catalogue.publishers.svmlight import read_mslr, read_mslr_text
+from pinoise.data.catalogue.loading import read_set
 from pinoise.errors import UserError
 
 RNG = np.random.default_rng(0)
@@ -33,7 +33,7 @@ def test_the_first_fold_of_the_zip_is_read_with_its_queries(prefix: str, tmp_pat
         for fold in (2, 1):
             for side in ("train", "vali", "test"):
                 archive.writestr(f"{prefix}Fold{fold}/{side}.txt", text(side) if fold == 1 else b"0 qid:9 1:1\n")
-    data = read_mslr(entry("mslr_web30k"), [path])
+    data = read_set(entry("mslr_web30k"), [path])
     assert data.test is not None
     for part, side in ((data.train, "train"), (data.test, "test")):
         np.testing.assert_array_equal(np.asarray(part.x), X[side])
@@ -48,26 +48,14 @@ def test_the_compressed_sample_is_read_the_same_way(tmp_path: Path) -> None:
     paths = [tmp_path / f"msn1.fold1.{side}.5k.txt.gz" for side in ("train", "test")]
     for path, side in zip(paths, ("train", "test"), strict=True):
         path.write_bytes(gzip.compress(text(side)))
-    data = read_mslr_text(entry("mslr_5k"), paths)
+    data = read_set(entry("mslr_5k"), paths)
     np.testing.assert_array_equal(np.asarray(data.train.x), X["train"])
     assert (data.name, data.shape, data.n_classes) == ("mslr_5k", (136,), 5)
 
 
-def test_a_grade_out_of_range_is_named_with_its_row(tmp_path: Path) -> None:
+@pytest.mark.parametrize("grade", ["5", "0.5"])
+def test_a_grade_out_of_range_is_named(grade: str, tmp_path: Path) -> None:
     path = tmp_path / "train.txt.gz"
-    path.write_bytes(gzip.compress(b"0 qid:1 1:1\n5 qid:1 1:1\n"))
-    with pytest.raises(UserError, match=r"train.txt.gz, row 2: the grade 5 was found; allowed are 0 to 4"):
-        read_mslr_text(entry("mslr_5k"), [path, path])
-
-
-@pytest.mark.parametrize(
-    ("line", "message"),
-    [(b"1 1:1\n", "every row needs a query"), (b"0.5 qid:1 1:1\n", "row 1: the grade 0.5 was found")],
-)
-def test_rows_without_a_query_and_grades_between_the_allowed_ones_are_refused(
-    line: bytes, message: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "train.txt"
-    path.write_bytes(line)
-    with pytest.raises(UserError, match=message):
-        read_mslr_text(entry("mslr_5k"), [path, path])
+    path.write_bytes(gzip.compress(f"0 qid:1 1:1\n{grade} qid:1 1:1\n".encode()))
+    with pytest.raises(UserError, match=rf"train.txt.gz, labels: the label '{grade}' has no entry among the 5 class"):
+        read_set(entry("mslr_5k"), [path, path])

@@ -12,7 +12,8 @@ import pytest
 import scipy.sparse as sp
 
 from pinoise.data.catalogue import entry
-from pinoise.data.catalogue.publishers.reuters21578 import parse_stories, read_reuters21578
+from pinoise.data.catalogue.loading import read_set
+from pinoise.data.catalogue.reuters import parse_stories
 from pinoise.errors import UserError
 
 STORY = """<REUTERS TOPICS="{mark}" LEWISSPLIT="TRAIN" CGISPLIT="TRAINING-SET" OLDID="{old}" NEWID="{new}">
@@ -82,7 +83,7 @@ def archive(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def test_the_first_topic_is_the_class_and_rare_topics_are_left_out(archive: Path) -> None:
-    data = read_reuters21578(replace(entry("reuters21578"), classes=2, shape=(10,)), [archive])
+    data = read_set(replace(entry("reuters21578"), classes=2, shape=(10,)), [archive])
     assert data.class_names == ("grain", "earn")  # by first appearance
     assert data.test is not None
     assert data.train.y is not None
@@ -92,7 +93,7 @@ def test_the_first_topic_is_the_class_and_rare_topics_are_left_out(archive: Path
 
 
 def test_features_are_sparse_tfidf_of_title_and_body_fitted_on_the_training_part(archive: Path) -> None:
-    data = read_reuters21578(replace(entry("reuters21578"), classes=2, shape=(9,)), [archive])
+    data = read_set(replace(entry("reuters21578"), classes=2, shape=(9,)), [archive])
     assert data.feature_names is not None
     assert data.test is not None
     words = set(data.feature_names)
@@ -120,9 +121,9 @@ def test_an_archive_without_stories_or_with_too_few_is_one_sentence(tmp_path: Pa
     path = tmp_path / "reuters21578.tar.gz"
     path.write_bytes(tar_of(stories()[:6]))
     with pytest.raises(UserError, match="too few of each to be split: is the archive complete"):
-        read_reuters21578(entry("reuters21578"), [path])
+        read_set(entry("reuters21578"), [path])
     empty = tmp_path / "empty.zip"
     with zipfile.ZipFile(empty, "w") as archive:
         archive.writestr("README.txt", "read me")
     with pytest.raises(UserError, match=r"empty.zip holds none of the files reut2-000.sgm"):
-        read_reuters21578(entry("reuters21578"), [empty])
+        read_set(entry("reuters21578"), [empty])

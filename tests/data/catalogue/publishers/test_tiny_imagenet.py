@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pinoise.data.catalogue import entry
-from pinoise.data.catalogue.publishers.arrays import read_tiny_imagenet
+from pinoise.data.catalogue.loading import read_set
 from pinoise.errors import UserError
 
 
@@ -40,7 +40,7 @@ def write(path: Path, images: list[bytes]) -> Path:
 def test_jpeg_files_are_decoded_and_grayscale_gets_three_equal_channels(tmp_path: Path) -> None:
     ramp = np.tile(np.arange(64, dtype=np.uint8) * 3, (64, 1))
     colour = np.stack([ramp, ramp.T, np.full_like(ramp, 90)], axis=2)
-    data = read_tiny_imagenet(entry("tiny_imagenet20"), [write(tmp_path / "tiny.npz", [jpeg(colour), jpeg(ramp)])])
+    data = read_set(entry("tiny_imagenet20"), [write(tmp_path / "tiny.npz", [jpeg(colour), jpeg(ramp)])])
     x = np.asarray(data.train.x).astype(int)
     assert x.shape == (2, 64, 64, 3)
     assert data.train.x.dtype == np.uint8
@@ -53,14 +53,14 @@ def test_jpeg_files_are_decoded_and_grayscale_gets_three_equal_channels(tmp_path
 def test_a_file_that_is_no_jpeg_or_of_another_size_is_named(tmp_path: Path) -> None:
     good = jpeg(np.zeros((64, 64), dtype=np.uint8))
     with pytest.raises(UserError, match="train image 1: it cannot be decoded as JPEG"):
-        read_tiny_imagenet(entry("tiny_imagenet20"), [write(tmp_path / "a.npz", [good, b"GIF89a"])])
+        read_set(entry("tiny_imagenet20"), [write(tmp_path / "a.npz", [good, b"GIF89a"])])
     small = jpeg(np.zeros((8, 9), dtype=np.uint8))
-    with pytest.raises(UserError, match=r"train image 0: its shape is \(8, 9, 3\)"):
-        read_tiny_imagenet(entry("tiny_imagenet20"), [write(tmp_path / "b.npz", [small])])
+    with pytest.raises(UserError, match=r"train image 0: it cannot be decoded as JPEG of shape \(64, 64, 3\)"):
+        read_set(entry("tiny_imagenet20"), [write(tmp_path / "b.npz", [small])])
 
 
 def test_without_pillow_the_error_says_how_to_install_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path / "tiny.npz", [b"never read"])
     monkeypatch.setitem(sys.modules, "PIL", None)
     with pytest.raises(UserError, match="decoded by Pillow: install it"):
-        read_tiny_imagenet(entry("tiny_imagenet20"), [path])
+        read_set(entry("tiny_imagenet20"), [path])
