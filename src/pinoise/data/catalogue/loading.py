@@ -13,7 +13,7 @@ from pinoise.data.dataset import Dataset
 from pinoise.data.formats.arrays import read_npz
 from pinoise.data.formats.cifar import read_cifar
 from pinoise.data.formats.stl10 import read_stl10, read_stl10_all, read_stl10_unlabelled
-from pinoise.data.images.resizing import resized
+from pinoise.data.images.reading import resized
 from pinoise.files import cache_folder
 
 READERS: dict[str, arrays.SetReader] = {

@@ -10,7 +10,7 @@ from pinoise.data.dataset import Dataset, Spans
 from pinoise.data.encoding.arrays import ArrayEncoding
 from pinoise.data.encoding.labels import LabelEncoding
 from pinoise.data.encoding.tables import TableEncoding
-from pinoise.data.images.resizing import holds_images, resized
+from pinoise.data.images.reading import holds_images, resized
 from pinoise.data.options import AS_TRAINED, LaterOptions, ReadOptions
 from pinoise.data.source import Source, find_source
 from pinoise.errors import UserError
