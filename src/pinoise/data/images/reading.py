@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 from tqdm import tqdm
 
 from pinoise.data.dataset import Dataset, Part, Samples
-from pinoise.data.disk import check_room, kept, peek, place_of
+from pinoise.data.disk import check_room, kept, peek, place_of, write_rows
 from pinoise.data.formats.arrays import read_npy
 from pinoise.data.formats.raw import RawArrays, RawPart
 from pinoise.data.images.decoding import ImageFiles, Inspection, KeptImages, ResizedImages, describe, inspect_image
@@ -76,7 +77,7 @@ def _decoded(listing: ImageFolder, options: ReadOptions, progress: bool) -> tupl
             for number, images in enumerate(files):
                 checksums = np.frombuffer(b"".join(images.file_checksums()), np.uint8)
                 np.save(folder / f"{number}.sha256.npy", checksums.reshape(-1, 32))
-                _write_pixels(folder / f"{number}.npy", images, bar)
+                write_rows(folder / f"{number}.npy", _pixels(images, bar), shape=images.shape[1:], dtype=np.uint8)
         skipped = sorted(set(listing.names) - set(sound.names))
         return {"skipped": skipped, "notes": sound.notes[len(listing.notes) :]}
 
@@ -90,15 +91,13 @@ def _decoded(listing: ImageFolder, options: ReadOptions, progress: bool) -> tupl
     return sound, arrays
 
 
-def _write_pixels(path: Path, images: ImageFiles, bar: Any) -> None:
+def _pixels(images: ImageFiles, bar: Any) -> Iterator[npt.NDArray[np.uint8]]:
+    """Yield the decoded images in blocks, and move the bar."""
     rows = max(1, _CHUNK // prod(images.shape[1:]))
-    with path.open("xb") as stream:
-        header = {"descr": "|u1", "fortran_order": False, "shape": images.shape}
-        np.lib.format.write_array_header_1_0(stream, header)
-        for start in range(0, len(images), rows):
-            pixels = images[start : start + rows]
-            stream.write(pixels.data)
-            bar.update(len(pixels))
+    for start in range(0, len(images), rows):
+        block = images[start : start + rows]
+        yield block
+        bar.update(len(block))
 
 
 def _read_pixels(folder: Path, number: int) -> KeptImages:
