@@ -211,31 +211,25 @@ class KeptImages(MappedRows):
         return (self._checksums[row].tobytes() for row in self._rows.tolist())
 
 
-class ResizedImages(LazyArray):
+class ResizedImages(MappedRows):
     """Images (n, h, w) or (n, h, w, c) of bytes that are brought to another size when they are indexed.
 
-    >>> images = ResizedImages(np.zeros((2, 9, 6, 3), dtype=np.uint8), (4, 4))
+    >>> images = ResizedImages(np.zeros((2, 9, 6, 3), dtype=np.uint8), np.array([0, 1]), (4, 4))
     >>> images.shape, images[0].shape, images.take(np.array([1])).shape
     ((2, 4, 4, 3), (4, 4, 3), (1, 4, 4, 3))
     """
 
-    dtype = np.dtype(np.uint8)
-
-    def __init__(self, images: Pixels, size: tuple[int, int]) -> None:
-        """Describe the array; ``size`` is height and width."""
-        super().__init__((*size, *images.shape[3:]))
-        self._images, self._size = images, size
-
-    def __len__(self) -> int:
-        return len(self._images)
+    def __init__(self, images: Pixels, rows: npt.NDArray[np.int64], size: tuple[int, int]) -> None:
+        """Choose rows of ``images``; ``size`` is height and width."""
+        super().__init__(images, rows)
+        self._sample_shape, self._size = (*size, *images.shape[3:]), size
 
     def take(self, rows: npt.NDArray[Any]) -> ResizedImages:
         """Return these rows in the given order, not yet resized."""
-        chosen = self._images.take(rows) if isinstance(self._images, LazyArray) else self._images[rows]
-        return ResizedImages(chosen, self._size)
+        return ResizedImages(self._mapped, self._rows[rows], self._size)
 
     def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-        batch = np.asarray(self._images[numbers])
+        batch = super()._read(numbers)
         resized: npt.NDArray[np.uint8] = np.empty((len(batch), *self._sample_shape), dtype=np.uint8)
         library = pillow()
 

@@ -36,17 +36,11 @@ class Listing:
 
 @dataclass(frozen=True)
 class ImageFolder:
-    """The files of a folder."""
+    """The files of a folder: those to train on, and those to test on where there are any."""
 
     root: Path
-    train: Listing
-    test: Listing | None = None
+    parts: tuple[Listing, ...]
     notes: tuple[str, ...] = ()
-
-    @property
-    def parts(self) -> tuple[Listing, ...]:
-        """Training files, and test files where there are any."""
-        return (self.train,) if self.test is None else (self.train, self.test)
 
     @property
     def names(self) -> list[str]:
@@ -55,8 +49,7 @@ class ImageFolder:
 
     def without(self, skipped: Container[str]) -> ImageFolder:
         """Return the folder but for some files."""
-        parts = [part.without(skipped) for part in self.parts]
-        return replace(self, train=parts[0], test=parts[1] if len(parts) > 1 else None)
+        return replace(self, parts=tuple(part.without(skipped) for part in self.parts))
 
     def noting(self, *notes: str) -> ImageFolder:
         """Return the folder with more notes."""
@@ -80,7 +73,7 @@ def list_images(root: Path) -> ImageFolder:
                 "a split and not forming one: have one folder 'train' with 'test' or 'val' beside it, rename what is "
                 "a class, or give one part alone."
             )
-        found = ImageFolder(root, _list_part(root, root, others))
+        found = ImageFolder(root, (_list_part(root, root, others),))
     if not others:
         return found
     shown = listed(sorted(set(others)), most=3)
@@ -95,9 +88,9 @@ def _named(names: tuple[str, ...], folders: list[str]) -> list[str]:
 def _list_split(root: Path, training: str, held_out: list[str], folders: list[str], others: list[str]) -> ImageFolder:
     train = _list_part(root, root / training, others)
     has_labels = train.labels is not None
-    test = next((name for name in held_out if bool(_subfolders(root / name)) == has_labels), None)
-    found = ImageFolder(root, train, None if test is None else _list_part(root, root / test, others))
-    rest = [folder for folder in folders if folder not in (training, test)]
+    tests = [name for name in held_out if bool(_subfolders(root / name)) == has_labels][:1]
+    found = ImageFolder(root, (train, *(_list_part(root, root / name, others) for name in tests)))
+    rest = [folder for folder in folders if folder not in (training, *tests)]
     return found.noting(f"left out {counted(len(rest), 'folder')} beside {training}: {listed(rest)}") if rest else found
 
 

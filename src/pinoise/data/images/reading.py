@@ -221,6 +221,6 @@ def resized(data: Dataset, size: tuple[int, int]) -> Dataset:
 
 def _resized_part(part: Part, size: tuple[int, int]) -> Part:
     assert not isinstance(part.x, sp.csr_array)  # a sparse matrix holds no images
-    images = ResizedImages(part.x, size)
+    images = ResizedImages(part.x, np.arange(len(part.x)), size)
     # What is in memory stays there, so that no image is resized twice.
     return replace(part, x=images[:] if type(part.x) is np.ndarray else images)
