@@ -57,7 +57,7 @@ def read_image_folder(folder: Path, options: ReadOptions, *, progress: bool = Fa
 def _sound_files(listing: ImageFolder, options: ReadOptions, progress: bool) -> tuple[ImageFolder, list[ImageFiles]]:
     """Return the files that can be decoded, and those of every part as an array."""
     found = inspect_folder(listing, progress=progress)
-    sound = _without_corrupt(listing, {name: each for name, each in found.items() if each.problem}, options)
+    sound = _without_corrupt(listing, {name: each for name, each in found.items() if each.problem is not None}, options)
     shape = _shape(sound.root, {name: found[name] for name in sound.names}, options)
     resize = options.size is not None
     return sound, [ImageFiles(sound.root, part.names, shape=shape, resize=resize) for part in sound.parts]
