@@ -41,11 +41,11 @@ def flat_run(pinoise: Command, folder: Path, tiny: list[str]) -> str:
 def test_a_run_without_labels_is_scored_on_a_labelled_folder(pinoise: Command, flat_run: str) -> None:
     assert "Without labels, nobody can say" in pinoise("evaluate", "run", "--trust").out
     write_images("later", *labelled("cat", "dog"), side=9)
-    kept = len(list(Path("kept").glob("*.json")))
+    kept = len(list(Path("kept").glob("*/about.json")))
     scored = pinoise("evaluate", "run", "--data", "later", "--json", "--trust")
     assert scored.code == 0, scored.err
     assert json.loads(scored.out)["scores"].keys() == {"raw", "untrained", "learned"}
-    assert len(list(Path("kept").glob("*.json"))) == kept + 1
+    assert len(list(Path("kept").glob("*/about.json"))) == kept + 1
     write_images("more", *(f"{number}.png" for number in range(3)))
     told = pinoise("evaluate", "run", "--data", "more", "--trust").out
     assert "Without labels, nobody can say" in told

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pinoise.data.images.cache import KeptImages
-from pinoise.data.images.decoding import ImageFiles
+from pinoise.data.images.decoding import ImageFiles, KeptImages
 from pinoise.data.options import LaterOptions, ReadOptions
 from pinoise.data.preparation import ArrayPreparation, preparation_from_json
 from pinoise.data.readers import read_file

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from pinoise.data.lazy import state_of
 from pinoise.data.messages import cannot_read
 from pinoise.errors import UserError
-from pinoise.files import cache_folder, locked, read_json, sync, write_json, writing
+from pinoise.files import cache_folder, locked, read_json, sync, to_json, write_json, writing
 
 VERSION = 1  # to be raised whenever a maker writes other files for the same key
 
@@ -148,9 +148,10 @@ def _made(place: Path, key: object, make: Callable[[Path], Mapping[str, Any]]) -
     try:
         temporary.mkdir()
         about = _plain(make(temporary))
-        files = {file.name: list(state_of(file)) for file in sorted(temporary.iterdir())}
-        for name in files:
-            sync(temporary / name)
+        written = sorted(temporary.iterdir())
+        for file in written:
+            sync(file)
+        files = {file.name: list(state_of(file)) for file in written}
         write_json(temporary / _ABOUT, {"key": _plain([VERSION, key]), "files": files, "about": about})
         if place.exists():  # of another key
             place.rename(place.with_name(f".{place.name}.{secrets.token_hex(8)}.part"))
@@ -168,5 +169,5 @@ def _remove_unfinished(place: Path) -> None:
 
 
 def _plain(value: object) -> Any:
-    """Return a value as JSON gives it back."""
-    return json.loads(json.dumps(value))
+    """Return a value as ``read_json`` gives back what ``write_json`` wrote."""
+    return json.loads(to_json(value))

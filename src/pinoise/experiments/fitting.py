@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from pinoise.choices import SCORES, EmbeddingName
 from pinoise.data.dataset import Dataset, row_slices
 from pinoise.data.standardizer import Scaling
-from pinoise.experiments.cache import CellCache, by_content, cell_key
+from pinoise.experiments.cache import CellCache, by_content
 from pinoise.experiments.plans import Plans, with_steps
 from pinoise.experiments.recipes import RECIPES, sees_features
 from pinoise.experiments.results import Cell
@@ -71,7 +71,7 @@ def fit_all(
                 ):
                     cells[name] = cell
                     if kept is not None:
-                        kept.put(cell_key(parts[name]), cell.as_dict(), parts=parts[name])
+                        kept.put(parts[name], cell.as_dict())
             yield from (cell for cell in cells.values() if cell is not None)
 
 
@@ -107,5 +107,5 @@ def _checksum(data: Dataset) -> str:
 
 
 def _cached(cache: CellCache | None, parts: Mapping[str, Any]) -> Cell | None:
-    values = None if cache is None else cache.get(cell_key(parts))
+    values = None if cache is None else cache.get(parts)
     return None if values is None else Cell.from_dict(values)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from pinoise.choices import Positive
 from pinoise.errors import UserError
-from pinoise.files import cache_folder, locked, open_regular
+from pinoise.files import open_regular
 from pinoise.views.base import Batch, View
 from pinoise.views.mask_cache import cached_masks
 from pinoise.views.noise import SIGMA
@@ -113,21 +113,16 @@ class BackgroundNoise(View):
 def _segmented(
     images: ImageBytes, weights: Path, *, model: SamName, device: str, progress: bool
 ) -> npt.NDArray[np.bool_]:
-    """Return the masks that a model finds. With several processes, one computes them and the others wait."""
+    """Return the masks that a model finds. Several processes share the work."""
     from tqdm import tqdm
 
-    folder = cache_folder() / "masks"
-    folder.mkdir(parents=True, exist_ok=True)
     where = "cuda" if device in ("auto", "cuda") and torch.cuda.is_available() else "cpu"
-    with (
-        locked(folder / "segment", waiting="another process is finding the background of images; waiting for it"),
-        tqdm(total=len(images), desc="finding the background", disable=not progress, leave=False) as bar,
-    ):
+    with tqdm(total=len(images), desc="finding the background", disable=not progress, leave=False) as bar:
 
         def show(done: int, _: int) -> None:
             bar.update(done - bar.n)
 
-        return cached_masks(images, weights, folder=folder, model=model, device=where, progress=show)  # type: ignore[arg-type]
+        return cached_masks(images, weights, model=model, device=where, progress=show)  # type: ignore[arg-type]
 
 
 def check_masks(

@@ -17,13 +17,13 @@ def touch(root: Path, *names: str) -> Path:
 
 def test_files_directly_inside_have_no_labels_and_are_sorted(tmp_path: Path) -> None:
     found = list_images(touch(tmp_path, "b.JPEG", "a.png", "c.webp", ".hidden.png"))
-    assert found.train == Listing(("a.png", "b.JPEG", "c.webp"))
-    assert (found.test, found.notes) == (None, ())
+    assert found.parts[0] == Listing(("a.png", "b.JPEG", "c.webp"))
+    assert (len(found.parts), found.notes) == (1, ())
 
 
 def test_subfolders_are_classes_however_deep_their_files(tmp_path: Path) -> None:
     found = list_images(touch(tmp_path, "dog/z.png", "cat/images/b.jpg", "cat/a.png", "__MACOSX/a.png", ".git/b.png"))
-    assert found.train == Listing(("cat/a.png", "cat/images/b.jpg", "dog/z.png"), ("cat", "cat", "dog"))
+    assert found.parts[0] == Listing(("cat/a.png", "cat/images/b.jpg", "dog/z.png"), ("cat", "cat", "dog"))
 
 
 @pytest.mark.parametrize("training", ["train", "Training", "TRAIN"])
@@ -31,32 +31,32 @@ def test_subfolders_are_classes_however_deep_their_files(tmp_path: Path) -> None
 def test_training_and_held_out_folders_are_a_split_in_any_case(training: str, held_out: str, tmp_path: Path) -> None:
     touch(tmp_path, f"{training}/a/1.png", f"{training}/b/2.png", f"{held_out}/a/3.png", f"{held_out}/b/4.png")
     found = list_images(tmp_path)
-    assert found.train == Listing((f"{training}/a/1.png", f"{training}/b/2.png"), ("a", "b"))
-    assert found.test == Listing((f"{held_out}/a/3.png", f"{held_out}/b/4.png"), ("a", "b"))
+    assert found.parts[0] == Listing((f"{training}/a/1.png", f"{training}/b/2.png"), ("a", "b"))
+    assert found.parts[1] == Listing((f"{held_out}/a/3.png", f"{held_out}/b/4.png"), ("a", "b"))
 
 
 def test_a_test_part_without_classes_gives_way_to_val(tmp_path: Path) -> None:
     touch(tmp_path, "train/n01/1.JPEG", "train/n02/2.JPEG", "val/n01/3.JPEG", "test/4.JPEG")
     found = list_images(tmp_path)
-    assert found.test == Listing(("val/n01/3.JPEG",), ("n01",))
+    assert found.parts[1] == Listing(("val/n01/3.JPEG",), ("n01",))
     assert found.notes == ("left out 1 folder beside train: test",)
 
 
 def test_train_alone_and_a_split_without_labels(tmp_path: Path) -> None:
     found = list_images(touch(tmp_path / "alone", "train/a/1.png", "train/b/1.png"))
-    assert (found.train.labels, found.test) == (("a", "b"), None)
+    assert [part.labels for part in found.parts] == [("a", "b")]
     found = list_images(touch(tmp_path / "flat", "train/1.png", "test/2.png"))
-    assert (found.train, found.test) == (Listing(("train/1.png",)), Listing(("test/2.png",)))
+    assert found.parts == (Listing(("train/1.png",)), Listing(("test/2.png",)))
 
 
 def test_train_beside_other_classes_is_a_class(tmp_path: Path) -> None:
     found = list_images(touch(tmp_path, "train/a.png", "plane/b.png"))
-    assert found.train.labels == ("plane", "train")
+    assert found.parts[0].labels == ("plane", "train")
 
 
 def test_of_several_held_out_folders_the_test_part_is_used_and_the_rest_reported(tmp_path: Path) -> None:
     found = list_images(touch(tmp_path, "Train/a/1.png", "Train/b/2.png", "valid/a/3.png", "Testing/a/4.png"))
-    assert found.test == Listing(("Testing/a/4.png",), ("a",))
+    assert found.parts[1] == Listing(("Testing/a/4.png",), ("a",))
     assert found.notes == ("left out 1 folder beside Train: valid",)
 
 
@@ -110,4 +110,4 @@ def test_linked_class_folders_are_followed(tmp_path: Path) -> None:
     (tmp_path / "some").mkdir()
     for name in ("cat", "dog"):
         (tmp_path / "some" / name).symlink_to(tmp_path / "all" / name)
-    assert list_images(tmp_path / "some").train.names == ("cat/a.png", "dog/b.png")
+    assert list_images(tmp_path / "some").parts[0].names == ("cat/a.png", "dog/b.png")

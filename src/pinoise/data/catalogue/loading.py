@@ -22,8 +22,7 @@ from pinoise.data.formats.arrays import open_npz, read_npz
 from pinoise.data.formats.binary import read_cifar, read_idx, read_stl10, read_stl10_all, read_stl10_unlabelled
 from pinoise.data.formats.raw import Array, RawArrays, RawPart
 from pinoise.data.images.decoding import pillow
-from pinoise.data.images.reading import read_image_folder
-from pinoise.data.images.resizing import resized
+from pinoise.data.images.reading import read_image_folder, resized
 from pinoise.data.options import ReadOptions
 from pinoise.data.splitting import split
 from pinoise.errors import UserError

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pinoise.data.lazy import LazyArray, has_changed, state_of
+from pinoise.data.lazy import LazyArray, MappedRows, has_changed, state_of
 from pinoise.data.messages import cannot_read, first_line
 from pinoise.data.threads import in_threads
 from pinoise.errors import UserError
@@ -27,15 +27,11 @@ _GRAY = ("1", "L", "LA", "La", "I")
 _COLOUR = ("PA", "RGB", "RGBA", "RGBa", "RGBX", "CMYK", "YCbCr", "LAB", "HSV")
 
 _ORIENTATION = 0x0112  # EXIF
-_TURNS = {
-    2: "FLIP_LEFT_RIGHT",
-    3: "ROTATE_180",
-    4: "FLIP_TOP_BOTTOM",
-    5: "TRANSPOSE",
-    6: "ROTATE_270",
-    7: "TRANSVERSE",
-    8: "ROTATE_90",
-}
+_TURNED = ("FLIP_LEFT_RIGHT", "ROTATE_180", "FLIP_TOP_BOTTOM", "TRANSPOSE", "ROTATE_270", "TRANSVERSE", "ROTATE_90")
+_TURNS = dict(enumerate(_TURNED, start=2))
+
+Pixels = npt.NDArray[Any] | LazyArray
+"""Images of one size, in memory or in a file."""
 
 _DRAFT = 3  # an image is first decoded at no less than this many times its final size, which is hardly visible
 
@@ -68,7 +64,7 @@ def inspect_image(path: Path) -> Inspection:
     """Decode a file once, as coarsely as its format allows, and return what was found."""
     library = pillow()
     try:
-        with _opened(path, library) as image:
+        with open_regular(path) as stream, library.open(stream, formats=_FORMATS) as image:
             width, height = image.size
             image.draft(None, (1, 1))  # of a JPEG file, only every eighth pixel
             image.load()
@@ -92,7 +88,7 @@ def decode(path: Path, *, shape: tuple[int, ...], resize: bool) -> npt.NDArray[n
     library = pillow()
     height, width = shape[:2]
     try:
-        with _opened(path, library) as file:
+        with open_regular(path) as stream, library.open(stream, formats=_FORMATS) as file:
             if resize and file.format == "JPEG":  # decoded several times as fast at a half, a quarter or an eighth
                 sides = (height, width) if _orientation(file) >= 5 else (width, height)
                 file.draft(None, (_DRAFT * sides[0], _DRAFT * sides[1]))
@@ -146,15 +142,7 @@ class ImageFiles(LazyArray):
 
     dtype = np.dtype(np.uint8)
 
-    def __init__(
-        self,
-        folder: Path,
-        names: Sequence[str],
-        *,
-        shape: tuple[int, ...],
-        resize: bool = False,
-        states: npt.NDArray[np.int64] | None = None,
-    ) -> None:
+    def __init__(self, folder: Path, names: Sequence[str], *, shape: tuple[int, ...], resize: bool = False) -> None:
         """Describe the array.
 
         Args:
@@ -162,16 +150,11 @@ class ImageFiles(LazyArray):
             names: their paths in the folder, in the order of the rows.
             shape: of one image: height and width, and 3 if it has colour.
             resize: whether files of another size are scaled and cropped, or an error.
-            states: of the files when they were first seen, (n, 2); as they are now if None.
         """
         super().__init__(shape)
-        self.folder = folder
-        self.names = tuple(names)
-        self.resize = resize
-        if states is None:
-            found = in_threads(_state, [folder / name for name in self.names])
-            states = np.array(list(found), dtype=np.int64).reshape(-1, 2)
-        self._states = states
+        self.folder, self.names, self.resize = folder, tuple(names), resize
+        states = in_threads(_state, [folder / name for name in self.names])
+        self._states = np.array(list(states), dtype=np.int64).reshape(-1, 2)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -182,8 +165,10 @@ class ImageFiles(LazyArray):
     def take(self, rows: npt.NDArray[Any]) -> ImageFiles:
         """Return the files of these rows, in the given order, not decoded."""
         numbers = np.arange(len(self))[rows]
-        chosen, states = [self.names[row] for row in numbers.tolist()], self._states[numbers]
-        return ImageFiles(self.folder, chosen, shape=self._sample_shape, resize=self.resize, states=states)
+        chosen = copy(self)
+        chosen.names = tuple(self.names[row] for row in numbers.tolist())
+        chosen._states = self._states[numbers]
+        return chosen
 
     def file_checksums(self) -> Iterator[bytes]:
         """Yield the SHA-256 of every file, in threads; nothing is decoded."""
@@ -203,6 +188,61 @@ class ImageFiles(LazyArray):
         return images
 
 
+class KeptImages(MappedRows):
+    """Images that were decoded before, with the checksums of the files that they were decoded from.
+
+    >>> decoded, checksums = np.zeros((2, 4, 5), np.uint8), np.array([[7] * 32, [9] * 32], np.uint8)
+    >>> images = KeptImages(decoded, np.array([0, 1]), checksums).take(np.array([1]))
+    >>> images.shape, next(images.file_checksums())[:2]
+    ((1, 4, 5), b'\\t\\t')
+    """
+
+    def __init__(self, decoded: Pixels, rows: npt.NDArray[np.int64], checksums: npt.NDArray[np.uint8]) -> None:
+        """Choose rows of ``decoded``; ``checksums`` (n, 32) has one for each of its rows."""
+        super().__init__(decoded, rows)
+        self._checksums = checksums
+
+    def take(self, rows: npt.NDArray[Any]) -> KeptImages:
+        """Return these rows in the given order, without reading them."""
+        return KeptImages(self._mapped, self._rows[rows], self._checksums)
+
+    def file_checksums(self) -> Iterator[bytes]:
+        """Yield the SHA-256 of the file of every row."""
+        return (self._checksums[row].tobytes() for row in self._rows.tolist())
+
+
+class ResizedImages(MappedRows):
+    """Images (n, h, w) or (n, h, w, c) of bytes that are brought to another size when they are indexed.
+
+    >>> images = ResizedImages(np.zeros((2, 9, 6, 3), dtype=np.uint8), np.array([0, 1]), (4, 4))
+    >>> images.shape, images[0].shape, images.take(np.array([1])).shape
+    ((2, 4, 4, 3), (4, 4, 3), (1, 4, 4, 3))
+    """
+
+    def __init__(self, images: Pixels, rows: npt.NDArray[np.int64], size: tuple[int, int]) -> None:
+        """Choose rows of ``images``; ``size`` is height and width."""
+        super().__init__(images, rows)
+        self._sample_shape, self._size = (*size, *images.shape[3:]), size
+
+    def take(self, rows: npt.NDArray[Any]) -> ResizedImages:
+        """Return these rows in the given order, not yet resized."""
+        return ResizedImages(self._mapped, self._rows[rows], self._size)
+
+    def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+        batch = super()._read(numbers)
+        resized: npt.NDArray[np.uint8] = np.empty((len(batch), *self._sample_shape), dtype=np.uint8)
+        library = pillow()
+
+        def fill(row: int) -> None:
+            pixels = batch[row]
+            image = library.fromarray(np.ascontiguousarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels))
+            resized[row] = np.asarray(fitted(image, self._size)).reshape(self._sample_shape)
+
+        for _ in in_threads(fill, range(len(batch))):
+            pass
+        return resized
+
+
 def _state(path: Path) -> tuple[int, int]:
     try:
         return state_of(path)
@@ -216,12 +256,6 @@ def checksum(path: Path) -> bytes:
         return bytes.fromhex(sha256_of(path))
     except OSError as error:
         raise cannot_read(path, error) from error
-
-
-@contextmanager
-def _opened(path: Path, library: ModuleType) -> Iterator[Any]:
-    with open_regular(path) as stream, library.open(stream, formats=_FORMATS) as image:
-        yield image
 
 
 def _orientation(image: Any) -> int:

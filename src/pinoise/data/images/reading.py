@@ -1,22 +1,41 @@
-"""From a folder of images to arrays: sound files only, of one size, all gray or all in colour."""
+"""From a folder of images to arrays: sound files only, of one size, all gray or all in colour.
+
+What the files of a large folder hold is found once while they stay as they are, and where the user names a folder for
+them, images are decoded once. Both are kept by ``pinoise.data.disk``.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from math import prod
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
 from tqdm import tqdm
 
-from pinoise.data.dataset import Samples
+from pinoise.data.dataset import Dataset, Part, Samples
+from pinoise.data.disk import check_room, kept, peek, place_of, write_rows
+from pinoise.data.formats.arrays import read_npy
 from pinoise.data.formats.raw import RawArrays, RawPart
-from pinoise.data.images.cache import ImageCache
-from pinoise.data.images.decoding import ImageFiles, Inspection, describe
-from pinoise.data.images.folders import ImageFolder, Listing, list_images
-from pinoise.data.images.inspection import inspect_folder
+from pinoise.data.images.decoding import ImageFiles, Inspection, KeptImages, ResizedImages, describe, inspect_image
+from pinoise.data.images.folders import ImageFolder, list_images
+from pinoise.data.lazy import LazyArray
 from pinoise.data.messages import counted, listed
 from pinoise.data.options import ReadOptions
+from pinoise.data.threads import in_threads
 from pinoise.errors import UserError
+from pinoise.files import WriteError
+
+VERSION = 5  # to be raised whenever an inspection finds something else, or images are decoded to other pixels
+WORTH = 500  # files; what fewer hold is found in a moment
+
+_CHUNK = 1 << 24  # bytes decoded before they are written
 
 
 def read_image_folder(folder: Path, options: ReadOptions, *, progress: bool = False) -> RawArrays:
@@ -27,89 +46,181 @@ def read_image_folder(folder: Path, options: ReadOptions, *, progress: bool = Fa
         options: size, colour, what happens to corrupt files, and where decoded images are kept.
         progress: whether bars are shown.
     """
-    listing = list_images(folder)
-    if options.cache is None:
-        return _raw(listing, *_sound_files(listing, options, progress=progress))
-    cache = ImageCache.of(listing, options, cache=options.cache)
-    decoded = cache.read()
-    if decoded is None:
-        with cache.locked(progress=progress):
-            decoded = cache.read()  # another process may have decoded them meanwhile
-            if decoded is None:
-                files, skipped, notes = _sound_files(listing, options, progress=progress)
-                with tqdm(total=sum(map(len, files)), desc="decoding", unit="image", disable=not progress) as bar:
-                    arrays = cache.write(files, skipped, notes, done=bar.update)
-                return _raw(listing, arrays, skipped, notes)
-    kept = f"read from the decoded images kept in {cache.place.parent}"
-    return _raw(listing, decoded.arrays, decoded.skipped, (*decoded.notes, kept))
+    listing, arrays = (_sound_files if options.cache is None else _decoded)(list_images(folder), options, progress)
+    parts = [
+        RawPart(x, None if part.labels is None else np.array(part.labels), names=part.names)
+        for part, x in zip(listing.parts, arrays, strict=True)
+    ]
+    return RawArrays(parts[0], parts[1] if len(parts) > 1 else None, notes=listing.notes)
 
 
-def _sound_files(
-    listing: ImageFolder, options: ReadOptions, *, progress: bool
-) -> tuple[list[ImageFiles], list[str], tuple[str, ...]]:
-    """Return the files of every part that can be decoded, as arrays; the names of the others, and notes on them."""
-    inspections = inspect_folder(listing, progress=progress)
-    skipped, notes = _corrupt(listing, inspections, options)
-    parts = [_without(part, skipped) for part in listing.parts]
-    shape = _shape(listing.root, {name: inspections[name] for part in parts for name in part.names}, options)
+def _sound_files(listing: ImageFolder, options: ReadOptions, progress: bool) -> tuple[ImageFolder, list[ImageFiles]]:
+    """Return the files that can be decoded, and those of every part as an array."""
+    found = inspect_folder(listing, progress=progress)
+    sound = _without_corrupt(listing, {name: each for name, each in found.items() if each.problem is not None}, options)
+    shape = _shape(sound.root, {name: found[name] for name in sound.names}, options)
     resize = options.size is not None
-    files = [ImageFiles(listing.root, part.names, shape=shape, resize=resize) for part in parts]
-    return files, sorted(skipped), notes
+    return sound, [ImageFiles(sound.root, part.names, shape=shape, resize=resize) for part in sound.parts]
 
 
-def _corrupt(
-    listing: ImageFolder, found: dict[str, Inspection], options: ReadOptions
-) -> tuple[set[str], tuple[str, ...]]:
-    """Return the files to leave out and a note on them, or refuse them."""
-    bad = [(name, each) for name, each in found.items() if each.problem is not None]
+def _decoded(listing: ImageFolder, options: ReadOptions, progress: bool) -> tuple[ImageFolder, list[KeptImages]]:
+    """Return the files that could be decoded, and the images of every part, which are kept in a folder."""
+    assert options.cache is not None
+    root = listing.root.resolve()
+    chosen = (options.height_and_width, options.color, options.corrupt)
+    place, key = place_of("images", root.name, str(root), chosen, folder=options.cache), _key(listing)
+
+    def make(folder: Path) -> dict[str, Any]:
+        sound, files = _sound_files(listing, options, progress)
+        check_room(place, sum(prod(images.shape) for images in files), what="decoded images")
+        with tqdm(total=len(sound.names), desc="decoding", unit="image", disable=not progress) as bar:
+            for number, images in enumerate(files):
+                checksums = np.frombuffer(b"".join(images.file_checksums()), np.uint8)
+                np.save(folder / f"{number}.sha256.npy", checksums.reshape(-1, 32))
+                write_rows(folder / f"{number}.npy", _pixels(images, bar), shape=images.shape[1:], dtype=np.uint8)
+        skipped = sorted(set(listing.names) - set(sound.names))
+        return {"skipped": skipped, "notes": sound.notes[len(listing.notes) :]}
+
+    before = peek(place, key)
+    waiting = f"waiting for another process, which decodes the images of {root}" if progress else None
+    folder, about = before or kept(place, key, make, waiting=waiting)
+    sound = listing.without(set(about["skipped"])).noting(*about["notes"])
+    arrays = [_read_pixels(folder, number) for number in range(len(sound.parts))]
+    if before is not None:
+        sound = sound.noting(f"read from the decoded images kept in {options.cache}")
+    return sound, arrays
+
+
+def _pixels(images: ImageFiles, bar: Any) -> Iterator[npt.NDArray[np.uint8]]:
+    """Yield the decoded images in blocks, and move the bar."""
+    rows = max(1, _CHUNK // prod(images.shape[1:]))
+    for start in range(0, len(images), rows):
+        block = images[start : start + rows]
+        yield block
+        bar.update(len(block))
+
+
+def _read_pixels(folder: Path, number: int) -> KeptImages:
+    decoded = read_npy(folder / f"{number}.npy").train.x
+    assert isinstance(decoded, LazyArray)
+    return KeptImages(decoded, np.arange(len(decoded)), np.load(folder / f"{number}.sha256.npy"))
+
+
+def _key(listing: ImageFolder) -> list[Any]:
+    """Return what changes with any of the files."""
+    states = in_threads(_state, [listing.root / name for name in listing.names])
+    return [VERSION, hashlib.sha256(json.dumps([listing.names, list(states)]).encode()).hexdigest()]
+
+
+def _state(path: Path) -> list[int]:
+    try:
+        state = path.stat()
+    except OSError:  # the inspection says why
+        return []
+    # The second time is the system's own, which no program sets back.
+    return [state.st_size, state.st_mtime_ns, state.st_ctime_ns]
+
+
+def inspect_folder(listing: ImageFolder, *, progress: bool = False) -> dict[str, Inspection]:
+    """Return what was found in every file, by name; ``progress`` shows a bar.
+
+    What many files hold is kept in the cache. A file with a problem is inspected every time, because the cause may lie
+    elsewhere, such as in the right to read it.
+    """
+    names, root = listing.names, listing.root.resolve()
+    if len(names) < WORTH:
+        return _inspect(listing.root, names, progress)
+    found: dict[str, Inspection] = {}
+
+    def make(folder: Path) -> dict[str, Any]:
+        found.update(_inspect(listing.root, names, progress))
+        np.save(folder / "sizes.npy", np.array([(*each.size, each.colour) for each in found.values()], np.int32))
+        return {}
+
+    waiting = f"waiting for another process, which checks the images of {root}" if progress else None
+    try:
+        folder, _ = kept(place_of("inspections", root.name, str(root)), _key(listing), make, waiting=waiting)
+    except WriteError:  # a cache is a convenience
+        return found or _inspect(listing.root, names, progress)
+    for name, (height, width, colour) in zip(names, np.load(folder / "sizes.npy").tolist(), strict=True):
+        if height and name not in found:
+            found[name] = Inspection((height, width), bool(colour))
+    found |= _inspect(listing.root, [name for name in names if name not in found], progress)
+    return {name: found[name] for name in names}
+
+
+def _inspect(root: Path, names: Sequence[str], progress: bool) -> dict[str, Inspection]:
+    bar = "checking" if progress and names else None
+    return dict(zip(names, in_threads(lambda name: inspect_image(root / name), names, bar=bar), strict=True))
+
+
+def _without_corrupt(listing: ImageFolder, bad: dict[str, Inspection], options: ReadOptions) -> ImageFolder:
+    """Leave out files with a problem, and say so in a note, or refuse them."""
     if not bad:
-        return set(), ()
-    name, first = bad[0]
+        return listing
+    (name, first), *others = bad.items()
     if options.corrupt == "refuse":
-        more = f", and neither can {len(bad) - 1} more" if len(bad) > 1 else ""
+        more = f", and neither can {len(others)} more" if others else ""
         raise UserError(
             f"{listing.root / name} {first.verdict}{more}: repair or remove such files, or have them "
             "left out with corrupt='skip' (--set data.corrupt=skip)."
         )
-    skipped = {name for name, _ in bad}
-    for part in listing.parts:
-        classes = part.labels or ("",) * len(part.names)
-        left = {label for name, label in zip(part.names, classes, strict=True) if name not in skipped}
-        empty = sorted(set(classes) - left)
-        if empty:
-            what = f"of the class {empty[0]!r} " if part.labels else ""
+    sound = listing.without(bad)
+    for part, left in zip(listing.parts, sound.parts, strict=True):
+        empty = sorted(set(part.labels or ()) - set(left.labels or ()))
+        if empty or not left.names:
+            what = f"of the class {empty[0]!r} " if empty else ""
             raise UserError(f"{listing.root}: every image {what}is corrupt, {name} for one ({first.problem}).")
-    more = f", then {listed([name for name, _ in bad[1:]], most=3)}" if len(bad) > 1 else ""
-    return skipped, (f"left out {counted(len(bad), 'corrupt image')}, first {name} ({first.problem}){more}",)
+    more = f", then {listed([name for name, _ in others], most=3)}" if others else ""
+    return sound.noting(f"left out {counted(len(bad), 'corrupt image')}, first {name} ({first.problem}){more}")
 
 
 def _shape(folder: Path, sound: dict[str, Inspection], options: ReadOptions) -> tuple[int, ...]:
+    """Return the shape that all images have or are brought to."""
     first, size = next((name, found.size) for name, found in sound.items())
+    other = next((name for name, found in sound.items() if found.size != size), None)
     if options.height_and_width is not None:
         size = options.height_and_width
-    else:
-        other = next((name for name, found in sound.items() if found.size != size), None)
-        if other is not None:
-            raise UserError(
-                f"{folder} holds images of different sizes: {first} is {describe(size)} and {other} is "
-                f"{describe(sound[other].size)} (height × width); give size to bring all to one (--set data.size=64)."
-            )
+    elif other is not None:
+        raise UserError(
+            f"{folder} holds images of different sizes: {first} is {describe(size)} and {other} is "
+            f"{describe(sound[other].size)} (height × width); give size to bring all to one (--set data.size=64)."
+        )
     colour = options.color == "rgb" or (options.color == "auto" and any(found.colour for found in sound.values()))
     return (*size, 3) if colour else size
 
 
-def _without(part: Listing, skipped: set[str]) -> Listing:
-    if not skipped:
-        return part
-    rows = [row for row, name in enumerate(part.names) if name not in skipped]
-    labels = None if part.labels is None else tuple(part.labels[row] for row in rows)
-    return Listing(tuple(part.names[row] for row in rows), labels)
+def holds_images(x: Samples) -> bool:
+    """Whether samples are bytes of gray or colour images.
+
+    >>> holds_images(np.zeros((2, 8, 8), dtype=np.uint8)), holds_images(np.zeros((2, 128, 6)))
+    (True, False)
+    """
+    return x.dtype == np.uint8 and tuple(x.shape[3:]) in ((), (1,), (3,)) and x.ndim in (3, 4)
 
 
-def _raw(listing: ImageFolder, arrays: Sequence[Samples], skipped: Sequence[str], notes: tuple[str, ...]) -> RawArrays:
-    """Return the arrays of all parts with their class names as labels."""
-    parts = [
-        RawPart(x, None if part.labels is None else np.array(part.labels), names=part.names)
-        for part, x in zip((_without(part, set(skipped)) for part in listing.parts), arrays, strict=True)
-    ]
-    return RawArrays(parts[0], parts[1] if len(parts) > 1 else None, notes=(*listing.notes, *notes))
+def resized(data: Dataset, size: tuple[int, int]) -> Dataset:
+    """Return a set of images in another size: scaled until the shorter side fits, and cropped about the centre.
+
+    >>> data = Dataset("toy", train=Part(np.zeros((2, 8, 8), dtype=np.uint8)))
+    >>> small = resized(data, (4, 4))
+    >>> small.shape, small.notes
+    ((4, 4), ('images were brought from 8 × 8 to 4 × 4 pixels',))
+    """
+    if not holds_images(data.train.x):
+        raise UserError(
+            f"{data.name} has samples of shape {data.shape}, which are no images, so size cannot apply: leave it out."
+        )
+    height, width = data.shape[:2]
+    if (height, width) == size:
+        return data
+    note = f"images were brought from {describe((height, width))} to {describe(size)} pixels"
+    test = None if data.test is None else _resized_part(data.test, size)
+    return replace(data, train=_resized_part(data.train, size), test=test, notes=(*data.notes, note))
+
+
+def _resized_part(part: Part, size: tuple[int, int]) -> Part:
+    assert not isinstance(part.x, sp.csr_array)  # a sparse matrix holds no images
+    images = ResizedImages(part.x, np.arange(len(part.x)), size)
+    # What is in memory stays there, so that no image is resized twice.
+    return replace(part, x=images[:] if type(part.x) is np.ndarray else images)

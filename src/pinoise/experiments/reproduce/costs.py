@@ -9,7 +9,7 @@ from importlib.metadata import version
 from typing import Any
 
 from pinoise.data.catalogue import Entry, entry
-from pinoise.experiments.cache import CellCache, by_content, cell_key
+from pinoise.experiments.cache import CellCache, by_content
 from pinoise.experiments.cost import cost_of, without_noise
 from pinoise.experiments.fitting import CELL_FORMAT
 from pinoise.experiments.plans import plan
@@ -92,9 +92,9 @@ def _measured(settings: Settings, facts: Entry, *, timed_steps: int, cache: Cell
         "pinoise": version("pinoise"),
         "format": CELL_FORMAT,
     }
-    found = None if cache is None else cache.get(cell_key(parts))
+    found = None if cache is None else cache.get(parts)
     if found is None:
         found = cost_of(settings, facts.shape, facts.rows[0], timed_steps=timed_steps).as_dict()
         if cache is not None:
-            cache.put(cell_key(parts), found, parts=parts)
+            cache.put(parts, found)
     return found

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 
-from pinoise.data.dataset import Part
-from pinoise.experiments.cache import cell_key
-from pinoise.files import cache_folder, write_bytes
+from pinoise.data.dataset import Part, fingerprint
+from pinoise.data.disk import kept, place_of
 from pinoise.randomness import Randomness
 from pinoise.views.segment import SamSize, background_masks, build_sam
 
@@ -34,21 +33,20 @@ _SEED, _SPREAD = 2, 0.1
 
 def random_masks(part: Part) -> Path:
     """Return a file with a mask for every image of a part's source; those of images outside the part are empty."""
-    images = np.asarray(part.x)
-    with Randomness(_SEED).feeding(), torch.no_grad():
-        model = build_sam(TINY_SAM).eval().requires_grad_(False)
-        for weight in model.parameters():
-            weight.add_(_SPREAD * torch.randn_like(weight))
-    found = background_masks(images, model)
     total, rows = (
         (len(part), np.arange(len(part))) if part.origin is None else (part.origin.total, np.asarray(part.origin.rows))
     )
-    masks = np.zeros((total, *found.shape[1:]), dtype=np.bool_)
-    masks[rows] = found
-    content = io.BytesIO()
-    np.save(content, masks)
-    folder = cache_folder() / "masks"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"random-{cell_key({'masks': np.packbits(masks).tobytes().hex()})[:16]}.npy"
-    write_bytes(path, content.getvalue())
-    return path
+
+    def make(folder: Path) -> dict[str, Any]:
+        with Randomness(_SEED).feeding(), torch.no_grad():
+            model = build_sam(TINY_SAM).eval().requires_grad_(False)
+            for weight in model.parameters():
+                weight.add_(_SPREAD * torch.randn_like(weight))
+        found = background_masks(np.asarray(part.x), model)
+        masks = np.zeros((total, *found.shape[1:]), dtype=np.bool_)
+        masks[rows] = found
+        np.save(folder / "masks.npy", masks)
+        return {}
+
+    place = place_of("masks", "random", fingerprint(part.x), total, fingerprint(rows))
+    return kept(place, _SEED, make).folder / "masks.npy"

@@ -6,18 +6,17 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
-from pinoise.data.images.cache import KeptImages
-from pinoise.data.images.decoding import ImageFiles
+from pinoise.data.images.decoding import ImageFiles, KeptImages
 from pinoise.data.images.reading import read_image_folder
 from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError
-from pinoise.files import read_sealed, write_sealed
 
 
 @pytest.fixture
@@ -38,6 +37,10 @@ def arrays(folder: Path, cache: Path, options: ReadOptions | None = None) -> tup
     return raw.train.x, raw.test.x
 
 
+def kept_in(cache: Path) -> list[Path]:
+    return [path for path in cache.iterdir() if path.is_dir()]
+
+
 def test_the_first_reading_decodes_and_later_ones_map(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,7 +49,7 @@ def test_the_first_reading_decodes_and_later_ones_map(
     first = arrays(folder, tmp_path / "cache")
     with monkeypatch.context() as patch:
         patch.setattr("pinoise.data.images.decoding.decode", None)
-        patch.setattr("pinoise.data.images.inspection.inspect_image", None)
+        patch.setattr("pinoise.data.images.reading.inspect_image", None)
         second = read_image_folder(folder, ReadOptions(cache=tmp_path / "cache"))
     assert second.test is not None
     assert second.notes == (f"read from the decoded images kept in {tmp_path / 'cache'}",)
@@ -56,8 +59,12 @@ def test_the_first_reading_decodes_and_later_ones_map(
         np.testing.assert_array_equal(x, plain.train.x[:])
     for x in (first[1], second.test.x):
         np.testing.assert_array_equal(x, plain.test.x[:])
-    endings = sorted(path.name.split(".", 1)[1] for path in (tmp_path / "cache").iterdir())
-    assert endings == ["0.npy", "1.npy", "json", "lock"]
+    (kept,) = kept_in(tmp_path / "cache")
+    assert sorted(path.name for path in kept.iterdir()) == [
+        *("0.npy", "0.sha256.npy", "1.npy", "1.sha256.npy"),
+        "about.json",
+    ]
+    np.testing.assert_array_equal(np.load(kept / "0.npy"), plain.train.x[:])
 
 
 def change_content(folder: Path) -> None:
@@ -85,7 +92,7 @@ def test_a_stale_cache_is_made_again(change: Any, folder: Path, tmp_path: Path) 
     after = arrays(folder, tmp_path / "cache")[0]
     np.testing.assert_array_equal(after, read_image_folder(folder, ReadOptions()).train.x[:])
     assert not np.array_equal(before, after)
-    assert len(list((tmp_path / "cache").iterdir())) == 4
+    assert len(kept_in(tmp_path / "cache")) == 1
 
 
 def test_each_choice_of_options_has_its_own_arrays(folder: Path, tmp_path: Path) -> None:
@@ -94,61 +101,66 @@ def test_each_choice_of_options_has_its_own_arrays(folder: Path, tmp_path: Path)
     assert arrays(folder, cache, ReadOptions(size=2))[0].shape == (3, 2, 2, 3)
     assert arrays(folder, cache, ReadOptions(color="gray"))[0].shape == (3, 5, 4)
     assert arrays(folder, cache)[0].shape == (3, 5, 4, 3)
-    assert len(list(cache.iterdir())) == 12
+    assert len(kept_in(cache)) == 3
 
 
-def cut_json(path: Path) -> None:
-    path.write_text(path.read_text()[:30])
+def cut_record(kept: Path) -> None:
+    record = kept / "about.json"
+    record.write_text(record.read_text()[:30])
 
 
-def other_json(path: Path) -> None:
-    path.write_text("[1, 2]")
+def other_record(kept: Path) -> None:
+    (kept / "about.json").write_text("[1, 2]")
 
 
-def without_notes(path: Path) -> None:
-    about = read_sealed(path)
-    del about["notes"]
-    write_sealed(path, about)
-
-
-def other_skipped(path: Path) -> None:
-    path.write_text(path.read_text().replace('"skipped": []', '"skipped": ["train/a/0.png"]'))
-
-
-def other_pixel(path: Path) -> None:
-    array = path.with_name(path.name.replace(".json", ".0.npy"))
+def other_pixel(kept: Path) -> None:
+    array = kept / "0.npy"
     content = bytearray(array.read_bytes())
     content[-1] ^= 1
     array.write_bytes(bytes(content))
 
 
-def cut_array(path: Path) -> None:
-    array = path.with_name(path.name.replace(".json", ".0.npy"))
+def cut_array(kept: Path) -> None:
+    array = kept / "0.npy"
     array.write_bytes(array.read_bytes()[:-5])
 
 
-def no_array(path: Path) -> None:
-    path.with_name(path.name.replace(".json", ".1.npy")).unlink()
+def no_array(kept: Path) -> None:
+    (kept / "1.npy").unlink()
 
 
-def other_shape(path: Path) -> None:
-    np.save(path.with_name(path.name.replace(".json", ".0.npy")), np.zeros((2, 5, 4, 3), np.uint8))
+def other_checksums(kept: Path) -> None:
+    np.save(kept / "0.sha256.npy", np.zeros((2, 32), np.uint8))
 
 
 @pytest.mark.parametrize(
-    "damage", [cut_json, other_json, without_notes, other_skipped, other_pixel, cut_array, no_array, other_shape]
+    "damage",
+    [cut_record, other_record, other_pixel, cut_array, no_array, other_checksums],
+    ids=lambda each: each.__name__,
 )
-def test_a_damaged_cache_is_made_again(damage: Any, folder: Path, tmp_path: Path) -> None:
+def test_kept_images_that_somebody_wrote_to_are_decoded_again(damage: Any, folder: Path, tmp_path: Path) -> None:
     expected = np.array(arrays(folder, tmp_path / "cache")[0])
-    (path,) = (tmp_path / "cache").glob("*.json")
-    damage(path)
+    (kept,) = kept_in(tmp_path / "cache")
+    damage(kept)
     np.testing.assert_array_equal(arrays(folder, tmp_path / "cache")[0], expected)
 
 
-def test_a_reading_that_breaks_off_leaves_no_arrays_that_could_be_believed(
+def test_a_new_note_and_no_image_decodes_nothing(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    arrays(folder, tmp_path / "cache")
+    (folder / "train/a/notes.txt").touch()
+    monkeypatch.setattr("pinoise.data.images.decoding.decode", None)
+    notes = read_image_folder(folder, ReadOptions(cache=tmp_path / "cache")).notes
+    assert notes == (
+        "left out 1 file without the extension of an image: train/a/notes.txt",
+        f"read from the decoded images kept in {tmp_path / 'cache'}",
+    )
+
+
+def test_a_reading_that_breaks_off_leaves_nothing_half_made(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     arrays(folder, tmp_path / "cache")
+    (kept,) = kept_in(tmp_path / "cache")
     change_content(folder)
 
     def fail(*_: object, **__: object) -> None:
@@ -158,8 +170,25 @@ def test_a_reading_that_breaks_off_leaves_no_arrays_that_could_be_believed(
         patch.setattr("pinoise.data.images.decoding.decode", fail)
         with pytest.raises(KeyboardInterrupt):
             arrays(folder, tmp_path / "cache")
-    assert not list((tmp_path / "cache").glob("*.json"))
-    assert not list((tmp_path / "cache").glob("*.part"))
+    assert kept_in(tmp_path / "cache") == [kept]  # of the images before the change, for which it is never taken
+    expected = read_image_folder(folder, ReadOptions()).train.x[:]
+    np.testing.assert_array_equal(arrays(folder, tmp_path / "cache")[0], expected)
+
+
+def test_an_image_that_changes_while_it_is_decoded_is_refused(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checksums = ImageFiles.file_checksums
+
+    def change_meanwhile(images: ImageFiles) -> Any:
+        found = list(checksums(images))
+        change_content(folder)
+        return iter(found)
+
+    monkeypatch.setattr(ImageFiles, "file_checksums", change_meanwhile)
+    with pytest.raises(UserError, match=r"1\.png has changed while it was used"):
+        arrays(folder, tmp_path / "cache")
+    assert kept_in(tmp_path / "cache") == []
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="rights are POSIX's")
@@ -169,14 +198,27 @@ def test_others_may_read_what_is_kept(folder: Path, tmp_path: Path) -> None:
         arrays(folder, tmp_path / "cache")
     finally:
         os.umask(before)
-    assert {stat.S_IMODE(path.stat().st_mode) for path in (tmp_path / "cache").iterdir()} == {0o644}
+    (kept,) = kept_in(tmp_path / "cache")
+    assert {stat.S_IMODE(path.stat().st_mode) for path in kept.iterdir()} == {0o644}
+    assert stat.S_IMODE(kept.stat().st_mode) == 0o755
 
 
-def test_a_place_that_cannot_be_written_is_an_error(folder: Path, tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_one_sentence(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "cache").write_text("a file")
-    sentence = r"cannot keep decoded images in .*cache \(.*\): choose another folder for the cache \(--set data.cache="
-    with pytest.raises(UserError, match=sentence):
+    with pytest.raises(UserError, match=r"cache cannot be written \(.*\): make room, or choose another folder \(data"):
         arrays(folder, tmp_path / "cache")
+
+
+def test_a_disk_without_room_is_one_sentence_before_anything_is_decoded(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pinoise.data.disk.shutil.disk_usage", lambda _: SimpleNamespace(free=10))
+    monkeypatch.setattr("pinoise.data.images.decoding.decode", None)
+    with pytest.raises(
+        UserError, match=r"cache has 0\.0 GB free, but decoded images take 0\.0 GB: choose another folder"
+    ):
+        arrays(folder, tmp_path / "cache")
+    assert kept_in(tmp_path / "cache") == []
 
 
 # Reads a folder with a cache, and lets the other decide when its first image is decoded.
@@ -223,5 +265,5 @@ def test_of_two_processes_one_decodes_and_the_other_waits_and_maps(folder: Path,
         for reader in readers:
             reader.kill()
     assert first == f"{expected} ()\n"
-    assert second == f"{expected} ('read from the decoded images kept in {tmp_path / 'cache'}',)\n"
+    assert second == f"{expected} ()\n"
     assert errors == ""  # not even the bar of a decoding
