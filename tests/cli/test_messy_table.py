@@ -80,7 +80,7 @@ def test_every_verb_takes_a_messy_table(folder: Path) -> None:
         run("train", "--data", train, "--label", "bought", "--text", "comment", "--out", out, *SMALL).split()
     )
     for sentence in (
-        "dropped the column 'row', whose numbers name the rows; --set data.keep=row (keep=['row']) keeps it",
+        "dropped the column 'row', whose numbers name the rows; --keep row (keep=['row']) keeps it",
         "dropped the column 'card', whose numbers name the rows",
         "dropped the column 'code': nearly all of its 150 values differ, as in an identifier",
         "read the text of column 'born' as dates, %d.%m.%Y",

@@ -96,7 +96,6 @@ def with_nan() -> Any:
         (RawArrays(RawPart(X, groups=np.array([0, 1]))), None, "a.npz has 4 rows but 2 groups"),
         (RawArrays(RawPart(X), RawPart(X[:, :2])), None, "training samples have shape (3,) and test samples (2,)"),
         (RawArrays(RawPart(X), feature_names=("a",)), None, "1 feature names for samples of shape (3,)"),
-        (RawArrays(RawPart(with_nan()), feature_names=("a", "b", "c")), None, "row 2 (counted from 0), feature 'b'"),
         (RawArrays(RawPart(X), RawPart(with_nan())), None, "NaN in row 2"),
         (RawArrays(RawPart(X, y=np.zeros(4))), None, "every label is '0'"),
         (RawArrays(RawPart(X, y=np.zeros(4)), RawPart(X, y=np.ones(4))), None, "every training label is the same"),
@@ -120,3 +119,19 @@ def test_later_samples_of_another_shape_are_refused() -> None:
     _, encoding = learned(RawArrays(RawPart(X)))
     with pytest.raises(UserError, match=r"b\.npz has samples of shape \(2,\), but training had \(3,\)"):
         encoding.apply(RawArrays(RawPart(X[:, :2])), name="b", where="b.npz")
+
+
+def test_gaps_of_an_array_are_filled_and_marked_now_and_later() -> None:
+    x = np.arange(30.0).reshape(10, 3)
+    x[2, 1] = x[5, 1] = np.nan
+    data, encoding = learn_arrays(RawArrays(RawPart(x), feature_names=("a", "b", "c")), name="a", where="a.npz")
+    assert data.feature_names == ("a", "b", "c", "b=missing")
+    assert np.asarray(data.train.x)[[2, 3]].tolist() == [[6, np.nanmedian(x[:, 1]), 8, 1], [9, 10, 11, 0]]
+    assert data.notes == ("filled 2 missing values, and marked those of 1 feature",)
+    later = encoding.apply(RawArrays(RawPart(np.array([[np.nan, np.nan, 5.0]]))), name="b", where="b.npz")
+    assert np.asarray(later.train.x).tolist() == [[np.nanmedian(x[:, 0]), np.nanmedian(x[:, 1]), 5, 1]]
+    options = ReadOptions(missing="error")
+    with pytest.raises(UserError, match=r"row 2 .counted from 0., feature 1"):
+        learn_arrays(RawArrays(RawPart(x)), name="a", where="a.npz", options=options)
+    with pytest.raises(UserError, match=r"inf in row 0 \(counted from 0\), feature 'a'"):
+        encoding.apply(RawArrays(RawPart(np.array([[np.inf, np.nan, 5.0]]))), name="b", where="b.npz")

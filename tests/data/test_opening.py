@@ -117,7 +117,11 @@ def test_rows_that_are_all_the_same_are_refused(sparse: bool, tmp_path: Path) ->
     ("name", "text", "message"),
     [
         ("a.csv", "a,b\n,\nNA,\n", r"no feature column left: dropped 2 columns without any value: a, b"),
-        ("a.csv", "a,b\n1,2\n2,x\n3,4\n", r"column 'b' holds numbers, but data row 2 holds 'x'"),
+        (
+            "a.csv",
+            "a,b\n1,2\n2,x\n" + "".join(f"3,{n}\n" for n in range(25)),
+            r"column 'b' holds numbers, but data row 2 holds 'x'",
+        ),
         ("a.csv", "a,y\n1,p\n2,\n", r"the label of data row 2 is missing"),
         ("a.csv", "a,y\n1,p\n2,p\n", r"every label is 'p'"),
         ("a.csv", "a,y\n-inf,p\n2,q\n", r"column 'a', data row 1 is infinite"),

@@ -50,6 +50,8 @@ def slow_features(training: list[Row], rows: list[Row]) -> list[dict[str, float]
         if present:
             for r, out in zip(rows, features, strict=True):
                 out[name] = statistics.median(present) if r[name] is None else r[name]
+                if len(present) < len(training):  # a few rows, so that one gap is many
+                    out[f"{name}=missing"] = float(r[name] is None)
     for name in ("t", "f"):
         values = {str(r[name]) for r in training if r[name] is not None}
         if values:

@@ -67,13 +67,22 @@ def test_missing_numbers_are_filled_as_the_policy_says(missing: str, expected: f
     encoding, _ = learned(columns, missing=missing)
     done = applied(encoding, pa.table(columns))
     assert done.x[3:, 0].tolist() == [expected, expected]
+    assert done.x[:, 1].tolist() == [0, 0, 0, 1, 1]
+    assert encoding.feature_names == ("a", "a=missing")
     filled = "zero" if missing == "zero" else f"its {missing}"
-    assert done.notes == (f"filled 2 missing values in 1 column with {filled}: a",)
+    assert done.notes == (f"filled 2 missing values in 1 column with {filled}: a, and marked those of a",)
+
+
+def test_gaps_are_marked_from_one_percent_on_unless_the_user_says_no() -> None:
+    for gaps, marked in ((1, False), (2, True)):
+        columns = {"a": [None] * gaps + list(np.arange(199.0 - gaps) ** 2), "b": [0.5, 1.5, 2.5] * 66 + [0.5]}
+        assert learned(columns)[0].feature_names == (("a", "a=missing", "b") if marked else ("a", "b"))
+        assert learned(columns, mark_missing=False)[0].feature_names == ("a", "b")
 
 
 def test_filled_columns_are_counted_together() -> None:
     columns = {name: [1.0, None, 3.0] for name in "abc"}
-    done = applied(learned(columns)[0], pa.table(columns))
+    done = applied(learned(columns, mark_missing=False)[0], pa.table(columns))
     assert done.notes == ("filled 3 missing values in 3 columns with their medians: a, b, c",)
 
 
@@ -112,7 +121,7 @@ def test_an_identifier_is_dropped_with_a_note() -> None:
     encoding, notes = learned({"id": [f"u{i}" for i in range(100)], "n": [0, 1] * 50})
     assert encoding.feature_names == ("n",)
     assert notes == (
-        "dropped the column 'id': nearly all of its 100 values differ, as in an identifier; --set data.keep=id "
+        "dropped the column 'id': nearly all of its 100 values differ, as in an identifier; --keep id "
         "(keep=['id']) keeps it",
     )
 
@@ -130,17 +139,47 @@ def test_rare_values_beyond_the_limit_are_put_together() -> None:
 def test_the_row_number_that_a_data_frame_saves_is_dropped() -> None:
     encoding, notes = learned({"Unnamed: 0": [0, 1, 2], "n": [1, 5, 2]})
     assert encoding.feature_names == ("n",)
-    assert notes == ("dropped the column 'Unnamed: 0', which only counts the rows",)
-    assert learned({"Unnamed: 0": [0, 1, 3], "n": [1, 5, 2]})[0].feature_names == ("Unnamed: 0", "n")
+    assert notes == (
+        "dropped the column 'Unnamed: 0', an index: it has no name, and its whole numbers all differ; --keep "
+        "'Unnamed: 0' (keep=['Unnamed: 0']) keeps it",
+    )
+    shuffled = {"Unnamed: 0": [7, 1, 3], "n": [1, 5, 2]}
+    assert learned(shuffled)[0].feature_names == ("n",)
+    assert learned(shuffled, keep=["Unnamed: 0"])[0].feature_names == ("Unnamed: 0", "n")
+    for kept in ({"n": [1, 5, 2], "Unnamed: 1": [7, 1, 3]}, {"Unnamed: 0": [7, 1, 1], "n": [1, 5, 2]}):
+        assert learned(kept)[0].feature_names == tuple(kept)  # not the first column, and not all different
 
 
 @pytest.mark.parametrize("cell", ["12a", "?", "1,5"])
 def test_a_column_of_numbers_with_stray_text_is_refused_with_its_cell(cell: str) -> None:
     with pytest.raises(UserError) as caught:
-        learned({"a": ["1", "-2.5e3", None, cell, ".5"]})
+        learned({"a": ["1", "-2.5e3", None, cell, ".5", *map(str, range(2, 30))]})
     assert f"a.csv: column 'a' holds numbers, but data row 4 holds {cell!r}" in str(caught.value)
     assert "NA, NaN and null are read as missing" in str(caught.value)
     learned({"a": ["1", "2", cell]}, categorical=["a"])
+
+
+def test_few_values_some_of_them_no_numbers_are_a_category() -> None:
+    encoding, notes = learned({"doors": ["2", "3", "4", "5more"] * 5})
+    assert encoding.feature_names == ("doors=2", "doors=3", "doors=4", "doors=5more")
+    assert notes == ("took column 'doors' for categories: 5more is no number",)
+
+
+def test_whole_numbers_with_zeros_before_them_are_names() -> None:
+    codes = ["00123", "90210", "10001", "00123"] * 10
+    encoding, notes = learned({"zip": codes, "n": np.arange(40) % 7})
+    assert encoding.feature_names == ("zip=00123", "zip=10001", "zip=90210", "n")
+    assert notes == ()
+
+
+def test_cells_that_mean_missing_are_named_exactly() -> None:
+    columns = {"a": ["1", "?", "3", "unknown"] * 9, "t": ["x", "?", "y", "?"] * 9, "n": [-999, 5, 7, 9] * 9}
+    encoding, notes = learned(columns, na=["?", "unknown", "-999"], mark_missing=False)
+    assert encoding.feature_names == ("a", "t=x", "t=y", "t=missing", "n")
+    assert not any("--na" in note for note in notes)
+    assert applied(encoding, pa.table(columns)).x[:4, [0, 4]].tolist() == [[1, 7], [2, 5], [3, 7], [2, 9]]
+    _, notes = learned({"t": ["x", "?", "y", "?"] * 9, "n": list(range(36))})
+    assert notes == ("column 't' has '?' in 18 cells: --na '?' (na=['?']) makes them missing",)
 
 
 def test_text_with_some_numbers_stays_text_and_text_of_numbers_becomes_numbers() -> None:

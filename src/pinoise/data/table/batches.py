@@ -169,7 +169,7 @@ def _text_batches(path: Path, header: Header, columns: Sequence[str]) -> Iterato
     token = secrets.token_hex(16)
     row = f"\n{header.delimiter.join([token] * len(header.names))}\n".encode()
     rows, before = 0, None
-    with _named(path, header, token), open_compressed(path, limit=None) as stream:
+    with _named(path, header), open_compressed(path, limit=None) as stream:
         ended = io.BufferedReader(_Ended(stream, row), buffer_size=1 << 16)
         with pyarrow.csv.open_csv(ended, **_options(header, columns)) as reader:
             for batch in reader:
@@ -200,7 +200,7 @@ def _options(header: Header, columns: Sequence[str]) -> dict[str, Any]:
 
 
 @contextmanager
-def _named(path: Path, header: Header, token: str) -> Iterator[None]:
+def _named(path: Path, header: Header) -> Iterator[None]:
     """Turn what Arrow cannot parse into a sentence that names the row."""
     try:
         yield
@@ -216,7 +216,7 @@ def _named(path: Path, header: Header, token: str) -> Iterator[None]:
         if ragged is None:
             raise damaged(path, error) from error
         row, expected, got = (int(number) for number in ragged.groups())
-        if token in text:
+        if text[ragged.end() :].count('"') % 2:
             raise _unclosed(path, row - header.rows) from error
         raise UserError(
             f"{path}: data row {row - header.rows} has {got} cells where the first line has {expected}: make every row "

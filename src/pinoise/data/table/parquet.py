@@ -145,13 +145,18 @@ def open_parquet(place: Place, *, rows: int = PIECE_ROWS) -> ParquetFiles:
         raise UserError(f"{place.name} does not exist: name a Parquet file, a folder of them, or its address.")
     files = parquet_files(place)
     with damage_named(place.name, _DAMAGE):
-        data = pa.dataset.dataset(
-            files,
-            filesystem=place.filesystem,
-            format="parquet",
-            partitioning="hive",
-            partition_base_dir=place.path,
-        )
+        try:
+            data = pa.dataset.dataset(
+                files,
+                filesystem=place.filesystem,
+                format="parquet",
+                partitioning="hive",
+                partition_base_dir=place.path,
+            )
+        except pa.ArrowTypeError as error:
+            raise UserError(
+                f"{place.name}: the key=value folders are of another type in its files ({error})."
+            ) from None
         # As paths sort: a=b comes before a=b c, although / comes after a space.
         fragments = sorted(data.get_fragments(), key=lambda fragment: str(fragment.path).split("/"))
         schema = _schema(data, fragments)
