@@ -474,4 +474,7 @@ def test_bad_samples_get_one_sentence(digits: tuple[np.ndarray, np.ndarray]) -> 
         small().fit(X).transform(X[:, :10])
     X[7, 3] = np.nan
     with pytest.raises(ValueError, match=r"X has NaN in row 7 \(counted from 0\), feature 3"):
+        small(missing="error").fit(X)
+    X[7, 3] = np.inf
+    with pytest.raises(ValueError, match=r"X has inf in row 7 \(counted from 0\), feature 3"):
         small().fit(X)

@@ -63,22 +63,24 @@ def test_a_category_is_augmented_to_a_category_also_by_a_saved_model(
 ) -> None:
     model = fitted(people, **changes)
     noisy = model.augment(people, random_state=1)
-    for start, stop in ((1, 4), (4, 7), (7, 9)):
-        np.testing.assert_allclose(np.sort(noisy[:, start:stop], axis=1)[:, :-1], 0, atol=1e-4)
-        np.testing.assert_allclose(noisy[:, start:stop].sum(axis=1), 1, atol=1e-4)
-    towns = pd.get_dummies(people["town"]).to_numpy(float)
-    assert 0 < np.abs(noisy[:, 1:4] - towns).max(axis=1).round().mean() < 0.7
+    assert list(noisy) == list(people)
+    assert noisy.dtypes.to_dict() == people.dtypes.to_dict()
+    assert set(noisy["town"]) == {"Rome", "Oslo", "Bonn"}
+    assert 0 < (noisy["town"] != people["town"]).mean() < 0.7
+    assert noisy["age"].isna().tolist() == people["age"].isna().tolist()
+    assert (noisy["age"] != people["age"]).all()
     sigma = model.noise_scale(people)
-    np.testing.assert_array_equal(sigma[:, 1:3], sigma[:, 2:4])
+    np.testing.assert_array_equal(sigma[:, 2:4], sigma[:, 3:5])
     model.save(tmp_path / "model.safetensors")
     again = PiNDA.load(tmp_path / "model.safetensors")
-    np.testing.assert_array_equal(again.augment(people, random_state=1), noisy)
+    pd.testing.assert_frame_equal(again.augment(people, random_state=1), noisy)
     np.testing.assert_array_equal(again.transform(people), model.transform(people))
 
 
 def test_the_raw_part_of_an_embedding_counts_a_category_once(people: pd.DataFrame, model: PiNDA) -> None:
-    raw = model.transform(people)[:, :9]
-    np.testing.assert_allclose([raw[:, a:b].var(axis=0).sum() for a, b in ((0, 1), (1, 4), (4, 7), (7, 9))], 1)
+    raw = model.transform(people)[:, :10]
+    spans = ((0, 1), (1, 2), (2, 5), (5, 8), (8, 10))
+    np.testing.assert_allclose([raw[:, a:b].var(axis=0).sum() for a, b in spans], 1)
 
 
 def test_a_frame_becomes_the_features_that_its_csv_file_becomes(
@@ -87,12 +89,12 @@ def test_a_frame_becomes_the_features_that_its_csv_file_becomes(
     people.to_csv(tmp_path / "people.csv", index=False)
     data, _ = open_source(tmp_path / "people.csv", ReadOptions())
     x = np.asarray(data.train.x)
-    assert x.shape == (200, 9)  # age, 3 towns, 3 sizes, member or not
+    assert x.shape == (200, 10)  # age, whether it is missing, 3 towns, 3 sizes, member or not
     np.testing.assert_allclose(model.mean_, x.mean(axis=0))
     assert (model.n_features_in_, list(model.feature_names_in_)) == (4, ["age", "town", "size", "member"])
-    assert model.transform(people).shape == (200, 9 + 4)
+    assert model.transform(people).shape == (200, 10 + 4)
     assert list(model.get_feature_names_out()) == [*(data.feature_names or ()), *(f"pinda{i}" for i in range(4))]
-    assert model.augment(people).shape == model.noise_scale(people).shape == (200, 9)
+    assert model.noise_scale(people).shape == (200, 10)
 
 
 def test_columns_are_found_by_name_and_later_gaps_are_filled(people: pd.DataFrame, model: PiNDA) -> None:
@@ -148,5 +150,54 @@ def test_what_does_not_fit_the_frame_of_training_is_one_sentence(
 
 def test_a_column_of_dates_becomes_days_and_cycles_as_on_the_command_line(people: pd.DataFrame) -> None:
     born = pd.Timestamp("2000-01-01") + pd.to_timedelta(np.arange(len(people)), unit="D")
-    raw = fitted(people.assign(born=born)).get_feature_names_out()[9:14]
+    raw = fitted(people.assign(born=born)).get_feature_names_out()[10:15]
     assert raw.tolist() == ["born", "born:year_sin", "born:year_cos", "born:week_sin", "born:week_cos"]
+
+
+def test_an_augmented_frame_has_dates_whole_numbers_and_what_carries_no_feature(people: pd.DataFrame) -> None:
+    day = pd.Timestamp("2000-01-01") + pd.to_timedelta(np.arange(200) * 7 % 500, unit="D")
+    frame = people.assign(born=day, children=np.arange(200) % 4, key=[f"k{i}" for i in range(200)])
+    frame.index += 1000
+    noisy = fitted(frame).augment(frame, random_state=0)
+    assert noisy.index.equals(frame.index)
+    assert noisy["key"].tolist() == frame["key"].tolist()
+    assert noisy["children"].dtype == frame["children"].dtype
+    assert (noisy["born"] == noisy["born"].dt.normalize()).all()
+    assert (noisy["born"] != frame["born"]).mean() > 0.5
+
+
+def test_lazy_frames_streams_and_plain_numbers_come_back_as_frames(people: pd.DataFrame) -> None:
+    import polars as pl
+    import pyarrow as pa
+
+    table = pa.Table.from_pandas(people, preserve_index=False)
+    expected = fitted(table)
+    for lazy in (lambda: pl.from_arrow(table).lazy(), lambda: table.to_reader()):  # type: ignore[union-attr]
+        model = fitted(lazy())
+        np.testing.assert_array_equal(model.transform(lazy()), expected.transform(table))
+        noisy = model.augment(lazy(), random_state=0)
+        assert list(getattr(noisy, "column_names", noisy.columns)) == list(people)
+    numbers = people[["member"]].assign(n=np.arange(200), x=np.arange(200) / 7)
+    noisy = fitted(numbers).augment(numbers, random_state=0)
+    assert noisy.dtypes.to_dict() == numbers.dtypes.to_dict()
+
+
+def test_gaps_of_an_array_are_filled_marked_and_kept(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).normal(size=(200, 3))
+    x[::9, 1] = np.nan
+    model = fitted(x)
+    assert model.transform(x).shape == (200, 4 + 4)
+    assert list(model.get_feature_names_out())[:4] == ["x0", "x1", "x2", "x1=missing"]
+    assert "filled 23 missing values" in model.notes_[0]
+    noisy = model.augment(x)
+    np.testing.assert_array_equal(np.isnan(noisy), np.isnan(x))
+    model.save(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(PiNDA.load(tmp_path / "model.safetensors").transform(x), model.transform(x))
+    assert fitted(x, mark_missing=False).transform(x).shape == (200, 3 + 4)
+    with pytest.raises(UserError, match=r"X has NaN in row 0 \(counted from 0\), feature 1"):
+        fitted(x, missing="error")
+
+
+def test_a_path_is_told_from_data() -> None:
+    with pytest.raises(UserError, match=r"X is 'a\.csv', the name of a file: read it first, as with pandas\.read_csv"):
+        PiNDA().fit("a.csv")
