@@ -23,8 +23,7 @@ from pinoise.choices import (
     Mean,
     listed,
 )
-from pinoise.cli.console import note, on_terminal, print_json, reporters, say
-from pinoise.cli.interrupts import STOPPED, stop_on_signal
+from pinoise.cli.console import STOPPED, note, on_terminal, print_json, reporters, say, stop_on_signal
 from pinoise.cli.options import (
     DATA,
     BatchOption,
