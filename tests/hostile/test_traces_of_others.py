@@ -16,7 +16,7 @@ from pinoise import PiNDA
 from pinoise.choices import Distrust
 from pinoise.errors import UserError
 from pinoise.files import read_sealed, write_sealed, write_text
-from pinoise.randomness import Randomness
+from pinoise.modes import Randomness
 from pinoise.training import build as build_module
 from pinoise.training import run as run_module
 from pinoise.training.config import parse_settings, read_yaml

@@ -21,9 +21,9 @@ from torch import Tensor
 
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
+from pinoise.modes import Randomness
 from pinoise.networks import read_tensors
 from pinoise.noise import module, support
-from pinoise.randomness import Randomness
 from pinoise.training.build import seeded_model
 from pinoise.training.config import Settings, TrainingSettings, parse_settings
 from pinoise.training.device import TRAINING, any_process, make_fabric, mean_over_processes, on_first, seed_of

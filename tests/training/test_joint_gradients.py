@@ -15,8 +15,8 @@ from torch.nn.parallel import DistributedDataParallel
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.methods import simcl
+from pinoise.modes import Randomness
 from pinoise.noise import Noise
-from pinoise.randomness import Randomness
 from pinoise.training.batch_norm import normalise_jointly
 from pinoise.training.build import seeded_model
 from pinoise.training.config import Settings, merge, parse_settings

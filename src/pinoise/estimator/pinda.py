@@ -27,10 +27,9 @@ from pinoise.estimator.transforming import dense_embedding, sparse_embedding, st
 from pinoise.estimator.warm import Trained, interruption, state_before
 from pinoise.evaluation import embed
 from pinoise.export import Fitted, What, table_encoding, write_onnx
-from pinoise.modes import own_modes
+from pinoise.modes import Randomness, own_modes
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
-from pinoise.randomness import Randomness
 from pinoise.training.automatic import with_best_noise
 from pinoise.training.build import (
     build_standardizer,

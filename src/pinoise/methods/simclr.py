@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from pinoise.choices import FromProcesses, Positive
 from pinoise.methods.base import Method, check_positive, full_precision, two_views
 from pinoise.methods.gathering import from_others, world_size
-from pinoise.networks.linear import linear
+from pinoise.networks.mlp import linear
 from pinoise.views import Batch
 
 # τ of NT-Xent. On vectors every method that uses it does better with this value than with the paper's 0.1.

@@ -18,9 +18,8 @@ from torch.nn import functional as F
 
 from pinoise.choices import GENERATOR, Size, check_call, find, name_of
 from pinoise.errors import UserError
-from pinoise.networks.blocks import without_trace
-from pinoise.networks.linear import Linear
-from pinoise.networks.mlp import HIDDEN
+from pinoise.modes import without_trace
+from pinoise.networks.mlp import HIDDEN, Linear
 from pinoise.noise.image_generators import SharedMapGenerator
 
 # c of ``fixed_entropy``: the largest distance of a feature's log σ from the mean over features, before centring.

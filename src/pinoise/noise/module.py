@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from pinoise.choices import DISTRIBUTION, GENERATOR, MEAN, Covariance, Distribution, Mean, ScaleMap, find, options_of
 from pinoise.errors import UserError
-from pinoise.networks.blocks import evaluating
+from pinoise.modes import evaluating
 from pinoise.noise import density
 from pinoise.noise.distributions import (
     BASE_DRAWS,

@@ -14,7 +14,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from pinoise.errors import UserError
-from pinoise.networks.linear import linear
+from pinoise.networks.mlp import linear
 
 # The most numbers held at once: distances, or rows to search for.
 BLOCK_ENTRIES = 1 << 23

@@ -17,8 +17,8 @@ from torch.optim import Optimizer
 
 from pinoise.errors import UserError
 from pinoise.files import settle, sync
+from pinoise.modes import Randomness
 from pinoise.networks import check_finite_weights
-from pinoise.randomness import Randomness
 from pinoise.training.device import TRAINING, on_first, seed_of
 from pinoise.training.progress import Record
 from pinoise.training.record import MAY_CHANGE, forbidden_change

@@ -6,9 +6,6 @@ Lightning takes a second to import, so only what begins to train imports this mo
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -16,28 +13,9 @@ from torch import nn
 from torch.distributed.fsdp import FullyShardedDataParallel
 
 from pinoise.choices import StrategyName
+from pinoise.modes import hidden_variables
 from pinoise.training.processes import Group
 from pinoise.training.rendezvous import join, watch_over
-
-
-@contextmanager
-def hidden_variables(hides: Callable[[str], bool]) -> Iterator[None]:
-    """Hide environment variables by their names inside the block.
-
-    >>> with hidden_variables(lambda name: name == "PATH"):
-    ...     "PATH" in os.environ
-    False
-    >>> "PATH" in os.environ
-    True
-    """
-    found = {name: value for name, value in os.environ.items() if hides(name)}
-    for name in found:
-        del os.environ[name]
-    try:
-        yield
-    finally:
-        os.environ.update(found)
-
 
 # Lightning turns these into a number when it is imported.
 with hidden_variables(lambda name: name in ("RANK", "LOCAL_RANK", "SLURM_PROCID", "JSM_NAMESPACE_RANK")):

@@ -27,10 +27,9 @@ from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.files import expanded
-from pinoise.modes import own_modes
+from pinoise.modes import Randomness, own_modes
 from pinoise.networks import Embedding, digest, load_weights, read_tensors
 from pinoise.noise import PiNoise
-from pinoise.randomness import Randomness
 from pinoise.training.build import (
     build_embedding,
     build_encoder,

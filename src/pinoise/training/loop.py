@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
-from pinoise.randomness import Randomness
+from pinoise.modes import Randomness
 from pinoise.training.batch_norm import normalise_jointly
 from pinoise.training.checkpoint import Identity, Progress, load_state, save_state
 from pinoise.training.config import TrainingSettings

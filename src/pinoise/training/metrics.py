@@ -19,9 +19,9 @@ from pinoise.information import (
     measure_information,
     measure_noise,
 )
+from pinoise.modes import Randomness
 from pinoise.networks import evaluating
 from pinoise.noise import PiNoise
-from pinoise.randomness import Randomness
 from pinoise.training.model import ContrastiveModel
 from pinoise.views import Batch
 

@@ -12,9 +12,9 @@ from torch.func import functional_call
 
 from pinoise.errors import UserError, shown
 from pinoise.methods import Method
+from pinoise.modes import Randomness
 from pinoise.networks import has_batch_norm
 from pinoise.noise import Noise, PiNoise
-from pinoise.randomness import Randomness
 from pinoise.training.objectives import Look, Objective
 from pinoise.views import Batch, Pairing
 

@@ -11,8 +11,8 @@ from torch import Tensor
 
 from pinoise.choices import MANY_ROWS
 from pinoise.errors import UserError
+from pinoise.modes import Randomness
 from pinoise.networks import evaluating
-from pinoise.randomness import Randomness
 from pinoise.training.config import TrainingSettings
 from pinoise.training.device import HOLDING_OUT, seed_of
 from pinoise.training.metrics import HELD_OUT

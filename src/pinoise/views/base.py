@@ -9,8 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.errors import UserError, shown
+from pinoise.modes import Randomness
 from pinoise.noise import Noise, PiNoise
-from pinoise.randomness import Randomness
 from pinoise.views.site import Site
 
 

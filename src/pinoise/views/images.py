@@ -15,7 +15,7 @@ from torch import Generator, Tensor
 
 from pinoise.choices import NonNegative
 from pinoise.errors import UserError, unknown_choice
-from pinoise.randomness import Randomness
+from pinoise.modes import Randomness
 from pinoise.views.base import Batch, View, per_sample
 from pinoise.views.pixels import blur_kernel, crop, draw_boxes, shift_hue, solarise
 from pinoise.views.site import Site

@@ -11,7 +11,7 @@ import torch
 from pinoise.data.dataset import Part
 from pinoise.experiments.cache import cell_key
 from pinoise.files import cache_folder, write_bytes
-from pinoise.randomness import Randomness
+from pinoise.modes import Randomness
 from pinoise.views.segment import SamSize, background_masks, build_sam
 
 # The sizes of a model that takes a moment.

@@ -20,7 +20,7 @@ from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.methods import Method, PairLoss
-from pinoise.randomness import Randomness
+from pinoise.modes import Randomness
 from pinoise.training.build.networks import build_encoder, check_size
 from pinoise.training.build.noise import columns_of, feature_scale
 from pinoise.training.build.parts import bound, built

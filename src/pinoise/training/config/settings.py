@@ -43,7 +43,7 @@ from pinoise.choices import (
 from pinoise.data.options import ImageSize, ReadOptions
 from pinoise.data.standardizer import SCALING, Scaling
 from pinoise.errors import UserError
-from pinoise.networks import heads
+from pinoise.networks.mlp import HEAD_HIDDEN, PROJECTION
 from pinoise.noise.module import COVARIANCE, SMALLEST_SCALE
 from pinoise.training.config.choice import Choice, Chosen, read_choice
 from pinoise.training.config.section import Section, split_at_commas, with_exact_numbers
@@ -99,8 +99,8 @@ class DataSettings(ReadOptions):
 class HeadSettings(Section):
     """The projection head."""
 
-    hidden: Size = heads.HIDDEN
-    out_features: Size = heads.PROJECTION
+    hidden: Size = HEAD_HIDDEN
+    out_features: Size = PROJECTION
 
 
 class NoiseSettings(Section):
