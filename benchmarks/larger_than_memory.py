@@ -132,8 +132,8 @@ def rates(path: str, label: str, scratch: str) -> None:
     from pinoise.modes import Randomness
     from pinoise.training.build import build_standardizer, seeded_model
     from pinoise.training.config import parse_settings
-    from pinoise.training.loop import make_optimizer
-    from pinoise.training.order import Kept, Upcoming
+    from pinoise.training.loop import Upcoming, make_optimizer
+    from pinoise.training.metrics import Kept
     from pinoise.views import Batch
 
     settings = parse_settings({"training": {"epochs": 1}})

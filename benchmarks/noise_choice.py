@@ -32,7 +32,7 @@ from pinoise.training.automatic import NOISE_KINDS, NoiseKind, with_noise
 from pinoise.training.build import build_embedding
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
-from pinoise.training.model import ContrastiveModel
+from pinoise.training.objectives import ContrastiveModel
 from pinoise.views import Batch
 from validation import SUITE, fitted, scores, validation
 

@@ -24,7 +24,7 @@ from pinoise.files import to_json
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
-    from pinoise.training.progress import Record, Reporter
+    from pinoise.training.callbacks import Record, Reporter
 
 
 SCORE_TITLES = {"knn": "kNN", "sr": "SR", "lr": "LR", "few": "few-label", "few_standardised": "standardised"}
@@ -145,7 +145,7 @@ class Reporters:
 
     def __call__(self, title: str) -> Reporter:
         """Return the reporter of a training with this title."""
-        from pinoise.training.progress import Lines, Quiet
+        from pinoise.training.callbacks import Lines, Quiet
 
         if self._bar is not None:
             self._bar.done()

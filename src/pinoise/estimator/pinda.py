@@ -34,10 +34,9 @@ from pinoise.training.automatic import with_best_noise
 from pinoise.training.build import (
     build_standardizer,
 )
-from pinoise.training.callbacks import checked_callbacks
+from pinoise.training.callbacks import checked_callbacks, shown
 from pinoise.training.config import Settings, encoder_of
 from pinoise.training.metrics import METRICS
-from pinoise.training.progress import shown
 from pinoise.training.run import fit
 
 _SETTINGS = Settings()  # which the defaults are those of

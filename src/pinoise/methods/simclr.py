@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch import distributed as dist
 from torch.nn import functional as F
 
 from pinoise.choices import FromProcesses, Positive
@@ -82,6 +83,7 @@ class SimCLR(Method):
         """Return NT-Xent of every sample from projections (m, dim), with the negatives that the method looks at."""
         # What is measured in evaluation is measured by every process on the same samples, or by one process alone.
         gathers = self.training and self.negatives_from == "all-processes"
+        gathers = gathers and dist.is_available() and dist.is_initialized()
         others = from_others(torch.cat([first, second])) if gathers else None
         return nt_xent(first, second, others=others, temperature=self.temperature)
 
