@@ -133,6 +133,6 @@ def test_the_way_from_the_command_to_the_equations_is_short(
         "training/run.py",
         "training/loop.py",
         "training/objectives.py",
-        "views/pairing.py",
+        "views/base.py",
         "noise/module.py",
     ]
