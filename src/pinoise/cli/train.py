@@ -220,9 +220,11 @@ def _run(
     if labelled is not None and _speaks(settings):
         for sentence in labelled.notes:
             note(sentence)
-    train_there = _trained_here
+    train_there: Callable[..., Fitted | Outcome] = _trained_here
     if engine is not None:
-        from pinoise.cli.cluster import train_on_cluster as train_there
+        from pinoise.cli.cluster import train_on_cluster
+
+        train_there = train_on_cluster
     try:
         with stop_on_signal() as should_stop:
             result = train_there(path, settings, should_stop, again=again, fresh=fresh, loggers=loggers or [])
