@@ -182,9 +182,9 @@ class Kept:
         return positions + torch.searchsorted(self._before, positions, right=True)
 
 
-_SHARE = 0.1
-_MOST = 1024
-_LEAST = 2  # samples that can be told apart
+_SHARE = 0.1  # of the rows, held out for early stopping
+_MOST = 1024  # rows held out
+_LEAST = 2  # rows held out: samples that can be told apart
 
 
 def split_rows(n_rows: int, settings: TrainingSettings) -> tuple[Kept, Tensor]:
