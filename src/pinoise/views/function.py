@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from torch import Tensor
 
 from pinoise.errors import UserError, shown
 from pinoise.views.base import Batch, View
 
-if TYPE_CHECKING:
-    pass
-
 
 class FunctionView(View):
     """A user's own function from a batch of samples to a batch of the same shape, as a view.
 
+    >>> import torch
     >>> FunctionView(lambda x: 2 * x)(Batch(torch.ones(2, 1), torch.arange(2))).x.flatten()
     tensor([2., 2.])
     """
