@@ -10,7 +10,6 @@ from lightning_fabric.strategies.ddp import DDPStrategy
 from lightning_fabric.strategies.single_device import SingleDeviceStrategy
 
 from pinoise.errors import UserError
-from pinoise.training import device
 from pinoise.training.config import TrainingSettings
 from pinoise.training.device import check_device, make_fabric
 from pinoise.training.processes import OURS, SIGNS, find_group
@@ -83,7 +82,7 @@ def test_a_process_is_alone_without_settings_and_signs_of_others(
 def test_a_run_of_one_process_does_not_ask_for_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in SIGNS:
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(device, "find_group", lambda *_: pytest.fail("asked"))
+    monkeypatch.setattr("pinoise.training.device.find_group", lambda *_: pytest.fail("asked"))
     assert make_fabric(TrainingSettings(device="cpu"), together=True).world_size == 1
 
 
