@@ -18,10 +18,10 @@ from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
 from pinoise.networks.embedding import LEARNED_WEIGHT
 from pinoise.noise import PiNoise, Support
 from pinoise.training.build import build_embedding, seeded_model
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals, make_fabric
 from pinoise.training.loop import train
-from pinoise.training.progress import Quiet
 from validation import validation
 
 SETS = ("digits", "wisdm", "isolet")

@@ -20,11 +20,11 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
 from pinoise.experiments.sources import sample_rows
 from pinoise.training.build import seeded_model
+from pinoise.training.callbacks import Record
 from pinoise.training.config import parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals, make_fabric
 from pinoise.training.loop import train
-from pinoise.training.model import ContrastiveModel
-from pinoise.training.progress import Record
+from pinoise.training.objectives import ContrastiveModel
 
 EPOCHS = 60
 EVERY = 10

@@ -45,9 +45,9 @@ from pinoise.experiments.scoring import Labelled, Prepared, embedded, fit_encode
 from pinoise.experiments.sources import open_compared, sample_rows, shrink_images
 from pinoise.files import read_json, write_json
 from pinoise.training.build import build_embedding
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import scaling_of
 from pinoise.training.device import describe_environment, flushed_denormals
-from pinoise.training.progress import Quiet
 from validation import SUITE, validation
 
 LABELS = (2, 5, 10, 50)  # of each class

@@ -33,9 +33,9 @@ from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
 from pinoise.experiments.plans import with_steps
 from pinoise.experiments.recipes import RECIPES
 from pinoise.information.label_free import separation
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
-from pinoise.training.progress import Quiet
 from pinoise.training.run import fit
 from validation import validation
 

@@ -129,11 +129,11 @@ def rates(path: str, label: str, scratch: str) -> None:
     import torch
 
     from pinoise.data import ReadOptions, make_rows, open_for_training
-    from pinoise.randomness import Randomness
+    from pinoise.modes import Randomness
     from pinoise.training.build import build_standardizer, seeded_model
     from pinoise.training.config import parse_settings
-    from pinoise.training.loop import make_optimizer
-    from pinoise.training.order import Kept, Upcoming
+    from pinoise.training.loop import Upcoming, make_optimizer
+    from pinoise.training.metrics import Kept
     from pinoise.views import Batch
 
     settings = parse_settings({"training": {"epochs": 1}})

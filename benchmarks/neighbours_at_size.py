@@ -37,9 +37,10 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.experiments.plans import with_steps
 from pinoise.files import read_json, write_json
 from pinoise.networks.embedding import Raw
-from pinoise.noise import Support, search
+from pinoise.noise import Support
+from pinoise.noise import rows as noise_rows
 from pinoise.noise import support as _support
-from pinoise.noise.search import Nearest, nearest
+from pinoise.noise.rows import Nearest, nearest
 from pinoise.training.build import build_embedding
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
@@ -80,7 +81,7 @@ def make_index(rows: Tensor, kind: str = "lists") -> Any:
 
 
 class Indexed:
-    """``search.nearest`` with an index, where the bank has many rows."""
+    """``nearest`` with an index, where the bank has many rows."""
 
     def __init__(self) -> None:
         self._bank, self._index = torch.empty(0), None
@@ -116,7 +117,7 @@ class Indexed:
         if skip is not None:
             exact.masked_fill_(proposed == skip[start : start + BATCH, None], torch.inf)
         if skip_equal:
-            exact.masked_fill_(exact <= search._EQUAL * 2 * block.square().sum(dim=1, keepdim=True), torch.inf)
+            exact.masked_fill_(exact <= noise_rows._EQUAL * 2 * block.square().sum(dim=1, keepdim=True), torch.inf)
         plain = exact.topk(k, dim=1, largest=False).values
         finite = plain.isfinite()
         crowding = torch.where(finite, plain, 0).sum(dim=1) / finite.sum(dim=1).clamp_min(1)
@@ -124,7 +125,7 @@ class Indexed:
         return Nearest(proposed.clamp_min(0).gather(1, chosen.indices), chosen.values, crowding)
 
     def others(self, rows: Tensor, *, k: int, squares: Tensor) -> Nearest:
-        """Return what ``search.nearest_others`` does."""
+        """Return what ``nearest_others`` does."""
         options = {"k": k, "skip": torch.arange(len(rows)), "squares": squares}
         return self(rows, rows, discount=self(rows, rows, **options).crowding, **options)
 

@@ -25,14 +25,14 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.experiments.plans import with_steps
 from pinoise.information import estimate_mutual_information, measure_embedding
 from pinoise.information.label_free import separation, uniformity
+from pinoise.modes import Randomness
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
-from pinoise.randomness import Randomness
 from pinoise.training.automatic import NOISE_KINDS, NoiseKind, with_noise
 from pinoise.training.build import build_embedding
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
-from pinoise.training.model import ContrastiveModel
+from pinoise.training.objectives import ContrastiveModel
 from pinoise.views import Batch
 from validation import SUITE, fitted, scores, validation
 

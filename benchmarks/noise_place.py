@@ -13,7 +13,7 @@ import sys
 import torch
 from torch import Tensor, nn
 
-from pinoise.randomness import Randomness
+from pinoise.modes import Randomness
 from pinoise.training.build import build_encoder
 from pinoise.training.load import load_run
 from pinoise.training.metrics import probe_batch

@@ -12,11 +12,11 @@ from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
 from pinoise.experiments.recipes import find_suite
 from pinoise.experiments.sources import sample_rows, shrink_images
 from pinoise.training.build import seeded_model
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import Settings
 from pinoise.training.device import make_fabric
 from pinoise.training.loop import train
-from pinoise.training.model import ContrastiveModel
-from pinoise.training.progress import Quiet
+from pinoise.training.objectives import ContrastiveModel
 
 SUITE = find_suite("vectors")
 

@@ -18,7 +18,7 @@ from pinoise.methods import nt_xent
 from pinoise.training.build import seeded_model
 from pinoise.training.config import parse_settings
 from pinoise.training.device import TRAINING, seed_of
-from pinoise.training.order import shuffled_rows
+from pinoise.training.loop import shuffled_rows
 
 SEED, EPOCHS, BATCH, RATE = 5, 12, 100, 1e-3
 README = Path(__file__).parent.parent / "README.md"

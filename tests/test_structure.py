@@ -125,14 +125,14 @@ def test_the_way_from_the_command_to_the_equations_is_short(
         "cli/train.py",
         "training/run.py",
         "training/loop.py",
-        "training/model.py",
+        "training/objectives.py",
         "methods/simclr.py",
     ]
     assert stacks["draw"] == [
         "cli/train.py",
         "training/run.py",
         "training/loop.py",
-        "training/model.py",
-        "views/pairing.py",
+        "training/objectives.py",
+        "views/base.py",
         "noise/module.py",
     ]

@@ -12,7 +12,7 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed
 from pinoise.networks import MLPEncoder
-from pinoise.networks.linear import linear
+from pinoise.networks.mlp import linear
 from pinoise.training.build import build_embedding
 from speed.timing import Task, in_turns, milliseconds, ratio
 

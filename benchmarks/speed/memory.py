@@ -13,8 +13,8 @@ import numpy as np
 from pinoise.data.readers import read_file
 from pinoise.data.rows import make_rows
 from pinoise.training.build import build_standardizer
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
-from pinoise.training.progress import Quiet
 from pinoise.training.run import fit
 from speed.resident import watched
 from speed.timing import in_new_process

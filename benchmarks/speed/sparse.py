@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
-from pinoise.networks.linear import linear
+from pinoise.networks.mlp import linear
 from pinoise.noise.support import TRANSPLANTED
 from pinoise.training.build import seeded_model
 from pinoise.training.config import parse_settings

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from pinoise.networks.linear import linear
+from pinoise.networks.mlp import linear
 from pinoise.training.config import Settings, parse_settings
 from pinoise.training.device import flushed_denormals
 from pinoise.training.rehearsal import Rehearsal, training_step

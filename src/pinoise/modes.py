@@ -1,12 +1,19 @@
-"""The modes of torch under which the library computes, whatever modes its caller has set."""
+"""What a block sets and leaves as it found it: modes of torch and of a network, the environment, random numbers.
+
+Torch's global generator, which all threads share, is never seeded, read or moved.
+"""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import torch
+from torch import Generator, Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 
 @contextmanager
@@ -57,3 +64,262 @@ class _SinglePrecision:
 
 
 _SINGLE = _SinglePrecision()
+
+
+@contextmanager
+def hidden_variables(hides: Callable[[str], bool]) -> Iterator[None]:
+    """Hide environment variables by their names inside the block.
+
+    >>> with hidden_variables(lambda name: name == "PATH"):
+    ...     "PATH" in os.environ
+    False
+    >>> "PATH" in os.environ
+    True
+    """
+    found = {name: value for name, value in os.environ.items() if hides(name)}
+    for name in found:
+        del os.environ[name]
+    try:
+        yield
+    finally:
+        os.environ.update(found)
+
+
+def has_batch_norm(network: nn.Module) -> bool:
+    """Whether the network contains batch normalisation.
+
+    >>> has_batch_norm(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))), has_batch_norm(nn.Linear(2, 2))
+    (True, False)
+    """
+    return any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in network.modules())
+
+
+@contextmanager
+def evaluating(module: nn.Module) -> Iterator[None]:
+    """Put a module in evaluation mode, and restore the mode of every part afterwards.
+
+    Batch normalisation then neither uses the statistics of a batch nor changes its running statistics.
+
+    >>> norm = nn.BatchNorm1d(2)
+    >>> with evaluating(norm):
+    ...     norm.training
+    False
+    >>> norm.training
+    True
+    """
+    training = [part for part in module.modules() if part.training]
+    for part in training:
+        part.training = False
+    try:
+        yield
+    finally:
+        for part in training:
+            part.training = True
+
+
+@contextmanager
+def without_trace(network: nn.Module, x: Tensor) -> Iterator[None]:
+    """Run a network on x without gradient and in evaluation mode, and leave nothing in autocast's cache.
+
+    Weights that autocast rounds here have no gradient. Some versions of torch would reuse them in training.
+    """
+    with torch.no_grad(), evaluating(network):
+        yield
+    if torch.amp.is_autocast_available(x.device.type) and torch.is_autocast_enabled(x.device.type):
+        torch.clear_autocast_cache()
+
+
+@contextmanager
+def frozen_statistics(network: nn.Module) -> Iterator[None]:
+    """Keep batch normalisation from updating its running statistics. In train mode it still normalises by the batch.
+
+    >>> norm = nn.BatchNorm1d(1)
+    >>> with frozen_statistics(norm):
+    ...     norm(torch.tensor([[1.0], [3.0]])).round().flatten().tolist()
+    [-1.0, 1.0]
+    >>> norm.running_mean, norm.num_batches_tracked
+    (tensor([0.]), tensor(0))
+    """
+    norms = [part for part in network.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
+    tracking = [norm for norm in norms if norm.track_running_stats]
+    for norm in tracking:
+        norm.track_running_stats = False
+    try:
+        yield
+    finally:
+        for norm in tracking:
+            norm.track_running_stats = True
+
+
+@torch.no_grad()
+def settle_statistics(network: nn.Module, batches: Iterable[Tensor]) -> None:
+    """Set the running statistics of batch normalisation to their mean over batches. An untrained encoder needs this.
+
+    A network without batch normalisation is left as it is, and no batch is read.
+
+    >>> norm = nn.BatchNorm1d(1)
+    >>> settle_statistics(norm, [torch.tensor([[1.0], [3.0]]), torch.tensor([[5.0], [7.0]])])
+    >>> norm.running_mean, norm.training
+    (tensor([4.]), True)
+    """
+    norms = [part for part in network.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
+    if not norms:
+        return
+    before = [(part, part.training) for part in network.modules()]
+    kept = [norm.momentum for norm in norms]
+    for norm in norms:
+        norm.reset_running_stats()
+        norm.momentum = None  # the plain mean over all batches
+    network.train()
+    try:
+        for batch in batches:
+            network(batch)
+    finally:
+        for norm, momentum in zip(norms, kept, strict=True):
+            norm.momentum = momentum
+        for part, training in before:
+            part.training = training
+
+
+class Randomness:
+    """A source of random numbers with a generator for each device, all from one seed.
+
+    >>> source, same = Randomness(3), Randomness(3)
+    >>> cpu = torch.device("cpu")
+    >>> torch.equal(torch.rand(2, generator=source.on(cpu)), torch.rand(2, generator=same.on(cpu)))
+    True
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+        self._generators: dict[torch.device, Generator] = {}
+
+    def on(self, device: torch.device) -> Generator:
+        """Return the generator for tensors on a device."""
+        if device not in self._generators:
+            self._generators[device] = Generator(device).manual_seed(self.seed)
+        return self._generators[device]
+
+    def reseed(self, seed: int) -> None:
+        """Begin again from another seed.
+
+        >>> source = Randomness(3)
+        >>> source.reseed(4)
+        >>> torch.equal(source.state(torch.device("cpu")), Randomness(4).state(torch.device("cpu")))
+        True
+        """
+        self.seed = seed
+        self._generators.clear()
+
+    def state(self, device: torch.device) -> Tensor:
+        """Return the state for work on a device: that of the CPU's generator and, on another device, also of its own.
+
+        >>> source = Randomness(3)
+        >>> before = source.state(torch.device("cpu"))
+        >>> first = torch.rand(2, generator=source.on(torch.device("cpu")))
+        >>> source.restore(before, torch.device("cpu"))
+        >>> torch.equal(first, torch.rand(2, generator=source.on(torch.device("cpu"))))
+        True
+        """
+        return torch.cat([generator.get_state() for generator in self._both(device)])
+
+    def restore(self, state: Tensor, device: torch.device) -> None:
+        """Go back to a state that ``state`` returned. That of another device restores the CPU's part alone."""
+        sizes = [len(generator.get_state()) for generator in self._both(device)]
+        if len(state) != sum(sizes):
+            device, sizes = torch.device("cpu"), sizes[:1]
+        for generator, part in zip(self._both(device), state[: sum(sizes)].split(sizes), strict=True):
+            generator.set_state(part.clone())  # torch crashes on a view into a larger tensor
+
+    @staticmethod
+    def is_state(state: Tensor) -> bool:
+        """Whether a tensor can be restored, at least on the CPU.
+
+        >>> Randomness.is_state(Randomness(0).state(torch.device("cpu"))), Randomness.is_state(torch.zeros(8))
+        (True, False)
+        """
+        generator = Generator()
+        try:
+            generator.set_state(state[: len(generator.get_state())].clone())
+        except (RuntimeError, TypeError):
+            return False
+        return True
+
+    def _both(self, device: torch.device) -> list[Generator]:
+        devices = dict.fromkeys((torch.device("cpu"), device))
+        return [self.on(each) for each in devices]
+
+    @contextmanager
+    def feeding(self, wanted: bool = True) -> Iterator[None]:
+        """Let random operations in the block draw from here if they would draw from torch's global generator.
+
+        This reaches code that cannot be given a generator: initial weights, dropout, a user's own view. It holds for
+        the calling thread alone and costs about 10 µs for every operation of torch in the block.
+
+        >>> state = torch.get_rng_state()
+        >>> with Randomness(3).feeding():
+        ...     layer = torch.nn.Linear(2, 2)
+        >>> with Randomness(3).feeding():
+        ...     again = torch.nn.Linear(2, 2)
+        >>> torch.equal(layer.weight, again.weight), torch.equal(state, torch.get_rng_state())
+        (True, True)
+        """
+        if not wanted:
+            yield
+            return
+        with _Feeding(self):
+            yield
+
+
+class _Feeding(TorchDispatchMode):
+    """Gives a generator to every random operation that has none."""
+
+    def __init__(self, source: Randomness) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._source = source
+
+    def __torch_dispatch__(
+        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Any:
+        given = dict(kwargs or {})
+        if torch.Tag.nondeterministic_seeded not in func.tags or _has_generator(args, given):
+            return func(*args, **given)
+        device = _device_of(args, given)
+        if device.type == "meta":  # nothing is drawn
+            return func(*args, **given)
+        generator = self._source.on(device)
+        if func is torch.ops.aten.native_dropout.default:
+            return _dropout(*args, generator=generator)
+        if _takes_generator(func):
+            return func.overloadpacket(*args, **{**given, "generator": generator})
+        return func(*args, **given)  # fused attention on a GPU, which cannot be given one
+
+
+def _has_generator(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    return any(isinstance(value, Generator) for value in (*args, *kwargs.values()))
+
+
+def _takes_generator(func: Any) -> bool:
+    """Whether an operation, or a variant of it, takes a generator."""
+    packet = func.overloadpacket
+    return any(
+        argument.name == "generator"
+        for overload in packet.overloads()
+        for argument in getattr(packet, overload)._schema.arguments
+    )
+
+
+def _device_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> torch.device:
+    device = kwargs.get("device")
+    if device is not None:
+        return torch.device(device)
+    return next((value.device for value in args if isinstance(value, Tensor)), torch.device("cpu"))
+
+
+def _dropout(x: Tensor, p: float, train: bool | None, *, generator: Generator) -> tuple[Tensor, Tensor]:
+    """Dropout and its mask, as a GPU computes them in one operation."""
+    mask = torch.ones_like(x, dtype=torch.bool)
+    if train is False or p == 0:
+        return x.clone(), mask
+    mask.bernoulli_(1 - p, generator=generator)
+    return x * mask * (0.0 if p == 1 else 1 / (1 - p)), mask

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from pinoise.cli.console import Bar, Reporters, print_json, print_table, reporters, warnings_as_notes
-from pinoise.training.progress import Lines, Quiet, Record
+from pinoise.training.callbacks import Lines, Quiet, Record
 
 
 def test_warnings_become_notes_each_once_and_without_code(capsys: pytest.CaptureFixture[str]) -> None:

@@ -18,7 +18,7 @@ from PIL import Image, ImageOps
 
 from pinoise.data import load
 from pinoise.training.load import load_run
-from pinoise.training.model import ContrastiveModel
+from pinoise.training.objectives import ContrastiveModel
 
 pytest.importorskip("kornia")
 

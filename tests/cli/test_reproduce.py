@@ -108,7 +108,8 @@ def test_a_mistake_is_one_sentence(pinoise: Command, arguments: list[str], sente
 
 def test_to_list_imports_no_torch() -> None:
     code = (
-        "import sys; from pinoise.cli.app import call; call(['reproduce', '--list', '--json']); "
+        "import sys; from pinoise.cli.app import app; from pinoise.cli.options import call; "
+        "call(app, ['reproduce', '--list', '--json']); "
         "print('torch' in sys.modules, file=sys.stderr)"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -18,7 +18,7 @@ import yaml
 
 from pinoise.training.folder import WEIGHTS
 from pinoise.training.load import UnfinishedRunWarning, load_run
-from pinoise.training.logs import read_metrics
+from pinoise.training.running import read_metrics
 
 Command = Callable[..., Any]
 EPOCHS = 100_000  # more than any machine trains before it is stopped

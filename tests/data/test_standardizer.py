@@ -21,7 +21,7 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Scaling, Standardizer, auto_scaling
 from pinoise.errors import UserError
 from pinoise.networks import read_tensors, write_tensors
-from pinoise.training.units import standardizer_from, standardizer_tensors
+from pinoise.training.build.model import standardizer_from, standardizer_tensors
 
 RNG = np.random.default_rng(0)
 SCALINGS: list[Scaling] = ["features", "global", "rows"]

@@ -19,10 +19,10 @@ from pinoise.data.standardizer import Standardizer, auto_scaling
 from pinoise.data.tails import has_heavy_tails
 from pinoise.errors import UserError
 from pinoise.networks import read_tensors, write_tensors
+from pinoise.training.build.model import read_standardizer, standardizer_from, standardizer_tensors
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
-from pinoise.training.progress import Quiet
 from pinoise.training.run import run_training
-from pinoise.training.units import read_standardizer, standardizer_from, standardizer_tensors
 
 IQR = 1.3489795  # of a normal distribution; the module has it to four digits
 

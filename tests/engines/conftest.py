@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
 from pinoise.training.load import Run, load_run
-from pinoise.training.progress import Quiet
 from pinoise.training.run import run_training
 
 FILES, ROWS = 40, 1500

@@ -21,9 +21,9 @@ from pinoise.data import pieces
 from pinoise.errors import UserError
 from pinoise.evaluation import embed
 from pinoise.evaluation.parts import part_name
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
 from pinoise.training.load import Run, load_run
-from pinoise.training.progress import Quiet
 from pinoise.training.run import run_training
 
 ROWS = 1000

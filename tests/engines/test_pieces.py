@@ -22,9 +22,9 @@ from pinoise.engines.ray_embedding import Writer
 from pinoise.errors import UserError
 from pinoise.evaluation import embed
 from pinoise.evaluation.parts import begin, check_parts, part_name, write_part
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
 from pinoise.training.load import Run, load_run
-from pinoise.training.progress import Quiet
 from pinoise.training.run import run_training
 
 from .conftest import FILES, ROWS

@@ -22,10 +22,10 @@ from pinoise.engines.ray_cluster import _kept_handlers, cause, connected
 from pinoise.engines.ray_embedding import embed_on_ray
 from pinoise.engines.ray_training import Job, _worker, train_on_ray
 from pinoise.errors import UserError
+from pinoise.training.callbacks import Interrupted
 from pinoise.training.checkpoint import read_checkpoint
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.load import Run
-from pinoise.training.loop import Interrupted
 from pinoise.training.processes import LostProcessError
 
 from .conftest import FILES, ROWS

@@ -20,8 +20,8 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from pinoise import Callback, PiNDA, UserError
-from pinoise.training.model import ContrastiveModel
-from pinoise.training.progress import Record
+from pinoise.training.callbacks import Record
+from pinoise.training.objectives import ContrastiveModel
 
 X, Y = (array[:200] for array in load_digits(return_X_y=True))
 pytestmark = pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")

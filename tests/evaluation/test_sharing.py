@@ -18,9 +18,9 @@ from torch import Tensor, distributed, nn
 from pinoise.errors import UserError
 from pinoise.evaluation import embed
 from pinoise.experiments.evaluated import Evaluation, evaluate_run, help_evaluate
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
 from pinoise.training.load import load_run
-from pinoise.training.progress import Quiet
 from pinoise.training.run import run_training
 
 

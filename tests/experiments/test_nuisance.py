@@ -14,8 +14,8 @@ from sklearn.preprocessing import StandardScaler
 
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
-from pinoise.training.progress import Quiet
 from pinoise.training.run import Fitted, fit
 
 BENCHMARK = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "nuisance.py"))

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from pinoise.files import sealed
-from pinoise.networks.weights import read_stored, write_tensors
+from pinoise.networks.embedding import read_stored, write_tensors
 from pinoise.training.checkpoint import _seal
 
 Edit = Callable[[Any], Any]

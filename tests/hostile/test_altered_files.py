@@ -29,11 +29,11 @@ from pinoise.files import sealed
 from pinoise.networks import read_stored, read_weights, write_tensors
 from pinoise.report.describe import comparison_table, environment_of, evaluation_tables
 from pinoise.training.automatic import NOISE_KINDS
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
 from pinoise.training.load import load_run
-from pinoise.training.logs import read_metrics
-from pinoise.training.progress import Quiet
 from pinoise.training.run import run_training
+from pinoise.training.running import read_metrics
 
 STRANGE: tuple[Any, ...] = (None, True, -1, 2.5, 10**30, "x", "", [], [1], {}, {"a": 1}, [[]], float("nan"))
 

@@ -23,12 +23,12 @@ from filelock import FileLock
 from pinoise import PiNDA
 from pinoise.errors import UserError
 from pinoise.files import replacing, write_json
-from pinoise.training import lock as lock_module
+from pinoise.training import running
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
 from pinoise.training.load import load_run
-from pinoise.training.lock import HOLDER, LOCK, Holder, hold, refuse_if_held
-from pinoise.training.progress import Quiet
 from pinoise.training.run import run_training
+from pinoise.training.running import HOLDER, LOCK, Holder, hold, refuse_if_held
 
 Command = Callable[..., Any]
 TINY = [
@@ -144,7 +144,7 @@ def test_the_lock_of_another_machine_is_not_taken_over_but_said(pinoise: Command
 
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": -1}', '{"pid": "1"}', "\x00"])
 def test_a_damaged_note_of_a_lock_stops_nobody(run: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lock_module, "_PATIENCE", 0.05)
+    monkeypatch.setattr(running, "_PATIENCE", 0.05)
     (run / HOLDER).write_text(text)
     refuse_if_held(run)
     with hold(run), pytest.raises(UserError, match=f"in use by process {os.getpid()} on "), hold(run):
@@ -161,7 +161,7 @@ def test_a_file_system_without_locks_goes_by_the_note(run: Path, monkeypatch: py
     with hold(run, note=notes.append), pytest.raises(UserError, match=f"in use by process {os.getpid()} on "):
         refuse_if_held(run)
     assert "has no locks" in notes[0]
-    monkeypatch.setattr(lock_module, "_runs", lambda pid: False)
+    monkeypatch.setattr(running, "_runs", lambda pid: False)
     with hold(run), hold(run):
         pass
 

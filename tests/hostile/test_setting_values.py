@@ -26,7 +26,7 @@ from pinoise.training.config import (
     read_choice,
     read_yaml,
 )
-from pinoise.training.config.choice import _options_model
+from pinoise.training.config.section import _options_model
 
 PARTS = {"encoder": ENCODER, "method": METHOD, "noise.generator": GENERATOR, "objective": OBJECTIVE, "view": VIEW}
 CYCLE: dict[str, Any] = {}

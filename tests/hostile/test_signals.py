@@ -128,7 +128,7 @@ def test_a_disk_that_is_full_for_the_first_process_ends_both_with_its_sentence(t
 
 DROPPED = """
 import os, signal, time
-from pinoise.cli.interrupts import listening
+from pinoise.cli.console import listening
 
 class Dropping:
     def __del__(self):

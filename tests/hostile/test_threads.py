@@ -19,7 +19,7 @@ from torch.nn import functional as F
 from pinoise import PiNDA, PiNDAClassifier
 from pinoise.choices import METHOD, OBJECTIVE, VIEW, Covariance
 from pinoise.estimator import voting
-from pinoise.randomness import Randomness
+from pinoise.modes import Randomness
 
 X = load_digits().data[:200]
 IMAGES = (load_digits().images[:64] * 15).astype(np.uint8)

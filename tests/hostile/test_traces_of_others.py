@@ -16,12 +16,12 @@ from pinoise import PiNDA
 from pinoise.choices import Distrust
 from pinoise.errors import UserError
 from pinoise.files import read_sealed, write_sealed, write_text
-from pinoise.randomness import Randomness
+from pinoise.modes import Randomness
 from pinoise.training import build as build_module
 from pinoise.training import run as run_module
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings, read_yaml
 from pinoise.training.folder import config_text
-from pinoise.training.progress import Quiet
 from pinoise.training.run import run_training
 from pinoise.views.background import read_masks
 

@@ -20,7 +20,7 @@ from pinoise.cli import main
 from pinoise.estimator.run_classifier import fit_run_classifier, read_target
 from pinoise.networks import read_stored, write_tensors
 from pinoise.training.config import Settings, override
-from pinoise.training.config.choice import Chosen
+from pinoise.training.config.section import Chosen
 
 pytestmark = pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # toys learn little
 

@@ -28,7 +28,7 @@ from pinoise.methods import (
     negative_cosine,
 )
 from pinoise.networks import MLPEncoder, ProjectionHead
-from pinoise.networks.heads import BatchNormHead, PredictionHead, PrototypeHead, SimSiamHead
+from pinoise.networks.mlp import BatchNormHead, PredictionHead, PrototypeHead, SimSiamHead
 from pinoise.noise import PiNoise
 from pinoise.views import Batch
 

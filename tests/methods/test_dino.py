@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from pinoise.errors import UserError
 from pinoise.methods import DINO, dino_loss
-from pinoise.networks.heads import PrototypeHead
+from pinoise.networks.mlp import PrototypeHead
 from pinoise.views import Batch
 
 Pair = tuple[Tensor, Tensor]

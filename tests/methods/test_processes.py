@@ -16,7 +16,7 @@ from pinoise.errors import UserError
 from pinoise.methods import DINO, MemoryBank, Method, MoCo
 from pinoise.methods.gathering import gather, world_size
 from pinoise.networks import ProjectionHead
-from pinoise.networks.heads import PrototypeHead
+from pinoise.networks.mlp import PrototypeHead
 from pinoise.views import Batch
 
 PROCESSES, STEPS, SAMPLES, QUEUE = 2, 5, 3, 17

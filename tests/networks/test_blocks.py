@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from pinoise.networks.blocks import frozen_statistics, settle_statistics
+from pinoise.modes import frozen_statistics, settle_statistics
 
 
 def network() -> nn.Sequential:

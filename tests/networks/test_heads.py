@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.errors import UserError
-from pinoise.networks.heads import BatchNormHead, PredictionHead, ProjectionHead, PrototypeHead, SimSiamHead
+from pinoise.networks.mlp import BatchNormHead, PredictionHead, ProjectionHead, PrototypeHead, SimSiamHead
 
 Rows = list[list[float]]
 

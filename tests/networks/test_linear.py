@@ -10,9 +10,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
-from pinoise.networks import linear as module
+from pinoise.networks import mlp as module
 from pinoise.networks.cost import counting
-from pinoise.networks.linear import Linear, linear
+from pinoise.networks.mlp import Linear, linear
 
 pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch was built without oneDNN")
 M, K, N = 128, 96, 112

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pinoise.errors import UserError
 from pinoise.noise import PiNoise, Support
-from pinoise.noise.covariances import Factors, draw_low_rank, log_determinant, low_rank_factors, mahalanobis
+from pinoise.noise.distributions import Factors, draw_low_rank, log_determinant, low_rank_factors, mahalanobis
 
 ROWS = 200
 

@@ -7,8 +7,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from pinoise.noise.prior import inverse_norm, mean_log_ratio_squared, neighbour_spread, prior_scale
-from pinoise.noise.scale_maps import FARTHEST
+from pinoise.noise.generators import FARTHEST, inverse_norm, mean_log_ratio_squared, prior_scale
+from pinoise.noise.rows import neighbour_spread
 
 
 @pytest.mark.parametrize(("rows", "k"), [(2, 1), (9, 1), (9, 4)])

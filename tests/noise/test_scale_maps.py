@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pinoise.noise.scale_maps import FARTHEST, SCALE_MAPS, fixed_entropy, inverse_softplus
+from pinoise.noise.generators import FARTHEST, SCALE_MAPS, fixed_entropy, inverse_softplus
 
 SHAPES = [(6,), (2, 3), (3, 1, 2)]
 

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from pinoise.noise import nearest, search
-from pinoise.noise.search import nearest_others
+from pinoise.noise import nearest
+from pinoise.noise import rows as noise_rows
+from pinoise.noise.rows import nearest_others
 
 
 @pytest.mark.parametrize("entries", [1, 3 * 17, 1 << 23])
@@ -14,7 +15,7 @@ from pinoise.noise.search import nearest_others
 def test_nearest_agrees_with_a_sort_of_all_distances(
     entries: int, skips: bool, discounts: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search, "BLOCK_ENTRIES", entries)
+    monkeypatch.setattr(noise_rows, "BLOCK_ENTRIES", entries)
     queries, bank = torch.randn(13, 3), torch.randn(17, 3)
     skip = torch.randint(-1, 17, (13,)) if skips else None
     discount = torch.rand(17) if discounts else None
@@ -34,7 +35,7 @@ def test_nearest_agrees_with_a_sort_of_all_distances(
 
 @pytest.mark.parametrize("entries", [1, 1 << 23])
 def test_nearest_others_subtracts_the_crowding_of_each_row(entries: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search, "BLOCK_ENTRIES", entries)
+    monkeypatch.setattr(noise_rows, "BLOCK_ENTRIES", entries)
     rows = torch.randn(17, 3)
     found = nearest_others(rows, k=4, squares=rows.square().sum(dim=1))
     distances = np.sum((rows.double().numpy()[:, None] - rows.double().numpy()) ** 2, axis=2)

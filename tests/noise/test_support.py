@@ -15,7 +15,7 @@ from torch import Tensor
 from pinoise.errors import UserError
 from pinoise.noise import Support, draw_bank
 from pinoise.noise import support as module
-from pinoise.noise.search import Nearest, nearest_others
+from pinoise.noise.rows import Nearest, nearest_others
 from pinoise.noise.support import STALE_AFTER, Neighbours
 
 ROWS = 40

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.load import Run, load_run
-from pinoise.training.progress import Quiet
 from pinoise.training.run import run_training
 
 SMALL: dict[str, Any] = {

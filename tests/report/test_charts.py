@@ -13,7 +13,7 @@ from pinoise.errors import UserError
 from pinoise.report import compare_bars, curves, rank_features, sigma_bars, to_png
 from pinoise.report.charts import colours_of, feature_names, panels
 from pinoise.report.interactive import bars_html, curves_html, script
-from pinoise.training.progress import Record
+from pinoise.training.callbacks import Record
 
 
 def a_history() -> list[Record]:

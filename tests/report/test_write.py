@@ -17,7 +17,7 @@ from pinoise.report import write_report
 from pinoise.report.command import train_command
 from pinoise.training.config import override, parse_assignment, parse_settings
 from pinoise.training.load import Run, load_run
-from pinoise.training.logs import read_metrics
+from pinoise.training.running import read_metrics
 
 Train = Any
 

@@ -14,7 +14,7 @@ from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.training.build import build_model
 from pinoise.training.config import Settings, merge, parse_settings
-from pinoise.training.model import ContrastiveModel
+from pinoise.training.objectives import ContrastiveModel
 
 SMALL: dict[str, Any] = {
     "encoder": {"hidden": 32, "out_features": 16},

@@ -16,10 +16,10 @@ from pinoise.errors import UserError
 from pinoise.methods import CLAE, SimCL, SimCLR
 from pinoise.noise import ConstantGenerator, GlobalGenerator, MLPGenerator, SharedGenerator, Support
 from pinoise.training.build import build_model, feature_scale, restore_noise
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import Settings, parse_settings
 from pinoise.training.loop import train
 from pinoise.training.objectives import Adversarial, Fixed, Information, Paper, Supported
-from pinoise.training.progress import Quiet
 from pinoise.views import Batch, Neighbour, PiNoiseView, ScarfSwap, Viewmaker
 
 Problem = Callable[..., Any]

@@ -12,7 +12,7 @@ from pinoise.errors import UserError
 from pinoise.methods import BYOL, DINO, MemoryBank, Method, MoCo, SimSiam
 from pinoise.training.build import build_model, build_standardizer
 from pinoise.training.config import merge, parse_settings
-from pinoise.training.model import ContrastiveModel
+from pinoise.training.objectives import ContrastiveModel
 from pinoise.views import BackgroundNoise, Batch, ImagePipeline, LocalCrops, View
 
 pytest.importorskip("kornia")

@@ -13,13 +13,12 @@ from lightning_fabric.loggers.csv_logs import CSVLogger
 
 from pinoise import Callback
 from pinoise.errors import UserError
-from pinoise.training.callbacks import NamedLogger, Outcome, as_callback, checked_callbacks
+from pinoise.training.callbacks import Interrupted, Outcome, Quiet, Record, as_callback, checked_callbacks
 from pinoise.training.config import parse_settings
 from pinoise.training.load import load_run
-from pinoise.training.logs import read_metrics
-from pinoise.training.loop import Interrupted
-from pinoise.training.progress import Quiet, Record
+from pinoise.training.loggers import NamedLogger
 from pinoise.training.run import run_training
+from pinoise.training.running import read_metrics
 
 SMALL: dict[str, Any] = {
     "data": {"source": "digits", "rows": 200},

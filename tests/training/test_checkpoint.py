@@ -10,7 +10,7 @@ from lightning_fabric import Fabric
 from torch import nn
 
 from pinoise.errors import UserError
-from pinoise.randomness import Randomness
+from pinoise.modes import Randomness
 from pinoise.training.checkpoint import (
     DamagedError,
     Expected,

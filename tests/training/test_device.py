@@ -12,7 +12,7 @@ from lightning_fabric.strategies.single_device import SingleDeviceStrategy
 from pinoise.errors import UserError
 from pinoise.training.config import TrainingSettings
 from pinoise.training.device import check_device, make_fabric
-from pinoise.training.processes import find_group
+from pinoise.training.processes import OURS, SIGNS, find_group
 
 
 @pytest.fixture
@@ -56,6 +56,34 @@ def test_without_torchrun_the_settings_count() -> None:
 def test_a_world_size_that_others_left_behind_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORLD_SIZE", "4")
     assert find_group(1, 1).size == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "variables", "alone"),
+    [
+        ({}, {}, True),
+        ({}, {"LOCAL_RANK": "1", "SLURM_PROCID": "1"}, True),  # as schedulers leave them in every shell
+        ({}, {"WORLD_SIZE": "2"}, False),
+        ({}, {OURS: "1:1:1:0"}, False),
+        ({"devices": 2}, {}, False),
+        ({"nodes": 2}, {}, False),
+    ],
+)
+def test_a_process_is_alone_without_settings_and_signs_of_others(
+    settings: dict[str, int], variables: dict[str, str], alone: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in (*SIGNS, *variables):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    assert TrainingSettings.model_validate(settings).is_alone == alone
+
+
+def test_a_run_of_one_process_does_not_ask_for_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in SIGNS:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr("pinoise.training.device.find_group", lambda *_: pytest.fail("asked"))
+    assert make_fabric(TrainingSettings(device="cpu"), together=True).world_size == 1
 
 
 def test_a_fit_in_memory_refuses_several_devices() -> None:

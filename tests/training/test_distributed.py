@@ -21,18 +21,16 @@ from torch import Tensor
 
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
+from pinoise.modes import Randomness
 from pinoise.networks import read_tensors
 from pinoise.noise import module, support
-from pinoise.randomness import Randomness
 from pinoise.training.build import seeded_model
+from pinoise.training.callbacks import Interrupted, Quiet, Record
 from pinoise.training.config import Settings, TrainingSettings, parse_settings
 from pinoise.training.device import TRAINING, any_process, make_fabric, mean_over_processes, on_first, seed_of
 from pinoise.training.folder import read_config
-from pinoise.training.loop import DivergedError, Interrupted, make_optimizer, train
-from pinoise.training.model import ContrastiveModel
-from pinoise.training.objectives import Look
-from pinoise.training.order import shuffled_rows
-from pinoise.training.progress import Quiet, Record
+from pinoise.training.loop import DivergedError, make_optimizer, shuffled_rows, train
+from pinoise.training.objectives import ContrastiveModel, Look
 from pinoise.training.run import run_training
 from pinoise.views import Batch
 

@@ -16,11 +16,10 @@ from torch import Tensor
 from pinoise.data import load
 from pinoise.data.rows import Rows, make_rows
 from pinoise.training.build import build_model, build_standardizer
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import Settings, merge, parse_settings
-from pinoise.training.loop import train
-from pinoise.training.model import ContrastiveModel
-from pinoise.training.order import shuffled_rows
-from pinoise.training.progress import Quiet
+from pinoise.training.loop import shuffled_rows, train
+from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.run import run_health
 from pinoise.views import Batch
 

@@ -18,7 +18,7 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.files import WriteError, read_json, write_json, write_text
 from pinoise.networks import read_stored, read_tensors, write_tensors
-from pinoise.training.units import read_standardizer, standardizer_tensors
+from pinoise.training.build.model import read_standardizer, standardizer_tensors
 
 
 @pytest.mark.parametrize("scaling", ["features", "compressed", "global", "rows"])

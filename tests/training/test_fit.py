@@ -12,9 +12,9 @@ from sklearn.datasets import load_breast_cancer, load_digits, load_wine
 
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.metrics import METRICS
-from pinoise.training.progress import Quiet
 from pinoise.training.run import Fitted, fit
 
 DATA = {

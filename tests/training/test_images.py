@@ -22,11 +22,11 @@ from pinoise.noise import (
     UNetGenerator,
 )
 from pinoise.training.build import build_model, build_standardizer
+from pinoise.training.callbacks import Quiet, Record
 from pinoise.training.config import Settings, merge, parse_settings
 from pinoise.training.loop import train
 from pinoise.training.metrics import model_health
-from pinoise.training.model import ContrastiveModel
-from pinoise.training.progress import Quiet, Record
+from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.run import run_health
 from pinoise.views import Batch
 

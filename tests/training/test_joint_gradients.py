@@ -15,13 +15,12 @@ from torch.nn.parallel import DistributedDataParallel
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.methods import simcl
+from pinoise.modes import Randomness
 from pinoise.noise import Noise
-from pinoise.randomness import Randomness
 from pinoise.training.batch_norm import normalise_jointly
 from pinoise.training.build import seeded_model
 from pinoise.training.config import Settings, merge, parse_settings
-from pinoise.training.model import ContrastiveModel, stack_noise
-from pinoise.training.objectives import Look
+from pinoise.training.objectives import ContrastiveModel, Look, stack_noise
 from pinoise.views import Batch
 
 ROWS, SHARE = 60, 7

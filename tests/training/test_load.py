@@ -20,13 +20,13 @@ from pinoise.networks import read_tensors, write_tensors
 from pinoise.noise import PiNoise
 from pinoise.training import run as run_module
 from pinoise.training.build import seeded_model
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.folder import read_config
 from pinoise.training.load import Run, load_model, load_run
-from pinoise.training.logs import read_metrics
-from pinoise.training.model import ContrastiveModel
-from pinoise.training.progress import Quiet
+from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.run import Fitted, run_training
+from pinoise.training.running import read_metrics
 from pinoise.views import Batch
 
 SMALL: dict[str, Any] = {

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # type: ignore[import-untyped]
 
+from pinoise.training.callbacks import Quiet, Record
 from pinoise.training.checkpoint import Progress
-from pinoise.training.logs import COLUMNS, RunLog, read_metrics
 from pinoise.training.metrics import METRICS
-from pinoise.training.progress import Quiet, Record
+from pinoise.training.running import COLUMNS, RunLog, read_metrics
 
 
 def record(epoch: int, *, costly: bool = True) -> Record:

@@ -13,12 +13,11 @@ from torch import Tensor
 
 from pinoise.errors import UserError
 from pinoise.noise import Support
+from pinoise.training.callbacks import Interrupted, Quiet, Record
 from pinoise.training.config import TrainingSettings
-from pinoise.training.loop import DivergedError, Interrupted, make_optimizer, plan_epoch, train
+from pinoise.training.loop import DivergedError, make_optimizer, plan_epoch, shuffled_rows, train
 from pinoise.training.metrics import COSTLY_METRICS, METRICS, NOISE_METRICS
-from pinoise.training.model import ContrastiveModel
-from pinoise.training.order import shuffled_rows
-from pinoise.training.progress import Quiet, Record
+from pinoise.training.objectives import ContrastiveModel
 from pinoise.views import Batch
 
 Problem = Callable[..., Any]

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pinoise.noise import Noise, inverse_norm
-from pinoise.training.model import ContrastiveModel, stack_noise
+from pinoise.training.objectives import ContrastiveModel, stack_noise
 from pinoise.views import Batch
 
 Problem = Callable[..., Any]

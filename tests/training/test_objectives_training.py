@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from pinoise.methods import SimCLR
 from pinoise.networks import MLPEncoder, ProjectionHead
 from pinoise.noise import PiNoise, Support
-from pinoise.training.model import ContrastiveModel
-from pinoise.training.objectives import Adversarial, Fixed, Information, Objective, Paper, Supported
+from pinoise.training.objectives import Adversarial, ContrastiveModel, Fixed, Information, Objective, Paper, Supported
 from pinoise.views import Batch, Pairing, PiNoiseView
 
 

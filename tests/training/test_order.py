@@ -9,8 +9,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from pinoise.training import order
-from pinoise.training.order import BLOCK, Kept, ShuffledBlocks, Upcoming, shuffled_rows
+from pinoise.training import loop, order
+from pinoise.training.loop import Upcoming, shuffled_rows
+from pinoise.training.metrics import Kept
+from pinoise.training.order import BLOCK, ShuffledBlocks
 
 
 @pytest.mark.parametrize("rows", [1, BLOCK, 70_001, 3 * order.POOL * BLOCK, 200_010])
@@ -74,7 +76,7 @@ class Watched:
 
 
 def test_the_next_batch_is_gathered_in_a_thread_and_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(order, "MANY_ROWS", 1000)
+    monkeypatch.setattr(loop, "MANY_ROWS", 1000)
     monkeypatch.setattr(order, "POOL", 32)
     kept = Kept(3000, torch.tensor([5, 2999]))
     plan = {"seed": 1, "per_epoch": 46, "share": 64}
@@ -95,7 +97,7 @@ def test_the_next_batch_is_gathered_in_a_thread_and_is_the_same(monkeypatch: pyt
 
 
 def test_processes_share_a_step_without_a_row_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(order, "MANY_ROWS", 1000)
+    monkeypatch.setattr(loop, "MANY_ROWS", 1000)
     kept = Kept(3000, torch.arange(0))
     alone = Upcoming(Watched(3000), kept, seed=1, per_epoch=23, share=128).at(7, 23)[0]
     both = [

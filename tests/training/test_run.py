@@ -17,12 +17,11 @@ from pinoise.errors import UserError
 from pinoise.networks import read_tensors, write_tensors
 from pinoise.training import run as run_module
 from pinoise.training.build import build_standardizer, seeded_model
+from pinoise.training.callbacks import Interrupted, Quiet
 from pinoise.training.config import Settings, merge, parse_settings
 from pinoise.training.folder import RUN_FORMAT, check_folder, create_folder, read_config
 from pinoise.training.load import load_model, load_run
-from pinoise.training.loop import Interrupted
-from pinoise.training.model import ContrastiveModel
-from pinoise.training.progress import Quiet
+from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.run import run_training
 from pinoise.views import BackgroundNoise
 

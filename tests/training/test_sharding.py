@@ -16,14 +16,13 @@ from pinoise.choices import StrategyName
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.training.build import seeded_model
+from pinoise.training.callbacks import Interrupted, Quiet
 from pinoise.training.checkpoint import LAST, read_checkpoint
 from pinoise.training.config import Settings, merge, parse_settings
-from pinoise.training.device import make_fabric
-from pinoise.training.fabric import fabric_of
-from pinoise.training.loop import Interrupted, train
-from pinoise.training.model import ContrastiveModel
+from pinoise.training.device import fabric_of, make_fabric
+from pinoise.training.loop import train
+from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.processes import Group
-from pinoise.training.progress import Quiet
 
 METHODS: dict[str, Any] = {
     "simclr": {"method": "simclr"},

@@ -13,13 +13,13 @@ from lightning_fabric import Fabric
 
 from pinoise.errors import UserError
 from pinoise.methods import nt_xent
+from pinoise.training.callbacks import Interrupted, Quiet, Record
+from pinoise.training.changes import forbidden_change
 from pinoise.training.config import TrainingSettings, parse_settings
-from pinoise.training.loop import Interrupted, train
-from pinoise.training.model import ContrastiveModel
-from pinoise.training.progress import Quiet, Record
-from pinoise.training.record import forbidden_change
+from pinoise.training.loop import train
+from pinoise.training.metrics import has_stalled, held_out_loss, split_rows
+from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.run import run_training
-from pinoise.training.stopping import has_stalled, held_out_loss, split_rows
 from pinoise.views import Batch
 
 Problem = Callable[..., Any]

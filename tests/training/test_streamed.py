@@ -10,11 +10,10 @@ import pytest
 
 from pinoise.data import dataset, splitting
 from pinoise.data.rows import LazyRows, make_rows
-from pinoise.training import order, run
+from pinoise.training import loop, order, run
+from pinoise.training.callbacks import Interrupted, Quiet
 from pinoise.training.config import parse_settings
 from pinoise.training.load import load_run
-from pinoise.training.loop import Interrupted
-from pinoise.training.progress import Quiet
 from pinoise.training.run import run_training
 
 
@@ -22,7 +21,7 @@ from pinoise.training.run import run_training
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A table that counts as very long."""
     monkeypatch.setenv("PINOISE_CACHE", str(tmp_path / "cache"))
-    for module in (order, splitting, dataset):
+    for module in (loop, splitting, dataset):
         monkeypatch.setattr(module, "MANY_ROWS", 500)
     monkeypatch.setattr(order, "POOL", 16)
     monkeypatch.setattr(dataset, "HELD_VALUES", 100)

@@ -13,7 +13,7 @@ from pinoise.choices import PAIRINGS
 from pinoise.errors import UserError
 from pinoise.noise import Noise, PiNoise, Support, inverse_norm
 from pinoise.views import Batch, FunctionView, Identity, Neighbour, Pairing, PiNoiseView, View
-from pinoise.views.pairing import choose
+from pinoise.views.base import choose
 
 M = 9000
 UNIT = torch.tensor([0.5, 0.0, 3.0])

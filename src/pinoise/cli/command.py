@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from typing import Any, NoReturn
 
-from pinoise.cli.interrupts import STOPPED, listening
+from pinoise.cli.console import STOPPED, listening
 
 
 def main() -> None:
@@ -42,8 +42,9 @@ def _run_verb(interrupts: Any) -> int:
         _end("pinoise: the current folder does not exist any more: change to another one.", 2)
 
     from pinoise.choices import OWN_MODULES
-    from pinoise.cli.app import UsageError, call
+    from pinoise.cli.app import app
     from pinoise.cli.console import warnings_as_notes
+    from pinoise.cli.options import UsageError, call
     from pinoise.errors import UserError
     from pinoise.training.processes import LostProcessError
 
@@ -54,7 +55,7 @@ def _run_verb(interrupts: Any) -> int:
     try:
         try:
             with warnings_as_notes():
-                code = call(sys.argv[1:])
+                code = call(app, sys.argv[1:])
             sys.stdout.flush()
         except Exception:
             if interrupts.leaving:  # libraries turn an interrupt into errors of their own

@@ -12,6 +12,7 @@ from pinoise.cli.console import (
     R2_TITLES,
     SCORE_MEANINGS,
     SCORE_TITLES,
+    STOPPED,
     note,
     on_terminal,
     print_json,
@@ -19,7 +20,6 @@ from pinoise.cli.console import (
     reporters,
     say,
 )
-from pinoise.cli.interrupts import STOPPED
 from pinoise.cli.options import (
     DATA,
     BatchOption,

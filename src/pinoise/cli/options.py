@@ -1,10 +1,19 @@
-"""Options that several verbs share, options with several values, and how flags become configuration."""
+"""Options that several verbs share, how help shows them, and how arguments become a call and flags a configuration.
+
+Help has plain words for values, nothing for flags, and defaults where there are any.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import copy
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, get_args
 
 import typer
+import typer.core
 
 from pinoise.choices import (
     BATCH_SIZE,
@@ -17,8 +26,52 @@ from pinoise.choices import (
     Kind,
     listed,
 )
-from pinoise.cli.help import PlainCommand
 from pinoise.errors import UserError, unknown_choice
+
+_WORDS: dict[type, str] = {Path: "PATH", int: "N", float: "NUMBER", str: "NAME"}
+
+
+def in_plain_words(parameters: Sequence[Any]) -> list[Any]:
+    """Return parameters that show a word for their value. Typer would show its type, as in ``<list[str]>``."""
+    for parameter in parameters:
+        if parameter.param_type_name == "argument":
+            parameter.display_type = lambda ctx: ""  # its name, which stands before, says enough
+            parameter.get_usage_pieces = partial(_usage, parameter)
+        elif parameter.is_flag:
+            parameter.metavar = ""
+        elif parameter.metavar is None:
+            parameter.metavar = _word(parameter)
+    return list(parameters)
+
+
+def _usage(argument: Any, ctx: Any) -> list[str]:
+    name = argument.metavar or argument.name.upper()
+    name = f"{name}..." if argument.nargs != 1 else name
+    return [name if argument.required else f"[{name}]"]
+
+
+def _word(option: Any) -> str | None:
+    """Return a word for the values of an option; None leaves it to typer, in versions that have words of their own."""
+    annotation = getattr(getattr(option, "type_descriptor", None), "annotation", None)
+    inner = next(iter(get_args(annotation)), annotation)
+    return next((word for kind, word in _WORDS.items() if isinstance(inner, type) and issubclass(inner, kind)), None)
+
+
+class PlainCommand(typer.core.TyperCommand):
+    """A command whose help has plain words."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, with words for their values."""
+        return in_plain_words(super().get_params(ctx))
+
+
+class PlainGroup(typer.core.TyperGroup):
+    """A group of commands whose help has plain words."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, with words for their values."""
+        return in_plain_words(super().get_params(ctx))
+
 
 DATA = "A data set of the catalogue, a file (.csv .parquet .npy .npz .svm), or a folder of images."
 DataOption = Annotated[str, typer.Option("--data", metavar="SOURCE", help=DATA)]
@@ -179,3 +232,41 @@ class VariadicCommand(PlainCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Spread the arguments, then parse them as usual."""
         return super().parse_args(ctx, spread(args))
+
+
+COMPLETION = "_PINOISE_COMPLETE"  # the variable of shells that ask for completions
+
+# What a mistake in the options raises; typer exports only its subclass.
+UsageError: Any = typer.BadParameter.__mro__[1]
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        print(version("pinoise"))
+        raise typer.Exit
+
+
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and stop.")
+    ] = False,
+) -> None:
+    """Learn data augmentation for contrastive learning, on any data."""
+
+
+def call(app: typer.Typer, arguments: list[str]) -> int:
+    """Run the verb that the arguments name, and return its exit code. Typer's own way would swallow an interrupt."""
+    asked = [verb for verb in app.registered_commands if arguments[:1] == [getattr(verb.callback, "__name__", None)]]
+    only = copy.copy(app)  # with one verb: the options of the others need not be made
+    only.registered_commands = asked or app.registered_commands
+    command = typer.main.get_command(only)
+    if COMPLETION in os.environ:  # a shell asks what may come next
+        command.main(prog_name="pinoise", complete_var=COMPLETION)
+    try:
+        with command.make_context("pinoise", list(arguments)) as context:
+            command.invoke(context)
+    except typer.Exit as stop:
+        return stop.exit_code
+    return 0

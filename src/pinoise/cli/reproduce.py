@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pinoise.choices import listed
-from pinoise.cli.console import note, print_json, print_table, reporters, say
-from pinoise.cli.interrupts import STOPPED
+from pinoise.cli.console import STOPPED, note, print_json, print_table, reporters, say
 from pinoise.cli.options import ForceOption, JsonOption
 from pinoise.errors import UserError
 from pinoise.experiments.recipes import MOST_SEEDS

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -23,8 +24,7 @@ from pinoise.choices import (
     Mean,
     listed,
 )
-from pinoise.cli.console import note, on_terminal, print_json, reporters, say
-from pinoise.cli.interrupts import STOPPED, stop_on_signal
+from pinoise.cli.console import STOPPED, note, on_terminal, print_json, reporters, say, stop_on_signal
 from pinoise.cli.options import (
     DATA,
     BatchOption,
@@ -54,8 +54,8 @@ from pinoise.errors import UserError
 if TYPE_CHECKING:
     from pinoise.engines.ray_training import Outcome
     from pinoise.estimator.run_classifier import RunClassifier, Target
+    from pinoise.training.callbacks import Record
     from pinoise.training.config import Settings
-    from pinoise.training.progress import Record
     from pinoise.training.run import Fitted
 
 ConfigOption = Annotated[
@@ -187,16 +187,17 @@ def _new_settings(
     if engine is None:  # a cluster's machines have devices of their own
         check_device(settings.training.device)
     check_options(settings)
-    check_trials(settings)
-    check_folder(out)
+    if settings.is_automatic:
+        check_trials(settings)
+    check_folder(out, alone=settings.training.is_alone)
     return settings
 
 
 def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Settings:
     """Few settings may change when a run goes on: all else would make it another run."""
+    from pinoise.training.changes import MAY_CHANGE
     from pinoise.training.config import override, parse_settings
     from pinoise.training.folder import check_links, read_config
-    from pinoise.training.record import MAY_CHANGE
 
     before = read_config(run, trust=trust)
     if not trust:
@@ -213,30 +214,30 @@ def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Setti
 def _run(
     path: Path, settings: Settings, *, fresh: bool, engine: str | None, loggers: list[str] | None, as_json: bool
 ) -> None:
-    from pinoise.estimator.run_classifier import fit_run_classifier, read_target
-    from pinoise.training.load import load_run
-    from pinoise.training.loop import Interrupted
-    from pinoise.training.processes import is_first
+    from pinoise.training.callbacks import Interrupted
 
     trusting = " --trust" if settings.needs_trust else ""
     on_engine = "" if engine is None else f" --engine {engine}"
     again = f"pinoise train --resume {shlex.quote(str(path))}{trusting}{on_engine}"
     target = settings.data.target
     labelled = None
-    if target is not None:  # a mistake in it ends here
-        labelled = read_target(settings.data.source, target, na=settings.data.na)
-    if labelled is not None and is_first():
+    if target is not None:
+        from pinoise.estimator.run_classifier import fit_run_classifier, read_target
+        from pinoise.training.load import load_run
+
+        labelled = read_target(settings.data.source, target, na=settings.data.na)  # a mistake in it ends here
+    if labelled is not None and _speaks(settings):
         for sentence in labelled.notes:
             note(sentence)
-    train_there = _trained_here if engine is None else _trained_on_cluster
+    train_there: Callable[..., Fitted | Outcome] = _trained_here if engine is None else _trained_on_cluster
     try:
         with stop_on_signal() as should_stop:
             result = train_there(path, settings, should_stop, again=again, fresh=fresh, loggers=loggers or [])
     except Interrupted as stop:
-        if is_first():
+        if _speaks(settings):
             say(f"stopped after step {stop.step}, all saved; go on with: {again} (or use it as it stands)")
         raise typer.Exit(STOPPED) from None
-    if not is_first():
+    if not _speaks(settings):
         return
     classifier = None
     if labelled is not None:
@@ -251,22 +252,30 @@ def _run(
     _tell(path, last, trusting, planned=planned, target=target, voters=voters)
 
 
+def _speaks(settings: Settings) -> bool:
+    """Whether this process tells what happens: the one that trains alone, or the first of its group."""
+    from pinoise.training.processes import is_first
+
+    return settings.training.is_alone or is_first()
+
+
 def _trained_here(
     path: Path, settings: Settings, should_stop: Callable[[], bool], *, again: str, fresh: bool, loggers: Sequence[str]
 ) -> Fitted:
     """Train in this process, and in those that share its batches."""
     from pinoise.files import LOGS
-    from pinoise.training.callbacks import NamedLogger
     from pinoise.training.device import flushed_denormals
+    from pinoise.training.loggers import NamedLogger
     from pinoise.training.rendezvous import from_checkpoint, noticing_losses
     from pinoise.training.run import run_training
 
     callbacks = [NamedLogger(name, path / LOGS) for name in loggers]
-    with (
-        noticing_losses(from_checkpoint(again), say=lambda sentence: say(f"pinoise: {sentence}")),
-        flushed_denormals(),
-        reporters(epochs=True) as make,
-    ):
+    with ExitStack() as stack:
+        if not settings.training.is_alone:
+            resume = from_checkpoint(again)
+            stack.enter_context(noticing_losses(resume, say=lambda sentence: say(f"pinoise: {sentence}")))
+        stack.enter_context(flushed_denormals())
+        make = stack.enter_context(reporters(epochs=True))
         return run_training(
             path,
             settings,

@@ -17,12 +17,11 @@ from pinoise.errors import UserError
 from pinoise.files import LOGS
 from pinoise.information import HealthFlag
 from pinoise.training.automatic import Trial
-from pinoise.training.callbacks import NamedLogger
+from pinoise.training.callbacks import Interrupted, Lines, Record
 from pinoise.training.config import Settings, parse_settings
 from pinoise.training.device import flushed_denormals
-from pinoise.training.loop import Interrupted
+from pinoise.training.loggers import NamedLogger
 from pinoise.training.processes import RAY_MARK, LostProcessError
-from pinoise.training.progress import Lines, Record
 from pinoise.training.rendezvous import from_checkpoint, noticing_losses
 from pinoise.training.run import run_training
 

@@ -28,18 +28,16 @@ from pinoise.estimator.transforming import as_given, dense_embedding, in_precisi
 from pinoise.estimator.warm import Trained, interruption, state_before
 from pinoise.evaluation import embed
 from pinoise.export import Fitted, What, table_encoding, write_onnx
-from pinoise.modes import own_modes
+from pinoise.modes import Randomness, own_modes
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
-from pinoise.randomness import Randomness
 from pinoise.training.automatic import with_best_noise
 from pinoise.training.build import (
     build_standardizer,
 )
-from pinoise.training.callbacks import checked_callbacks
+from pinoise.training.callbacks import checked_callbacks, shown
 from pinoise.training.config import Settings, encoder_of
 from pinoise.training.metrics import METRICS
-from pinoise.training.progress import shown
 from pinoise.training.run import fit
 
 _SETTINGS = Settings()  # which the defaults are those of

@@ -14,13 +14,13 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.estimator.parameters import settings_from
 from pinoise.estimator.saving import Header, portable, read_model, write_model
+from pinoise.modes import Randomness
 from pinoise.networks import Embedding, load_weights
 from pinoise.noise import PiNoise
-from pinoise.randomness import Randomness
 from pinoise.training.automatic import with_best_noise
 from pinoise.training.build import build_encoder, check_size, embedding_tensors, restore_embedding, restore_noise
+from pinoise.training.build.model import standardizer_from, standardizer_tensors
 from pinoise.training.config import distrusted
-from pinoise.training.units import standardizer_from, standardizer_tensors
 
 
 class Stored(NamedTuple):

@@ -14,7 +14,7 @@ import torch
 
 from pinoise.errors import UserError
 from pinoise.evaluation.embedding import check_embeddings, check_labelled
-from pinoise.networks.linear import linear
+from pinoise.networks.mlp import linear
 
 NEIGHBOURS = 5  # k in the paper's protocol
 AGREEING = 10  # neighbours of a row that are compared between two embeddings

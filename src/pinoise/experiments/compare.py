@@ -34,10 +34,10 @@ from pinoise.experiments.recipes import (
 )
 from pinoise.experiments.results import Cell, Line, summarise, verdict
 from pinoise.experiments.sources import open_compared, present_sources, sample_rows, scored_part, shrink_images
+from pinoise.training.callbacks import Quiet, Reporter
 from pinoise.training.config import embedding_of, merge, parse_settings
 from pinoise.training.config.settings import IMAGE_ENCODER, VECTOR_ENCODER
 from pinoise.training.device import describe_environment, flushed_denormals
-from pinoise.training.progress import Quiet, Reporter
 
 
 @dataclass

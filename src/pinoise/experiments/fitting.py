@@ -19,8 +19,8 @@ from pinoise.experiments.recipes import RECIPES, sees_features
 from pinoise.experiments.results import Cell
 from pinoise.experiments.scoring import Prepared, fit_cells
 from pinoise.experiments.sources import check_scorable, scored_part
+from pinoise.training.callbacks import Quiet, Reporter
 from pinoise.training.config import Settings, scaling_of
-from pinoise.training.progress import Quiet, Reporter
 
 CELL_FORMAT = 3  # raised whenever a change of the code makes cached cells wrong
 

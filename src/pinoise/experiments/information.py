@@ -11,7 +11,7 @@ from pinoise.training.build import build_views, make_site
 from pinoise.training.config import read_choice, takes_images
 from pinoise.training.load import Run, load_model
 from pinoise.training.metrics import information_in_views
-from pinoise.training.model import ContrastiveModel
+from pinoise.training.objectives import ContrastiveModel
 from pinoise.views import Batch, Pairing
 
 # The views that a run's own are compared with, and further ones for images.

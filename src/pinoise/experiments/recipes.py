@@ -44,8 +44,12 @@ class Suite(NamedTuple):
 
 _DATA = tomllib.loads(Path(__file__).with_name("recipes.toml").read_text(encoding="utf-8"))
 
-RECIPES: dict[str, Recipe] = {name: Recipe(**values) for name, values in _DATA["methods"].items()}
-SUITES: dict[str, Suite] = {name: Suite(**values) for name, values in _DATA["suites"].items()}
+RECIPES: dict[str, Recipe] = {}
+for _name, _values in _DATA["methods"].items():
+    RECIPES[_name] = Recipe(**_values)
+SUITES: dict[str, Suite] = {}
+for _name, _values in _DATA["suites"].items():
+    SUITES[_name] = Suite(**_values)
 DEFAULT_METHODS: tuple[str, ...] = tuple(_DATA["default"])
 IMAGE_METHODS: tuple[str, ...] = tuple(_DATA["default_of_images"])
 

@@ -24,14 +24,13 @@ from pinoise.evaluation.workers import embed_together
 from pinoise.experiments.recipes import RECIPES, sees_features
 from pinoise.experiments.results import Cell
 from pinoise.experiments.sources import check_scorable, scored_part
-from pinoise.modes import own_modes
+from pinoise.modes import Randomness, own_modes
 from pinoise.networks import Embedding, Raw, settle_statistics
-from pinoise.randomness import Randomness
 from pinoise.training.build import build_embedding, build_encoder
+from pinoise.training.callbacks import Quiet, Reporter
 from pinoise.training.config import Settings
 from pinoise.training.device import BUILDING, seed_of
 from pinoise.training.load import Run
-from pinoise.training.progress import Quiet, Reporter
 from pinoise.training.run import fit
 
 _AGREEING_ROWS = 2000  # among which neighbours are compared

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from pinoise.choices import FromProcesses, NonNegative, Positive
 from pinoise.methods.base import two_views
 from pinoise.methods.simclr import NEGATIVES_FROM, TEMPERATURE, SimCLR
-from pinoise.networks.blocks import frozen_statistics, has_batch_norm
+from pinoise.modes import frozen_statistics, has_batch_norm
 from pinoise.views import Batch, Site
 
 

@@ -7,12 +7,13 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch import distributed as dist
 from torch.nn import functional as F
 
 from pinoise.choices import FromProcesses, Positive
 from pinoise.methods.base import Method, check_positive, full_precision, two_views
 from pinoise.methods.gathering import from_others, world_size
-from pinoise.networks.linear import linear
+from pinoise.networks.mlp import linear
 from pinoise.views import Batch
 
 # τ of NT-Xent. On vectors every method that uses it does better with this value than with the paper's 0.1.
@@ -82,6 +83,7 @@ class SimCLR(Method):
         """Return NT-Xent of every sample from projections (m, dim), with the negatives that the method looks at."""
         # What is measured in evaluation is measured by every process on the same samples, or by one process alone.
         gathers = self.training and self.negatives_from == "all-processes"
+        gathers = gathers and dist.is_available() and dist.is_initialized()
         others = from_others(torch.cat([first, second])) if gathers else None
         return nt_xent(first, second, others=others, temperature=self.temperature)
 

@@ -1,14 +1,11 @@
 """f_θ: encoders, heads and embeddings. Any module with an integer ``out_features`` can serve as an encoder."""
 
-from pinoise.networks.blocks import evaluating, has_batch_norm, settle_statistics
+from pinoise.modes import evaluating, has_batch_norm, settle_statistics
 from pinoise.networks.cost import Operations, count_operations
-from pinoise.networks.embedding import Blocks, Embedding, Raw
-from pinoise.networks.heads import PROTOTYPES, BatchNormHead, PredictionHead, ProjectionHead, PrototypeHead, SimSiamHead
-from pinoise.networks.mlp import MLPEncoder
-from pinoise.networks.resnet import ResNet, ResNet18, ResNet50
-from pinoise.networks.unet import UNet
-from pinoise.networks.vit import ViT
-from pinoise.networks.weights import (
+from pinoise.networks.embedding import (
+    Blocks,
+    Embedding,
+    Raw,
     check_finite_weights,
     digest,
     load_weights,
@@ -17,3 +14,15 @@ from pinoise.networks.weights import (
     read_weights,
     write_tensors,
 )
+from pinoise.networks.mlp import (
+    PROTOTYPES,
+    BatchNormHead,
+    MLPEncoder,
+    PredictionHead,
+    ProjectionHead,
+    PrototypeHead,
+    SimSiamHead,
+)
+from pinoise.networks.resnet import ResNet, ResNet18, ResNet50
+from pinoise.networks.unet import UNet
+from pinoise.networks.vit import ViT

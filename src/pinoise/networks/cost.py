@@ -12,8 +12,8 @@ from torch.nn.modules.batchnorm import _NormBase
 from torch.nn.modules.module import register_module_forward_hook
 from torch.utils.flop_counter import FlopCounterMode
 
-from pinoise.networks.blocks import evaluating
-from pinoise.networks.linear import ONEDNN_COUNTS
+from pinoise.modes import evaluating
+from pinoise.networks.mlp import ONEDNN_COUNTS
 
 
 class Operations(NamedTuple):

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from pinoise.noise.covariances import Factors, log_determinant, mahalanobis
+from pinoise.noise.distributions import Factors, log_determinant, mahalanobis
 
 
 def entropy(scale: Tensor, live: Tensor, *, bounded: bool = False, factors: Factors | None = None) -> Tensor:

@@ -11,9 +11,9 @@ from torch.nn import functional as F
 
 from pinoise.choices import Size
 from pinoise.errors import UserError
-from pinoise.networks.blocks import check_width, image_shape, without_trace
-from pinoise.networks.linear import Linear
-from pinoise.networks.mlp import HIDDEN
+from pinoise.modes import without_trace
+from pinoise.networks.blocks import check_width, image_shape
+from pinoise.networks.mlp import HIDDEN, Linear
 from pinoise.networks.resnet import STEM, WIDTH, Depth, ResNet, Stem
 from pinoise.networks.unet import UNET_DEPTH, UNET_WIDTH, Halvings, UNet
 

@@ -11,30 +11,35 @@ from torch import Tensor, nn
 
 from pinoise.choices import DISTRIBUTION, GENERATOR, MEAN, Covariance, Distribution, Mean, ScaleMap, find, options_of
 from pinoise.errors import UserError
-from pinoise.networks.blocks import evaluating
+from pinoise.modes import evaluating
 from pinoise.noise import density
-from pinoise.noise.checks import (
-    check_along,
-    check_choices,
-    check_columns,
-    check_covariance,
-    check_feature_scale,
-    check_initial_scale,
-    check_shape,
-)
-from pinoise.noise.columns import Columns
-from pinoise.noise.covariances import TRANSPLANT_AMPLITUDE, Correlated, Factors
 from pinoise.noise.distributions import (
     BASE_DRAWS,
     BASE_VARIANCES,
     REPARAMETERISATIONS,
+    TRANSPLANT_AMPLITUDE,
+    Correlated,
+    Factors,
+    check_choices,
+    check_covariance,
     expected_rms,
     unit_rms,
 )
-from pinoise.noise.generators import PAPERS_GENERATOR, GlobalGenerator, SharedGenerator, make_generator
-from pinoise.noise.prior import PRIOR_WEIGHT, inverse_norm, mean_log_ratio_squared, prior_scale
-from pinoise.noise.redraw import Transplants, redrawn
-from pinoise.noise.scale_maps import SCALE_MAPS
+from pinoise.noise.generators import (
+    PAPERS_GENERATOR,
+    PRIOR_WEIGHT,
+    SCALE_MAPS,
+    GlobalGenerator,
+    SharedGenerator,
+    check_feature_scale,
+    check_initial_scale,
+    check_shape,
+    inverse_norm,
+    make_generator,
+    mean_log_ratio_squared,
+    prior_scale,
+)
+from pinoise.noise.rows import Columns, Transplants, check_along, check_columns, redrawn
 from pinoise.noise.support import NEIGHBOURS, Support
 
 SCALE_MAP: ScaleMap = "softplus"

@@ -14,8 +14,7 @@ from torch.nn import functional as F
 
 from pinoise.choices import MANY_ROWS
 from pinoise.errors import UserError
-from pinoise.noise.prior import neighbour_spread
-from pinoise.noise.search import BLOCK_ENTRIES, Nearest, nearest, nearest_others
+from pinoise.noise.rows import BLOCK_ENTRIES, Nearest, nearest, nearest_others, neighbour_spread
 
 NEIGHBOURS = 10  # the default number of neighbours of a sample
 

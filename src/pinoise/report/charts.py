@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from pinoise.errors import UserError
-from pinoise.training.progress import Record
+from pinoise.training.callbacks import Record
 
 MOST_FEATURES = 30
 LOW, HIGH = 5.0, 95.0  # percentiles of samples between which the spread of σ is drawn

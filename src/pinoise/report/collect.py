@@ -14,7 +14,7 @@ from pinoise.data.dataset import Dataset, Part, Samples
 from pinoise.data.layout import AS_IS, image_layout, undo_image_layout
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.randomness import Randomness
+from pinoise.modes import Randomness
 from pinoise.report.pictures import BYTES
 from pinoise.training.load import Run
 

@@ -14,8 +14,8 @@ from pinoise.evaluation.ridge import KNOWN_VALUES
 from pinoise.experiments.evaluated import Evaluation, Found, Informative, shown_source
 from pinoise.files import read_json
 from pinoise.information import HealthFlag
+from pinoise.training.callbacks import Record
 from pinoise.training.load import Run, load_model
-from pinoise.training.progress import Record
 from pinoise.training.run import run_health
 
 _SCORES = {

@@ -25,9 +25,9 @@ from pinoise.report.collect import NoisySamples
 from pinoise.report.describe import Health, Table, evaluation_tables, summarise
 from pinoise.report.page import Chart, Key, PageSection, Picture
 from pinoise.report.pictures import MapRow, compare_grid, noise_grid
+from pinoise.training.callbacks import Record
+from pinoise.training.folder import read_record
 from pinoise.training.load import Run
-from pinoise.training.progress import Record
-from pinoise.training.record import read_record
 
 
 def scores_section(found: Evaluation | None) -> PageSection:

@@ -20,8 +20,8 @@ from pinoise.report.describe import comparison_table, environment_of, health_of
 from pinoise.report.maps import maps_section
 from pinoise.report.page import render_page
 from pinoise.report.sections import comparison_section, data_section, noise_section, scores_section, training_section
+from pinoise.training.folder import read_record
 from pinoise.training.load import Run
-from pinoise.training.record import read_record
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,10 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.information.label_free import separation
 from pinoise.training.build import seeded_model
+from pinoise.training.callbacks import Interrupted, Quiet
 from pinoise.training.config import Settings
-from pinoise.training.loop import Interrupted, train
-from pinoise.training.model import ContrastiveModel
-from pinoise.training.progress import Quiet
+from pinoise.training.loop import train
+from pinoise.training.objectives import ContrastiveModel
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric

@@ -1,21 +1,157 @@
-"""Callbacks: what a user hangs into training, to watch it, to stop it, or to log it."""
+"""Who follows training: reporters, which show its progress, and callbacks, which watch it, log it or end it."""
 
 from __future__ import annotations
 
 import inspect
 import math
-import os
+import sys
+import time
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
-from pathlib import Path
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Protocol, Self, TextIO
 
-from pinoise.choices import LOGGER, find
+from pinoise.data.messages import counted
 from pinoise.errors import UserError, brief
-from pinoise.training.loop import Interrupted
-from pinoise.training.progress import Record
+
+
+class Record(NamedTuple):
+    """One line of the history: the state after an epoch."""
+
+    epoch: int
+    step: int
+    loss: float  # mean over the epoch
+    metrics: dict[str, float]  # by the names of ``METRICS``; nan if one does not apply or was not measured
+    seconds: float  # of training so far, including the time before a resume
+
+
+class Reporter(Protocol):
+    """An object that training calls as it proceeds."""
+
+    def start(self, *, total_steps: int, done_steps: int) -> None:
+        """Training begins, or resumes after ``done_steps``."""
+
+    def step(self, step: int) -> None:
+        """A step is done."""
+
+    def epoch(self, record: Record) -> None:
+        """An epoch is done."""
+
+
+class Quiet:
+    """A reporter that prints nothing."""
+
+    def start(self, *, total_steps: int, done_steps: int) -> None:
+        """Print nothing."""
+
+    def step(self, step: int) -> None:
+        """Print nothing."""
+
+    def epoch(self, record: Record) -> None:
+        """Print nothing."""
+
+
+class Lines:
+    """Prints a line per epoch, at most one in ``every`` seconds, and always the last.
+
+    >>> import sys
+    >>> lines = Lines(sys.stdout)
+    >>> lines.start(total_steps=10, done_steps=0)
+    >>> lines.epoch(Record(1, 10, 2.5, {"sigma_mean": 0.9}, 3.2))
+    epoch 1 · step 10/10 · loss 2.5000 · σ 0.900 · 3 s
+    """
+
+    def __init__(self, stream: TextIO, *, every: float = 0.0) -> None:
+        self._stream = stream
+        self._every = every
+        self._total = 0
+        self._last = -float("inf")
+
+    def start(self, *, total_steps: int, done_steps: int) -> None:
+        """Print the step after which a run resumes."""
+        self._total = total_steps
+        if done_steps >= total_steps:
+            print(f"already done: {counted(total_steps, 'step')}", file=self._stream, flush=True)
+        elif done_steps:
+            print(f"resuming after step {done_steps} of {total_steps}", file=self._stream, flush=True)
+
+    def step(self, step: int) -> None:
+        """Print nothing."""
+
+    def epoch(self, record: Record) -> None:
+        """Print the line."""
+        now = time.monotonic()
+        if record.step < self._total and now - self._last < self._every:
+            return
+        self._last = now
+        print(describe(record, self._total), file=self._stream, flush=True)
+
+
+class Bar:
+    """A progress bar of steps, on a terminal or in a notebook."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+
+    def start(self, *, total_steps: int, done_steps: int) -> None:
+        """Show the bar."""
+        from tqdm.auto import tqdm
+
+        self._bar = tqdm(total=total_steps, initial=done_steps, desc="training", unit="step")
+
+    def step(self, step: int) -> None:
+        """Move the bar."""
+        self._bar.update(step - self._bar.n)
+
+    def epoch(self, record: Record) -> None:
+        """Show the epoch and its loss."""
+        self._bar.set_description(f"epoch {record.epoch}", refresh=False)
+        self._bar.set_postfix(loss=f"{record.loss:.4f}", refresh=False)
+
+    def close(self) -> None:
+        """Leave the bar as it is."""
+        if self._bar is not None:
+            self._bar.close()
+
+
+@contextmanager
+def shown(verbose: bool | int) -> Iterator[Reporter]:
+    """Yield the reporter of a fit in Python: none, a bar where somebody watches, or else a line for each epoch."""
+    if not verbose:
+        yield Quiet()
+        return
+    if not (sys.stderr.isatty() or _in_notebook()):
+        yield Lines(sys.stdout)
+        return
+    bar = Bar()
+    try:
+        yield bar
+    finally:
+        bar.close()
+
+
+def _in_notebook() -> bool:
+    """Whether a kernel of Jupyter runs this process, as tqdm finds out."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return shell is not None and "IPKernelApp" in shell.config
+
+
+def describe(record: Record, total_steps: int) -> str:
+    """Return one line about the state of training."""
+    size = record.metrics.get("sigma_mean", math.nan)
+    sigma = "" if math.isnan(size) else f" · σ {size:.3f}"
+    steps = f"step {record.step}/{total_steps}"
+    return f"epoch {record.epoch} · {steps} · loss {record.loss:.4f}{sigma} · {record.seconds:.0f} s"
+
+
+class Interrupted(Exception):  # noqa: N818
+    """Training stopped on request at a step boundary, with everything saved."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__(f"stopped after step {step}")
+        self.step = step
+
 
 Outcome = Literal["finished", "stopped", "failed"]
 
@@ -90,7 +226,7 @@ class LoggerCallback(Callback):
             raise
         except Exception as error:
             name, self._logger = type(self._logger).__name__, None
-            warnings.warn(f"logger {name} failed in {method} ({_said(error)}) and is left out now.", stacklevel=2)
+            warnings.warn(f"logger {name} failed in {method} ({said(error)}) and is left out now.", stacklevel=2)
 
 
 def as_callback(value: Any) -> Callback:
@@ -151,7 +287,7 @@ class Callbacks:
             try:
                 callback.on_end(outcome)
             except Exception as late:
-                warnings.warn(f"{type(callback).__name__}.on_end failed ({_said(late)}).", stacklevel=2)
+                warnings.warn(f"{type(callback).__name__}.on_end failed ({said(late)}).", stacklevel=2)
 
 
 def checked_callbacks(callbacks: Any) -> list[Callback]:
@@ -167,71 +303,6 @@ def checked_callbacks(callbacks: Any) -> list[Callback]:
     return [as_callback(value) for value in callbacks]
 
 
-class NamedLogger(LoggerCallback):
-    """The logger of a name or an import path, found now and made when training begins.
-
-    A class or function is called to make it. If it takes ``root_dir`` or ``save_dir``, as Lightning's loggers do, that
-    is the folder. If it takes ``tracking_uri``, as MLflow's does, that is a database in the folder, unless the
-    environment variable ``MLFLOW_TRACKING_URI`` names another.
-
-    Args:
-        name: a name, or ``package.module:object``.
-        folder: where it writes, if it writes files.
-    """
-
-    def __init__(self, name: str, folder: Path) -> None:
-        super().__init__(None)
-        self._name, self._folder = name, folder
-        self._found = _find_logger(name)
-        if not callable(self._found) and not hasattr(self._found, "log_metrics"):
-            raise UserError(f"logger {name!r} is of type {type(self._found).__name__}: give {LOGGER.own}.")
-
-    def on_start(self, settings: Mapping[str, Any]) -> None:
-        """Make the logger and log the settings."""
-        made = self._found
-        if inspect.isclass(made) or not hasattr(made, "log_metrics"):
-            made = self._made()
-        if not callable(getattr(made, "log_metrics", None)):
-            raise UserError(f"logger {self._name!r} made {type(made).__name__}: give {LOGGER.own}.")
-        self._logger = made
-        super().on_start(settings)
-
-    def _made(self) -> Any:
-        try:
-            taken = inspect.signature(self._found).parameters
-            return self._found(**_place(self._folder, taken))
-        except Exception as error:  # an absent library, a server that does not answer, a missing argument
-            raise UserError(
-                f"logger {self._name!r} cannot be made ({_said(error)}): give it what it needs, or a function of your "
-                "own that makes it, as in --logger mine:logger."
-            ) from error
-
-
-def _place(folder: Path, taken: Collection[str]) -> dict[str, str]:
-    """Return where a logger writes, as the options that it takes, and make the folder."""
-    key = next((key for key in ("root_dir", "save_dir") if key in taken), None)
-    if key is None:
-        return {}
-    folder.mkdir(parents=True, exist_ok=True)
-    if "tracking_uri" not in taken or os.environ.get("MLFLOW_TRACKING_URI"):
-        return {key: str(folder)}
-    # MLflow refuses its own default, plain files, since version 3.
-    whole = folder.resolve()
-    return {"tracking_uri": f"sqlite:///{whole / 'mlflow.db'}", "artifact_location": (whole / "artifacts").as_uri()}
-
-
-def _find_logger(name: str) -> Any:
-    try:
-        return find(LOGGER, name)
-    except UserError as error:
-        if name in LOGGER.names and isinstance(error.__cause__, ImportError):
-            raise UserError(
-                f"logger {name!r} is Lightning's: install it with 'pip install pytorch-lightning {name}'."
-            ) from None
-        raise
-    except Exception as error:  # a library that does not fit the others
-        raise UserError(f"logger {name!r} cannot be imported ({_said(error)}): mend that library first.") from error
-
-
-def _said(error: BaseException) -> str:
+def said(error: BaseException) -> str:
+    """Return an error in one line."""
     return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"

@@ -17,11 +17,11 @@ from torch.optim import Optimizer
 
 from pinoise.errors import UserError
 from pinoise.files import settle, sync
+from pinoise.modes import Randomness
 from pinoise.networks import check_finite_weights
-from pinoise.randomness import Randomness
+from pinoise.training.callbacks import Record
+from pinoise.training.changes import MAY_CHANGE, forbidden_change
 from pinoise.training.device import TRAINING, on_first, seed_of
-from pinoise.training.progress import Record
-from pinoise.training.record import MAY_CHANGE, forbidden_change
 from pinoise.training.sharding import load_moments, moments_of, weights_of, whole
 
 if TYPE_CHECKING:
@@ -321,8 +321,8 @@ def save_state(
         folder,
         {
             **(identity or Identity())._asdict(),
-            "model": weights_of(model),
-            "optimizer": moments_of(model, optimizer),
+            "model": weights_of(model) if fabric.world_size > 1 else model.state_dict(),
+            "optimizer": moments_of(model, optimizer) if fabric.world_size > 1 else optimizer.state_dict(),
             "precision": fabric.strategy.precision.state_dict(),
             "random": _per_process(fabric, random.state(fabric.device)),
             "step": progress.step,

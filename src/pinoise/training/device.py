@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import platform
 from collections.abc import Callable, Iterator
@@ -15,7 +16,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from pinoise.choices import StrategyName
 from pinoise.errors import UserError, brief, unknown_choice
+from pinoise.modes import hidden_variables
 from pinoise.training.config import TrainingSettings
 from pinoise.training.processes import ALONE, Group, find_group
 
@@ -93,16 +96,15 @@ def make_fabric(settings: TrainingSettings, *, together: bool = False) -> Fabric
             number in the settings. The Fabric must then be launched. False trains in this process alone.
     """
     kind = check_device(settings.device)
-    group = find_group(settings.devices, settings.nodes) if together else ALONE
+    group = find_group(settings.devices, settings.nodes) if together and not settings.is_alone else ALONE
     if not together and settings.devices * settings.nodes > 1:
         raise UserError(
             f"training.devices is {settings.devices} and training.nodes {settings.nodes}: "
             "only 'pinoise train' trains in several processes; leave both at 1 here."
         )
-    _check_group(settings.device, kind, group)
+    if group is not ALONE:
+        _check_group(settings.device, kind, group)
     _, _, index = settings.device.partition(":")
-    from pinoise.training.fabric import fabric_of  # Lightning takes a second to import
-
     return fabric_of(
         group,
         accelerator=_best_kind() if kind == "auto" else kind,
@@ -111,6 +113,33 @@ def make_fabric(settings: TrainingSettings, *, together: bool = False) -> Fabric
         strategy=settings.strategy,
         wait=settings.wait,
     )
+
+
+def fabric_of(
+    group: Group, *, accelerator: str, devices: list[int] | int, precision: Any, strategy: StrategyName, wait: int
+) -> Fabric:
+    """Return the Fabric of a group.
+
+    Args:
+        group: the processes that train together.
+        accelerator: the kind of device.
+        devices: the device of this process by its number, or how many each node has.
+        precision: of the training steps.
+        strategy: what several processes do with the weights.
+        wait: the seconds within which the processes meet.
+    """
+    from pinoise.training.fabric import STRATEGIES, Cluster, Fabric  # Lightning takes a second to import
+
+    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # its import sets another level
+    with hidden_variables(lambda name: name.startswith("LT_")):  # they would win over the settings
+        return Fabric(
+            accelerator=accelerator,
+            strategy="auto" if group is ALONE or group.size == 1 else STRATEGIES[strategy](group, wait=wait),
+            devices=devices,
+            num_nodes=group.nodes,
+            precision=precision,
+            plugins=[Cluster(group)],
+        )
 
 
 def _best_kind() -> str:

@@ -5,10 +5,7 @@ Lightning takes a second to import, so only what begins to train imports this mo
 
 from __future__ import annotations
 
-import logging
-import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,67 +13,23 @@ from torch import nn
 from torch.distributed.fsdp import FullyShardedDataParallel
 
 from pinoise.choices import StrategyName
+from pinoise.modes import hidden_variables
 from pinoise.training.processes import Group
 from pinoise.training.rendezvous import join, watch_over
 
-
-@contextmanager
-def hidden_variables(hides: Callable[[str], bool]) -> Iterator[None]:
-    """Hide environment variables by their names inside the block.
-
-    >>> with hidden_variables(lambda name: name == "PATH"):
-    ...     "PATH" in os.environ
-    False
-    >>> "PATH" in os.environ
-    True
-    """
-    found = {name: value for name, value in os.environ.items() if hides(name)}
-    for name in found:
-        del os.environ[name]
-    try:
-        yield
-    finally:
-        os.environ.update(found)
-
-
 # Lightning turns these into a number when it is imported.
-with hidden_variables(lambda name: name in ("RANK", "LOCAL_RANK", "SLURM_PROCID", "JSM_NAMESPACE_RANK")):
-    from lightning_fabric import Fabric
+with hidden_variables({"RANK", "LOCAL_RANK", "SLURM_PROCID", "JSM_NAMESPACE_RANK"}.__contains__):
+    from lightning_fabric import Fabric as Fabric
     from lightning_fabric.plugins.environments.cluster_environment import ClusterEnvironment
     from lightning_fabric.strategies.ddp import DDPStrategy
     from lightning_fabric.strategies.fsdp import FSDPStrategy
 
 
-def fabric_of(
-    group: Group, *, accelerator: str, devices: list[int] | int, precision: Any, strategy: StrategyName, wait: int
-) -> Fabric:
-    """Return the Fabric of a group.
-
-    Args:
-        group: the processes that train together.
-        accelerator: the kind of device.
-        devices: the device of this process by its number, or how many each node has.
-        precision: of the training steps.
-        strategy: what several processes do with the weights.
-        wait: the seconds within which the processes meet.
-    """
-    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # its import sets another level
-    with hidden_variables(lambda name: name.startswith("LT_")):  # they would win over the settings
-        return Fabric(
-            accelerator=accelerator,
-            strategy=_STRATEGIES[strategy](group, wait=wait) if group.size > 1 else "auto",
-            devices=devices,
-            num_nodes=group.nodes,
-            precision=precision,
-            plugins=[Cluster(group)],
-        )
-
-
+@dataclass
 class Cluster(ClusterEnvironment):
     """A group as Fabric wants to know it. Fabric would take any scheduler's variables for a group."""
 
-    def __init__(self, group: Group) -> None:
-        self._group = group
+    _group: Group
 
     @property
     def creates_processes_externally(self) -> bool:
@@ -173,4 +126,4 @@ class Divided(_Meeting, FSDPStrategy):
         torch.save(state, path)
 
 
-_STRATEGIES: dict[StrategyName, type[Together] | type[Divided]] = {"ddp": Together, "fsdp": Divided}
+STRATEGIES: dict[StrategyName, type[Together] | type[Divided]] = {"ddp": Together, "fsdp": Divided}

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pinoise.data.catalogue import is_name
 from pinoise.data.standardizer import Standardizer
@@ -18,24 +19,61 @@ from pinoise.files import (
     RUN_FOLDERS,
     check_writable,
     read_json,
+    read_sealed,
     real,
     replaced_by,
     write_json,
+    write_sealed,
     write_text,
     writing,
 )
 from pinoise.networks import Embedding, write_tensors
 from pinoise.training.build import embedding_tensors
+from pinoise.training.build.model import standardizer_tensors
+from pinoise.training.callbacks import Record
 from pinoise.training.checkpoint import DAMAGED, LAST, Expected, Identity, Stored, find_checkpoint
 from pinoise.training.config import Settings, distrusted, dump_yaml, parse_settings, read_yaml
 from pinoise.training.device import describe_environment
-from pinoise.training.lock import refuse_if_held
-from pinoise.training.model import ContrastiveModel
+from pinoise.training.metrics import has_stalled, held_out_losses
+from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.processes import is_first
-from pinoise.training.progress import Record
-from pinoise.training.record import DataRecord, read_record, write_record
-from pinoise.training.stopping import has_stalled, held_out_losses
-from pinoise.training.units import standardizer_tensors
+from pinoise.training.running import refuse_if_held
+
+
+class DataRecord(BaseModel):
+    """The rows that a run was trained on, and how to read later data in the same way, as in ``data.json``."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    source: str
+    rows: Annotated[int, Field(ge=1)]
+    shape: list[Annotated[int, Field(ge=1)]]
+    fingerprint: str
+    feature_names: list[str] | None
+    class_names: list[str] | None
+    notes: list[str]
+    preparation: dict[str, Any]
+
+    @property
+    def size(self) -> str:
+        """The number and the shape of the rows, in words."""
+        return f"{self.rows} rows of {' × '.join(map(str, self.shape))}"
+
+
+def write_record(path: Path, record: DataRecord) -> None:
+    """Write ``data.json`` with its checksum."""
+    write_sealed(path, json.loads(record.model_dump_json()))
+
+
+def read_record(path: Path) -> DataRecord:
+    """Read ``data.json``. Refuse one that was altered or that lacks something."""
+    values = read_sealed(path)
+    try:
+        return DataRecord.model_validate(values)
+    except ValidationError as error:
+        where = ".".join(map(str, error.errors()[0]["loc"]))
+        raise UserError(f"{path} has no sound entry {where!r}: the run folder is damaged.") from None
+
 
 # The files of a finished run's weights. A run that goes on loses them, the encoder first.
 WEIGHTS = ENCODER_FILE, UNITS_FILE, NOISE_FILE = ("encoder.safetensors", "embedding.safetensors", "noise.safetensors")
@@ -44,18 +82,18 @@ WEIGHTS = ENCODER_FILE, UNITS_FILE, NOISE_FILE = ("encoder.safetensors", "embedd
 RUN_FORMAT = 5
 
 
-def check_folder(path: Path) -> None:
+def check_folder(path: Path, *, alone: bool = False) -> None:
     """Refuse a path that cannot become a run folder. Nothing is created."""
-    check_usable(path)
+    check_usable(path, alone=alone)
     _check_free(path)
 
 
-def check_usable(path: Path) -> None:
-    """Refuse a path that cannot be trained in now."""
+def check_usable(path: Path, *, alone: bool = False) -> None:
+    """Refuse a path that cannot be trained in now. A process that is not alone may be a later one of its group."""
     if path.exists() and not path.is_dir():
         raise UserError(f"{path} is a file: choose another folder with --out.")
     check_writable(path, what="a run")
-    if is_first():  # the others of the group need not ask
+    if alone or is_first():  # the others of the group need not ask
         refuse_if_held(path)
 
 

@@ -27,10 +27,9 @@ from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.files import expanded
-from pinoise.modes import own_modes
+from pinoise.modes import Randomness, own_modes
 from pinoise.networks import Embedding, digest, load_weights, read_tensors
 from pinoise.noise import PiNoise
-from pinoise.randomness import Randomness
 from pinoise.training.build import (
     build_embedding,
     build_encoder,
@@ -39,14 +38,21 @@ from pinoise.training.build import (
     restore_noise,
     seeded_model,
 )
+from pinoise.training.build.model import read_standardizer
+from pinoise.training.callbacks import Record
 from pinoise.training.checkpoint import Expected, Stored, find_checkpoint
 from pinoise.training.config import Settings, embedding_of
-from pinoise.training.folder import ENCODER_FILE, NOISE_FILE, UNITS_FILE, read_config, run_identity
-from pinoise.training.logs import read_metrics
-from pinoise.training.model import ContrastiveModel
-from pinoise.training.progress import Record
-from pinoise.training.record import DataRecord, read_record
-from pinoise.training.units import read_standardizer
+from pinoise.training.folder import (
+    ENCODER_FILE,
+    NOISE_FILE,
+    UNITS_FILE,
+    DataRecord,
+    read_config,
+    read_record,
+    run_identity,
+)
+from pinoise.training.objectives import ContrastiveModel
+from pinoise.training.running import read_metrics
 
 
 class UnfinishedRunWarning(UserWarning):

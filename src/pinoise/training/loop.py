@@ -1,20 +1,25 @@
-"""The training loop: one readable function on Lightning Fabric."""
+"""The training loop, one readable function on Lightning Fabric, and the rows of its steps, gathered ahead of them."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from pinoise.choices import MANY_ROWS
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
-from pinoise.randomness import Randomness
+from pinoise.modes import Randomness
 from pinoise.training.batch_norm import normalise_jointly
+from pinoise.training.callbacks import Interrupted, Record, Reporter
 from pinoise.training.checkpoint import Identity, Progress, load_state, save_state
 from pinoise.training.config import TrainingSettings
 from pinoise.training.device import (
@@ -26,27 +31,28 @@ from pinoise.training.device import (
     mean_over_processes,
     seed_of,
 )
-from pinoise.training.metrics import HELD_OUT, is_costly_epoch, measure, probe_batch
-from pinoise.training.model import ContrastiveModel
-from pinoise.training.order import Upcoming
-from pinoise.training.progress import Record, Reporter
+from pinoise.training.metrics import (
+    HELD_OUT,
+    Kept,
+    has_stalled,
+    held_out_loss,
+    held_out_losses,
+    is_costly_epoch,
+    measure,
+    probe_batch,
+    split_rows,
+)
+from pinoise.training.objectives import ContrastiveModel
+from pinoise.training.order import ShuffledBlocks
 from pinoise.training.sharding import dissolve, whole
-from pinoise.training.stopping import has_stalled, held_out_loss, held_out_losses, split_rows
 from pinoise.views import Batch
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
 
+
 _CHECK_EVERY = 50  # steps between checks of the loss; each check waits for the device
 _AGREE_EVERY = 10  # steps after which several processes can agree to stop
-
-
-class Interrupted(Exception):  # noqa: N818
-    """Training stopped on request at a step boundary, with everything saved."""
-
-    def __init__(self, step: int) -> None:
-        super().__init__(f"stopped after step {step}")
-        self.step = step
 
 
 class DivergedError(UserError):
@@ -90,7 +96,8 @@ def train(
     keep_freed_memory()
     kept, held_out = split_rows(len(rows), settings)
     per_epoch, share = plan_epoch(len(kept), settings.batch_size, fabric.world_size)
-    joint = fabric.world_size > 1 and settings.statistics_from == "all-processes"
+    together = fabric.world_size > 1  # only then weights may be divided
+    joint = together and settings.statistics_from == "all-processes"
     if joint:
         normalise_jointly(model)
     adam = make_optimizer(model, settings, fabric.device)
@@ -118,7 +125,7 @@ def train(
         optimizer.zero_grad()
         fabric.backward(loss)
         optimizer.step()
-        with whole(wrapped, write=True), model.drawing_from(random):
+        with whole(wrapped, write=True) if together else nullcontext(), model.drawing_from(random):
             model.after_step(step, last_step)
         if not joint:
             average_statistics(fabric, model)
@@ -135,7 +142,7 @@ def train(
         progress.step, progress.seconds = done, time.perf_counter() - began
         if ends_epoch:
             mean_loss, contrast = (total / per_epoch for total in mean_over_processes(fabric, loss_sum))
-            with whole(wrapped):
+            with whole(wrapped) if together else nullcontext():
                 if len(held_out):
                     parts = held_out.tensor_split(max(1, len(held_out) // settings.batch_size))
                     batches = (gathered(rows, part, fabric) for part in parts)
@@ -157,7 +164,8 @@ def train(
             break
         if stops:
             raise Interrupted(done)
-    dissolve(wrapped, model)
+    if together:
+        dissolve(wrapped, model)
     return progress.history
 
 
@@ -229,3 +237,72 @@ def diverged(
         f"{'; the noise generator failed first' if noise_broke else ''}: "
         f"lower the learning rate (now {settings.learning_rate:g}) or raise the temperature."
     )
+
+
+def shuffled_rows(n_rows: int, *, seed: int, epoch: int) -> Tensor:
+    """Return the row order of an epoch. It depends on seed and epoch alone, so a resumed run has the same order.
+
+    >>> shuffled_rows(5, seed=0, epoch=3).sort().values
+    tensor([0, 1, 2, 3, 4])
+    """
+    return torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(n_rows))
+
+
+class Upcoming:
+    """The rows of every step of training, from the step that is asked for. Those of the next are gathered meanwhile.
+
+    Rows in memory are gathered when they are asked for. Rows in files are gathered in a thread while a step runs, and
+    the disk is told which ones come after that. Whatever thread gathers them, every step has the same rows.
+    """
+
+    def __init__(
+        self, rows: Rows, kept: Kept, *, seed: int, per_epoch: int, share: int, processes: int = 1, rank: int = 0
+    ) -> None:
+        """Plan steps.
+
+        Args:
+            rows: standardised samples.
+            kept: the rows to train on.
+            seed: of the order.
+            per_epoch: steps in an epoch.
+            share: rows of a process in a step.
+            processes: the number of processes.
+            rank: the number of this one.
+        """
+        self._rows, self._kept, self._seed = rows, kept, seed
+        self._per_epoch, self._share, self._processes, self._rank = per_epoch, share, processes, rank
+        self._epoch = -1
+        self._order: ShuffledBlocks | Tensor = torch.empty(0)
+        self._expected = -1  # the last pool that the disk was told of
+        self._ahead = ThreadPoolExecutor(max_workers=1) if getattr(rows, "in_files", False) else None
+        self._next: tuple[int, Future[tuple[Tensor, Tensor]]] | None = None
+
+    def at(self, step: int, last: int) -> tuple[Tensor, Tensor]:
+        """Return the row numbers of a step and their samples; steps from ``last`` on never come."""
+        if self._ahead is None:
+            return self._gather(step)
+        asked, future = self._next or (-1, None)
+        found = self._gather(step) if future is None or asked != step else future.result()
+        self._next = (step + 1, self._ahead.submit(self._gather, step + 1)) if step + 1 < last else None
+        return found
+
+    def _gather(self, step: int) -> tuple[Tensor, Tensor]:
+        epoch, position = divmod(step, self._per_epoch)
+        if epoch != self._epoch:
+            self._epoch, self._expected = epoch, -1
+            draw = ShuffledBlocks if len(self._kept) > MANY_ROWS else shuffled_rows
+            self._order = draw(len(self._kept), seed=self._seed, epoch=epoch)
+        first = (position * self._processes + self._rank) * self._share
+        positions = self._order[first : first + self._share]
+        if isinstance(self._order, ShuffledBlocks):
+            self._expect(self._order, first)
+        chosen = self._kept[torch.as_tensor(positions)]
+        return chosen, self._rows[chosen]
+
+    def _expect(self, order: ShuffledBlocks, first: int) -> None:
+        """Tell the disk of the rows of the next pool."""
+        pool = order.pool_at(first) + 1
+        expect = getattr(self._rows, "expect", None)
+        if pool != self._expected and expect is not None:
+            expect(self._kept[torch.from_numpy(order.members(pool))])
+        self._expected = pool

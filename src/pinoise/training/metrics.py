@@ -1,13 +1,19 @@
-"""Measurements during training: the noise, the embedding and the information in the noise."""
+"""Measurements during training: the noise, the embedding, the information in the noise, and the loss of held-out rows.
+
+Rows that training does not see end it early, without labels, when their loss no longer falls.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
+import numpy as np
 import torch
 from torch import Tensor
 
+from pinoise.choices import MANY_ROWS
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
 from pinoise.information import (
@@ -19,10 +25,13 @@ from pinoise.information import (
     measure_information,
     measure_noise,
 )
+from pinoise.modes import Randomness
 from pinoise.networks import evaluating
 from pinoise.noise import PiNoise
-from pinoise.randomness import Randomness
-from pinoise.training.model import ContrastiveModel
+from pinoise.training.callbacks import Record
+from pinoise.training.config import TrainingSettings
+from pinoise.training.device import HOLDING_OUT, seed_of
+from pinoise.training.objectives import ContrastiveModel
 from pinoise.views import Batch
 
 # Metrics of learned noise, measured after every epoch; nan without learned noise.
@@ -150,3 +159,84 @@ def model_health(model: ContrastiveModel, rows: Rows, *, contrast: float, batch_
             loss_floor=model.method.guessing_loss(batch_size),
             least_loss=model.method.least_loss,
         )
+
+
+class Kept:
+    """The numbers of all rows but a few, in order. They are not listed, because there may be very many.
+
+    >>> Kept(6, torch.tensor([0, 3]))[torch.tensor([0, 1, 2, 3])]
+    tensor([1, 2, 4, 5])
+    """
+
+    def __init__(self, n_rows: int, left_out: Tensor) -> None:
+        """Leave out some rows, whose numbers are sorted."""
+        self._size = n_rows - len(left_out)
+        self._before = left_out - torch.arange(len(left_out))  # rows kept before each that is left out
+
+    def __len__(self) -> int:
+        return self._size
+
+    def __getitem__(self, positions: Tensor) -> Tensor:
+        if not len(self._before):
+            return positions
+        return positions + torch.searchsorted(self._before, positions, right=True)
+
+
+_SHARE = 0.1  # of the rows, held out for early stopping
+_MOST = 1024  # rows held out
+_LEAST = 2  # rows held out: samples that can be told apart
+
+
+def split_rows(n_rows: int, settings: TrainingSettings) -> tuple[Kept, Tensor]:
+    """Return the rows to train on and the rows to hold out, both in order. Without ``patience``, all are trained on.
+
+    A tenth is held out, at most 1,024 rows. The choice depends on the seed alone, so a resumed run has the same.
+
+    >>> kept, held_out = split_rows(100, TrainingSettings(patience=5))
+    >>> len(kept), len(held_out), len(split_rows(100, TrainingSettings())[1])
+    (90, 10, 0)
+    """
+    if settings.patience is None:
+        return Kept(n_rows, torch.arange(0)), torch.arange(0)
+    size = min(_MOST, int(_SHARE * n_rows))
+    if size < _LEAST:
+        raise UserError(
+            f"patience holds out a tenth of the rows, and {n_rows} rows are too few: give at least "
+            f"{int(_LEAST / _SHARE)}, or leave out patience."
+        )
+    random = np.random.default_rng(seed_of(settings.seed, HOLDING_OUT))
+    many = n_rows > MANY_ROWS  # of which no list is made
+    chosen = random.choice(n_rows, size, replace=False) if many else random.permutation(n_rows)[:size]
+    held_out = torch.from_numpy(np.sort(chosen))
+    return Kept(n_rows, held_out), held_out
+
+
+@torch.no_grad()
+def held_out_loss(model: ContrastiveModel, batches: Iterable[Batch]) -> Tensor:
+    """Return the mean of ℓ over batches, (1,). The draws are the same each time, and none is one of training's."""
+    random = Randomness(0)
+    with model.drawing_from(random), evaluating(model):
+        losses = [model.look(batch._replace(random=random)).losses for batch in batches]
+    return torch.cat(losses).mean(dim=0, keepdim=True)
+
+
+def held_out_losses(history: Iterable[Record]) -> list[float]:
+    """Return the loss of the held-out rows after each epoch."""
+    return [record.metrics.get(HELD_OUT, math.nan) for record in history]
+
+
+def has_stalled(losses: Sequence[float], settings: TrainingSettings) -> bool:
+    """Whether losses, one of each epoch, have not fallen ``min_improvement`` below their best for ``patience`` epochs.
+
+    They are part of the history, so a resumed run ends where it would have ended.
+
+    >>> losses = [3.0, 2.0, 2.0, 1.9999]
+    >>> [has_stalled(losses[:epochs], TrainingSettings(patience=2)) for epochs in range(5)]
+    [False, False, False, False, True]
+    """
+    if settings.patience is None:
+        return False
+    best, since = math.inf, 0
+    for loss in losses:
+        best, since = (loss, 0) if loss < best - settings.min_improvement else (best, since + 1)
+    return since >= settings.patience

@@ -1,17 +1,11 @@
-"""The order in which an epoch takes its rows, and their gathering ahead of the step that needs them."""
+"""The order in which an epoch takes very many rows, and reads those that follow each other together."""
 
 from __future__ import annotations
 
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
-import torch
-from torch import Tensor
-
-from pinoise.choices import MANY_ROWS
-from pinoise.data.rows import Rows
 
 BLOCK = 16
 """Rows that follow each other in the data and are read together, where there are many rows."""
@@ -20,36 +14,6 @@ POOL = 4096
 """Blocks whose rows are shuffled among each other."""
 
 Numbers = npt.NDArray[np.int64]
-
-
-class Kept:
-    """The numbers of all rows but a few, in order. They are not listed, because there may be very many.
-
-    >>> Kept(6, torch.tensor([0, 3]))[torch.tensor([0, 1, 2, 3])]
-    tensor([1, 2, 4, 5])
-    """
-
-    def __init__(self, n_rows: int, left_out: Tensor) -> None:
-        """Leave out some rows, whose numbers are sorted."""
-        self._size = n_rows - len(left_out)
-        self._before = left_out - torch.arange(len(left_out))  # rows kept before each that is left out
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __getitem__(self, positions: Tensor) -> Tensor:
-        if not len(self._before):
-            return positions
-        return positions + torch.searchsorted(self._before, positions, right=True)
-
-
-def shuffled_rows(n_rows: int, *, seed: int, epoch: int) -> Tensor:
-    """Return the row order of an epoch. It depends on seed and epoch alone, so a resumed run has the same order.
-
-    >>> shuffled_rows(5, seed=0, epoch=3).sort().values
-    tensor([0, 1, 2, 3, 4])
-    """
-    return torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(n_rows))
 
 
 class ShuffledBlocks:
@@ -114,63 +78,3 @@ class ShuffledBlocks:
             found.append(self._pool[1][first - start : min(stop, end) - start])
             first = end
         return np.concatenate(found) if found else np.empty(0, np.int64)
-
-
-class Upcoming:
-    """The rows of every step of training, from the step that is asked for. Those of the next are gathered meanwhile.
-
-    Rows in memory are gathered when they are asked for. Rows in files are gathered in a thread while a step runs, and
-    the disk is told which ones come after that. Whatever thread gathers them, every step has the same rows.
-    """
-
-    def __init__(
-        self, rows: Rows, kept: Kept, *, seed: int, per_epoch: int, share: int, processes: int = 1, rank: int = 0
-    ) -> None:
-        """Plan steps.
-
-        Args:
-            rows: standardised samples.
-            kept: the rows to train on.
-            seed: of the order.
-            per_epoch: steps in an epoch.
-            share: rows of a process in a step.
-            processes: the number of processes.
-            rank: the number of this one.
-        """
-        self._rows, self._kept, self._seed = rows, kept, seed
-        self._per_epoch, self._share, self._processes, self._rank = per_epoch, share, processes, rank
-        self._epoch = -1
-        self._order: ShuffledBlocks | Tensor = torch.empty(0)
-        self._expected = -1  # the last pool that the disk was told of
-        self._ahead = ThreadPoolExecutor(max_workers=1) if getattr(rows, "in_files", False) else None
-        self._next: tuple[int, Future[tuple[Tensor, Tensor]]] | None = None
-
-    def at(self, step: int, last: int) -> tuple[Tensor, Tensor]:
-        """Return the row numbers of a step and their samples; steps from ``last`` on never come."""
-        if self._ahead is None:
-            return self._gather(step)
-        asked, future = self._next or (-1, None)
-        found = self._gather(step) if future is None or asked != step else future.result()
-        self._next = (step + 1, self._ahead.submit(self._gather, step + 1)) if step + 1 < last else None
-        return found
-
-    def _gather(self, step: int) -> tuple[Tensor, Tensor]:
-        epoch, position = divmod(step, self._per_epoch)
-        if epoch != self._epoch:
-            self._epoch, self._expected = epoch, -1
-            draw = ShuffledBlocks if len(self._kept) > MANY_ROWS else shuffled_rows
-            self._order = draw(len(self._kept), seed=self._seed, epoch=epoch)
-        first = (position * self._processes + self._rank) * self._share
-        positions = self._order[first : first + self._share]
-        if isinstance(self._order, ShuffledBlocks):
-            self._expect(self._order, first)
-        chosen = self._kept[torch.as_tensor(positions)]
-        return chosen, self._rows[chosen]
-
-    def _expect(self, order: ShuffledBlocks, first: int) -> None:
-        """Tell the disk of the rows of the next pool."""
-        pool = order.pool_at(first) + 1
-        expect = getattr(self._rows, "expect", None)
-        if pool != self._expected and expect is not None:
-            expect(self._kept[torch.from_numpy(order.members(pool))])
-        self._expected = pool

@@ -20,6 +20,7 @@ OURS = "PINOISE_PROCESS"  # "parent:rank:local rank:port", the mark of a process
 LATER = "pinoise-later"  # python -X pinoise-later: a process that the parent in its mark started; it is not inherited
 
 _VARIABLES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "MASTER_PORT")
+SIGNS = (OURS, "WORLD_SIZE")  # a process without both is alone, unless the settings ask for others
 _LOCALHOST = "127.0.0.1"
 
 

@@ -29,9 +29,8 @@ from pinoise.noise.support import SUPPORT_ROWS, TABLE_ROWS
 from pinoise.training.build import build_standardizer, seeded_model, support_neighbours
 from pinoise.training.config import Settings, takes_images
 from pinoise.training.device import flushed_denormals, keep_freed_memory, make_fabric, memory_gb
-from pinoise.training.loop import make_optimizer
-from pinoise.training.model import ContrastiveModel
-from pinoise.training.order import shuffled_rows
+from pinoise.training.loop import make_optimizer, shuffled_rows
+from pinoise.training.objectives import ContrastiveModel
 from pinoise.views import IMAGE_PRESETS, Batch, ImagePipeline
 
 if TYPE_CHECKING:

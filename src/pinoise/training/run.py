@@ -24,20 +24,16 @@ from pinoise.modes import own_modes
 from pinoise.networks import Embedding
 from pinoise.training.automatic import NOISE_KINDS, Trial, choose_noise, described, with_noise
 from pinoise.training.build import build_embedding, build_standardizer, seeded_model
-from pinoise.training.callbacks import Callbacks
+from pinoise.training.build.model import read_standardizer
+from pinoise.training.callbacks import Callbacks, Interrupted, Quiet, Record, Reporter
 from pinoise.training.checkpoint import LAST, PREVIOUS, Expected, Identity, Progress
 from pinoise.training.config import Settings, embedding_of, follow
 from pinoise.training.device import any_process, make_fabric, on_first
-from pinoise.training.folder import check_usable, full_source, run_identity, settle_folder, write_weights
-from pinoise.training.lock import hold
-from pinoise.training.logs import RunLog
-from pinoise.training.loop import Interrupted, broken_weights, diverged, make_optimizer, plan_epoch, train
-from pinoise.training.metrics import model_health
-from pinoise.training.model import ContrastiveModel
-from pinoise.training.progress import Quiet, Record, Reporter
-from pinoise.training.record import DataRecord
-from pinoise.training.stopping import split_rows
-from pinoise.training.units import read_standardizer
+from pinoise.training.folder import DataRecord, check_usable, full_source, run_identity, settle_folder, write_weights
+from pinoise.training.loop import broken_weights, diverged, make_optimizer, plan_epoch, train
+from pinoise.training.metrics import model_health, split_rows
+from pinoise.training.objectives import ContrastiveModel
+from pinoise.training.running import RunLog, hold
 
 if TYPE_CHECKING:
     from lightning_fabric import Fabric
@@ -188,7 +184,7 @@ def run_training(
         fresh: whether the folder must be new. A run that another process has made there meanwhile is then refused.
         callbacks: callbacks, loggers or functions of a record. If one fails, the state is saved before it is raised.
     """
-    check_usable(path)
+    check_usable(path, alone=settings.training.is_alone)
     new = fresh or not (path / "config.yaml").exists()
     settings, data, preparation = _opened(settings, progress=progress)
     fabric = make_fabric(settings.training, together=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,26 @@ from torch import Tensor
 from pinoise.choices import Positive
 from pinoise.errors import UserError
 from pinoise.files import open_regular
-from pinoise.views.base import Batch, View
+from pinoise.views.base import Batch, Site, View
 from pinoise.views.mask_cache import cached_masks
 from pinoise.views.noise import SIGMA
 from pinoise.views.segment import DEFAULT_SAM, SamName
-from pinoise.views.site import ImageBytes, Site
+
+
+class ImageBytes(Protocol):
+    """Training images as bytes, channels last, made on request."""
+
+    shape: tuple[int, ...]  # (n, H, W, C)
+    source_rows: npt.NDArray[np.int64] | None  # their numbers in the source; None for all images of the source
+    source_total: int  # the number of images in the source
+
+    def __len__(self) -> int:
+        """The number of images."""
+        ...
+
+    def __getitem__(self, part: slice, /) -> npt.NDArray[np.uint8]:
+        """Return some images, (m, H, W, C)."""
+        ...
 
 
 class BackgroundNoise(View):

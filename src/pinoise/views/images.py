@@ -15,10 +15,9 @@ from torch import Generator, Tensor
 
 from pinoise.choices import NonNegative
 from pinoise.errors import UserError, unknown_choice
-from pinoise.randomness import Randomness
-from pinoise.views.base import Batch, View, per_sample
+from pinoise.modes import Randomness
+from pinoise.views.base import Batch, Site, View, per_sample
 from pinoise.views.pixels import blur_kernel, crop, draw_boxes, shift_hue, solarise
-from pinoise.views.site import Site
 
 _BLUR = (0.1, 2.0)  # σ in pixels
 _SHARP = 1e-2  # with this σ the kernel is exactly 1 in its middle and 0 elsewhere

@@ -10,8 +10,7 @@ from torch import Generator, Tensor
 
 from pinoise.choices import NonNegative, Share
 from pinoise.noise import Columns
-from pinoise.views.base import Batch, View, per_sample
-from pinoise.views.site import Site
+from pinoise.views.base import Batch, Site, View, per_sample
 
 RATIO = 0.1  # the strength of each transform of MODALS
 

@@ -8,11 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.choices import Positive, Size
-from pinoise.networks.linear import Linear
-from pinoise.networks.mlp import HIDDEN
+from pinoise.networks.mlp import HIDDEN, Linear
 from pinoise.noise import Columns, draw_bank
-from pinoise.views.base import Batch, View, per_sample
-from pinoise.views.site import Site
+from pinoise.views.base import Batch, Site, View, per_sample
 
 SIGMA = 1.0  # the standard deviation of predefined noise, in standard deviations of each feature
 

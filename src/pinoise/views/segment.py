@@ -19,8 +19,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pinoise.errors import UserError, unknown_choice
+from pinoise.modes import Randomness
 from pinoise.networks import read_weights
-from pinoise.randomness import Randomness
 
 if TYPE_CHECKING:
     from kornia.models.sam.model import Sam

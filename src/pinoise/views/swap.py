@@ -9,8 +9,7 @@ from torch import Generator, Tensor
 
 from pinoise.choices import Share
 from pinoise.noise import NEIGHBOURS, Columns, NeighbourCount, Support, draw_bank
-from pinoise.views.base import Batch, View
-from pinoise.views.site import Site
+from pinoise.views.base import Batch, Site, View
 
 
 def swap_entries(x: Tensor, other: Tensor, mask: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import torch
 
 from pinoise.data.dataset import Part, fingerprint
 from pinoise.data.disk import kept, place_of
-from pinoise.randomness import Randomness
+from pinoise.modes import Randomness
 from pinoise.views.segment import SamSize, background_masks, build_sam
 
 # The sizes of a model that takes a moment.

@@ -15,8 +15,8 @@ from pinoise.experiments.reproduce.outcome import Reproduction, size_of
 from pinoise.experiments.reproduce.paper import SCALE, SCALES, find_item
 from pinoise.experiments.reproduce.runs import Trained, curve_line, curves_of, noise_line, train_rows
 from pinoise.experiments.reproduce.tables import count_fits, data_lines, fit_lines
+from pinoise.training.callbacks import Quiet, Reporter
 from pinoise.training.device import describe_environment, flushed_denormals
-from pinoise.training.progress import Quiet, Reporter
 
 
 class Running:

@@ -20,12 +20,12 @@ from pinoise.experiments.plans import plan
 from pinoise.experiments.reproduce.data import Used
 from pinoise.experiments.reproduce.outcome import Curve, Line
 from pinoise.experiments.reproduce.paper import Group, Item, Row
+from pinoise.training.callbacks import Record, Reporter
 from pinoise.training.config import Settings
 from pinoise.training.config.settings import TrainingSettings
 from pinoise.training.folder import ENCODER_FILE
 from pinoise.training.load import Run, load_model, load_run
 from pinoise.training.metrics import probe_batch
-from pinoise.training.progress import Record, Reporter
 from pinoise.training.run import run_health, run_training
 
 

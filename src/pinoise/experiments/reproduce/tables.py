@@ -20,8 +20,8 @@ from pinoise.experiments.reproduce.masks import random_masks
 from pinoise.experiments.reproduce.outcome import Line
 from pinoise.experiments.reproduce.paper import Group, Item, Row
 from pinoise.experiments.results import Cell
+from pinoise.training.callbacks import Reporter
 from pinoise.training.config import merge
-from pinoise.training.progress import Reporter
 
 
 def count_fits(item: Item, keys: Sequence[str], seeds: Sequence[int]) -> int:

@@ -1,35 +1,165 @@
-"""The whole model from settings and the data: views, method and objective."""
+"""The units of the data, the whole model and the embedding users get: built from settings, or from stored tensors.
+
+A model is views, method and objective. Units are a standardiser; those of the embedding are measured on training rows.
+"""
 
 from __future__ import annotations
 
 import copy
 import inspect
+import itertools
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from pinoise.choices import METHOD, OBJECTIVE
+from pinoise.choices import METHOD, OBJECTIVE, EmbeddingName
 from pinoise.data.dataset import Samples, Spans
-from pinoise.data.layout import AS_IS, image_layout
+from pinoise.data.layout import AS_IS, LAYOUTS, image_layout
 from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
+from pinoise.data.tails import Tails
 from pinoise.errors import UserError
 from pinoise.methods import Method, PairLoss
-from pinoise.randomness import Randomness
-from pinoise.training.build.networks import build_encoder, check_size
-from pinoise.training.build.noise import columns_of, feature_scale
-from pinoise.training.build.parts import bound, built
-from pinoise.training.build.views import build_pairing
-from pinoise.training.config import Choice, Settings, image_part, scaling_of
+from pinoise.modes import Randomness
+from pinoise.networks import Blocks, Embedding, check_finite_weights, read_tensors
+from pinoise.training.build.parts import (
+    bound,
+    build_encoder,
+    build_pairing,
+    built,
+    check_size,
+    columns_of,
+    feature_scale,
+)
+from pinoise.training.config import Choice, Settings, embedding_of, image_part, scaling_of
 from pinoise.training.device import BUILDING, seed_of
-from pinoise.training.model import ContrastiveModel
-from pinoise.training.objectives import FunctionObjective, Objective
+from pinoise.training.objectives import ContrastiveModel, FunctionObjective, Objective
 from pinoise.views import Site
+
+_TYPES = {
+    **dict.fromkeys(("mean", "scale", "deviation", "white"), torch.float64),
+    **{"unit_rows": torch.bool, "layout": torch.int64},
+}
+_OF_COLUMNS = {"spans": torch.int64}  # (columns, 2), only where columns became several features
+_OF_TAILS = {"tails_mean": torch.float64, "tails_scale": torch.float64}  # only where tails are compressed
+
+
+def read_standardizer(path: Path) -> Standardizer:
+    """Read the standardiser of a run folder."""
+    return standardizer_from(read_tensors(path), where=path)
+
+
+def standardizer_tensors(standardizer: Standardizer) -> dict[str, Tensor]:
+    """Return a standardiser as tensors to save."""
+    tails = () if standardizer.tails is None else zip(_OF_TAILS, standardizer.tails, strict=True)
+    spans = {"spans": torch.tensor(standardizer.spans)} if standardizer.spans else {}
+    return {
+        **spans,
+        **{name: torch.from_numpy(value) for name, value in tails},
+        "mean": torch.from_numpy(standardizer.mean),
+        "scale": torch.from_numpy(standardizer.scale),
+        "deviation": torch.from_numpy(standardizer.deviation),
+        "unit_rows": torch.tensor(standardizer.unit_rows),
+        "layout": torch.tensor(LAYOUTS.index(standardizer.layout)),
+        "white": torch.tensor(standardizer.white, dtype=torch.float64),
+    }
+
+
+def standardizer_from(tensors: Mapping[str, Tensor], *, where: object) -> Standardizer:
+    """Return the standardiser from saved tensors. Refuse tensors that no standardiser has.
+
+    Args:
+        tensors: what ``standardizer_tensors`` returned.
+        where: the file, for messages.
+
+    >>> standardizer_from({"mean": torch.zeros(2, dtype=torch.float64)}, where="s.safetensors")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: s.safetensors has no sound tensor 'scale' of a standardiser: the file is damaged.
+    """
+    compressed = not _OF_TAILS.keys().isdisjoint(tensors)
+    types = {**_TYPES, **(_OF_TAILS if compressed else {}), **(_OF_COLUMNS if "spans" in tensors else {})}
+    for name, dtype in types.items():
+        tensor = tensors.get(name)
+        if tensor is None or tensor.dtype != dtype or not tensor.numel() or not bool(tensor.isfinite().all()):
+            raise _unsound(name, where)
+    for name in tensors.keys() - types.keys():
+        raise _unsound(name, where)
+    mean, scale, deviation = (np.asarray(tensors[name]) for name in ("mean", "scale", "deviation"))
+    for name in ("unit_rows", "layout", "white"):
+        if tensors[name].shape != ():
+            raise _unsound(name, where)
+    unit_rows, layout, white = bool(tensors["unit_rows"]), int(tensors["layout"]), float(tensors["white"])
+    sound = {
+        "scale": scale.shape == mean.shape and bool((scale >= 0).all()),
+        "deviation": deviation.shape == mean.shape and bool((deviation >= 0).all()),
+        "mean": mean.ndim > 0,
+        "layout": layout in range(len(LAYOUTS)) and (LAYOUTS[layout] == AS_IS or mean.ndim == 3),
+        "white": white > 0,
+    }
+    tails = Tails(*(np.asarray(tensors[name]) for name in _OF_TAILS)) if compressed else None
+    if tails is not None:
+        sound["tails_mean"] = tails.mean.shape == mean.shape
+        sound["tails_scale"] = tails.scale.shape == mean.shape and bool(((tails.scale > 0) == (scale > 0)).all())
+    spans = _spans_from(tensors.get("spans"), mean.shape)
+    if spans is None:
+        sound["spans"] = False
+    for name, holds in sound.items():
+        if not holds:
+            raise _unsound(name, where)
+    return Standardizer(mean, scale, deviation, unit_rows, LAYOUTS[layout], white, tails, spans or ())
+
+
+def _spans_from(stored: Tensor | None, shape: tuple[int, ...]) -> Spans | None:
+    """Return the columns of several features, or None for what no table has."""
+    if stored is None:
+        return ()
+    if len(shape) != 1 or stored.ndim != 2 or stored.shape[1] != 2:
+        return None
+    ends = [0, *stored.flatten().tolist(), shape[0]]
+    in_order = all(a <= b for a, b in itertools.pairwise(ends)) and bool((stored[:, 1] - stored[:, 0] > 1).all())
+    return tuple((start, stop) for start, stop in stored.tolist()) if in_order else None
+
+
+def _unsound(name: str, where: object) -> UserError:
+    return UserError(f"{where} has no sound tensor {name!r} of a standardiser: the file is damaged.")
+
+
+_MEASURED_ROWS, _MEASURED_BATCH = 2048, 128  # training rows that set the units of an embedding
+
+
+def build_embedding(encoder: nn.Module, name: EmbeddingName, standardizer: Standardizer, rows: Rows) -> Embedding:
+    """Return an embedding on an encoder, in units of at most 2,048 training rows, evenly spaced."""
+    size = min(len(rows), _MEASURED_ROWS)
+    batches = (rows[some] for some in (torch.arange(size) * len(rows) // size).split(_MEASURED_BATCH))
+    return Embedding.measured(encoder, batches, name=name, unit_rows=standardizer.unit_rows).eval()
+
+
+def restore_embedding(
+    encoder: nn.Module, settings: Settings, standardizer: Standardizer, tensors: Mapping[str, Tensor]
+) -> Embedding:
+    """Return an embedding from its stored units. Units that do not fit raise torch's RuntimeError."""
+    width: Any = encoder.out_features
+    empty = Blocks(torch.zeros(width), torch.zeros(()))
+    if tensors.keys() != empty._asdict().keys():
+        raise RuntimeError("the units of the embedding are not there")
+    blocks = empty._replace(**tensors)
+    if any(stored.shape != own.shape or stored.dtype != own.dtype for stored, own in zip(blocks, empty, strict=True)):
+        raise RuntimeError("the units of the embedding have another shape")
+    check_finite_weights(tensors, where="the embedding")
+    return Embedding(encoder, name=embedding_of(settings), blocks=blocks, unit_rows=standardizer.unit_rows).eval()
+
+
+def embedding_tensors(embedding: Embedding) -> dict[str, Tensor]:
+    """Return the units of an embedding as tensors to save."""
+    return embedding.blocks._asdict()
 
 
 def build_standardizer(settings: Settings, x: Samples, *, spans: Spans = ()) -> Standardizer:

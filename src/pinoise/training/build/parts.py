@@ -1,14 +1,25 @@
-"""One part from its choice: what its constructor takes is checked before it is called."""
+"""Each part of a model from its choice: f_θ, p_ψ(ε|x), 𝒜 and its pairing. What is called is checked before."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+import inspect
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from pinoise.choices import Kind, check_call
-from pinoise.training.config import Choice, Settings
-from pinoise.views import Site
+import torch
+from torch import Tensor, nn
+
+from pinoise.choices import ENCODER, VIEW, Kind, PairingName, check_call
+from pinoise.data.standardizer import Standardizer
+from pinoise.errors import UserError, shown
+from pinoise.networks import check_finite_weights, evaluating, load_weights
+from pinoise.noise import NEIGHBOURS, SUPPORT_ROWS, Columns, PiNoise, Support, draw_bank, make_generator
+from pinoise.training.config import Choice, Settings, encoder_of, looks_at_neighbours, noise_defaults
+from pinoise.training.device import memory_gb
+from pinoise.training.objectives import Objective
+from pinoise.views import FunctionView, Pairing, PiNoiseView, Site, View, local_crops
 
 
 def built(kind: Kind, item: Choice, base: Any, arguments: int, site: Site) -> Any:
@@ -35,3 +46,233 @@ def check_options(settings: Settings) -> None:
     for choice in settings.parts.values():
         if not choice.own and (check := choice.trait("check_options", None)) is not None:
             check(choice.options)
+
+
+def build_encoder(settings: Settings, shape: tuple[int, ...], *, pretrained: bool = False) -> nn.Module:
+    """Return f_θ with new weights. ``pretrained`` loads the file of weights in the settings, if there is one."""
+    choice = encoder_of(settings)
+    if isinstance(choice.part, nn.Module):
+        encoder: Any = copy.deepcopy(choice.part).float()  # a user's object stays as it was given
+    else:
+        encoder = made(ENCODER, choice, choice.part, shape)
+    if not isinstance(encoder, nn.Module):
+        raise UserError(f"encoder {choice.name!r} made {type(encoder).__name__}: it must be a torch module.")
+    if not isinstance(getattr(encoder, "out_features", None), int):
+        raise UserError(
+            f"encoder {choice.name!r} does not state its output size: set its integer attribute out_features."
+        )
+    if choice.own:
+        _try_encoder(choice, encoder, shape)
+    if pretrained and (load := getattr(encoder, "load_published", None)) is not None:
+        load()
+    return channels_together(encoder)
+
+
+def _try_encoder(choice: Choice, encoder: nn.Module, shape: tuple[int, ...]) -> None:
+    """Refuse a user's encoder that does not take the samples or does not return ``out_features`` features."""
+    place = next(encoder.parameters(), torch.empty(0)).device
+    try:
+        with torch.no_grad(), evaluating(encoder):
+            features = encoder(torch.zeros(2, *shape, device=place))
+    except (RuntimeError, ValueError, TypeError, IndexError) as error:
+        why = str(error).partition("\n")[0]
+        raise UserError(f"encoder {choice.name!r} does not take samples of shape {shape}: {why}.") from error
+    expected = (2, encoder.out_features)
+    if not isinstance(features, Tensor) or features.shape != expected:
+        raise UserError(
+            f"encoder {choice.name!r} returned {shown(features)} for 2 samples: with its out_features it must return "
+            f"{expected}."
+        )
+
+
+def channels_together(network: nn.Module) -> nn.Module:
+    """Store the weights of convolutions in the channels-last layout, so that their outputs have it too.
+
+    Convolutions are then usually faster, also on a CPU (``benchmarks/image_cost.py`` measures both layouts).
+    """
+    for weight in network.parameters():
+        if weight.ndim == 4:
+            # A copy: a 1×1 kernel already counts as channels-last, but lacks the strides that its gradient will have.
+            weight.data = torch.empty_like(weight.data, memory_format=torch.channels_last).copy_(weight.data)
+    return network
+
+
+def check_size(settings: Settings, shape: tuple[int, ...]) -> None:
+    """Refuse networks whose weights, gradients and moments do not fit in memory, before any memory is taken."""
+    networks = []
+    with torch.device("meta"):  # counts sizes without taking memory
+        if not settings.encoder.own:
+            networks.append(build_encoder(settings, shape))
+        generator = noise_defaults(settings).generator
+        if settings.is_learned and not generator.own and generator.name != "shared":
+            outputs = 2 if settings.noise.mean == "learned" else 1
+            networks.append(make_generator(generator.part, shape, outputs, options=generator.options))
+    weights = sum(weight.numel() for network in networks for weight in network.parameters())
+    needed, there = 16 * weights / 1e9, memory_gb()  # four numbers of four bytes for every weight
+    if there is not None and needed > there:
+        raise UserError(
+            f"the networks need about {needed:.0f} GB and this machine has {there:.0f}: make them narrower "
+            "(encoder.hidden or encoder.width, noise.generator.hidden or noise.generator.width)."
+        )
+
+
+def feature_scale(standardizer: Standardizer) -> Tensor:
+    """The standard deviation of every standardised feature, the unit of noise; 0 for dead features."""
+    return torch.from_numpy(standardizer.deviation).to(torch.get_default_dtype())
+
+
+def columns_of(standardizer: Standardizer) -> Columns | None:
+    """The columns of a table, if any of them became several features."""
+    return Columns(len(standardizer.mean), standardizer.spans) if standardizer.spans else None
+
+
+def build_noise(
+    settings: Settings,
+    unit: Tensor,
+    encoder: nn.Module,
+    *,
+    support: Support | None = None,
+    initial_scale: float | Tensor | None = None,
+    columns: Columns | None = None,
+    donors: Tensor | None = None,
+) -> PiNoise:
+    """Return untrained p_ψ(ε|x). If the objective learns no noise, the scale stays at its initial value.
+
+    Args:
+        settings: the sections ``noise`` and ``objective``.
+        unit: the standard deviation of every standardised feature, 0 for dead ones, shape (*shape).
+        encoder: the encoder, for a generator that reads its features.
+        support: the training rows to which noise moves samples.
+        initial_scale: the initial σ; None takes the value in the settings.
+        columns: the columns that became several features.
+        donors: rows to take such columns from, if there is no support.
+    """
+    noise, (generator, positive, covariance) = settings.noise, noise_defaults(settings)
+    shape, outputs = tuple(unit.shape), 2 if noise.mean == "learned" else 1
+    part = copy.deepcopy(generator.part).float() if isinstance(generator.part, nn.Module) else generator.part
+    made = make_generator(part, shape, outputs, encoder=encoder, options=generator.options)
+    shared = {id(parameter) for parameter in encoder.parameters()}
+    if any(id(parameter) in shared for parameter in made.parameters()):
+        raise UserError(
+            f"generator {generator.name!r} registers the encoder, whose weights would then count as noise: "
+            "keep it in a tuple, as in self._encoder = (encoder,)."
+        )
+    return PiNoise(
+        shape,
+        distribution=noise.distribution,
+        mean=noise.mean,
+        generator=channels_together(made),
+        positive=positive,
+        initial_scale=noise.initial_scale if initial_scale is None else initial_scale,
+        feature_scale=unit,
+        normalize=noise.normalize,
+        support=support,
+        covariance=covariance,
+        amplitude=noise.amplitude if initial_scale is None else None,  # a stored scale has it already
+        moves=settings.neighbours > 0,
+        columns=columns,
+        donors=donors,
+    )
+
+
+def support_neighbours(settings: Settings) -> int:
+    """Return how many neighbours each row of the noise's support has; 0 if the noise needs no support.
+
+    >>> support_neighbours(Settings()), support_neighbours(Settings.model_validate({"objective": "paper"}))
+    (10, 0)
+    """
+    return settings.neighbours or (NEIGHBOURS if looks_at_neighbours(settings) else 0)
+
+
+def restore_noise(
+    settings: Settings, standardizer: Standardizer, encoder: nn.Module, tensors: Mapping[str, Tensor]
+) -> PiNoise:
+    """Return trained noise from its stored tensors. Tensors that do not fit raise torch's RuntimeError."""
+    # Noise is built from these, so that comparing with what was built would not find them broken.
+    own = {name: tensor for name, tensor in tensors.items() if not name.startswith("generator.")}
+    check_finite_weights(own, where="the noise")
+    support = None
+    if (bank := tensors.get("support.bank")) is not None:
+        total = tensors.get("support.total", torch.tensor(0))
+        if not bank.is_floating_point() or bank.shape[1:] != standardizer.shape or not len(bank) or total.shape != ():
+            raise RuntimeError("the support has another shape than the samples")
+        support = Support(
+            bank, numbers=torch.arange(len(bank)), rows=int(total), k=max(1, support_neighbours(settings))
+        )
+    initial = tensors.get("initial_scale", 1.0)
+    noise = build_noise(
+        settings,
+        feature_scale(standardizer),
+        encoder,
+        support=support,
+        initial_scale=initial,
+        columns=columns_of(standardizer),
+        donors=_sound_donors(tensors.get("donors"), standardizer),
+    )
+    load_weights(noise, tensors, where="the noise")
+    return noise.eval()
+
+
+def _sound_donors(donors: Tensor | None, standardizer: Standardizer) -> Tensor | None:
+    if donors is not None and (donors.shape[1:] != standardizer.shape or not donors.is_floating_point()):
+        raise RuntimeError("the rows for its columns have another shape than the samples")
+    return donors
+
+
+def build_pairing(settings: Settings, site: Site) -> Pairing:
+    """Return the pairing of the views in the settings."""
+    noise = _noise_view(settings, site)
+    augmentations = [view for item in settings.views.augmentations for view in build_views(item, site)]
+    name = settings.views.pairing
+    if name == "auto":
+        name = _auto_pairing(settings, noise, has_augmentations=bool(augmentations))
+    if name == "identity" and not settings.method.trait("makes_views"):
+        raise UserError(
+            f"method {settings.method.name!r} compares two views: give it a noise (views.noise) or augmentations."
+        )
+    local = local_crops(site, augmentations) if site.local_crops else None
+    return Pairing(name, noise=noise, augmentations=augmentations, local=local, local_views=site.local_crops)
+
+
+def _noise_view(settings: Settings, site: Site) -> View | None:
+    if settings.is_learned:
+        neighbours = support_neighbours(settings)
+        support = Support.of(site.rows, k=neighbours) if neighbours else None
+        donors = None if site.columns is None or support else draw_bank(site.rows, most=SUPPORT_ROWS)[0]
+        noise = build_noise(settings, site.unit, site.encoder, support=support, columns=site.columns, donors=donors)
+        return PiNoiseView(noise)
+    if settings.views.noise.part is None:
+        return None
+    views = build_views(settings.views.noise, site)
+    if len(views) > 1:
+        raise UserError(
+            f"views.noise is {settings.views.noise.name!r}, which makes {len(views)} views: put it under "
+            "views.augmentations."
+        )
+    return views[0]
+
+
+def _auto_pairing(settings: Settings, noise: View | None, *, has_augmentations: bool) -> PairingName:
+    if has_augmentations:
+        return "sampled"
+    if noise is None:
+        return "identity"
+    chosen: PairingName = settings.objective.trait("pairing", Objective.pairing)
+    return chosen if noise.learned is not None else Objective.pairing
+
+
+def build_views(item: Choice, site: Site) -> tuple[View, ...]:
+    """Return the view or the views of a choice."""
+    part = item.part
+    if isinstance(part, nn.Module):
+        part = copy.deepcopy(part)
+        return (part if isinstance(part, View) else FunctionView(part),)
+    if inspect.isclass(part) and issubclass(part, View):
+        views = built(VIEW, item, View, 0, site)
+        return views if isinstance(views, tuple) else (views,)
+    function = made(VIEW, item, part) if inspect.isclass(part) else bound(VIEW, item, 1)
+    if not callable(function):
+        raise UserError(
+            f"view {item.name!r} makes {type(function).__name__}, which is not a function: give {VIEW.own}."
+        )
+    return (FunctionView(function),)

@@ -3,11 +3,11 @@
 A part (encoder, method, objective, generator, view) is declared once: its signature defines its section.
 """
 
-from pinoise.training.config.choice import Choice, read_choice
-from pinoise.training.config.documents import dump_yaml
-from pinoise.training.config.images import complete, follow, follow_kind
 from pinoise.training.config.parse import (
+    complete,
     distrusted,
+    follow,
+    follow_kind,
     merge,
     override,
     parse_assignment,
@@ -15,6 +15,7 @@ from pinoise.training.config.parse import (
     read_settings,
     read_yaml,
 )
+from pinoise.training.config.section import Choice, dump_yaml, read_choice
 from pinoise.training.config.settings import (
     DataSettings,
     HeadSettings,

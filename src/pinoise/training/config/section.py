@@ -1,17 +1,144 @@
-"""The base class of configuration sections, and the error sentence for a mistake in one."""
+"""What a configuration is made of: YAML documents, sections that are exact about their values, and chosen parts.
+
+YAML is as settings use it: plain values of a bounded size, numbers as people write them, and nothing else. A part is a
+name, an import path or an object, with the options of its signature.
+"""
 
 from __future__ import annotations
 
-import difflib
+import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields, is_dataclass
-from typing import Any, get_args
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from typing import Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError
-from pydantic_core import CoreSchema, ErrorDetails, core_schema
+import yaml
+from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationError, ValidationInfo, create_model
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
+from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from pinoise.errors import brief
+from pinoise.choices import Distrust, Kind, builder_of, find, name_of, options_of
+from pinoise.errors import UserError
+from pinoise.training.config.sentences import sentence_of, unknown_name
+
+MOST_CHARACTERS = 1_000_000
+MOST_VALUES = 100_000  # with every alias written out
+DEEPEST = 32
+
+_BASE = "tag:yaml.org,2002:"
+
+# YAML 1.1, which PyYAML follows, reads 1e-3 as text, 010 as 8, 1:30 as 90 and 2024-01-01 as a date.
+_WHOLE = re.compile(r"[-+]?(0|[1-9][0-9_]*)\Z|0x[0-9a-fA-F]+\Z")
+_DECIMAL = re.compile(
+    r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]+)?\Z|[-+]?[0-9]+[eE][-+]?[0-9]+\Z|[-+]?\.(inf|Inf|INF)\Z"
+    r"|\.(nan|NaN|NAN)\Z"
+)
+
+
+class DocumentError(ValueError):
+    """Text that is not a document. The message says what was found, and follows a name and "is" or "has"."""
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe loader with YAML 1.2's numbers, without dates, and with a limit on nesting."""
+
+    _depth = 0
+
+    def compose_node(self, parent: Node | None, index: Any) -> Node | None:
+        """Compose a node, but for one that is nested too deeply."""
+        self._depth += 1
+        if self._depth > DEEPEST:
+            raise DocumentError(f"nested more than {DEEPEST} levels deep")
+        node: Node | None = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
+class _Dumper(yaml.SafeDumper):
+    """PyYAML's safe dumper. It also quotes text that the loader would read as a number."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in found if tag.removeprefix(_BASE) in ("bool", "null", "merge")]
+    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.yaml_constructors = {
+    tag: constructor
+    for tag, constructor in yaml.SafeLoader.yaml_constructors.items()
+    if tag is None or tag.removeprefix(_BASE) in ("null", "bool", "int", "float", "str", "seq", "map")
+}
+
+
+_Loader.add_implicit_resolver(f"{_BASE}int", _WHOLE, list("-+0123456789"))
+
+
+for _each in (_Loader, _Dumper):
+    _each.add_implicit_resolver(f"{_BASE}float", _DECIMAL, list("-+0123456789."))
+
+
+def load_yaml(text: str) -> Any:
+    """Return the value of a YAML document: nested lists and mappings of text, numbers, true, false and null.
+
+    The work is bounded: a document has at most a million characters and 100,000 values, counted with every alias
+    written out, so that aliases of aliases cannot fill the memory.
+
+    >>> load_yaml("{rate: 1e-3, hidden: [64, 010]}")
+    {'rate': 0.001, 'hidden': [64, '010']}
+    >>> load_yaml("&a [*a]")
+    Traceback (most recent call last):
+    ...
+    pinoise.training.config.section.DocumentError: nested more than 32 levels deep
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise DocumentError(f"longer than {MOST_CHARACTERS:,} characters")
+    try:
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        _check(node, 0, 0)
+        return loader.construct_document(node)
+    except DocumentError:
+        raise
+    except yaml.YAMLError:
+        raise DocumentError("not valid YAML") from None
+    except (ValueError, LookupError):  # a number of thousands of digits; a tag that its value does not fit
+        raise DocumentError("not valid YAML: it has a number that is too long, or a tag that does not fit") from None
+
+
+def dump_yaml(value: Any) -> str:
+    """Return a value as a document that ``load_yaml`` reads as the same value.
+
+    >>> dump_yaml({"label": "1e3", "rate": 1e-05})
+    "label: '1e3'\\nrate: 1.0e-05\\n"
+    """
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False)
+    return text
+
+
+def _check(node: Node, seen: int, depth: int) -> int:
+    """Return the number of values up to and in a node. Refuse too many, too deep ones, and a key that stands twice."""
+    if depth >= DEEPEST:
+        raise DocumentError(f"nested more than {DEEPEST} levels deep")
+    seen += 1
+    if seen > MOST_VALUES:
+        raise DocumentError(f"a document of more than {MOST_VALUES:,} values")
+    if isinstance(node, SequenceNode):
+        for inner in node.value:
+            seen = _check(inner, seen, depth + 1)
+    elif isinstance(node, MappingNode):
+        keys: set[str] = set()
+        for key, inner in node.value:
+            if not isinstance(key, ScalarNode):
+                raise DocumentError("not valid YAML: a key must be a word")
+            if key.value in keys:
+                raise DocumentError(f"ambiguous: it gives {key.value[:80]!r} twice")
+            keys.add(key.value)
+            seen = _check(inner, seen, depth + 1)
+    return seen
+
 
 _EXACT = ("int", "float", "bool")
 
@@ -53,98 +180,137 @@ class Section(BaseModel):
         return schema
 
 
-def sentence_of(
-    error: ValidationError, section: type, *, prefix: str = "", names: Mapping[str, str] | None = None
-) -> str:
-    """Return one sentence about the first mistake, in the user's terms.
+@dataclass(frozen=True)
+class Choice:
+    """A chosen part: its name, the object behind the name, and its options, defaults included.
+
+    >>> from pinoise.choices import METHOD
+    >>> read_choice({"name": "memorybank", "negatives": 9}, METHOD, "method").options
+    {'temperature': 0.2, 'momentum': 0.5, 'negatives': 9}
+    """
+
+    name: str
+    part: Any  # a class, a function or an object; None if no part is built
+    options: Mapping[str, Any] = field(default_factory=dict)
+    own: bool = False  # whether it is the user's, not the package's
+    given: frozenset[str] = field(default=frozenset(), compare=False)  # the options that the user set
+    takes: frozenset[str] = field(default=frozenset(), compare=False)  # the options that can be set
+
+    def trait(self, name: str, default: Any = False) -> Any:
+        """Return an attribute of the part, such as ``for_images``."""
+        return getattr(self.part, name, default)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the name and the options as a section of a configuration.
+
+        The defaults of a user's part are left out: its signature has them, and they may be objects.
+        """
+        shown = {name: value for name, value in self.options.items() if not self.own or name in self.given}
+        return {"name": self.name, **shown}
+
+
+def read_choice(
+    value: Any,
+    kind: Kind,
+    path: str,
+    *,
+    names: Mapping[str, str] | None = None,
+    distrust: Distrust | None = None,
+) -> Choice:
+    """Find the part that a user chose and check its options against its signature.
 
     Args:
-        error: what pydantic found.
-        section: the section that was read.
-        prefix: the path of that section in the configuration, with a dot at the end.
+        value: a name, an import path, an object, or a mapping with one of them as ``name`` and options.
+        kind: the kind of part.
+        path: the path of the choice in the configuration.
         names: the user's names of settings, by path, if they differ from the paths.
+        distrust: the file that the value is from, if the user has not said to trust it.
     """
-    first = error.errors()[0]
-    if not first["loc"]:  # sections that contradict each other
-        sentence = f"{first['ctx']['error']}."
-        return sentence if names is None else re.sub(rf"\b(?:{'|'.join(keys_of(section))})\.(\w+)", r"\1", sentence)
-    path, holder = _locate(first["loc"], section)
-    name = prefix + ".".join(path)
-    if first["type"] == "choice":
-        return str(first["ctx"]["explain"](name, names))
-    if names is not None:
-        name = names.get(name, path[-1])
-    found = first["input"]
-    match first["type"]:
-        case "extra_forbidden" | "unexpected_keyword_argument":
-            return _unknown_setting(name, prefix, path, keys_of(holder))
-        case "missing":
-            return f"setting {name!r} is missing: {prefix.rstrip('.')} needs it."
-        case "literal_error":
-            return unknown_name(name, found, _allowed(error.errors(), path, section))
-        case "model_type" | "dataclass_type":
-            return (
-                f"setting {name!r} is {brief(found)}: it must be a section with settings {', '.join(keys_of(holder))}."
-            )
-        case "value_error":  # from a section that checks itself; its sentence begins with the key
-            key, _, rest = str(first["ctx"]["error"]).partition(" ")
-            return f"setting {f'{name}.{key}'!r} {rest}"
-        case _:
-            message = first["msg"][0].lower() + first["msg"][1:]
-            return f"setting {brief(name)} is {brief(found)}: {message}."
+    if isinstance(value, Choice):
+        return value
+    given = dict(value) if isinstance(value, Mapping) else {"name": value}
+    chosen = given.pop("name", kind.default)
+    if chosen is None:
+        raise UserError(f"setting {path!r} is {value!r}: it must name its {kind.noun}.")
+    if isinstance(chosen, str):
+        called = path if names is None else names.get(path, path)
+        if ":" not in chosen and chosen not in kind.names:
+            raise UserError(unknown_name(called, chosen, [*kind.names, "or package.module:name"]))
+        part = find(kind, chosen, distrust=distrust, setting=called)
+        name, own = chosen, chosen not in kind.names
+        if part is not None and not callable(part):
+            raise UserError(f"{kind.noun} {name!r} is of type {type(part).__name__}: give {kind.own}.")
+    else:
+        name, part, own = name_of(chosen), chosen, True
+        if not callable(part):
+            raise UserError(f"setting {path!r} is {chosen!r}: give a name, an import path, or {kind.own}.")
+    model = _auto_model(kind if name == "auto" else None) if part is None else _options_model(part)
+    if "name" in model.model_fields:
+        raise UserError(f"{kind.noun} {name!r} has an option called 'name', which a configuration needs: rename it.")
+    try:
+        options = model.model_validate(given)
+    except ValidationError as error:
+        raise UserError(sentence_of(error, model, prefix=f"{path}.", names=names)) from None
+    left_open = part is None  # ``auto`` has no defaults yet
+    values = {key: value for key, value in options if not left_open or key in options.model_fields_set}
+    given_options, allowed = frozenset(options.model_fields_set), frozenset(model.model_fields)
+    return Choice(name, part, {**values, **(options.model_extra or {})}, own, given_options, allowed)
 
 
-def unknown_name(path: str, found: object, allowed: Iterable[str]) -> str:
-    """Return the sentence for a value that is not allowed. It suggests the nearest allowed value.
-
-    >>> unknown_name("noise.mean", "zeros", ["zero", "learned"])
-    "setting 'noise.mean' is 'zeros': did you mean 'zero'? Allowed: zero, learned."
-    """
-    names = list(allowed)
-    near = difflib.get_close_matches(brief(found).strip("'"), names, n=1, cutoff=0.4)
-    hint = f": did you mean {near[0]!r}?" if near else "."
-    return f"setting {path!r} is {brief(found)}{hint} Allowed: {', '.join(names)}."
+def _options_model(part: Any) -> type[BaseModel]:
+    """Return the section of a part's options. An object has none."""
+    made_from = inspect.isclass(part) or inspect.isroutine(part)
+    return _model_of(part) if made_from else _model(part, {})
 
 
-def _unknown_setting(name: str, prefix: str, path: list[str], allowed: list[str]) -> str:
-    name = name if len(name) <= 100 else f"{name[:100]}…"
-    near = difflib.get_close_matches(path[-1][:100], allowed, n=1, cutoff=0.6)
-    if near:
-        return f"unknown setting {name!r}: did you mean {prefix + '.'.join([*path[:-1], near[0]])!r}?"
-    if not allowed:
-        return f"unknown setting {name!r}: {prefix.rstrip('.')} has no settings."
-    return f"unknown setting {name!r}: allowed there are {', '.join(allowed)}."
+@lru_cache
+def _model_of(part: Any) -> type[BaseModel]:
+    """Return the section of the options of a class or function, made from its signature."""
+    hints: dict[str, Any] = {}
+    for function in (part.__init__, builder_of(part)) if inspect.isclass(part) else (part,):
+        with suppress(NameError, TypeError):  # a user's annotations that cannot be resolved are not checked
+            hints |= get_type_hints(function, include_extras=True) if function is not None else {}
+    fields = {
+        name: (hints.get(name, Any), ... if parameter.default is parameter.empty else parameter.default)
+        for name, parameter in options_of(part).items()
+    }
+    return _model(part, fields)
 
 
-def _allowed(errors: list[ErrorDetails], path: list[str], section: type) -> list[str]:
-    """Return the names that a field takes. A field with several types has an error for each type."""
-    literal = [error for error in errors if error["type"] == "literal_error"]
-    listings = [error["ctx"]["expected"] for error in literal if _locate(error["loc"], section)[0] == path]
-    return [word for text in listings for word in text.replace("'", "").replace(" or ", ", ").split(", ")]
+def _auto_model(kind: Kind | None) -> type[BaseModel]:
+    """Return the section of an open choice. It takes the options of every part that it may become."""
+    fields: dict[str, Any] = {}
+    for name, path in (kind.names if kind is not None else {}).items():
+        fields |= _options_model(find(kind, name)).model_fields if path and kind is not None else {}
+    return _model(None, {name: (found.rebuild_annotation(), None) for name, found in fields.items()})
 
 
-def _locate(location: tuple[int | str, ...], section: type) -> tuple[list[str], type]:
-    """Return the path as the user writes it and the section it ends in."""
-    path: list[str] = []
-    for part in location:
-        if path and (part in ("int", "float", "str", "bool") or str(part).startswith(("literal[", "tuple["))):
-            continue  # pydantic adds the type that it tried
-        path.append(str(part))
-        field = getattr(section, "model_fields", {}).get(str(part))
-        if field is not None:
-            section = next(_sections_in(field.annotation), section)
-    return path, section
+def _model(part: Any, fields: dict[str, Any]) -> type[BaseModel]:
+    made: type[BaseModel] = create_model(getattr(part, "__name__", "Options"), __base__=Section, **fields)
+    return made
 
 
-def _sections_in(annotation: object) -> Iterator[type]:
-    if isinstance(annotation, type) and (issubclass(annotation, BaseModel) or is_dataclass(annotation)):
-        yield annotation
-    for argument in get_args(annotation):
-        yield from _sections_in(argument)
+@dataclass(frozen=True)
+class Chosen:
+    """The annotation of a field that holds a choice of a kind."""
 
+    kind: Kind
 
-def keys_of(section: type) -> list[str]:
-    """Return the settings of a section."""
-    if is_dataclass(section):
-        return [field.name for field in fields(section)]
-    return list(getattr(section, "model_fields", {}))
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema with which pydantic reads and writes the field."""
+        write = core_schema.plain_serializer_function_ser_schema(Choice.as_dict)
+        return core_schema.with_info_plain_validator_function(self._read, serialization=write)
+
+    def _read(self, value: Any, info: ValidationInfo) -> Choice:
+        distrust: Distrust | None = info.context
+        try:
+            return read_choice(value, self.kind, "", distrust=distrust)
+        except UserError:  # ``_explain`` raises it again with the path
+            explain = partial(self._explain, value, distrust)
+            raise PydanticCustomError("choice", "not a choice", {"explain": explain}) from None
+
+    def _explain(self, value: Any, distrust: Distrust | None, path: str, names: Mapping[str, str] | None) -> str:
+        try:
+            return f"{read_choice(value, self.kind, path, names=names, distrust=distrust)} has no fault."
+        except UserError as error:
+            return str(error)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -43,11 +44,11 @@ from pinoise.choices import (
 from pinoise.data.options import ImageSize, ReadOptions
 from pinoise.data.standardizer import SCALING, Scaling
 from pinoise.errors import UserError
-from pinoise.networks import heads
+from pinoise.networks.mlp import HEAD_HIDDEN, PROJECTION
 from pinoise.noise.module import COVARIANCE, SMALLEST_SCALE
-from pinoise.training.config.choice import Choice, Chosen, read_choice
-from pinoise.training.config.section import Section, split_at_commas, with_exact_numbers
+from pinoise.training.config.section import Choice, Chosen, Section, read_choice, split_at_commas, with_exact_numbers
 from pinoise.training.objectives import Objective
+from pinoise.training.processes import SIGNS
 
 VECTOR_ENCODER, IMAGE_ENCODER = "mlp", "resnet18"  # what ``auto`` means
 
@@ -99,8 +100,8 @@ class DataSettings(ReadOptions):
 class HeadSettings(Section):
     """The projection head."""
 
-    hidden: Size = heads.HIDDEN
-    out_features: Size = heads.PROJECTION
+    hidden: Size = HEAD_HIDDEN
+    out_features: Size = PROJECTION
 
 
 class NoiseSettings(Section):
@@ -153,6 +154,11 @@ class TrainingSettings(Section):
     checkpoint_every: Times = 500  # steps between checkpoints
     patience: Times | None = None  # epochs in which the loss of held-out rows may not fall; None never stops early
     min_improvement: NonNegative = 1e-3  # a smaller fall of that loss, in its own units, does not count
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether this process trains alone, so that no machinery for several is needed."""
+        return self.devices == self.nodes == 1 and os.environ.keys().isdisjoint(SIGNS)
 
 
 class Settings(Section):

@@ -1,16 +1,10 @@
-"""What a run folder says about itself: the record of its data, and the settings that its checkpoints belong to."""
+"""Which settings a run may change when it goes on, and which its checkpoints belong to."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Annotated, Any
-
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-
-from pinoise.errors import UserError
-from pinoise.files import read_sealed, write_sealed
+from typing import Any
 
 # The settings that a run may change when it goes on: they do not decide what is learned.
 MAY_CHANGE = (
@@ -20,41 +14,6 @@ MAY_CHANGE = (
 )
 
 _ABSENT = "absent"
-
-
-class DataRecord(BaseModel):
-    """The rows that a run was trained on, and how to read later data in the same way, as in ``data.json``."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    source: str
-    rows: Annotated[int, Field(ge=1)]
-    shape: list[Annotated[int, Field(ge=1)]]
-    fingerprint: str
-    feature_names: list[str] | None
-    class_names: list[str] | None
-    notes: list[str]
-    preparation: dict[str, Any]
-
-    @property
-    def size(self) -> str:
-        """The number and the shape of the rows, in words."""
-        return f"{self.rows} rows of {' × '.join(map(str, self.shape))}"
-
-
-def write_record(path: Path, record: DataRecord) -> None:
-    """Write ``data.json`` with its checksum."""
-    write_sealed(path, json.loads(record.model_dump_json()))
-
-
-def read_record(path: Path) -> DataRecord:
-    """Read ``data.json``. Refuse one that was altered or that lacks something."""
-    values = read_sealed(path)
-    try:
-        return DataRecord.model_validate(values)
-    except ValidationError as error:
-        where = ".".join(map(str, error.errors()[0]["loc"]))
-        raise UserError(f"{path} has no sound entry {where!r}: the run folder is damaged.") from None
 
 
 def forbidden_change(now: str, then: str) -> str | None:
