@@ -76,21 +76,28 @@ class Table:
         return Table(**{**vars(self), "names": tuple(name for name in self.names if name not in columns)})
 
     def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
-        """Yield Arrow tables of these columns with their first row, in order; together they are all rows.
+        """Yield Arrow tables of these columns with their first row, in order; together they are all rows."""
+        return ((first, self.cleaned(batch)) for first, batch in self.uncleaned(columns))
+
+    def uncleaned(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
+        """Yield the same as they stand in the source; ``cleaned`` makes batches of them.
 
         Files that have changed since the table was opened are an error.
         """
         first = 0
         self._check_unchanged()
         for batch in self.read(columns):
-            yield first, pa.table([self._cleaned(cells) for cells in batch.itercolumns()], names=list(columns))
+            yield first, batch
             first += batch.num_rows
         self._check_unchanged()
         if first == 0:
             raise UserError(f"{self.where} has a header but no rows.")
 
-    def _cleaned(self, cells: Any) -> Any:
-        """Return the cells of a column in one piece, missing where they say so."""
+    def cleaned(self, batch: Any) -> Any:
+        """Return an Arrow table with every column in one piece, and cells that say so missing."""
+        return pa.table([self._cells(cells) for cells in batch.itercolumns()], names=batch.column_names)
+
+    def _cells(self, cells: Any) -> Any:
         cells = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
         cells = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
         if self.kinds is None:

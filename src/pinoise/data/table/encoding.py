@@ -228,13 +228,13 @@ def _look(table: Table, wanted: Sequence[str], label: str | None) -> _Seen:
     random, limit, rows = np.random.default_rng(0), 1.0, 0
     parts, labels = list[Any](), list[Any]()
     keys, numbers = np.empty(0), np.empty(0, np.int64)
-    for first, batch in table.batches([*wanted, *([] if label is None else [label])]):
+    for first, batch in table.uncleaned([*wanted, *([] if label is None else [label])]):
         rows = first + batch.num_rows
-        labels += [] if label is None else [batch.column(label)]
+        labels += [] if label is None else [table.cleaned(batch.select([label])).column(0)]
         drawn = random.random(batch.num_rows)
         chosen = np.flatnonzero(drawn < limit)
         some = batch.select(list(wanted))
-        parts.append(some if len(chosen) == len(drawn) else some.take(pa.array(chosen)))
+        parts.append(table.cleaned(some if len(chosen) == len(drawn) else some.take(pa.array(chosen))))
         keys, numbers = np.append(keys, drawn[chosen]), np.append(numbers, first + chosen)
         if len(keys) > _SPARE * most:
             limit = float(np.partition(keys, most)[most])
