@@ -6,11 +6,11 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NoReturn, get_args
+from typing import Annotated, Any, Literal, NoReturn, cast
 
 import numpy as np
 import scipy.sparse as sp
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from pinoise.data.arrays import ArrayEncoding, learn_arrays
 from pinoise.data.dataset import Dataset, Spans
@@ -19,7 +19,7 @@ from pinoise.data.formats.arrays import read_npy
 from pinoise.data.formats.raw import RawArrays
 from pinoise.data.images.reading import holds_images, resized
 from pinoise.data.options import AS_TRAINED, Color, Corrupt, LaterOptions, ReadOptions, Stream
-from pinoise.data.source import Source, SourceKind, find_source
+from pinoise.data.source import Source, find_source
 from pinoise.data.table.batches import Table
 from pinoise.data.table.encoding import TableEncoder, TableEncoding, find_column, learn_table
 from pinoise.data.table.labels import LabelEncoding
@@ -62,9 +62,9 @@ class Preparation(ABC):
     def description(self) -> str:
         """What training had, for messages."""
 
-    @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """Return plain values that JSON can hold and ``preparation_from_json`` turns back into the same preparation."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
 
     def read(
         self,
@@ -122,6 +122,7 @@ class TablePreparation(Preparation):
     """Training had a table: columns, categories, fill values and labels are remembered."""
 
     encoding: TableEncoding
+    kind: Literal["table"] = "table"
 
     @property
     def description(self) -> str:
@@ -155,10 +156,6 @@ class TablePreparation(Preparation):
         x = np.concatenate(list(encoder.blocks()))
         y = encoder.targets(regression=later.regression)
         return encoder.encoding.dataset(x, y, encoder.notes(), name=source.name)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the encoding beside the kind."""
-        return {"kind": "table", "encoding": asdict(self.encoding)}
 
 
 def _is_large(table: Table, stream: Stream) -> bool:
@@ -270,10 +267,6 @@ class ArrayPreparation(Preparation):
         corrupt = later.corrupt or self.corrupt
         return ReadOptions(label=later.label, size=(height, width), color=color, corrupt=corrupt, cache=later.cache)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the encoding beside the kind, and what happens to corrupt files."""
-        return {"kind": self.kind, "encoding": asdict(self.encoding), "corrupt": self.corrupt}
-
 
 def check_regression(regression: bool | None, data: Dataset, *, where: str) -> None:
     """Refuse labels that are not what a user says they are: a measurement, or classes; None says nothing."""
@@ -313,43 +306,25 @@ def prepare(given: object, options: ReadOptions, *, progress: bool = False) -> t
     return data, preparation
 
 
-def preparation_from_json(stored: dict[str, Any]) -> Preparation:
+def preparation_from_json(stored: object) -> Preparation:
     """Return the preparation whose ``to_json`` is given. Refuse any other value, as a file may come from anyone.
 
-    >>> preparation_from_json({"kind": "picture"})
-    Traceback (most recent call last):
-    ...
-    pinoise.errors.UserError: the stored preparation is of kind 'picture': it must be catalogue, table, array or images.
-    """
-    kind: Any = stored.get("kind")
-    kinds = get_args(SourceKind)
-    if kind not in kinds:
-        raise UserError(
-            f"the stored preparation is of kind {kind!r}: it must be {', '.join(kinds[:-1])} or {kinds[-1]}."
-        )
-    try:
-        if kind == "table":
-            preparation: Preparation = TablePreparation(_restored(TableEncoding, stored["encoding"]))
-        else:
-            corrupt = ReadOptions(corrupt=stored["corrupt"]).corrupt
-            preparation = ArrayPreparation(_restored(ArrayEncoding, stored["encoding"]), kind, corrupt)
-    except KeyError as error:
-        raise UserError(f"the stored preparation of kind {kind!r} is damaged: it has no entry {error}.") from None
-    if json.loads(json.dumps(preparation.to_json())) != json.loads(json.dumps(stored)):
-        raise UserError(f"the stored preparation of kind {kind!r} is damaged: it has entries of another kind.")
-    return preparation
-
-
-def _restored(kind: type[Any], stored: object) -> Any:
-    """Return the encoding of which ``dataclasses.asdict`` is stored. Refuse any other value.
-
-    >>> _restored(ArrayEncoding, {"shape": [3], "sparse": "no"})
+    >>> preparation_from_json({"kind": "array", "encoding": {"shape": [3], "sparse": "no"}})
     Traceback (most recent call last):
     ...
     pinoise.errors.UserError: the stored preparation is damaged: it has no sound entry 'sparse'.
     """
+    either = Annotated[TablePreparation | ArrayPreparation, Field(discriminator="kind")]
+    return cast(Preparation, _restored(either, stored))
+
+
+def _restored(kind: Any, stored: object) -> Any:
+    """Return the object of which ``dataclasses.asdict`` is stored."""
     try:
-        return TypeAdapter(kind).validate_json(json.dumps(stored), strict=True)
+        found = TypeAdapter(kind).validate_json(json.dumps(stored), strict=True)
     except ValidationError as error:
-        entry = next((str(part) for part in error.errors()[0]["loc"] if isinstance(part, str)), "encoding")
+        entry = next((str(part) for part in reversed(error.errors()[0]["loc"]) if isinstance(part, str)), "kind")
         raise UserError(f"the stored preparation is damaged: it has no sound entry {entry!r}.") from None
+    if json.loads(json.dumps(asdict(found))) != json.loads(json.dumps(stored)):
+        raise UserError("the stored preparation is damaged: it has entries of another kind.")
+    return found
