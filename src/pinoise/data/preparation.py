@@ -21,7 +21,8 @@ from pinoise.data.images.reading import holds_images, resized
 from pinoise.data.options import AS_TRAINED, Color, Corrupt, LaterOptions, ReadOptions, Stream
 from pinoise.data.source import Source, find_source
 from pinoise.data.table.batches import Table
-from pinoise.data.table.encoding import TableEncoder, TableEncoding, find_column, learn_table
+from pinoise.data.table.cells import find_column
+from pinoise.data.table.encoding import TableEncoder, TableEncoding, learn_table
 from pinoise.data.table.labels import LabelEncoding
 from pinoise.errors import UserError
 
@@ -136,8 +137,7 @@ class TablePreparation(Preparation):
         on_disk = _is_large(table, options.stream)
         options.refuse_image_options(source.where, but="cache" if on_disk else None)
         if on_disk:
-            how = {name: value for name, value in asdict(options).items() if name not in ("rows", "cache")}
-            data, encoding = _on_disk(source, table, {"learned": how}, options, labelled=True, cache=options.cache)
+            data, encoding = _on_disk(source, table, options)
             return data, cls(encoding)
         encoding, notes, table = learn_table(table, options)
         return encoding.apply(table, name=source.name, learned=notes), cls(encoding)
@@ -149,32 +149,17 @@ class TablePreparation(Preparation):
             encoding = encoding.for_label(table, later.label)
         encoding = encoding.for_dates_of(table)
         if _is_large(table, later.stream):
-            how = {"encoding": asdict(encoding), "drop": later.drop, "labelled": labelled}
-            asked = ReadOptions(regression=later.regression)
-            return _on_disk(source, table, how, asked, labelled=labelled, cache=later.cache, encoding=encoding)[0]
-        encoder = TableEncoder(encoding, table, labelled=labelled)
-        x = np.concatenate(list(encoder.blocks()))
-        y = encoder.targets(regression=later.regression)
-        return encoder.encoding.dataset(x, y, encoder.notes(), name=source.name)
+            options = ReadOptions(regression=later.regression, cache=later.cache)
+            return _on_disk(source, table, options, encoding, labelled=labelled)[0]
+        return encoding.apply(table, name=source.name, labelled=labelled, regression=later.regression)
 
 
 def _is_large(table: Table, stream: Stream) -> bool:
-    return (
-        stream != "never"
-        and bool(table.files or stream == "always")
-        and (stream == "always" or table.size > STREAM_BYTES)
-    )
+    return stream == "always" or (stream == "auto" and bool(table.files) and table.size > STREAM_BYTES)
 
 
 def _on_disk(
-    source: Source,
-    table: Table,
-    how: dict[str, Any],
-    options: ReadOptions,
-    *,
-    labelled: bool,
-    cache: Path | None,
-    encoding: TableEncoding | None = None,
+    source: Source, table: Table, options: ReadOptions, encoding: TableEncoding | None = None, *, labelled: bool = True
 ) -> tuple[Dataset, TableEncoding]:
     """Return a table with its rows on disk, encoded now or before; without an encoding it is learned first."""
 
@@ -190,16 +175,17 @@ def _on_disk(
             np.save(folder / "y.npy", y)
         return {"encoding": asdict(encoder.encoding), "notes": encoder.notes(notes), "labels": y is not None}
 
-    where = [str(source.path.resolve()), [str(path) for path in table.files]]
-    place = place_of("rows", source.name, where, how, folder=cache)
+    how = replace(options, rows=None, cache=None) if encoding is None else encoding
+    about = [str(source.path.resolve()), table.names, asdict(how), labelled]
+    place = place_of("rows", source.name, about, folder=options.cache)
     waiting = f"waiting for another process, which reads {table.where}"
-    folder, about = kept(place, [list(table.states), how], make, waiting=waiting)
-    own = _restored(TableEncoding, about["encoding"])
+    folder, found = kept(place, [table.states, about], make, waiting=waiting)
+    own = _restored(TableEncoding, found["encoding"])
     size = (folder / "rows.npy").stat().st_size / 1e9
     note = f"read in batches (data.stream): {size:.2g} GB of rows stay on disk, in {folder.parent} (data.cache)"
     x = read_npy(folder / "rows.npy").train.x
-    y = np.load(folder / "y.npy") if about["labels"] else None
-    return own.dataset(x, y, [*about["notes"], note], name=source.name), own
+    y = np.load(folder / "y.npy") if found["labels"] else None
+    return own.dataset(x, y, [*found["notes"], note], name=source.name), own
 
 
 @dataclass(frozen=True)
