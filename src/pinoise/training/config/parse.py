@@ -131,16 +131,17 @@ def merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:
-    """Return the path and the value of ``section.key=value``, the value written as in YAML.
+    """Return the path and the value of ``section.key=value``, the value written as in YAML; a section takes braces.
 
-    >>> parse_assignment("training.epochs=5")
-    ('training.epochs', 5)
+    >>> parse_assignment("training.epochs=5"), parse_assignment("data.drop=Unnamed: 0")
+    (('training.epochs', 5), ('data.drop', 'Unnamed: 0'))
     """
     path, equals, value = text.partition("=")
     if not equals or not all(path.strip().split(".")):
         raise UserError(f"--set got {brief(text)}: write section.key=value, for example training.epochs=50.")
     try:
-        return path.strip(), load_yaml(value)
+        found = load_yaml(value)
+        return path.strip(), value if isinstance(found, dict) and "{" not in value else found
     except DocumentError as error:
         raise UserError(f"--set got {brief(text)}: the value is {error}.") from None
 
