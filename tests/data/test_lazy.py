@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from pinoise.data.checks import varies
-from pinoise.data.dataset import Dataset, Part, fingerprint
+from pinoise.data.dataset import Dataset, Part, fingerprint, varies
 from pinoise.data.formats.arrays import read_npy
 from pinoise.data.lazy import MappedRows
 from pinoise.data.rows import LazyRows, make_rows

@@ -71,17 +71,6 @@ def _usable(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     return usable
 
 
-def varies(x: Samples) -> bool:
-    """Whether any feature differs between two rows.
-
-    >>> varies(np.ones((3, 2))), varies(np.eye(2))
-    (False, True)
-    """
-    if isinstance(x, sp.csr_array):
-        return bool((x.max(axis=0) - x.min(axis=0)).toarray().any())
-    return any(bool((x[chunk] != x[:1]).any()) for chunk in row_slices(x))
-
-
 def numeric_samples(x: Samples, *, where: str) -> Samples:
     """Return samples in a type that every later step can read; most arrays are returned unchanged.
 

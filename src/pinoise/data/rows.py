@@ -57,11 +57,6 @@ class LazyRows:
     def __getitem__(self, rows: Tensor) -> Tensor:
         return self._to_standard(self._x[rows.numpy()], rows)
 
-    def expect(self, rows: Tensor) -> None:
-        """Let the disk read rows that will be needed soon, if they are in a file; their numbers are sorted."""
-        if isinstance(self._x, LazyArray):
-            self._x.expect(rows.numpy())
-
 
 class DenseRows:
     """Samples standardised once into a copy; the original samples are not kept."""

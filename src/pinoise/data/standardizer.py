@@ -14,15 +14,19 @@ from pinoise.data.layout import AS_IS, ImageLayout, image_layout, to_image_layou
 from pinoise.data.lazy import LazyArray, SomeColumns
 from pinoise.data.moments import (
     VANISHING,
+    Tails,
     beside,
     canonical,
     feature_moments,
     first_difference,
+    has_heavy_tails,
+    local_units,
+    measure_tails,
     one_pass_moments,
+    robust_units,
     row_divisors,
     row_norms,
 )
-from pinoise.data.tails import Tails, has_heavy_tails, local_units, measure_tails, robust_units
 from pinoise.errors import UserError, unknown_choice
 
 Scaling = Literal["auto", "features", "compressed", "global", "rows", "channels"]
@@ -53,7 +57,7 @@ class Standardizer:
     >>> s.scale.tolist(), s.deviation.tolist()
     ([5.0, 5.0], [0.2, 1.4])
 
-    Under ``compressed`` a logarithm brings heavy tails nearer (``pinoise.data.tails``):
+    Under ``compressed`` a logarithm brings heavy tails nearer (``pinoise.data.moments``):
 
     >>> x = np.append(np.arange(99.0), 10_000.0)[:, None]
     >>> plain, compressed = (Standardizer.fit(x, scaling=name).apply(x) for name in ("features", "compressed"))

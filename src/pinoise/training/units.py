@@ -12,8 +12,8 @@ from torch import Tensor
 
 from pinoise.data.dataset import Spans
 from pinoise.data.layout import AS_IS, LAYOUTS
+from pinoise.data.moments import Tails
 from pinoise.data.standardizer import Standardizer
-from pinoise.data.tails import Tails
 from pinoise.errors import UserError
 from pinoise.networks import read_tensors
 

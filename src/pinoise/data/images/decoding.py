@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pinoise.data.lazy import LazyArray, MappedRows, has_changed, state_of
+from pinoise.data.disk import has_changed, in_threads, state_of
+from pinoise.data.lazy import LazyArray, MappedRows
 from pinoise.data.messages import cannot_read, first_line
-from pinoise.data.threads import in_threads
 from pinoise.errors import UserError
 from pinoise.files import open_regular, sha256_of
 
@@ -174,7 +174,7 @@ class ImageFiles(LazyArray):
         """Yield the SHA-256 of every file, in threads; nothing is decoded."""
         return in_threads(checksum, [self.folder / name for name in self.names])
 
-    def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    def _read(self, numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
         images: npt.NDArray[np.uint8] = np.empty((len(numbers), *self._sample_shape), dtype=np.uint8)
 
         def fill(row: int) -> None:
@@ -197,14 +197,10 @@ class KeptImages(MappedRows):
     ((1, 4, 5), b'\\t\\t')
     """
 
-    def __init__(self, decoded: Pixels, rows: npt.NDArray[np.int64], checksums: npt.NDArray[np.uint8]) -> None:
+    def __init__(self, decoded: Pixels, rows: npt.NDArray[np.integer], checksums: npt.NDArray[np.uint8]) -> None:
         """Choose rows of ``decoded``; ``checksums`` (n, 32) has one for each of its rows."""
         super().__init__(decoded, rows)
         self._checksums = checksums
-
-    def take(self, rows: npt.NDArray[Any]) -> KeptImages:
-        """Return these rows in the given order, without reading them."""
-        return KeptImages(self._mapped, self._rows[rows], self._checksums)
 
     def file_checksums(self) -> Iterator[bytes]:
         """Yield the SHA-256 of the file of every row."""
@@ -219,16 +215,12 @@ class ResizedImages(MappedRows):
     ((2, 4, 4, 3), (4, 4, 3), (1, 4, 4, 3))
     """
 
-    def __init__(self, images: Pixels, rows: npt.NDArray[np.int64], size: tuple[int, int]) -> None:
+    def __init__(self, images: Pixels, rows: npt.NDArray[np.integer], size: tuple[int, int]) -> None:
         """Choose rows of ``images``; ``size`` is height and width."""
         super().__init__(images, rows)
         self._sample_shape, self._size = (*size, *images.shape[3:]), size
 
-    def take(self, rows: npt.NDArray[Any]) -> ResizedImages:
-        """Return these rows in the given order, not yet resized."""
-        return ResizedImages(self._mapped, self._rows[rows], self._size)
-
-    def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    def _read(self, numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
         batch = super()._read(numbers)
         resized: npt.NDArray[np.uint8] = np.empty((len(batch), *self._sample_shape), dtype=np.uint8)
         library = pillow()

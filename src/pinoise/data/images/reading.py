@@ -19,16 +19,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from tqdm import tqdm
 
-from pinoise.data.dataset import Dataset, Part, Samples
-from pinoise.data.disk import check_room, kept, peek, place_of, write_rows
+from pinoise.data.dataset import Dataset, Part, RawArrays, RawPart, Samples
+from pinoise.data.disk import check_room, in_threads, kept, peek, place_of, write_rows
 from pinoise.data.formats.arrays import read_npy
-from pinoise.data.formats.raw import RawArrays, RawPart
 from pinoise.data.images.decoding import ImageFiles, Inspection, KeptImages, ResizedImages, describe, inspect_image
 from pinoise.data.images.folders import ImageFolder, list_images
 from pinoise.data.lazy import LazyArray
 from pinoise.data.messages import counted, listed
 from pinoise.data.options import ReadOptions
-from pinoise.data.threads import in_threads
 from pinoise.errors import UserError
 from pinoise.files import WriteError
 

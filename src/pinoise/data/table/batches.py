@@ -18,9 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from pinoise.data.disk import states_of
+from pinoise.data.disk import has_changed, states_of
 from pinoise.data.formats.archives import open_compressed
-from pinoise.data.lazy import has_changed
 from pinoise.data.messages import damaged
 from pinoise.data.table.cells import MISSING_WORDS, is_number, is_text, text_of, without
 from pinoise.data.table.header import UNICODE, Header, read_header
