@@ -65,18 +65,14 @@ def inspect_image(path: Path) -> Inspection:
     library = pillow()
     try:
         with open_regular(path) as stream, library.open(stream, formats=_FORMATS) as image:
-            width, height = image.size
+            size = image.size
             image.draft(None, (1, 1))  # of a JPEG file, only every eighth pixel
             image.load()
             if image.format != "JPEG":  # Pillow turns a TIFF file as it loads it
-                width, height = image.size
-            colour = _has_colour(image)
-            turned = _orientation(image) >= 5
-    except MemoryError:
-        raise
+                size = image.size
+            return Inspection(size if _orientation(image) >= 5 else size[::-1], _has_colour(image))
     except Exception as error:  # Pillow's readers raise errors of every kind for damaged files
         return _refused(error)
-    return Inspection((width, height) if turned else (height, width), colour)
 
 
 def decode(path: Path, *, shape: tuple[int, ...], resize: bool) -> npt.NDArray[np.uint8]:
@@ -99,8 +95,6 @@ def decode(path: Path, *, shape: tuple[int, ...], resize: bool) -> npt.NDArray[n
             image = image.transpose(library.Transpose[turn])
         if resize and image.size != (width, height):
             image = fitted(image, (height, width))
-    except MemoryError:
-        raise
     except Exception as error:
         raise UserError(f"{path} {_refused(error).verdict}: repair or remove it.") from error
     if image.size != (width, height):
@@ -175,17 +169,15 @@ class ImageFiles(LazyArray):
         return in_threads(checksum, [self.folder / name for name in self.names])
 
     def _read(self, numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
-        images: npt.NDArray[np.uint8] = np.empty((len(numbers), *self._sample_shape), dtype=np.uint8)
-
-        def fill(row: int) -> None:
-            path = self.folder / self.names[numbers[row]]
-            images[row] = decode(path, shape=self._sample_shape, resize=self.resize)
-            if _state(path) != tuple(self._states[numbers[row]].tolist()):
+        def read(row: int) -> npt.NDArray[np.uint8]:
+            path = self.folder / self.names[row]
+            pixels = decode(path, shape=self._sample_shape, resize=self.resize)
+            if _state(path) != tuple(self._states[row].tolist()):
                 raise has_changed(path)
+            return pixels
 
-        for _ in in_threads(fill, range(len(numbers))):
-            pass
-        return images
+        images = list(in_threads(read, numbers.tolist()))
+        return np.array(images, np.uint8).reshape(-1, *self._sample_shape)
 
 
 class KeptImages(MappedRows):
@@ -221,18 +213,13 @@ class ResizedImages(MappedRows):
         self._sample_shape, self._size = (*size, *images.shape[3:]), size
 
     def _read(self, numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
-        batch = super()._read(numbers)
-        resized: npt.NDArray[np.uint8] = np.empty((len(batch), *self._sample_shape), dtype=np.uint8)
-        library = pillow()
-
-        def fill(row: int) -> None:
-            pixels = batch[row]
+        def resize(pixels: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
             image = library.fromarray(np.ascontiguousarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels))
-            resized[row] = np.asarray(fitted(image, self._size)).reshape(self._sample_shape)
+            return np.asarray(fitted(image, self._size))
 
-        for _ in in_threads(fill, range(len(batch))):
-            pass
-        return resized
+        library = pillow()
+        images = list(in_threads(resize, list(super()._read(numbers))))
+        return np.array(images, np.uint8).reshape(-1, *self._sample_shape)
 
 
 def _state(path: Path) -> tuple[int, int]:
@@ -255,8 +242,6 @@ def _orientation(image: Any) -> int:
     lie behind the pixels, and reading it then would decode them and hide their damage."""
     try:
         return int(image.getexif().get(_ORIENTATION, 1))
-    except MemoryError:
-        raise
     except Exception:  # a photograph with damaged metadata is still a photograph
         return 1
 
@@ -265,11 +250,9 @@ def _has_colour(image: Any) -> bool:
     if image.mode == "P":
         palette = np.array(image.getpalette("RGB")).reshape(-1, 3)
         return bool((palette != palette[:, :1]).any())
-    if image.mode in _COLOUR:
-        return True
-    if image.mode in _GRAY or image.mode.startswith("I;16"):
-        return False
-    raise ValueError(f"pixels are of mode {image.mode}")
+    if image.mode not in (*_GRAY, *_COLOUR) and not image.mode.startswith("I;16"):
+        raise ValueError(f"pixels are of mode {image.mode}")
+    return image.mode in _COLOUR
 
 
 def _eight_bits(image: Any, library: ModuleType) -> Any:
@@ -285,6 +268,8 @@ def _eight_bits(image: Any, library: ModuleType) -> Any:
 def _refused(error: Exception) -> Inspection:
     from PIL import UnidentifiedImageError
 
+    if isinstance(error, MemoryError):  # says nothing about the file
+        raise error
     if isinstance(error, UnidentifiedImageError):  # its own text is mostly the path
         return Inspection(problem="it is not an image of a known format")
     if isinstance(error, OSError) and error.strerror:  # of the system, not of Pillow
