@@ -21,9 +21,7 @@ Moments = tuple[Floats, Floats]
 """Mean and variance of every feature."""
 
 VANISHING = 1e-140
-"""Below this the squares of numbers lose digits in double precision, or vanish."""
-
-_ENLARGED = 2.0**700
+"""Below this the squares of numbers lose digits in double precision, or vanish: what varies less is constant."""
 
 HEAVY_TAILS = "at least half of the features have heavy tails, which arcsinh brings nearer, in raw features, too"
 """What users are told where nobody has asked for it."""
@@ -61,7 +59,7 @@ def feature_moments(x: Samples, *, unit_rows: bool) -> Moments:
 def row_divisors(x: Samples) -> Floats:
     """Return what brings every row to length 1, (n, 1, …) to divide by; 1 for a row of zeros, which stays as it is."""
     norms = row_norms(x)
-    return beside(np.where(norms > 0, norms, 1.0), x)
+    return beside(np.where(norms > VANISHING, norms, 1.0), x)
 
 
 def beside(norms: Floats, x: Samples) -> Floats:
@@ -72,42 +70,10 @@ def beside(norms: Floats, x: Samples) -> Floats:
 def _root_sums(values: npt.NDArray[Any], counts: npt.NDArray[Any]) -> Floats:
     # Of the non-zero values alone, one row after the other: how sums round then depends neither on how the rows are
     # stored nor on the rows beside them.
-    starts = np.cumsum(counts) - counts
-    filled = counts > 0
-
-    def roots(of: npt.NDArray[Any]) -> Floats:
-        sums = np.zeros(len(counts))
-        sums[filled] = np.add.reduceat(np.square(of, dtype=np.float64), starts[filled])
-        return np.sqrt(sums)
-
-    norms = roots(values)
-    small = filled & (norms < VANISHING)
-    if small.any():  # their squares are lost, so these are taken of larger numbers; a power of two is exact
-        enlarged = np.where(np.repeat(small, counts), values.astype(np.float64), 0.0) * _ENLARGED
-        norms[small] = roots(enlarged)[small] / _ENLARGED
-    return norms
-
-
-def first_difference(x: Samples, features: npt.NDArray[np.bool_]) -> tuple[int, tuple[int, ...]] | None:
-    """Return row and position of the first value that differs from the first row's in some of the ``features``.
-
-    >>> first_difference(np.array([[1.0, 0.0], [2.0, 0.0], [2.0, 1e-200]]), np.array([False, True]))
-    (2, (1,))
-    """
-    if isinstance(x, sp.csr_array):
-        chosen = np.flatnonzero(features)
-        columns = sp.csc_array(canonical(x)[:, chosen])
-        spread = np.flatnonzero((columns.max(axis=0) - columns.min(axis=0)).toarray())
-        if not len(spread):
-            return None
-        return int(columns.indices[columns.indptr[spread[0]]]), (int(chosen[spread[0]]),)
-    first = np.asarray(x[:1])
-    for chunk in row_slices(x):
-        other = (np.asarray(x[chunk]) != first) & features
-        if other.any():
-            row, *position = (int(number) for number in np.argwhere(other)[0])
-            return chunk.start + row, tuple(position)
-    return None
+    sums, filled = np.zeros(len(counts)), counts > 0
+    starts = (np.cumsum(counts) - counts)[filled]
+    sums[filled] = np.add.reduceat(np.square(values, dtype=np.float64), starts)
+    return np.sqrt(sums)
 
 
 def canonical(x: sp.csr_array) -> sp.csr_array:
