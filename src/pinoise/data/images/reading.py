@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from tqdm import tqdm
 
 from pinoise.data.dataset import Dataset, Part, RawArrays, RawPart, Samples, row_slices
@@ -23,7 +22,6 @@ from pinoise.data.disk import check_room, in_threads, kept, peek, place_of, writ
 from pinoise.data.formats.arrays import read_npy
 from pinoise.data.images.decoding import ImageFiles, Inspection, KeptImages, ResizedImages, describe, inspect_image
 from pinoise.data.images.folders import ImageFolder, list_images
-from pinoise.data.lazy import LazyArray
 from pinoise.data.messages import counted, listed
 from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError
@@ -53,8 +51,7 @@ def _sound_files(listing: ImageFolder, options: ReadOptions, progress: bool) -> 
     """Return the files that can be decoded, and those of every part as an array."""
     found = inspect_folder(listing, progress=progress)
     sound = _without_corrupt(listing, {name: each for name, each in found.items() if each.problem is not None}, options)
-    shape = _shape(sound.root, {name: found[name] for name in sound.names}, options)
-    resize = options.size is not None
+    shape, resize = _shape(sound.root, {name: found[name] for name in sound.names}, options), options.size is not None
     return sound, [ImageFiles(sound.root, part.names, shape=shape, resize=resize) for part in sound.parts]
 
 
@@ -81,16 +78,14 @@ def _decoded(listing: ImageFolder, options: ReadOptions, progress: bool) -> tupl
     waiting = f"waiting for another process, which decodes the images of {root}" if progress else None
     folder, about = before or kept(place, key, make, waiting=waiting)
     sound = listing.without(set(about["skipped"])).noting(*about["notes"])
-    arrays = [_read_pixels(folder, number) for number in range(len(sound.parts))]
+    arrays = []
+    for number, part in enumerate(sound.parts):
+        checksums = np.load(folder / f"{number}.sha256.npy")
+        pixels: Any = read_npy(folder / f"{number}.npy").train.x
+        arrays.append(KeptImages(pixels, np.arange(len(part.names)), checksums))
     if before is not None:
         sound = sound.noting(f"read from the decoded images kept in {options.cache}")
     return sound, arrays
-
-
-def _read_pixels(folder: Path, number: int) -> KeptImages:
-    decoded = read_npy(folder / f"{number}.npy").train.x
-    assert isinstance(decoded, LazyArray)
-    return KeptImages(decoded, np.arange(len(decoded)), np.load(folder / f"{number}.sha256.npy"))
 
 
 def _key(listing: ImageFolder) -> list[Any]:
@@ -201,13 +196,12 @@ def resized(data: Dataset, size: tuple[int, int]) -> Dataset:
     height, width = data.shape[:2]
     if (height, width) == size:
         return data
+
+    def brought(part: Part) -> Part:
+        images = ResizedImages(part.x, np.arange(len(part)), size)  # type: ignore[arg-type]  # no sparse matrix
+        # What is in memory stays there, so that no image is resized twice.
+        return replace(part, x=images[:] if type(part.x) is np.ndarray else images)
+
     note = f"images were brought from {describe((height, width))} to {describe(size)} pixels"
-    test = None if data.test is None else _resized_part(data.test, size)
-    return replace(data, train=_resized_part(data.train, size), test=test, notes=(*data.notes, note))
-
-
-def _resized_part(part: Part, size: tuple[int, int]) -> Part:
-    assert not isinstance(part.x, sp.csr_array)  # a sparse matrix holds no images
-    images = ResizedImages(part.x, np.arange(len(part.x)), size)
-    # What is in memory stays there, so that no image is resized twice.
-    return replace(part, x=images[:] if type(part.x) is np.ndarray else images)
+    test = None if data.test is None else brought(data.test)
+    return replace(data, train=brought(data.train), test=test, notes=(*data.notes, note))
