@@ -28,7 +28,6 @@ from pinoise.files import cache_folder, locked, read_json, sync, to_json, write_
 VERSION = 1  # to be raised whenever a maker writes other files for the same key
 
 _ABOUT = "about.json"
-_HEADER = 192  # bytes of a .npy file before its values, a multiple of 64
 _NAME = 32  # characters of a name that a place has, as file systems limit names to about 255 bytes
 _BLOCK = 4096  # items given to the threads at once
 
@@ -138,15 +137,14 @@ def write_rows(path: Path, blocks: Iterable[npt.NDArray[Any]], *, shape: tuple[i
     [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
     """
     rows, kind = 0, np.dtype(dtype)
+    about = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (rows, *shape)}
     with path.open("xb") as stream:
-        stream.write(bytes(_HEADER))
+        np.lib.format.write_array_header_1_0(stream, about)
         for block in blocks:
             stream.write(np.ascontiguousarray(block, dtype=kind).data)
             rows += len(block)
-        stream.seek(0)
-        about = repr({"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (rows, *shape)})
-        start = b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little")  # of version 1.0 of the format
-        stream.write(start + about.ljust(_HEADER - 11).encode() + b"\n")
+        stream.seek(0)  # NumPy leaves room for a longer number of rows
+        np.lib.format.write_array_header_1_0(stream, {**about, "shape": (rows, *shape)})
     return rows
 
 

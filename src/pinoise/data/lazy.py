@@ -137,9 +137,6 @@ class FileRows(LazyArray):
     def __len__(self) -> int:
         return self._stored[0]
 
-    def __repr__(self) -> str:
-        return f"FileRows({self.path}, shape={self.shape}, dtype={self.dtype})"
-
     def _read(self, numbers: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
         if _are_dense(numbers):  # reading what lies between costs less than another call
             return np.asarray(self._read(np.arange(numbers[0], numbers[-1] + 1))[numbers - numbers[0]])
@@ -214,9 +211,6 @@ class MappedRows(LazyArray):
 
     def __len__(self) -> int:
         return len(self._rows)
-
-    def __repr__(self) -> str:
-        return f"MappedRows(shape={self.shape}, dtype={self.dtype})"
 
     def take(self, rows: npt.NDArray[Any]) -> Self:
         """Return these rows in the given order, without reading them."""

@@ -153,9 +153,6 @@ class ImageFiles(LazyArray):
     def __len__(self) -> int:
         return len(self.names)
 
-    def __repr__(self) -> str:
-        return f"ImageFiles({self.folder}, shape={self.shape})"
-
     def take(self, rows: npt.NDArray[Any]) -> ImageFiles:
         """Return the files of these rows, in the given order, not decoded."""
         numbers = np.arange(len(self))[rows]
