@@ -83,7 +83,7 @@ class _ToStandard:
         dense: npt.NDArray[Any] = x.toarray() if isinstance(x, sp.csr_array) else np.asarray(x)
         if self._standardizer.layout != AS_IS:
             dense = to_image_layout(dense, self._standardizer.layout)
-            if x.dtype == np.uint8:  # small numbers, for which the precision of batches is enough
+            if x.dtype.itemsize <= 4:  # pixels are small numbers: the precision of batches is enough
                 return self._centred(torch.from_numpy(dense).to(self._dtype))
         # In double precision, so that features with large offsets lose nothing and sparse equals dense to the bit.
         dense = dense.astype(np.float64)
