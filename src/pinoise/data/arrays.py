@@ -11,8 +11,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from pinoise.data.checks import check_finite, check_rows, numeric_samples
-from pinoise.data.dataset import Dataset, Part, Samples, Spans, Targets, row_slices
-from pinoise.data.formats.raw import Array, RawArrays, RawPart
+from pinoise.data.dataset import Array, Dataset, Part, RawArrays, RawPart, Samples, Spans, Targets, row_slices
 from pinoise.data.lazy import LazyArray, SomeColumns
 from pinoise.data.messages import counted
 from pinoise.data.options import DEFAULTS, ReadOptions

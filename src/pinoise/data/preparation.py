@@ -13,10 +13,9 @@ import scipy.sparse as sp
 from pydantic import Field, TypeAdapter, ValidationError
 
 from pinoise.data.arrays import ArrayEncoding, learn_arrays
-from pinoise.data.dataset import Dataset, Spans
+from pinoise.data.dataset import Dataset, RawArrays, Spans
 from pinoise.data.disk import check_room, kept, place_of, write_rows
 from pinoise.data.formats.arrays import read_npy
-from pinoise.data.formats.raw import RawArrays
 from pinoise.data.images.reading import holds_images, resized
 from pinoise.data.options import AS_TRAINED, Color, Corrupt, LaterOptions, ReadOptions, Stream
 from pinoise.data.source import Source, find_source

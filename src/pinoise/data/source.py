@@ -11,7 +11,7 @@ from typing import Literal
 
 from pinoise.data.catalogue import entries, is_name, locate
 from pinoise.data.catalogue.loading import load
-from pinoise.data.dataset import Dataset
+from pinoise.data.dataset import Dataset, RawArrays
 from pinoise.data.formats.arrays import read_npy, read_npz
 from pinoise.data.formats.binary import (
     holds_cifar,
@@ -23,7 +23,6 @@ from pinoise.data.formats.binary import (
     read_stl10,
 )
 from pinoise.data.formats.memory import InMemory
-from pinoise.data.formats.raw import RawArrays
 from pinoise.data.formats.svmlight import read_svmlight
 from pinoise.data.images.reading import read_image_folder
 from pinoise.data.options import ReadOptions

@@ -21,9 +21,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from pinoise.data.disk import states_of
+from pinoise.data.disk import has_changed, states_of
 from pinoise.data.formats.archives import open_compressed
-from pinoise.data.lazy import has_changed
 from pinoise.data.messages import damaged, listed
 from pinoise.data.table.cells import MISSING_WORDS, is_number, is_text, looks_like_number, text_of, without
 from pinoise.errors import UserError

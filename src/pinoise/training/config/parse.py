@@ -212,14 +212,16 @@ def follow(settings: Settings, x: Samples) -> Followed:
     ('resnet18', 0)
     """
     shape = tuple(map(int, x.shape[1:]))
-    found = follow_kind(settings, images=are_images(x), coloured=len(shape) not in (2, 3) or have_colours(x))
+    if len(shape) < 2:  # vectors
+        return follow_kind(settings, images=False)
+    found = follow_kind(settings, images=are_images(x), coloured=len(shape) > 3 or have_colours(x))
     if found.changes:
         shown = ", ".join(f"{path}={_written(value)}" for path, value in found.changes.items())
         note = (
             f"samples are images, so {shown} follow; --set changes each, and --encoder {VECTOR_ENCODER} takes "
             "pixels as vectors"
         )
-    elif len(shape) > 1 and settings.encoder.part is None and not takes_images(found.settings):
+    elif settings.encoder.part is None and not takes_images(found.settings):
         sides = " × ".join(map(str, shape))
         note = f"samples of {sides} numbers are taken as vectors; --encoder {IMAGE_ENCODER} takes them as images"
     else:
