@@ -15,9 +15,9 @@ from sklearn.linear_model import RidgeCV
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from pinoise.data.dataset import split
 from pinoise.data.options import ReadOptions
 from pinoise.data.readers import read_file
-from pinoise.data.splitting import split
 
 Command = Callable[..., Any]
 

@@ -13,10 +13,9 @@ import numpy as np
 import pytest
 
 from pinoise.data import load
-from pinoise.data.dataset import Dataset, Part
+from pinoise.data.dataset import Dataset, Part, split
 from pinoise.data.options import ReadOptions
 from pinoise.data.readers import read_file
-from pinoise.data.splitting import split
 from pinoise.experiments.scoring import score_run
 from pinoise.training.load import load_run
 

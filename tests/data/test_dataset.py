@@ -9,8 +9,7 @@ import scipy.sparse as sp
 
 import pinoise.data
 from pinoise.data import dataset
-from pinoise.data.dataset import Dataset, Part, row_slices
-from pinoise.data.splitting import split
+from pinoise.data.dataset import Dataset, Part, row_slices, split
 
 
 def numbered(n: int) -> Part:

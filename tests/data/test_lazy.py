@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from pinoise.data.dataset import Dataset, Part, fingerprint, varies
+from pinoise.data.dataset import Dataset, Part, fingerprint, split, varies
 from pinoise.data.formats.arrays import read_npy
 from pinoise.data.lazy import FileRows, MappedRows
 from pinoise.data.rows import LazyRows, make_rows
-from pinoise.data.splitting import split
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 

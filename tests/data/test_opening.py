@@ -9,12 +9,11 @@ import scipy.sparse as sp
 from PIL import Image
 
 from pinoise.data.catalogue import is_name
-from pinoise.data.dataset import fingerprint, fingerprint_parts
+from pinoise.data.dataset import fingerprint, fingerprint_parts, split, stratified_rows
 from pinoise.data.images.decoding import ImageFiles
 from pinoise.data.options import ReadOptions
 from pinoise.data.preparation import ArrayPreparation, TablePreparation
 from pinoise.data.readers import open_for_training, open_source
-from pinoise.data.splitting import split, stratified_rows
 from pinoise.errors import UserError
 
 

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 
-from pinoise.data import splitting
-from pinoise.data.dataset import Dataset, Part
-from pinoise.data.splitting import split, stratified_rows
+from pinoise.data import dataset
+from pinoise.data.dataset import Dataset, Part, split, stratified_rows
 from pinoise.errors import UserError
 
 
@@ -104,7 +103,7 @@ def test_a_single_row_cannot_be_split() -> None:
 def test_very_many_rows_are_split_alike_and_listed_in_four_bytes_each(
     groups: list[int] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(splitting, "MANY_ROWS", 500)
+    monkeypatch.setattr(dataset, "MANY_ROWS", 500)
     parts = split(numbered(1000, [row % 2 for row in range(1000)], groups))
     assert parts.test is not None
     assert sorted(rows(parts.train) + rows(parts.test)) == list(range(1000))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pinoise.data import dataset, splitting
+from pinoise.data import dataset
 from pinoise.data.rows import LazyRows, make_rows
 from pinoise.training import loop, order, run
 from pinoise.training.callbacks import Interrupted, Quiet
@@ -21,7 +21,7 @@ from pinoise.training.run import run_training
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A table that counts as very long."""
     monkeypatch.setenv("PINOISE_CACHE", str(tmp_path / "cache"))
-    for module in (loop, splitting):
+    for module in (loop, dataset):
         monkeypatch.setattr(module, "MANY_ROWS", 500)
     monkeypatch.setattr(order, "POOL", 16)
     monkeypatch.setattr(dataset, "HELD_VALUES", 100)

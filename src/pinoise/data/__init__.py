@@ -8,35 +8,34 @@ Networks, views and training do not belong here, and only ``pinoise.data.rows`` 
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pinoise.data.catalogue import entries, is_name
     from pinoise.data.catalogue.loading import load
-    from pinoise.data.dataset import Dataset, Labels, Part, Samples, Targets, fingerprint_parts
+    from pinoise.data.dataset import Dataset, Labels, Part, Samples, Targets, fingerprint_parts, split
     from pinoise.data.formats.memory import InMemory
     from pinoise.data.options import LaterOptions, ReadOptions
     from pinoise.data.preparation import Preparation, preparation_from_json
     from pinoise.data.readers import from_arrays, open_for_training, open_source, read_file
     from pinoise.data.rows import Rows, make_rows
-    from pinoise.data.splitting import split
     from pinoise.data.standardizer import Standardizer
     from pinoise.data.table.frames import is_table
 
 _HOMES = {
     "catalogue": ("entries", "is_name"),
     "catalogue.loading": ("load",),
-    "dataset": ("Dataset", "Labels", "Part", "Samples", "Targets", "fingerprint_parts"),
+    "dataset": ("Dataset", "Labels", "Part", "Samples", "Targets", "fingerprint_parts", "split"),
     "formats.memory": ("InMemory",),
     "options": ("LaterOptions", "ReadOptions"),
     "preparation": ("Preparation", "preparation_from_json"),
     "readers": ("from_arrays", "open_for_training", "open_source", "read_file"),
     "rows": ("Rows", "make_rows"),
-    "splitting": ("split",),
     "standardizer": ("Standardizer",),
     "table.frames": ("is_table",),
 }
-__all__ = [name for names in _HOMES.values() for name in names]
+__all__ = [*chain(*_HOMES.values())]
 
 
 def __getattr__(name: str) -> object:

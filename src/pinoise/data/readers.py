@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from pinoise.data.dataset import Dataset, varies
+from pinoise.data.dataset import Dataset, split, varies
 from pinoise.data.formats.memory import NAME, InMemory
 from pinoise.data.options import DEFAULTS, LaterOptions, ReadOptions
 from pinoise.data.preparation import Preparation, prepare
-from pinoise.data.splitting import split
 from pinoise.errors import UserError
 
 

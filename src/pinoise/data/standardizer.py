@@ -9,10 +9,23 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from pinoise.data import moments
 from pinoise.data.dataset import Samples, Spans, row_slices
 from pinoise.data.layout import AS_IS, ImageLayout, image_layout, to_image_layout, undo_image_layout
 from pinoise.data.lazy import LazyArray, SomeColumns
+from pinoise.data.moments import (
+    VANISHING,
+    Tails,
+    beside,
+    canonical,
+    feature_moments,
+    has_heavy_tails,
+    local_units,
+    measure_tails,
+    one_pass_moments,
+    robust_units,
+    row_divisors,
+    row_norms,
+)
 from pinoise.errors import UserError, unknown_choice
 
 Scaling = Literal["auto", "features", "compressed", "global", "rows", "channels"]
@@ -65,7 +78,7 @@ class Standardizer:
     unit_rows: bool = False  # whether every row is divided by its norm first
     layout: ImageLayout = AS_IS  # of the images in the data; standardised ones have their channels first
     white: float = 1.0  # the largest value that a pixel of an image can have; black is 0
-    tails: moments.Tails | None = None  # how values are standardised again once their tails are compressed, if they are
+    tails: Tails | None = None  # how values are standardised again once their tails are compressed, if they are
     spans: Spans = ()  # columns of several features, such as a category's: each shares one unit, and has no tails
 
     def __post_init__(self) -> None:
@@ -94,16 +107,16 @@ class Standardizer:
         unit_rows = scaling == "rows"
         if unit_rows and spans:
             raise UserError("scaling 'rows' is for counts of one kind, and this table has categories: choose another.")
-        mean, square = moments.feature_moments(x, unit_rows=unit_rows)
+        mean, square = feature_moments(x, unit_rows=unit_rows)
         deviation = np.sqrt(square)
-        live = deviation > np.maximum(_DEAD_SHARE * np.abs(mean), moments.VANISHING)
+        live = deviation > np.maximum(_DEAD_SHARE * np.abs(mean), VANISHING)
         deviation = np.where(live, deviation, 0.0)
         whole = _whole_deviation(deviation, spans)
         if scaling == "compressed":
-            middle, scale = moments.robust_units(x, mean, deviation)
+            middle, scale = robust_units(x, mean, deviation)
             several = _several(mean.shape, spans)
             middle, scale = np.where(several, mean, middle), np.where(several, whole, scale)
-            return cls(mean=middle, scale=scale, tails=moments.measure_tails(x, middle, scale), spans=spans)
+            return cls(mean=middle, scale=scale, tails=measure_tails(x, middle, scale), spans=spans)
         if scaling == "features" or not live.any():
             return cls(mean=mean, scale=whole, unit_rows=unit_rows, spans=spans)
         common = np.sqrt(square[live].sum() / (live.sum() - _repeated(live, spans)))
@@ -113,10 +126,10 @@ class Standardizer:
     @classmethod
     def _fit_channels(cls, x: Samples) -> Standardizer:
         layout = image_layout(tuple(x.shape[1:]))
-        mean, square = (to_image_layout(each[None], layout)[0] for each in moments.one_pass_moments(x))  # (C, H, W)
+        mean, square = (to_image_layout(each[None], layout)[0] for each in one_pass_moments(x))  # (C, H, W)
         centre = mean.mean(axis=(1, 2), keepdims=True)
         common = np.sqrt((square + np.square(mean - centre)).mean(axis=(1, 2), keepdims=True))
-        common = np.where(common > np.maximum(_DEAD_SHARE * np.abs(centre), moments.VANISHING), common, 0.0)
+        common = np.where(common > np.maximum(_DEAD_SHARE * np.abs(centre), VANISHING), common, 0.0)
         return cls(
             mean=np.broadcast_to(centre, mean.shape).copy(),
             # A pixel that never varies in training gets no noise, but keeps its value: crops move other pixels there.
@@ -154,12 +167,12 @@ class Standardizer:
         """
         if self.tails is None:
             return self.scale
-        return np.where(self.several, self.scale, moments.local_units(x, self.mean, self.scale, self.tails))
+        return np.where(self.several, self.scale, local_units(x, self.mean, self.scale, self.tails))
 
     def apply(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return (x − mean) / scale, 0 for dead features, of rows brought to length 1 if ``unit_rows``."""
         divisor = np.where(self.live, self.scale, np.inf)
-        rows = x / moments.row_divisors(x) if self.unit_rows else x
+        rows = x / row_divisors(x) if self.unit_rows else x
         if self.layout != AS_IS:
             rows = to_image_layout(x, self.layout)
         return self.compressed((rows - self.mean) / divisor)
@@ -196,9 +209,9 @@ class Standardizer:
                 f"the norms of the rows are needed to undo scaling by rows and must have shape {x.shape[:1]}, got "
                 f"{got}: pass Standardizer.norms of the original samples."
             )
-        return original * moments.beside(norms, x)
+        return original * beside(norms, x)
 
-    norms = staticmethod(moments.row_norms)
+    norms = staticmethod(row_norms)
 
 
 def _several(shape: tuple[int, ...], spans: Spans) -> npt.NDArray[np.bool_]:
@@ -246,7 +259,7 @@ def auto_scaling(x: Samples) -> Scaling:
     if 0 in x.shape[1:]:  # a table of categories alone
         return "features"
     scaling = _scaling_by_zeros(x)
-    return "compressed" if scaling == "features" and moments.has_heavy_tails(x) else scaling
+    return "compressed" if scaling == "features" and has_heavy_tails(x) else scaling
 
 
 def _scaling_by_zeros(x: Samples) -> Scaling:
@@ -254,7 +267,7 @@ def _scaling_by_zeros(x: Samples) -> Scaling:
     if total == x.shape[0]:
         return "features"
     filled, binary = 0, True
-    for values in [moments.canonical(x).data] if isinstance(x, sp.csr_array) else (x[chunk] for chunk in row_slices(x)):
+    for values in [canonical(x).data] if isinstance(x, sp.csr_array) else (x[chunk] for chunk in row_slices(x)):
         filled += int(np.count_nonzero(values))
         binary = binary and bool(np.isin(values, (0, 1)).all())
         if not binary and 10 * filled > total:
@@ -267,15 +280,15 @@ def _scaling_by_zeros(x: Samples) -> Scaling:
 def _is_table(x: Samples) -> bool:
     """Whether samples that are mostly zeros are a table with categories rather than counts of one kind."""
     if isinstance(x, sp.csr_array):
-        rows = moments.canonical(x)
-        unit = rows.data / np.repeat(moments.row_divisors(rows), np.diff(rows.indptr))
+        rows = canonical(x)
+        unit = rows.data / np.repeat(row_divisors(rows), np.diff(rows.indptr))
         negative = bool((unit < 0).any())
         counts: npt.NDArray[Any] = np.bincount(rows.indices, minlength=x.shape[1])
         lengths: npt.NDArray[Any] = np.bincount(rows.indices, weights=np.square(unit), minlength=x.shape[1])
     else:
         negative, counts, lengths = False, np.zeros(x.shape[1:]), np.zeros(x.shape[1:])
         for chunk in row_slices(x):
-            dense = x[chunk] / moments.row_divisors(x[chunk])
+            dense = x[chunk] / row_divisors(x[chunk])
             negative = negative or bool((dense < 0).any())
             counts += np.count_nonzero(dense, axis=0)
             lengths += np.square(dense).sum(axis=0)
