@@ -98,7 +98,6 @@ class Table:
 
     def _cells(self, cells: Any) -> Any:
         cells = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
-        cells = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
         if self.kinds is None:
             return without(text_of(cells), (*MISSING_WORDS, *self.na))
         if not self.na:
@@ -139,8 +138,8 @@ def csv_table(path: Path) -> Table:
     states = states_of([path])
     header = read_header(path)
     size = path.stat().st_size
-    with open_compressed(path, limit=None) as stream:
-        size *= 1 if path.open("rb").read(2) == stream.read(2) else _UNPACKED
+    with open_compressed(path, limit=None) as unpacked, path.open("rb") as packed:
+        size *= 1 if unpacked.read(2) == packed.read(2) else _UNPACKED
     return Table(
         header.names,
         str(path),
