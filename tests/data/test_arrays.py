@@ -9,8 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from pinoise.data.arrays import ArrayEncoding, learn_arrays
-from pinoise.data.dataset import Dataset
-from pinoise.data.formats.raw import RawArrays, RawPart
+from pinoise.data.dataset import Dataset, RawArrays, RawPart
 from pinoise.data.options import ReadOptions
 from pinoise.data.preparation import _restored
 from pinoise.errors import UserError

@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from pinoise.data.checks import varies
-from pinoise.data.dataset import Dataset, Part, fingerprint
+from pinoise.data.dataset import Dataset, Part, fingerprint, varies
 from pinoise.data.formats.arrays import read_npy
-from pinoise.data.lazy import MappedRows
+from pinoise.data.lazy import FileRows, MappedRows
 from pinoise.data.rows import LazyRows, make_rows
 from pinoise.data.splitting import split
 from pinoise.data.standardizer import Standardizer
@@ -103,6 +102,15 @@ def test_rows_of_a_mapped_table_are_read(tmp_path: Path) -> None:
     taken = Part(np.load(tmp_path / "x.npy", mmap_mode="r")).take(np.array([2, 0])).x
     assert type(taken) is np.ndarray
     assert taken.argmax(axis=1).tolist() == [2, 0]
+
+
+def test_rows_listed_in_four_bytes_are_found_beyond_two_gigabytes(tmp_path: Path) -> None:
+    path = tmp_path / "x.bin"
+    with path.open("wb") as file:  # a sparse file: it takes no room on the disk
+        file.seek(3 * 2**30 - 8)
+        file.write(b"the last")
+    rows = FileRows(path, (3 * 2**20, 1024), np.dtype(np.uint8)).take(np.array([3 * 2**20 - 1], dtype=np.int32))
+    assert rows[0][-8:].tobytes() == b"the last"
 
 
 def test_a_file_that_is_written_to_while_it_is_used_is_refused(tmp_path: Path) -> None:

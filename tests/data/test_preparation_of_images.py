@@ -155,5 +155,5 @@ def test_one_class_and_a_test_class_that_training_lacks_are_refused(training: Pa
 def test_a_damaged_record_is_refused(key: str, training: Path) -> None:
     stored = read_file(training)[1].to_json()
     del stored[key]
-    with pytest.raises(UserError, match="the stored preparation of kind 'images' is damaged"):
+    with pytest.raises(UserError, match="the stored preparation is damaged"):
         preparation_from_json(stored)

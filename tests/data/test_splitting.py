@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
 
+from pinoise.data import splitting
 from pinoise.data.dataset import Dataset, Part
 from pinoise.data.splitting import split, stratified_rows
 from pinoise.errors import UserError
@@ -97,6 +98,23 @@ def test_an_impossible_fraction_is_refused(fraction: float) -> None:
 def test_a_single_row_cannot_be_split() -> None:
     with pytest.raises(UserError, match="toy has 1 row"):
         split(numbered(1))
+
+
+@pytest.mark.parametrize("groups", [None, [row // 4 for row in range(1000)]])
+def test_very_many_rows_are_split_alike_and_listed_in_four_bytes_each(
+    groups: list[int] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(splitting, "MANY_ROWS", 500)
+    parts = split(numbered(1000, [row % 2 for row in range(1000)], groups))
+    assert parts.test is not None
+    assert sorted(rows(parts.train) + rows(parts.test)) == list(range(1000))
+    assert 150 < len(parts.test) < 250
+    for part in (parts.train, parts.test):
+        assert part.origin is not None
+        assert part.origin.rows.dtype == np.int32
+        assert part.origin.rows.tolist() == rows(part)
+    if groups is not None:
+        assert not set(np.asarray(parts.train.groups)) & set(np.asarray(parts.test.groups))
 
 
 def test_shares_are_scikit_learns_own() -> None:

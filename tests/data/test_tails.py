@@ -14,9 +14,9 @@ from sklearn.preprocessing import RobustScaler, StandardScaler
 from pinoise import PiNDA, compare, load_run
 from pinoise.data import dataset
 from pinoise.data.dataset import Dataset, Part
+from pinoise.data.moments import has_heavy_tails
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer, auto_scaling
-from pinoise.data.tails import has_heavy_tails
 from pinoise.errors import UserError
 from pinoise.networks import read_tensors, write_tensors
 from pinoise.training.build.model import read_standardizer, standardizer_from, standardizer_tensors

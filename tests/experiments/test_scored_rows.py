@@ -25,7 +25,7 @@ from pinoise.training.run import run_training
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A table that counts as too long to be held."""
     monkeypatch.setenv("PINOISE_CACHE", str(tmp_path / "cache"))
-    for module in (dataset, splitting, sources):
+    for module in (splitting, sources):
         monkeypatch.setattr(module, "MANY_ROWS", 500)
     monkeypatch.setattr(dataset, "HELD_VALUES", 100)
     monkeypatch.setattr(sources, "SCORED_VALUES", 5000)

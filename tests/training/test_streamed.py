@@ -21,7 +21,7 @@ from pinoise.training.run import run_training
 def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A table that counts as very long."""
     monkeypatch.setenv("PINOISE_CACHE", str(tmp_path / "cache"))
-    for module in (loop, splitting, dataset):
+    for module in (loop, splitting):
         monkeypatch.setattr(module, "MANY_ROWS", 500)
     monkeypatch.setattr(order, "POOL", 16)
     monkeypatch.setattr(dataset, "HELD_VALUES", 100)

@@ -11,8 +11,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from pinoise.data.checks import check_finite, check_rows, numeric_samples
-from pinoise.data.dataset import Dataset, Part, Samples, Spans, Targets, row_slices
-from pinoise.data.formats.raw import Array, RawArrays, RawPart
+from pinoise.data.dataset import Array, Dataset, Part, RawArrays, RawPart, Samples, Spans, Targets, row_slices
 from pinoise.data.lazy import LazyArray, SomeColumns
 from pinoise.data.messages import counted
 from pinoise.data.options import DEFAULTS, ReadOptions
@@ -227,18 +226,13 @@ def take_label(raw: RawArrays, column: int) -> RawArrays:
     return RawArrays(RawPart(table[:, others], np.array(table[:, column])), notes=raw.notes)
 
 
-def has_labels(label: str | int, where: str) -> UserError:
-    """Return the error for a column of labels that is named for arrays with labels of their own."""
-    return UserError(f"{where} brings its own labels, so label={label!r} cannot name a column: leave it out.")
-
-
 def _gaps_in(part: RawPart) -> int:
     return int(np.isnan(np.asarray(part.x, dtype=np.float64)).sum())
 
 
 def _label_column(raw: RawArrays, label: str | int, where: str) -> int:
     if raw.train.y is not None:
-        raise has_labels(label, where)
+        raise UserError(f"{where} brings its own labels, so label={label!r} cannot name a column: leave it out.")
     if raw.train.x.ndim != 2 or sp.issparse(raw.train.x):
         raise UserError(f"{where} is not a dense array of two axes, so label={label!r} cannot name a column.")
     width = raw.train.x.shape[1]

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from pinoise.data.dataset import Samples, row_slices
-from pinoise.data.lazy import LazyArray
 from pinoise.data.messages import check_memory
+from pinoise.data.moments import canonical
 from pinoise.errors import UserError
 
 LARGEST_NUMBER = float(np.finfo(np.float32).max)
 """The largest number that samples may hold, so that squares, and sums of them, stay finite in double precision."""
+
+_WIDER = {"b1": "u1", "f2": "f4", "f16": "f8"}  # the types that samples of other types become
 
 
 def check_finite(
@@ -31,55 +33,41 @@ def check_finite(
     ...
     pinoise.errors.UserError: people.npy has NaN in row 0 (counted from 0), feature 'height': fill or remove it.
     """
-    if x.dtype.kind != "f":
+    found = _first_unusable(x) if x.dtype.kind == "f" else None
+    if found is None:
         return
-    if sp.issparse(x):
-        bad = np.flatnonzero(~_usable(x.data))
-        if len(bad):
-            found = int(bad[0])
-            row = int(np.searchsorted(x.indptr, found, side="right")) - 1
-            raise _not_finite(x.data[found], first + row, (int(x.indices[found]),), feature_names, where)
-        return
-    dense = cast("np.ndarray[Any, Any]", x)
-    for chunk in row_slices(dense):
-        usable = _usable(dense[chunk])
-        if not usable.all():
-            first_row, *position = (int(i) for i in np.argwhere(~usable)[0])
-            row = chunk.start + first_row
-            raise _not_finite(dense[(row, *position)], first + row, tuple(position), feature_names, where)
-
-
-def _not_finite(
-    value: float, row: int, position: tuple[int, ...], names: Sequence[str] | None, where: str
-) -> UserError:
+    value, row, *position = found
     if len(position) == 1:
-        place = f"feature {names[position[0]]!r}" if names is not None else f"feature {position[0]}"
+        place = f"feature {position[0] if feature_names is None else repr(feature_names[position[0]])}"
     else:
-        place = f"position {position}"
+        place = f"position {tuple(position)}"
     if np.isfinite(value):
-        return UserError(
-            f"{where} has {value:g} in row {row} (counted from 0), {place}, which is too large (beyond "
+        raise UserError(
+            f"{where} has {value:g} in row {first + row} (counted from 0), {place}, which is too large (beyond "
             f"±{LARGEST_NUMBER:.1e}): rescale the feature."
         )
     shown = "NaN" if value != value else value
-    return UserError(f"{where} has {shown} in row {row} (counted from 0), {place}: fill or remove it.")
+    raise UserError(f"{where} has {shown} in row {first + row} (counted from 0), {place}: fill or remove it.")
+
+
+def _first_unusable(x: Samples) -> tuple[Any, ...] | None:
+    """Return the first value that cannot be computed with, its row and its position there."""
+    if isinstance(x, sp.csr_array):
+        bad = np.flatnonzero(~_usable(x.data))
+        if not len(bad):
+            return None
+        return x.data[bad[0]], int(np.searchsorted(x.indptr, bad[0], side="right")) - 1, int(x.indices[bad[0]])
+    for chunk in row_slices(x):
+        usable = _usable(x[chunk])
+        if not usable.all():
+            row, *position = np.argwhere(~usable)[0].tolist()
+            return x[chunk][(row, *position)], chunk.start + row, *position
+    return None
 
 
 def _usable(values: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     with np.errstate(invalid="ignore"):
-        usable: npt.NDArray[np.bool_] = np.abs(values) <= LARGEST_NUMBER  # false for NaN too
-    return usable
-
-
-def varies(x: Samples) -> bool:
-    """Whether any feature differs between two rows.
-
-    >>> varies(np.ones((3, 2))), varies(np.eye(2))
-    (False, True)
-    """
-    if isinstance(x, sp.csr_array):
-        return bool((x.max(axis=0) - x.min(axis=0)).toarray().any())
-    return any(bool((x[chunk] != x[:1]).any()) for chunk in row_slices(x))
+        return np.asarray(np.abs(values) <= LARGEST_NUMBER)  # false for NaN too
 
 
 def numeric_samples(x: Samples, *, where: str) -> Samples:
@@ -92,39 +80,20 @@ def numeric_samples(x: Samples, *, where: str) -> Samples:
         raise UserError(f"{where} has shape {x.shape}: samples need at least two axes, rows first.")
     if 0 in x.shape:
         raise UserError(f"{where} has shape {x.shape}: there is nothing to learn from.")
-    if sp.issparse(x):
-        return _numeric_sparse(x, where)
-    if isinstance(x, LazyArray) and (x.dtype.kind not in "iu" or not x.dtype.isnative):
-        if x.dtype in (np.dtype(np.float32), np.dtype(np.float64)):
-            return x
-        x = np.asarray(x)  # of a type that has to be changed
-    dense = cast("np.ndarray[Any, Any]", x)
-    if dense.dtype.kind == "O":
+    if x.dtype.kind == "O" and not sp.issparse(x):
         try:
-            dense = dense.astype(np.float64)
+            x = np.asarray(x, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise _not_numeric(dense.dtype, where) from error
-    if dense.dtype.kind == "b":
-        return dense.view(np.uint8)
-    if dense.dtype.kind not in "fiu":
-        raise _not_numeric(dense.dtype, where)
-    if dense.dtype.kind == "f" and dense.dtype.itemsize not in (4, 8):
-        return dense.astype(np.float32 if dense.dtype.itemsize == 2 else np.float64)
-    return dense if dense.dtype.isnative else dense.astype(dense.dtype.newbyteorder("="))
-
-
-def _numeric_sparse(x: sp.csr_array, where: str) -> sp.csr_array:
-    matrix = sp.csr_array(x)
-    # Centre, scale and the passes that learn them take some numbers for each column.
-    check_memory(128 * matrix.shape[1], where=where, what=f"a matrix of {matrix.shape[1]} columns")
-    if matrix.dtype.kind not in "fiub":
-        raise _not_numeric(matrix.dtype, where)
-    if matrix.dtype not in (np.float32, np.float64):
-        matrix = matrix.astype(np.float32)
-    if not matrix.has_canonical_format:
-        matrix = matrix.copy()  # sorting must not change the caller's matrix
-        matrix.sum_duplicates()
-    return matrix
+            raise _not_numeric(x.dtype, where) from error
+    if x.dtype.kind not in "fiub":
+        raise _not_numeric(x.dtype, where)
+    if sp.issparse(x):
+        # Centre, scale and the passes that learn them take some numbers for each column.
+        check_memory(128 * x.shape[1], where=where, what=f"a matrix of {x.shape[1]} columns")
+        matrix = sp.csr_array(x)
+        return canonical(matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float32))
+    wanted = np.dtype(_WIDER.get(x.dtype.str[1:], x.dtype.newbyteorder("=")))
+    return x if x.dtype == wanted else np.asarray(x, dtype=wanted)
 
 
 def _not_numeric(dtype: np.dtype[Any], where: str) -> UserError:

@@ -1,4 +1,4 @@
-"""What every reader returns: samples, optional labels and a split, still in the units of the file."""
+"""What readers return: samples, optional labels and a split, still in the units of the file."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from pinoise.choices import MANY_ROWS
-from pinoise.data.lazy import Choice, ChosenRows, LazyArray, MappedRows
-from pinoise.data.threads import in_threads
+from pinoise.data.disk import in_threads
+from pinoise.data.lazy import LazyArray, MappedRows
+
+Array = npt.NDArray[Any]
 
 Samples = np.ndarray | sp.csr_array | LazyArray
 """Samples as rows: an array of shape (n, *shape), a sparse matrix of shape (n, d), or rows in files (images to decode,
@@ -28,7 +29,6 @@ Targets = Labels | npt.NDArray[np.float64]
 
 CHUNK_VALUES = 1 << 22  # read at a time from a large array, so that a file is never loaded whole
 
-
 HELD_VALUES = 1 << 26
 """Values of a table in a file up to which some of its rows are read into memory, when they are taken from it."""
 
@@ -36,7 +36,7 @@ HELD_VALUES = 1 << 26
 class Origin(NamedTuple):
     """Which rows of their source some rows are, and how many the source has."""
 
-    rows: npt.NDArray[np.int64] | Choice  # a choice of very many, which ``np.asarray`` lists
+    rows: npt.NDArray[np.integer]
     total: int
 
 
@@ -58,36 +58,17 @@ class Part:
     def __len__(self) -> int:
         return int(self.x.shape[0])
 
-    def take(self, rows: npt.NDArray[np.int64]) -> Part:
-        """Return the given rows, in the given order; images in files are not read into memory."""
-        numbers = rows if rows.dtype == np.int64 and rows.min(initial=0) >= 0 else np.arange(len(self))[rows]
+    def take(self, rows: npt.NDArray[np.integer]) -> Part:
+        """Return the given rows, in the given order. Images in files and tables too large for memory are not read."""
+        numbers = np.where(rows < 0, rows + len(self), rows) if rows.min(initial=0) < 0 else rows
+        origin = Origin(numbers, len(self)) if self.origin is None else self.origin
         return Part(
             x=_take(self.x, rows),
-            y=None if self.y is None else _wide(self.y[rows]),
-            groups=None if self.groups is None else _wide(self.groups[rows]),
-            names=None if self.names is None else tuple(self.names[row] for row in numbers.tolist()),
-            origin=Origin(numbers, len(self))
-            if self.origin is None
-            else self.origin._replace(rows=self.origin.rows[rows]),
+            y=None if self.y is None else self.y[rows],
+            groups=None if self.groups is None else self.groups[rows],
+            names=None if self.names is None else tuple(self.names[row] for row in rows.tolist()),
+            origin=origin if self.origin is None else origin._replace(rows=origin.rows[rows]),
         )
-
-    def chosen(self, choice: npt.NDArray[np.bool_]) -> Part:
-        """Return the rows of a table where ``choice`` is true, in order. Very many rows are not listed."""
-        if not isinstance(self.x, LazyArray) or self.names is not None or self.origin is not None:
-            return self.take(np.flatnonzero(choice))
-        bits = Choice(choice)
-        return Part(
-            x=ChosenRows(self.x, bits),
-            y=None if self.y is None else self.y[choice],
-            groups=None if self.groups is None else self.groups[choice],
-            origin=Origin(bits, len(self)),
-        )
-
-
-def _wide(numbers: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return few whole numbers in the type that every scorer knows; very many stay in the one they are kept in."""
-    few = len(numbers) <= MANY_ROWS and numbers.dtype.kind in "iu"
-    return numbers.astype(np.int64, copy=False) if few else numbers
 
 
 Spans = tuple[tuple[int, int], ...]
@@ -135,10 +116,35 @@ class Dataset:
         n = len(self.train)
         if rows >= n:
             return self
-        random = np.random.default_rng(0)
-        many = n > MANY_ROWS and rows <= MANY_ROWS  # of which no list is made
-        chosen = np.sort(random.choice(n, rows, replace=False) if many else random.permutation(n)[:rows])
+        chosen = np.sort(np.random.default_rng(0).permutation(all_rows(n))[:rows])
         return replace(self, train=self.train.take(chosen))
+
+
+@dataclass(frozen=True)
+class RawPart:
+    """Samples with labels and groups of whatever type the source has, before anything is learned from them."""
+
+    x: Samples
+    y: Array | None = None
+    groups: Array | None = None
+    names: tuple[str, ...] | None = None  # the file of every row, for a folder of images
+
+
+@dataclass(frozen=True)
+class RawArrays:
+    """What a source of arrays holds, and notes on how it was read."""
+
+    train: RawPart
+    test: RawPart | None = None
+    feature_names: tuple[str, ...] | None = None
+    class_names: tuple[str, ...] | None = None
+    first_index: int | None = None  # number of the first feature in an svmlight file
+    notes: tuple[str, ...] = ()
+
+    @property
+    def parts(self) -> tuple[RawPart, ...]:
+        """The training part, and the test part where there is one."""
+        return (self.train,) if self.test is None else (self.train, self.test)
 
 
 def is_measured(y: Targets | None) -> bool:
@@ -150,12 +156,16 @@ def is_measured(y: Targets | None) -> bool:
     return y is not None and y.dtype.kind == "f"
 
 
-def _take(x: Samples, rows: npt.NDArray[np.int64]) -> Samples:
+def all_rows(n: int) -> npt.NDArray[np.integer]:
+    """Return the numbers of so many rows, in half the memory that NumPy takes where that holds them."""
+    return np.arange(n, dtype=np.int32 if n < 1 << 31 else np.int64)
+
+
+def _take(x: Samples, rows: npt.NDArray[np.integer]) -> Samples:
     if isinstance(x, LazyArray) and (x.ndim > 2 or len(x) * x.shape[1] > HELD_VALUES):
         return x.take(rows)
-    if x.ndim == 2:  # a table that is small beside images, and is standardised into a copy anyway
-        return x[rows]
-    return MappedRows(x, rows) if isinstance(x, np.memmap) else x[rows]
+    # A table is small beside images, and is standardised into a copy anyway.
+    return MappedRows(x, rows) if isinstance(x, np.memmap) and x.ndim > 2 else x[rows]
 
 
 def row_slices(x: Samples | npt.NDArray[Any]) -> Iterator[slice]:
@@ -200,17 +210,26 @@ def fingerprint(x: Samples) -> str:
     (True, False)
     """
     digest = hashlib.sha256(repr((tuple(map(int, x.shape)), str(x.dtype))).encode())
-    files = x.file_checksums() if isinstance(x, LazyArray) else None
-    for checksum in _chunk_checksums(x) if files is None else files:
-        digest.update(checksum)
-    return digest.hexdigest()
+    arrays: list[Array | LazyArray] = [x.data, x.indices, x.indptr] if isinstance(x, sp.csr_array) else [x]
 
-
-def _chunk_checksums(x: Samples) -> Iterator[bytes]:
-    arrays: list[npt.NDArray[Any] | LazyArray] = [x.data, x.indices, x.indptr] if isinstance(x, sp.csr_array) else [x]
-
-    def checksum(chunk: tuple[npt.NDArray[Any] | LazyArray, slice]) -> bytes:
+    def checksum(chunk: tuple[Array | LazyArray, slice]) -> bytes:
         values, rows = chunk
         return hashlib.sha256(np.ascontiguousarray(values[rows]).data).digest()
 
-    yield from in_threads(checksum, [(array, rows) for array in arrays for rows in row_slices(array)])
+    found = x.file_checksums() if isinstance(x, LazyArray) else None
+    if found is None:
+        found = in_threads(checksum, [(array, rows) for array in arrays for rows in row_slices(array)])
+    for each in found:
+        digest.update(each)
+    return digest.hexdigest()
+
+
+def varies(x: Samples) -> bool:
+    """Whether any feature differs between two rows.
+
+    >>> varies(np.ones((3, 2))), varies(np.eye(2))
+    (False, True)
+    """
+    if isinstance(x, sp.csr_array):
+        return bool((x.max(axis=0) - x.min(axis=0)).toarray().any())
+    return any(bool((x[chunk] != x[:1]).any()) for chunk in row_slices(x))

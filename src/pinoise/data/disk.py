@@ -10,16 +10,17 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import secrets
 import shutil
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from pinoise.data.lazy import state_of
 from pinoise.data.messages import cannot_read
 from pinoise.errors import UserError
 from pinoise.files import cache_folder, locked, read_json, sync, to_json, write_json, writing
@@ -27,8 +28,11 @@ from pinoise.files import cache_folder, locked, read_json, sync, to_json, write_
 VERSION = 1  # to be raised whenever a maker writes other files for the same key
 
 _ABOUT = "about.json"
-_HEADER = 192  # bytes of a .npy file before its values, a multiple of 64
 _NAME = 32  # characters of a name that a place has, as file systems limit names to about 255 bytes
+_BLOCK = 4096  # items given to the threads at once
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class Kept(NamedTuple):
@@ -49,6 +53,20 @@ def place_of(kind: str, name: str, *about: object, folder: Path | None = None) -
     """
     digest = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()[:12]
     return (folder or cache_folder() / kind) / f"{name[:_NAME] or kind}-{digest}"
+
+
+def state_of(file: Path | int) -> tuple[int, int]:
+    """Return the size of a file and the time of its last change, from which a change is known."""
+    found = os.fstat(file) if isinstance(file, int) else file.stat()
+    return found.st_size, found.st_mtime_ns
+
+
+def has_changed(path: Path) -> UserError:
+    """Return the error for a file that somebody wrote to while it was used."""
+    return UserError(
+        f"{path} has changed while it was used: restore it, write to no file that is in use, and start again; training "
+        "goes on with --resume."
+    )
 
 
 def states_of(paths: Iterable[Path]) -> list[list[Any]]:
@@ -119,15 +137,14 @@ def write_rows(path: Path, blocks: Iterable[npt.NDArray[Any]], *, shape: tuple[i
     [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
     """
     rows, kind = 0, np.dtype(dtype)
+    about = {"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (rows, *shape)}
     with path.open("xb") as stream:
-        stream.write(bytes(_HEADER))
+        np.lib.format.write_array_header_1_0(stream, about)
         for block in blocks:
             stream.write(np.ascontiguousarray(block, dtype=kind).data)
             rows += len(block)
-        stream.seek(0)
-        about = repr({"descr": np.lib.format.dtype_to_descr(kind), "fortran_order": False, "shape": (rows, *shape)})
-        start = b"\x93NUMPY\x01\x00" + (_HEADER - 10).to_bytes(2, "little")  # of version 1.0 of the format
-        stream.write(start + about.ljust(_HEADER - 11).encode() + b"\n")
+        stream.seek(0)  # NumPy leaves room for a longer number of rows
+        np.lib.format.write_array_header_1_0(stream, {**about, "shape": (rows, *shape)})
     return rows
 
 
@@ -139,6 +156,27 @@ def check_room(place: Path, needed: int, *, what: str) -> None:
             f"{place.parent} has {free / 1e9:.1f} GB free, but {what} take {needed / 1e9:.1f} GB: choose another "
             "folder for them with --set data.cache=FOLDER."
         )
+
+
+def in_threads(
+    function: Callable[[Item], Result], items: Sequence[Item], *, bar: str | None = None
+) -> Iterator[Result]:
+    """Yield the results in order, as from ``map``, of work that releases Python's lock. ``bar`` names a progress bar.
+
+    >>> list(in_threads(abs, [-2, 1]))
+    [2, 1]
+    """
+    from tqdm import tqdm
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with (
+        ThreadPoolExecutor(max_workers=cores) as pool,
+        tqdm(total=len(items), desc=bar, unit="image", disable=bar is None) as shown,
+    ):
+        for start in range(0, len(items), _BLOCK):
+            for result in pool.map(function, items[start : start + _BLOCK]):
+                shown.update()
+                yield result
 
 
 def _made(place: Path, key: object, make: Callable[[Path], Mapping[str, Any]]) -> Kept:

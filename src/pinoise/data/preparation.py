@@ -6,22 +6,22 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NoReturn, get_args
+from typing import Annotated, Any, Literal, NoReturn, cast
 
 import numpy as np
 import scipy.sparse as sp
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from pinoise.data.arrays import ArrayEncoding, learn_arrays
-from pinoise.data.dataset import Dataset, Spans
+from pinoise.data.dataset import Dataset, RawArrays, Spans
 from pinoise.data.disk import check_room, kept, place_of, write_rows
 from pinoise.data.formats.arrays import read_npy
-from pinoise.data.formats.raw import RawArrays
 from pinoise.data.images.reading import holds_images, resized
 from pinoise.data.options import AS_TRAINED, Color, Corrupt, LaterOptions, ReadOptions, Stream
-from pinoise.data.source import Source, SourceKind, find_source
+from pinoise.data.source import Source, find_source
 from pinoise.data.table.batches import Table
-from pinoise.data.table.encoding import TableEncoder, TableEncoding, find_column, learn_table
+from pinoise.data.table.cells import find_column
+from pinoise.data.table.encoding import TableEncoder, TableEncoding, learn_table
 from pinoise.data.table.labels import LabelEncoding
 from pinoise.errors import UserError
 
@@ -62,9 +62,9 @@ class Preparation(ABC):
     def description(self) -> str:
         """What training had, for messages."""
 
-    @abstractmethod
     def to_json(self) -> dict[str, Any]:
         """Return plain values that JSON can hold and ``preparation_from_json`` turns back into the same preparation."""
+        return asdict(self)  # type: ignore[call-overload, no-any-return]
 
     def read(
         self,
@@ -122,6 +122,7 @@ class TablePreparation(Preparation):
     """Training had a table: columns, categories, fill values and labels are remembered."""
 
     encoding: TableEncoding
+    kind: Literal["table"] = "table"
 
     @property
     def description(self) -> str:
@@ -135,8 +136,7 @@ class TablePreparation(Preparation):
         on_disk = _is_large(table, options.stream)
         options.refuse_image_options(source.where, but="cache" if on_disk else None)
         if on_disk:
-            how = {name: value for name, value in asdict(options).items() if name not in ("rows", "cache")}
-            data, encoding = _on_disk(source, table, {"learned": how}, options, labelled=True, cache=options.cache)
+            data, encoding = _on_disk(source, table, options)
             return data, cls(encoding)
         encoding, notes, table = learn_table(table, options)
         return encoding.apply(table, name=source.name, learned=notes), cls(encoding)
@@ -148,36 +148,17 @@ class TablePreparation(Preparation):
             encoding = encoding.for_label(table, later.label)
         encoding = encoding.for_dates_of(table)
         if _is_large(table, later.stream):
-            how = {"encoding": asdict(encoding), "drop": later.drop, "labelled": labelled}
-            asked = ReadOptions(regression=later.regression)
-            return _on_disk(source, table, how, asked, labelled=labelled, cache=later.cache, encoding=encoding)[0]
-        encoder = TableEncoder(encoding, table, labelled=labelled)
-        x = np.concatenate(list(encoder.blocks()))
-        y = encoder.targets(regression=later.regression)
-        return encoder.encoding.dataset(x, y, encoder.notes(), name=source.name)
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the encoding beside the kind."""
-        return {"kind": "table", "encoding": asdict(self.encoding)}
+            options = ReadOptions(regression=later.regression, cache=later.cache)
+            return _on_disk(source, table, options, encoding, labelled=labelled)[0]
+        return encoding.apply(table, name=source.name, labelled=labelled, regression=later.regression)
 
 
 def _is_large(table: Table, stream: Stream) -> bool:
-    return (
-        stream != "never"
-        and bool(table.files or stream == "always")
-        and (stream == "always" or table.size > STREAM_BYTES)
-    )
+    return stream == "always" or (stream == "auto" and bool(table.files) and table.size > STREAM_BYTES)
 
 
 def _on_disk(
-    source: Source,
-    table: Table,
-    how: dict[str, Any],
-    options: ReadOptions,
-    *,
-    labelled: bool,
-    cache: Path | None,
-    encoding: TableEncoding | None = None,
+    source: Source, table: Table, options: ReadOptions, encoding: TableEncoding | None = None, *, labelled: bool = True
 ) -> tuple[Dataset, TableEncoding]:
     """Return a table with its rows on disk, encoded now or before; without an encoding it is learned first."""
 
@@ -193,16 +174,17 @@ def _on_disk(
             np.save(folder / "y.npy", y)
         return {"encoding": asdict(encoder.encoding), "notes": encoder.notes(notes), "labels": y is not None}
 
-    where = [str(source.path.resolve()), [str(path) for path in table.files]]
-    place = place_of("rows", source.name, where, how, folder=cache)
+    how = replace(options, rows=None, cache=None) if encoding is None else encoding
+    about = [str(source.path.resolve()), table.names, asdict(how), labelled]
+    place = place_of("rows", source.name, about, folder=options.cache)
     waiting = f"waiting for another process, which reads {table.where}"
-    folder, about = kept(place, [list(table.states), how], make, waiting=waiting)
-    own = _restored(TableEncoding, about["encoding"])
+    folder, found = kept(place, [table.states, about], make, waiting=waiting)
+    own = _restored(TableEncoding, found["encoding"])
     size = (folder / "rows.npy").stat().st_size / 1e9
     note = f"read in batches (data.stream): {size:.2g} GB of rows stay on disk, in {folder.parent} (data.cache)"
     x = read_npy(folder / "rows.npy").train.x
-    y = np.load(folder / "y.npy") if about["labels"] else None
-    return own.dataset(x, y, [*about["notes"], note], name=source.name), own
+    y = np.load(folder / "y.npy") if found["labels"] else None
+    return own.dataset(x, y, [*found["notes"], note], name=source.name), own
 
 
 @dataclass(frozen=True)
@@ -270,10 +252,6 @@ class ArrayPreparation(Preparation):
         corrupt = later.corrupt or self.corrupt
         return ReadOptions(label=later.label, size=(height, width), color=color, corrupt=corrupt, cache=later.cache)
 
-    def to_json(self) -> dict[str, Any]:
-        """Return the encoding beside the kind, and what happens to corrupt files."""
-        return {"kind": self.kind, "encoding": asdict(self.encoding), "corrupt": self.corrupt}
-
 
 def check_regression(regression: bool | None, data: Dataset, *, where: str) -> None:
     """Refuse labels that are not what a user says they are: a measurement, or classes; None says nothing."""
@@ -313,43 +291,25 @@ def prepare(given: object, options: ReadOptions, *, progress: bool = False) -> t
     return data, preparation
 
 
-def preparation_from_json(stored: dict[str, Any]) -> Preparation:
+def preparation_from_json(stored: object) -> Preparation:
     """Return the preparation whose ``to_json`` is given. Refuse any other value, as a file may come from anyone.
 
-    >>> preparation_from_json({"kind": "picture"})
-    Traceback (most recent call last):
-    ...
-    pinoise.errors.UserError: the stored preparation is of kind 'picture': it must be catalogue, table, array or images.
-    """
-    kind: Any = stored.get("kind")
-    kinds = get_args(SourceKind)
-    if kind not in kinds:
-        raise UserError(
-            f"the stored preparation is of kind {kind!r}: it must be {', '.join(kinds[:-1])} or {kinds[-1]}."
-        )
-    try:
-        if kind == "table":
-            preparation: Preparation = TablePreparation(_restored(TableEncoding, stored["encoding"]))
-        else:
-            corrupt = ReadOptions(corrupt=stored["corrupt"]).corrupt
-            preparation = ArrayPreparation(_restored(ArrayEncoding, stored["encoding"]), kind, corrupt)
-    except KeyError as error:
-        raise UserError(f"the stored preparation of kind {kind!r} is damaged: it has no entry {error}.") from None
-    if json.loads(json.dumps(preparation.to_json())) != json.loads(json.dumps(stored)):
-        raise UserError(f"the stored preparation of kind {kind!r} is damaged: it has entries of another kind.")
-    return preparation
-
-
-def _restored(kind: type[Any], stored: object) -> Any:
-    """Return the encoding of which ``dataclasses.asdict`` is stored. Refuse any other value.
-
-    >>> _restored(ArrayEncoding, {"shape": [3], "sparse": "no"})
+    >>> preparation_from_json({"kind": "array", "encoding": {"shape": [3], "sparse": "no"}})
     Traceback (most recent call last):
     ...
     pinoise.errors.UserError: the stored preparation is damaged: it has no sound entry 'sparse'.
     """
+    either = Annotated[TablePreparation | ArrayPreparation, Field(discriminator="kind")]
+    return cast(Preparation, _restored(either, stored))
+
+
+def _restored(kind: Any, stored: object) -> Any:
+    """Return the object of which ``dataclasses.asdict`` is stored."""
     try:
-        return TypeAdapter(kind).validate_json(json.dumps(stored), strict=True)
+        found = TypeAdapter(kind).validate_json(json.dumps(stored), strict=True)
     except ValidationError as error:
-        entry = next((str(part) for part in error.errors()[0]["loc"] if isinstance(part, str)), "encoding")
+        entry = next((str(part) for part in reversed(error.errors()[0]["loc"]) if isinstance(part, str)), "kind")
         raise UserError(f"the stored preparation is damaged: it has no sound entry {entry!r}.") from None
+    if json.loads(json.dumps(asdict(found))) != json.loads(json.dumps(stored)):
+        raise UserError("the stored preparation is damaged: it has entries of another kind.")
+    return found

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from pinoise.data.checks import varies
-from pinoise.data.dataset import Dataset
+from pinoise.data.dataset import Dataset, varies
 from pinoise.data.formats.memory import NAME, InMemory
 from pinoise.data.options import DEFAULTS, LaterOptions, ReadOptions
 from pinoise.data.preparation import Preparation, prepare

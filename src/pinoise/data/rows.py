@@ -21,19 +21,15 @@ from pinoise.errors import UserError
 FARTHEST = 1e16
 """The largest standardised value: an encoder can still weigh it and square it in single precision."""
 
-_LARGEST_PIXEL = 1e18  # of mean and scale of images in single precision
-
 
 class Rows(Protocol):
     """Standardised samples that can be gathered by row number."""
 
     def __len__(self) -> int:
         """The number of samples."""
-        ...
 
     def __getitem__(self, rows: Tensor, /) -> Tensor:
         """Return the samples (m, *shape) of these rows, on the CPU."""
-        ...
 
 
 class LazyRows:
@@ -42,25 +38,15 @@ class LazyRows:
     def __init__(
         self, x: Samples, standardizer: Standardizer, *, dtype: torch.dtype, origin: Origin | None = None
     ) -> None:
-        self.origin = origin
-        self._x = x
+        self.in_files = isinstance(x, LazyArray)  # so that rows are better gathered before they are needed
+        self.origin, self._x = origin, x
         self._to_standard = _ToStandard(standardizer, dtype)
-
-    @property
-    def in_files(self) -> bool:
-        """Whether rows are read from a disk, so that they are better gathered before they are needed."""
-        return isinstance(self._x, LazyArray)
 
     def __len__(self) -> int:
         return int(self._x.shape[0])
 
     def __getitem__(self, rows: Tensor) -> Tensor:
         return self._to_standard(self._x[rows.numpy()], rows)
-
-    def expect(self, rows: Tensor) -> None:
-        """Let the disk read rows that will be needed soon, if they are in a file; their numbers are sorted."""
-        if isinstance(self._x, LazyArray):
-            self._x.expect(rows.numpy())
 
 
 class DenseRows:
@@ -83,16 +69,9 @@ class _ToStandard:
     """Standardises samples into tensors."""
 
     def __init__(self, standardizer: Standardizer, dtype: torch.dtype) -> None:
-        self._dtype = dtype
-        self._unit_rows = standardizer.unit_rows
-        self._compressed = None if standardizer.tails is None else standardizer.compressed
-        self._layout = standardizer.layout
+        self._standardizer, self._dtype = standardizer, dtype
         self._mean = torch.from_numpy(standardizer.mean)
         self._inverse_scale = torch.from_numpy(1 / np.where(standardizer.live, standardizer.scale, np.inf))
-        sizes = [abs(self._mean).max(), self._inverse_scale.max(), 1 / self._inverse_scale.max()]
-        self._pixels = dtype if max(map(float, sizes)) < _LARGEST_PIXEL else torch.float64
-        if self._layout != AS_IS:  # pixels are small numbers: the precision of batches is enough
-            self._mean, self._inverse_scale = self._mean.to(self._pixels), self._inverse_scale.to(self._pixels)
 
     def __call__(self, x: Samples, rows: Sequence[int] | Tensor) -> Tensor:
         standard = self._standard(x)
@@ -101,18 +80,20 @@ class _ToStandard:
         return standard
 
     def _standard(self, x: Samples) -> Tensor:
-        if self._layout != AS_IS:
-            pixels = torch.from_numpy(to_image_layout(np.asarray(x), self._layout))
-            return pixels.to(self._pixels).sub_(self._mean).mul_(self._inverse_scale).to(self._dtype)
         dense: npt.NDArray[Any] = x.toarray() if isinstance(x, sp.csr_array) else np.asarray(x)
+        if self._standardizer.layout != AS_IS:
+            dense = to_image_layout(dense, self._standardizer.layout)
+            if x.dtype.itemsize <= 4:  # pixels are small numbers: the precision of batches is enough
+                return self._centred(torch.from_numpy(dense).to(self._dtype))
         # In double precision, so that features with large offsets lose nothing and sparse equals dense to the bit.
         dense = dense.astype(np.float64)
-        if self._unit_rows:
+        if self._standardizer.unit_rows:
             dense /= row_divisors(x)
-        standard = torch.from_numpy(dense).sub_(self._mean).mul_(self._inverse_scale)
-        if self._compressed is not None:
-            standard = torch.from_numpy(self._compressed(standard.numpy()))
-        return standard.to(self._dtype)
+        standard = self._standardizer.compressed(self._centred(torch.from_numpy(dense)).numpy())
+        return torch.from_numpy(standard).to(self._dtype)
+
+    def _centred(self, x: Tensor) -> Tensor:
+        return x.sub_(self._mean.to(x.dtype)).mul_(self._inverse_scale.to(x.dtype))
 
 
 def _too_far(standard: Tensor, rows: Sequence[int] | Tensor) -> UserError:

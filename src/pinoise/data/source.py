@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Literal
 
 from pinoise.data.catalogue import entries, is_name, locate
 from pinoise.data.catalogue.loading import load
-from pinoise.data.dataset import Dataset
+from pinoise.data.dataset import Dataset, RawArrays
 from pinoise.data.formats.arrays import read_npy, read_npz
 from pinoise.data.formats.binary import (
     holds_cifar,
@@ -21,9 +22,7 @@ from pinoise.data.formats.binary import (
     read_idx_samples,
     read_stl10,
 )
-from pinoise.data.formats.extensions import data_name, existing_path, file_format
 from pinoise.data.formats.memory import InMemory
-from pinoise.data.formats.raw import RawArrays
 from pinoise.data.formats.svmlight import read_svmlight
 from pinoise.data.images.reading import read_image_folder
 from pinoise.data.options import ReadOptions
@@ -31,7 +30,28 @@ from pinoise.data.table.batches import Table, csv_table
 from pinoise.data.table.frames import is_table
 from pinoise.data.table.parquet import find_place, open_parquet, parquet_files
 from pinoise.errors import UserError, unknown_choice
-from pinoise.files import expanded
+from pinoise.files import expanded, open_regular
+
+FileFormat = Literal["csv", "parquet", "npy", "npz", "svmlight", "idx"]
+
+EXTENSIONS: dict[str, FileFormat] = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".npy": "npy",
+    ".npz": "npz",
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".txt": "svmlight",
+    ".t": "svmlight",  # LIBSVM's name for a test file
+    ".idx": "idx",
+}
+COMPRESSED = (".gz", ".bz2")
+MAY_BE_COMPRESSED = ("csv", "svmlight", "idx")
+
+# MNIST's files have no extension: train-images-idx3-ubyte, or .idx3-ubyte as they are sometimes called.
+_IDX = re.compile(r".*[-.]idx\d+-ubyte", re.IGNORECASE)
 
 SourceKind = Literal["catalogue", "table", "array", "images"]
 ArrayReader = Callable[[Path], RawArrays]
@@ -132,3 +152,71 @@ def _folder_reader(folder: Path) -> ArrayReader | None:
     """Return the reader of an unpacked MNIST, Fashion-MNIST, CIFAR-10, CIFAR-100 or STL-10; None for other folders."""
     known = ((holds_idx, read_idx_folder), (holds_cifar, read_cifar), (holds_stl10, read_stl10))
     return next((reader for holds, reader in known if holds(folder)), None)
+
+
+def existing_path(path: str | Path) -> Path:
+    """Return the path of a folder, or of a file that is not empty and can be opened; raise a clear error otherwise."""
+    path = expanded(path)
+    try:
+        str(path).encode()
+    except UnicodeEncodeError:
+        raise UserError(f"the name {str(path)!r} is not UTF-8, so a run could not note it: rename the file.") from None
+    try:
+        if path.is_dir():
+            return path
+        with open_regular(path) as stream:
+            size = stream.seek(0, 2)
+    except FileNotFoundError as error:
+        raise UserError(f"the file {path} does not exist.") from error
+    except (OSError, ValueError) as error:  # such as a NUL in the name
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"the file {path} cannot be opened: {reason}.") from error
+    if size == 0:
+        raise UserError(f"the file {path} is empty.")
+    return path
+
+
+def file_format(path: Path) -> FileFormat:
+    """Return the format that a file's extension stands for.
+
+    >>> file_format(Path("adult.csv.gz")), file_format(Path("epsilon_normalized.t.bz2"))
+    ('csv', 'svmlight')
+    >>> file_format(Path("t10k-images-idx3-ubyte.gz"))
+    'idx'
+    """
+    name = uncompressed_name(path)
+    if _IDX.fullmatch(name):
+        return "idx"
+    ending = Path(name).suffix.lower()
+    found = EXTENSIONS.get(ending)
+    if name != path.name:
+        if ending == "":  # LIBSVM publishes its training files as name.bz2
+            return "svmlight"
+        found = found if found in MAY_BE_COMPRESSED else None
+    if found is None:
+        raise UserError(
+            f"{path} has an unknown extension: allowed are {', '.join(EXTENSIONS)}; text and IDX also with "
+            f"{' or '.join(COMPRESSED)}."
+        )
+    return found
+
+
+def uncompressed_name(path: Path) -> str:
+    """Return the name of a file without the extension of its compression.
+
+    >>> uncompressed_name(Path("adult.csv.gz")), uncompressed_name(Path("adult.csv"))
+    ('adult.csv', 'adult.csv')
+    """
+    return path.stem if path.suffix.lower() in COMPRESSED else path.name
+
+
+def data_name(path: Path) -> str:
+    """Return a file's name without its extensions, or a folder's name.
+
+    >>> data_name(Path("adult.csv.gz")), data_name(Path("epsilon.t.bz2"))
+    ('adult', 'epsilon.t')
+    """
+    if path.is_dir():
+        return path.resolve().name
+    name = Path(uncompressed_name(path))
+    return name.name if name.suffix == ".t" else name.stem

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from pinoise.choices import MANY_ROWS
-from pinoise.data.dataset import Dataset, Labels, Part, Targets, is_measured
+from pinoise.data.dataset import Dataset, Labels, Targets, all_rows, is_measured, row_slices
 from pinoise.errors import UserError
 
 RowNumbers = npt.NDArray[np.int64]
@@ -20,7 +20,7 @@ def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int = 0) -> Dat
 
     The share has the same proportions of classes; rows with a measurement are drawn at random. A class of one row
     stays in training. Rows of one group (a query, a person) stay on one side, because a test row must not have
-    siblings in training. Of more than 2²⁰ rows each is held out by the toss of a coin, or groups are drawn.
+    siblings in training. Of more than 2²⁰ rows each is held out by the toss of a coin.
 
     >>> from pinoise.data.dataset import Part
     >>> data = Dataset("toy", train=Part(np.zeros((10, 2)), y=np.arange(10) % 2))
@@ -37,31 +37,20 @@ def split(dataset: Dataset, *, test_fraction: float = 0.2, seed: int = 0) -> Dat
     if n < 2:
         raise UserError(f"{dataset.name} has {n} row: a split needs two or more.")
     notes = list(dataset.notes)
-    if n > MANY_ROWS:
-        tossed, how = _by_coin(whole, test_fraction, seed)
-        train, test = whole.chosen(~tossed), whole.chosen(tossed)
+    groups = np.empty(0) if whole.groups is None else np.unique(whole.groups)
+    if len(groups) > 1:
+        held = np.isin(whole.groups, groups[_drawn(len(groups), test_fraction, seed)[1]])  # type: ignore[arg-type]
+        how = "by group"
+    elif n > MANY_ROWS:  # of which no list is made; classes keep their shares anyway
+        random = np.random.default_rng(seed)
+        chunks = (random.random(rows.stop - rows.start) for rows in row_slices(whole.x))
+        held, how = np.concatenate([chunk < test_fraction for chunk in chunks]), "at random"
     else:
-        if whole.groups is not None and len(np.unique(whole.groups)) > 1:
-            rows, how = _by_group(whole.groups, test_fraction, seed), "by group"
-        else:
-            rows, how = _by_class(whole.y, n, test_fraction, seed, notes)
-        train, test = whole.take(np.setdiff1d(np.arange(n), rows)), whole.take(rows)
+        rows, how = _by_class(whole.y, n, test_fraction, seed, notes)
+        held = np.isin(all_rows(n), rows)
+    train, test = whole.take(all_rows(n)[~held]), whole.take(all_rows(n)[held])
     notes.append(f"held out {len(test)} of {n} rows for the test part, {how} (seed {seed})")
     return replace(dataset, train=train, test=test, notes=tuple(notes))
-
-
-def _by_coin(whole: Part, test_fraction: float, seed: int) -> tuple[npt.NDArray[np.bool_], str]:
-    """Hold out every row, or group, by the toss of a coin: among very many, classes keep their shares anyway."""
-    random, n = np.random.default_rng(seed), len(whole)
-    test = np.empty(n, np.bool_)
-    for start in range(0, n, MANY_ROWS):
-        stop = min(start + MANY_ROWS, n)
-        test[start:stop] = random.random(stop - start) < test_fraction
-    groups = whole.groups
-    if groups is None or len(known := np.unique(groups)) < 2:
-        return test, "at random"
-    held = known[random.permutation(len(known))[: _test_rows(len(known), test_fraction)]]
-    return np.isin(groups, held), "by group"
 
 
 def stratified_rows(y: Labels, *, test_fraction: float = 0.2, seed: int = 0) -> tuple[RowNumbers, RowNumbers]:
@@ -79,17 +68,8 @@ def _drawn(n: int, test_fraction: float, seed: int, y: Labels | None = None) -> 
     """Return rows for training and for testing, at random, or by class where there are labels."""
     from sklearn.model_selection import train_test_split
 
-    size = _test_rows(n, test_fraction)
-    train, test = train_test_split(np.arange(n), test_size=size, random_state=seed, stratify=y)
+    train, test = train_test_split(np.arange(n), test_size=_test_rows(n, test_fraction), random_state=seed, stratify=y)
     return np.sort(train), np.sort(test)
-
-
-def _by_group(groups: RowNumbers, test_fraction: float, seed: int) -> RowNumbers:
-    from sklearn.model_selection import GroupShuffleSplit
-
-    size = _test_rows(len(np.unique(groups)), test_fraction)
-    _, test = next(GroupShuffleSplit(1, test_size=size, random_state=seed).split(groups, groups=groups))
-    return np.sort(np.asarray(test, dtype=np.int64))
 
 
 def _by_class(y: Targets | None, n: int, test_fraction: float, seed: int, notes: list[str]) -> tuple[RowNumbers, str]:
@@ -98,9 +78,8 @@ def _by_class(y: Targets | None, n: int, test_fraction: float, seed: int, notes:
         return _drawn(n, test_fraction, seed)[1], "at random"
     y = y.astype(np.int64, copy=False)
     counts = np.bincount(y)
-    single = int((counts == 1).sum())
+    single, classes = int((counts == 1).sum()), int((counts > 1).sum())
     rows = np.flatnonzero(counts[y] > 1)
-    classes = int((counts > 1).sum())
     size = _test_rows(len(rows), test_fraction) if len(rows) > 1 else 0
     if classes == 0 or size < classes or len(rows) - size < classes:
         notes.append(f"{n} rows are too few to hold out some of each class: the split ignores classes")

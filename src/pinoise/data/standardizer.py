@@ -9,20 +9,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from pinoise.data import moments
 from pinoise.data.dataset import Samples, Spans, row_slices
 from pinoise.data.layout import AS_IS, ImageLayout, image_layout, to_image_layout, undo_image_layout
 from pinoise.data.lazy import LazyArray, SomeColumns
-from pinoise.data.moments import (
-    VANISHING,
-    beside,
-    canonical,
-    feature_moments,
-    first_difference,
-    one_pass_moments,
-    row_divisors,
-    row_norms,
-)
-from pinoise.data.tails import Tails, has_heavy_tails, local_units, measure_tails, robust_units
 from pinoise.errors import UserError, unknown_choice
 
 Scaling = Literal["auto", "features", "compressed", "global", "rows", "channels"]
@@ -53,7 +43,7 @@ class Standardizer:
     >>> s.scale.tolist(), s.deviation.tolist()
     ([5.0, 5.0], [0.2, 1.4])
 
-    Under ``compressed`` a logarithm brings heavy tails nearer (``pinoise.data.tails``):
+    Under ``compressed`` a logarithm brings heavy tails nearer (``pinoise.data.moments``):
 
     >>> x = np.append(np.arange(99.0), 10_000.0)[:, None]
     >>> plain, compressed = (Standardizer.fit(x, scaling=name).apply(x) for name in ("features", "compressed"))
@@ -75,7 +65,7 @@ class Standardizer:
     unit_rows: bool = False  # whether every row is divided by its norm first
     layout: ImageLayout = AS_IS  # of the images in the data; standardised ones have their channels first
     white: float = 1.0  # the largest value that a pixel of an image can have; black is 0
-    tails: Tails | None = None  # how values are standardised again once their tails are compressed, if they are
+    tails: moments.Tails | None = None  # how values are standardised again once their tails are compressed, if they are
     spans: Spans = ()  # columns of several features, such as a category's: each shares one unit, and has no tails
 
     def __post_init__(self) -> None:
@@ -104,18 +94,16 @@ class Standardizer:
         unit_rows = scaling == "rows"
         if unit_rows and spans:
             raise UserError("scaling 'rows' is for counts of one kind, and this table has categories: choose another.")
-        mean, square = feature_moments(x, unit_rows=unit_rows)
-        deviation = spread = np.sqrt(square)
-        deviation = np.where(deviation > _DEAD_SHARE * np.abs(mean), deviation, 0.0)
-        live = deviation > 0
-        if scaling in ("features", "compressed") or not live.any():
-            _check_spread(x, spread)
+        mean, square = moments.feature_moments(x, unit_rows=unit_rows)
+        deviation = np.sqrt(square)
+        live = deviation > np.maximum(_DEAD_SHARE * np.abs(mean), moments.VANISHING)
+        deviation = np.where(live, deviation, 0.0)
         whole = _whole_deviation(deviation, spans)
         if scaling == "compressed":
-            middle, scale = robust_units(x, mean, deviation)
+            middle, scale = moments.robust_units(x, mean, deviation)
             several = _several(mean.shape, spans)
             middle, scale = np.where(several, mean, middle), np.where(several, whole, scale)
-            return cls(mean=middle, scale=scale, tails=measure_tails(x, middle, scale), spans=spans)
+            return cls(mean=middle, scale=scale, tails=moments.measure_tails(x, middle, scale), spans=spans)
         if scaling == "features" or not live.any():
             return cls(mean=mean, scale=whole, unit_rows=unit_rows, spans=spans)
         common = np.sqrt(square[live].sum() / (live.sum() - _repeated(live, spans)))
@@ -125,12 +113,10 @@ class Standardizer:
     @classmethod
     def _fit_channels(cls, x: Samples) -> Standardizer:
         layout = image_layout(tuple(x.shape[1:]))
-        mean, square = (to_image_layout(moment[None], layout)[0] for moment in one_pass_moments(x))  # (C, H, W)
+        mean, square = (to_image_layout(each[None], layout)[0] for each in moments.one_pass_moments(x))  # (C, H, W)
         centre = mean.mean(axis=(1, 2), keepdims=True)
         common = np.sqrt((square + np.square(mean - centre)).mean(axis=(1, 2), keepdims=True))
-        common = np.where(common > _DEAD_SHARE * np.abs(centre), common, 0.0)
-        if not common.any():
-            _check_spread(x, np.zeros(x.shape[1:]))
+        common = np.where(common > np.maximum(_DEAD_SHARE * np.abs(centre), moments.VANISHING), common, 0.0)
         return cls(
             mean=np.broadcast_to(centre, mean.shape).copy(),
             # A pixel that never varies in training gets no noise, but keeps its value: crops move other pixels there.
@@ -168,12 +154,14 @@ class Standardizer:
         """
         if self.tails is None:
             return self.scale
-        return np.where(self.several, self.scale, local_units(x, self.mean, self.scale, self.tails))
+        return np.where(self.several, self.scale, moments.local_units(x, self.mean, self.scale, self.tails))
 
     def apply(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return (x − mean) / scale, 0 for dead features, of rows brought to length 1 if ``unit_rows``."""
         divisor = np.where(self.live, self.scale, np.inf)
-        rows = x / row_divisors(x) if self.unit_rows else to_image_layout(x, self.layout)
+        rows = x / moments.row_divisors(x) if self.unit_rows else x
+        if self.layout != AS_IS:
+            rows = to_image_layout(x, self.layout)
         return self.compressed((rows - self.mean) / divisor)
 
     def compressed(self, standard: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -198,36 +186,19 @@ class Standardizer:
         if self.tails is not None:
             standard = np.where(self.several, x, np.sinh(x * self.tails.scale + self.tails.mean))
         original: npt.NDArray[Any] = standard * self.scale + self.mean
-        if not self.unit_rows:
+        if self.layout != AS_IS:
             return undo_image_layout(original, self.layout)
+        if not self.unit_rows:
+            return original
         if norms is None or norms.shape != x.shape[:1]:
             got = "none" if norms is None else f"shape {norms.shape}"
             raise UserError(
                 f"the norms of the rows are needed to undo scaling by rows and must have shape {x.shape[:1]}, got "
                 f"{got}: pass Standardizer.norms of the original samples."
             )
-        return original * beside(norms, x)
+        return original * moments.beside(norms, x)
 
-    norms = staticmethod(row_norms)
-
-
-def _check_spread(x: Samples, spread: npt.NDArray[np.float64]) -> None:
-    """Refuse a feature that varies so little that the squares of its differences are lost."""
-    small = spread < VANISHING
-    if x.dtype != np.float64 or not small.any():  # the squares of any float32 have room in double precision
-        return
-    found = first_difference(x, small)
-    if found is None:
-        return
-    row, place = found
-    values: Any = x
-    difference = abs(float(values[(row, *place)]) - float(values[(0, *place)]))
-    if difference < 1e6 * VANISHING:  # otherwise it is the rounding of larger numbers
-        name = place[0] if len(place) == 1 else place
-        raise UserError(
-            f"feature {name} varies by as little as {difference:.1e} (row {row}, counted from 0, from the first), too "
-            "little to compute with: multiply it by a constant."
-        )
+    norms = staticmethod(moments.row_norms)
 
 
 def _several(shape: tuple[int, ...], spans: Spans) -> npt.NDArray[np.bool_]:
@@ -275,7 +246,7 @@ def auto_scaling(x: Samples) -> Scaling:
     if 0 in x.shape[1:]:  # a table of categories alone
         return "features"
     scaling = _scaling_by_zeros(x)
-    return "compressed" if scaling == "features" and has_heavy_tails(x) else scaling
+    return "compressed" if scaling == "features" and moments.has_heavy_tails(x) else scaling
 
 
 def _scaling_by_zeros(x: Samples) -> Scaling:
@@ -283,7 +254,7 @@ def _scaling_by_zeros(x: Samples) -> Scaling:
     if total == x.shape[0]:
         return "features"
     filled, binary = 0, True
-    for values in [canonical(x).data] if isinstance(x, sp.csr_array) else (x[chunk] for chunk in row_slices(x)):
+    for values in [moments.canonical(x).data] if isinstance(x, sp.csr_array) else (x[chunk] for chunk in row_slices(x)):
         filled += int(np.count_nonzero(values))
         binary = binary and bool(np.isin(values, (0, 1)).all())
         if not binary and 10 * filled > total:
@@ -296,15 +267,15 @@ def _scaling_by_zeros(x: Samples) -> Scaling:
 def _is_table(x: Samples) -> bool:
     """Whether samples that are mostly zeros are a table with categories rather than counts of one kind."""
     if isinstance(x, sp.csr_array):
-        rows = canonical(x)
-        unit = rows.data / np.repeat(row_divisors(rows), np.diff(rows.indptr))
+        rows = moments.canonical(x)
+        unit = rows.data / np.repeat(moments.row_divisors(rows), np.diff(rows.indptr))
         negative = bool((unit < 0).any())
         counts: npt.NDArray[Any] = np.bincount(rows.indices, minlength=x.shape[1])
         lengths: npt.NDArray[Any] = np.bincount(rows.indices, weights=np.square(unit), minlength=x.shape[1])
     else:
         negative, counts, lengths = False, np.zeros(x.shape[1:]), np.zeros(x.shape[1:])
         for chunk in row_slices(x):
-            dense = x[chunk] / row_divisors(x[chunk])
+            dense = x[chunk] / moments.row_divisors(x[chunk])
             negative = negative or bool((dense < 0).any())
             counts += np.count_nonzero(dense, axis=0)
             lengths += np.square(dense).sum(axis=0)

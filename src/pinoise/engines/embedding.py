@@ -13,7 +13,7 @@ from pinoise.data.dataset import Part, fingerprint_parts
 from pinoise.data.formats.memory import InMemory
 from pinoise.data.preparation import TablePreparation
 from pinoise.data.source import find_source, source_files
-from pinoise.data.table.encoding import find_column
+from pinoise.data.table.cells import find_column
 from pinoise.data.table.parquet import BATCH_ROWS, PIECE_ROWS, ParquetFiles, Place, find_place, open_parquet
 from pinoise.errors import UserError, rows_before
 from pinoise.evaluation import embed

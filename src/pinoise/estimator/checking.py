@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 from torch import Tensor
@@ -18,7 +20,8 @@ from pinoise.data.formats.memory import to_samples
 from pinoise.data.options import ReadOptions
 from pinoise.data.preparation import Preparation
 from pinoise.data.readers import from_arrays
-from pinoise.data.table.frames import check_numbers, is_table, needs_encoding
+from pinoise.data.table.cells import first_missing, first_true, is_text, looks_like_number, text_of
+from pinoise.data.table.frames import is_table, to_arrow
 from pinoise.errors import UserError
 from pinoise.estimator.parameters import rows_of_pixels
 
@@ -72,3 +75,59 @@ def checked_numbers(estimator: Any, X: Any, *, fitting: bool, image_shape: tuple
     samples: Samples = sp.csr_array(x) if sparse else x  # one type for every sparse input
     check_finite(samples, getattr(estimator, "feature_names_in_", None), where="X")
     return samples if image_shape is None else x.reshape(len(x), *image_shape)
+
+
+def needs_encoding(X: object) -> bool:
+    """Whether an object is a data frame that is not all numbers: it has text, categories, dates or missing values.
+
+    >>> needs_encoding(pa.table({"age": [20, 40]})), needs_encoding(pa.table({"age": [20, None]}))
+    (False, True)
+    """
+    if not is_table(X):
+        return False
+    table = to_arrow(X, where="X")
+    return any(not _is_plain(column.type) or first_missing(column) >= 0 for column in table.itercolumns())
+
+
+def check_numbers(X: Any, *, where: str) -> None:
+    """Raise an error that names the first cell of a data frame, or of an array of objects, that is text or missing.
+
+    >>> check_numbers(np.array([[1, 2], [3, "x"]], dtype=object), where="X")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: X has 'x' in row 1 (counted from 0), feature 1: give a number, as in training.
+    """
+    if is_table(X):
+        table = to_arrow(X, where=where)
+        for name, column in zip(table.column_names, table.itercolumns(), strict=True):
+            row = first_missing(column)
+            if row < 0 and not _is_plain(column.type):
+                texts = text_of(column) if is_text(column.type) or pa.types.is_dictionary(column.type) else None
+                row = 0 if texts is None else first_true(pc.invert(looks_like_number(texts)))
+            if row >= 0:
+                raise _no_number(column[row].as_py(), row, name, where)
+    elif isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2:
+        for (row, feature), cell in np.ndenumerate(X):
+            if type(cell).__name__ == "NAType" or (isinstance(cell, str) and not _is_written_number(cell)):
+                raise _no_number(cell, row, feature, where)
+
+
+def _no_number(cell: object, row: int, feature: str | int, where: str) -> UserError:
+    is_missing = cell is None or type(cell).__name__ == "NAType" or cell != cell
+    found, advice = ("a missing value", "fill or remove it") if is_missing else (f"{cell!r}", "give a number")
+    return UserError(
+        f"{where} has {found} in row {row} (counted from 0), feature {feature!r}: {advice}, as in training."
+    )
+
+
+def _is_written_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _is_plain(kind: Any) -> bool:
+    """Whether a type of Arrow holds numbers or truth values."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from pinoise.data.dataset import Labels, Part
 from pinoise.data.source import find_source
-from pinoise.data.table.encoding import find_column
+from pinoise.data.table.cells import find_column
 from pinoise.data.table.labels import LabelEncoding, learn_labels, typed
 from pinoise.errors import UserError
 from pinoise.estimator.classifier import UNLABELLED

@@ -13,8 +13,8 @@ import numpy as np
 from pinoise.choices import AUTO, EMBEDDINGS, LARGEST_SEED, SCORES, EmbeddingName
 from pinoise.data.dataset import Dataset
 from pinoise.data.layout import are_images
+from pinoise.data.moments import HEAVY_TAILS
 from pinoise.data.standardizer import Scaling, auto_scaling
-from pinoise.data.tails import HEAVY_TAILS
 from pinoise.errors import UserError, brief, unknown_choice
 from pinoise.experiments.cache import CellCache
 from pinoise.experiments.fitting import fit_all

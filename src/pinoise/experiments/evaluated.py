@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from pinoise.data.catalogue import is_name
 from pinoise.data.dataset import Dataset
+from pinoise.data.moments import HEAVY_TAILS
 from pinoise.data.options import AS_TRAINED, LaterOptions
-from pinoise.data.tails import HEAVY_TAILS
 from pinoise.errors import UserError
 from pinoise.evaluation.knn import AGREEING
 from pinoise.evaluation.logistic import LABELS_PER_CLASS

@@ -79,7 +79,7 @@ def read_record(path: Path) -> DataRecord:
 WEIGHTS = ENCODER_FILE, UNITS_FILE, NOISE_FILE = ("encoder.safetensors", "embedding.safetensors", "noise.safetensors")
 
 # The format of run folders. It increases when older folders can no longer be read.
-RUN_FORMAT = 5
+RUN_FORMAT = 6
 
 
 def check_folder(path: Path, *, alone: bool = False) -> None:

@@ -251,8 +251,8 @@ def shuffled_rows(n_rows: int, *, seed: int, epoch: int) -> Tensor:
 class Upcoming:
     """The rows of every step of training, from the step that is asked for. Those of the next are gathered meanwhile.
 
-    Rows in memory are gathered when they are asked for. Rows in files are gathered in a thread while a step runs, and
-    the disk is told which ones come after that. Whatever thread gathers them, every step has the same rows.
+    Rows in memory are gathered when they are asked for. Rows in files are gathered in a thread while a step runs.
+    Whatever thread gathers them, every step has the same rows.
     """
 
     def __init__(
@@ -273,7 +273,6 @@ class Upcoming:
         self._per_epoch, self._share, self._processes, self._rank = per_epoch, share, processes, rank
         self._epoch = -1
         self._order: ShuffledBlocks | Tensor = torch.empty(0)
-        self._expected = -1  # the last pool that the disk was told of
         self._ahead = ThreadPoolExecutor(max_workers=1) if getattr(rows, "in_files", False) else None
         self._next: tuple[int, Future[tuple[Tensor, Tensor]]] | None = None
 
@@ -289,20 +288,10 @@ class Upcoming:
     def _gather(self, step: int) -> tuple[Tensor, Tensor]:
         epoch, position = divmod(step, self._per_epoch)
         if epoch != self._epoch:
-            self._epoch, self._expected = epoch, -1
+            self._epoch = epoch
             draw = ShuffledBlocks if len(self._kept) > MANY_ROWS else shuffled_rows
             self._order = draw(len(self._kept), seed=self._seed, epoch=epoch)
         first = (position * self._processes + self._rank) * self._share
         positions = self._order[first : first + self._share]
-        if isinstance(self._order, ShuffledBlocks):
-            self._expect(self._order, first)
         chosen = self._kept[torch.as_tensor(positions)]
         return chosen, self._rows[chosen]
-
-    def _expect(self, order: ShuffledBlocks, first: int) -> None:
-        """Tell the disk of the rows of the next pool."""
-        pool = order.pool_at(first) + 1
-        expect = getattr(self._rows, "expect", None)
-        if pool != self._expected and expect is not None:
-            expect(self._kept[torch.from_numpy(order.members(pool))])
-        self._expected = pool

@@ -13,11 +13,11 @@ import torch
 from torch import Tensor
 
 from pinoise.data.dataset import Dataset, fingerprint_parts
+from pinoise.data.moments import HEAVY_TAILS
 from pinoise.data.preparation import Preparation
 from pinoise.data.readers import open_for_training
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
-from pinoise.data.tails import HEAVY_TAILS
 from pinoise.errors import UserError
 from pinoise.information import HealthFlag
 from pinoise.modes import own_modes

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
+from pinoise.data.disk import in_threads
 from pinoise.data.images.decoding import Inspection, decode, inspect_image, pillow
-from pinoise.data.threads import in_threads
 from pinoise.errors import UserError
 
 RNG = np.random.default_rng(0)

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pinoise.data.checks import check_finite, numeric_samples, varies
-from pinoise.data.dataset import Dataset, Part, fingerprint, row_slices
+from pinoise.data.checks import check_finite, numeric_samples
+from pinoise.data.dataset import Dataset, Part, fingerprint, row_slices, varies
 from pinoise.data.images.decoding import ImageFiles
 from pinoise.data.splitting import split
 from pinoise.errors import UserError

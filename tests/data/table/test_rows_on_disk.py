@@ -17,7 +17,7 @@ from pinoise.data import Dataset, LaterOptions, ReadOptions, fingerprint_parts, 
 from pinoise.data import preparation as prepared
 from pinoise.data.lazy import LazyArray
 from pinoise.data.preparation import TablePreparation
-from pinoise.data.table import batches, encoding, parquet
+from pinoise.data.table import batches, encoding, kinds, parquet
 from pinoise.errors import UserError
 
 ROWS = 2000
@@ -142,7 +142,7 @@ def test_a_larger_table_is_learned_from_some_rows_of_all_of_it_and_says_so(
 ) -> None:
     path = written(mixed_table(), tmp_path / "mixed.csv")
     whole, _ = read_file(path, ReadOptions(label="class"))
-    monkeypatch.setattr(encoding, "LEARNING_ROWS", 500)
+    monkeypatch.setattr(kinds, "LEARNING_ROWS", 500)
     held, known, rows, learned = both(path, label="class")
     assert learned == known
     assert_same(held, rows)
@@ -199,7 +199,7 @@ def test_a_column_that_turns_to_text_late_is_named_with_its_row(stream: Any, tmp
 def test_a_late_number_that_cannot_be_used_is_named_with_its_row(
     stream: Any, learning: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(encoding, "LEARNING_ROWS", learning)
+    monkeypatch.setattr(kinds, "LEARNING_ROWS", learning)
     values = np.arange(ROWS, dtype=np.float64)
     values[-5] = np.inf
     path = written(pa.table({"a": values, "b": np.arange(ROWS) % 7}), tmp_path / "late.parquet")
@@ -268,7 +268,7 @@ def test_a_file_that_changes_between_passes_is_refused_and_leaves_nothing(
 ) -> None:
     path = written(mixed_table(), tmp_path / "mixed.parquet")
     other = written(mixed_table(ROWS + 1, seed=3), tmp_path / "other.parquet")
-    monkeypatch.setattr(encoding, "LEARNING_ROWS", 500)
+    monkeypatch.setattr(kinds, "LEARNING_ROWS", 500)
 
     def learn_and_change(*args: Any) -> Any:
         found = encoding.learn_table(*args)

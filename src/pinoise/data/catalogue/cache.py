@@ -12,9 +12,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from pinoise.data.dataset import Dataset, Part
-from pinoise.data.disk import kept, place_of
+from pinoise.data.disk import kept, place_of, state_of
 from pinoise.data.formats.archives import GIB, members
-from pinoise.data.lazy import state_of
 from pinoise.errors import UserError
 from pinoise.files import WriteError
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from pinoise.data.lazy import state_of
+from pinoise.data.disk import state_of
 from pinoise.data.messages import cannot_read
 from pinoise.errors import UserError
 from pinoise.files import cache_folder, expanded, replacing, sha256_of, write_text, writing

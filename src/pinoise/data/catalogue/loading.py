@@ -17,10 +17,9 @@ from pinoise.data.catalogue.facts import Entry, entry
 from pinoise.data.catalogue.fetch import obtain
 from pinoise.data.catalogue.reuters import read_reuters10k, read_reuters21578
 from pinoise.data.catalogue.texts import read_har, read_mslr, read_svmlight_files
-from pinoise.data.dataset import Dataset
+from pinoise.data.dataset import Array, Dataset, RawArrays, RawPart
 from pinoise.data.formats.arrays import open_npz, read_npz
 from pinoise.data.formats.binary import read_cifar, read_idx, read_stl10, read_stl10_all, read_stl10_unlabelled
-from pinoise.data.formats.raw import Array, RawArrays, RawPart
 from pinoise.data.images.decoding import pillow
 from pinoise.data.images.reading import read_image_folder, resized
 from pinoise.data.options import ReadOptions

@@ -13,8 +13,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from pinoise.data.catalogue.facts import Entry
+from pinoise.data.dataset import RawArrays, RawPart
 from pinoise.data.formats.archives import GIB, members, open_compressed, open_inner
-from pinoise.data.formats.raw import RawArrays, RawPart
 from pinoise.data.formats.svmlight import parse_svmlight
 from pinoise.data.messages import damage_named
 from pinoise.data.splitting import stratified_rows

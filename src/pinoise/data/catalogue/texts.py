@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from pinoise.data.catalogue.facts import Entry
+from pinoise.data.dataset import RawArrays, RawPart
 from pinoise.data.formats.archives import GIB, Archive, open_compressed, open_inner, open_member
-from pinoise.data.formats.raw import RawArrays, RawPart
 from pinoise.data.formats.svmlight import parse_svmlight
 from pinoise.data.messages import damage_named
 

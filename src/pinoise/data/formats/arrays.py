@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from pinoise.data.formats.raw import Array, RawArrays, RawPart
+from pinoise.data.dataset import Array, RawArrays, RawPart
 from pinoise.data.lazy import FileRows
 from pinoise.data.messages import check_memory, damaged, listed
 from pinoise.errors import UserError

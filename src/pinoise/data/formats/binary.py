@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from pinoise.data.dataset import Array, RawArrays, RawPart
 from pinoise.data.formats.archives import members, open_compressed
-from pinoise.data.formats.raw import Array, RawArrays, RawPart
 from pinoise.data.lazy import FileRows, JoinedRows
 from pinoise.data.messages import check_memory, counted, damage_named, listed, whole_rows
 from pinoise.errors import UserError

@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
-from pinoise.data.dataset import Samples
-from pinoise.data.formats.raw import Array, RawArrays, RawPart
+from pinoise.data.dataset import Array, RawArrays, RawPart, Samples
 from pinoise.data.messages import check_memory
 from pinoise.data.table.batches import Table
 from pinoise.data.table.frames import frame_table

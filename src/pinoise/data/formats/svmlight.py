@@ -9,8 +9,8 @@ from typing import Any, BinaryIO
 import numpy as np
 import scipy.sparse as sp
 
+from pinoise.data.dataset import RawArrays, RawPart
 from pinoise.data.formats.archives import open_compressed
-from pinoise.data.formats.raw import RawArrays, RawPart
 from pinoise.data.messages import first_line, free_memory
 from pinoise.errors import UserError
 

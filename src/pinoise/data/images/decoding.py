@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pinoise.data.lazy import LazyArray, MappedRows, has_changed, state_of
+from pinoise.data.disk import has_changed, in_threads, state_of
+from pinoise.data.lazy import LazyArray, MappedRows
 from pinoise.data.messages import cannot_read, first_line
-from pinoise.data.threads import in_threads
 from pinoise.errors import UserError
 from pinoise.files import open_regular, sha256_of
 
@@ -65,18 +65,14 @@ def inspect_image(path: Path) -> Inspection:
     library = pillow()
     try:
         with open_regular(path) as stream, library.open(stream, formats=_FORMATS) as image:
-            width, height = image.size
+            size = image.size
             image.draft(None, (1, 1))  # of a JPEG file, only every eighth pixel
             image.load()
             if image.format != "JPEG":  # Pillow turns a TIFF file as it loads it
-                width, height = image.size
-            colour = _has_colour(image)
-            turned = _orientation(image) >= 5
-    except MemoryError:
-        raise
+                size = image.size
+            return Inspection(size if _orientation(image) >= 5 else size[::-1], _has_colour(image))
     except Exception as error:  # Pillow's readers raise errors of every kind for damaged files
         return _refused(error)
-    return Inspection((width, height) if turned else (height, width), colour)
 
 
 def decode(path: Path, *, shape: tuple[int, ...], resize: bool) -> npt.NDArray[np.uint8]:
@@ -99,8 +95,6 @@ def decode(path: Path, *, shape: tuple[int, ...], resize: bool) -> npt.NDArray[n
             image = image.transpose(library.Transpose[turn])
         if resize and image.size != (width, height):
             image = fitted(image, (height, width))
-    except MemoryError:
-        raise
     except Exception as error:
         raise UserError(f"{path} {_refused(error).verdict}: repair or remove it.") from error
     if image.size != (width, height):
@@ -159,9 +153,6 @@ class ImageFiles(LazyArray):
     def __len__(self) -> int:
         return len(self.names)
 
-    def __repr__(self) -> str:
-        return f"ImageFiles({self.folder}, shape={self.shape})"
-
     def take(self, rows: npt.NDArray[Any]) -> ImageFiles:
         """Return the files of these rows, in the given order, not decoded."""
         numbers = np.arange(len(self))[rows]
@@ -174,18 +165,16 @@ class ImageFiles(LazyArray):
         """Yield the SHA-256 of every file, in threads; nothing is decoded."""
         return in_threads(checksum, [self.folder / name for name in self.names])
 
-    def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-        images: npt.NDArray[np.uint8] = np.empty((len(numbers), *self._sample_shape), dtype=np.uint8)
-
-        def fill(row: int) -> None:
-            path = self.folder / self.names[numbers[row]]
-            images[row] = decode(path, shape=self._sample_shape, resize=self.resize)
-            if _state(path) != tuple(self._states[numbers[row]].tolist()):
+    def _read(self, numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
+        def read(row: int) -> npt.NDArray[np.uint8]:
+            path = self.folder / self.names[row]
+            pixels = decode(path, shape=self._sample_shape, resize=self.resize)
+            if _state(path) != tuple(self._states[row].tolist()):
                 raise has_changed(path)
+            return pixels
 
-        for _ in in_threads(fill, range(len(numbers))):
-            pass
-        return images
+        images = list(in_threads(read, numbers.tolist()))
+        return np.array(images, np.uint8).reshape(-1, *self._sample_shape)
 
 
 class KeptImages(MappedRows):
@@ -197,14 +186,10 @@ class KeptImages(MappedRows):
     ((1, 4, 5), b'\\t\\t')
     """
 
-    def __init__(self, decoded: Pixels, rows: npt.NDArray[np.int64], checksums: npt.NDArray[np.uint8]) -> None:
+    def __init__(self, decoded: Pixels, rows: npt.NDArray[np.integer], checksums: npt.NDArray[np.uint8]) -> None:
         """Choose rows of ``decoded``; ``checksums`` (n, 32) has one for each of its rows."""
         super().__init__(decoded, rows)
         self._checksums = checksums
-
-    def take(self, rows: npt.NDArray[Any]) -> KeptImages:
-        """Return these rows in the given order, without reading them."""
-        return KeptImages(self._mapped, self._rows[rows], self._checksums)
 
     def file_checksums(self) -> Iterator[bytes]:
         """Yield the SHA-256 of the file of every row."""
@@ -219,28 +204,19 @@ class ResizedImages(MappedRows):
     ((2, 4, 4, 3), (4, 4, 3), (1, 4, 4, 3))
     """
 
-    def __init__(self, images: Pixels, rows: npt.NDArray[np.int64], size: tuple[int, int]) -> None:
+    def __init__(self, images: Pixels, rows: npt.NDArray[np.integer], size: tuple[int, int]) -> None:
         """Choose rows of ``images``; ``size`` is height and width."""
         super().__init__(images, rows)
         self._sample_shape, self._size = (*size, *images.shape[3:]), size
 
-    def take(self, rows: npt.NDArray[Any]) -> ResizedImages:
-        """Return these rows in the given order, not yet resized."""
-        return ResizedImages(self._mapped, self._rows[rows], self._size)
-
-    def _read(self, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
-        batch = super()._read(numbers)
-        resized: npt.NDArray[np.uint8] = np.empty((len(batch), *self._sample_shape), dtype=np.uint8)
-        library = pillow()
-
-        def fill(row: int) -> None:
-            pixels = batch[row]
+    def _read(self, numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
+        def resize(pixels: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
             image = library.fromarray(np.ascontiguousarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels))
-            resized[row] = np.asarray(fitted(image, self._size)).reshape(self._sample_shape)
+            return np.asarray(fitted(image, self._size))
 
-        for _ in in_threads(fill, range(len(batch))):
-            pass
-        return resized
+        library = pillow()
+        images = list(in_threads(resize, list(super()._read(numbers))))
+        return np.array(images, np.uint8).reshape(-1, *self._sample_shape)
 
 
 def _state(path: Path) -> tuple[int, int]:
@@ -263,8 +239,6 @@ def _orientation(image: Any) -> int:
     lie behind the pixels, and reading it then would decode them and hide their damage."""
     try:
         return int(image.getexif().get(_ORIENTATION, 1))
-    except MemoryError:
-        raise
     except Exception:  # a photograph with damaged metadata is still a photograph
         return 1
 
@@ -273,11 +247,9 @@ def _has_colour(image: Any) -> bool:
     if image.mode == "P":
         palette = np.array(image.getpalette("RGB")).reshape(-1, 3)
         return bool((palette != palette[:, :1]).any())
-    if image.mode in _COLOUR:
-        return True
-    if image.mode in _GRAY or image.mode.startswith("I;16"):
-        return False
-    raise ValueError(f"pixels are of mode {image.mode}")
+    if image.mode not in (*_GRAY, *_COLOUR) and not image.mode.startswith("I;16"):
+        raise ValueError(f"pixels are of mode {image.mode}")
+    return image.mode in _COLOUR
 
 
 def _eight_bits(image: Any, library: ModuleType) -> Any:
@@ -293,6 +265,8 @@ def _eight_bits(image: Any, library: ModuleType) -> Any:
 def _refused(error: Exception) -> Inspection:
     from PIL import UnidentifiedImageError
 
+    if isinstance(error, MemoryError):  # says nothing about the file
+        raise error
     if isinstance(error, UnidentifiedImageError):  # its own text is mostly the path
         return Inspection(problem="it is not an image of a known format")
     if isinstance(error, OSError) and error.strerror:  # of the system, not of Pillow

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Container
 from dataclasses import dataclass, replace
+from itertools import chain, compress, filterfalse
 from pathlib import Path
 from typing import NoReturn
 
@@ -29,9 +30,9 @@ class Listing:
         >>> Listing(("a", "b"), ("cat", "dog")).without(["a"])
         Listing(names=('b',), labels=('dog',))
         """
-        rows = [row for row, name in enumerate(self.names) if name not in skipped]
-        labels = None if self.labels is None else tuple(self.labels[row] for row in rows)
-        return Listing(tuple(self.names[row] for row in rows), labels)
+        sound = [name not in skipped for name in self.names]
+        labels = None if self.labels is None else tuple(compress(self.labels, sound))
+        return Listing(tuple(compress(self.names, sound)), labels)
 
 
 @dataclass(frozen=True)
@@ -62,17 +63,17 @@ def list_images(root: Path) -> ImageFolder:
     others: list[str] = []
     folders, direct = _subfolders(root), _images_in(root, root, others, deep=False)
     training, held_out = _named(_TRAINING, folders), _named(_HELD_OUT, folders)
+    alike = [*training, *held_out]
+    is_class = alike == ["train"] and not _subfolders(root / "train")  # pictures of trains
     if len(training) == 1 and (len(folders) == 1 or held_out) and not direct:
         found = _list_split(root, training[0], held_out, folders, others)
+    elif alike and not direct and not is_class:
+        raise UserError(
+            f"{root} has the {'folder' if len(alike) == 1 else 'folders'} {listed(alike)}, named like the parts of "
+            "a split and not forming one: have one folder 'train' with 'test' or 'val' beside it, rename what is "
+            "a class, or give one part alone."
+        )
     else:
-        alike = [*training, *held_out]
-        is_class = alike == ["train"] and not _subfolders(root / "train")  # pictures of trains
-        if alike and not direct and not is_class:
-            raise UserError(
-                f"{root} has the {'folder' if len(alike) == 1 else 'folders'} {listed(alike)}, named like the parts of "
-                "a split and not forming one: have one folder 'train' with 'test' or 'val' beside it, rename what is "
-                "a class, or give one part alone."
-            )
         found = ImageFolder(root, (_list_part(root, root, others),))
     if not others:
         return found
@@ -87,8 +88,7 @@ def _named(names: tuple[str, ...], folders: list[str]) -> list[str]:
 
 def _list_split(root: Path, training: str, held_out: list[str], folders: list[str], others: list[str]) -> ImageFolder:
     train = _list_part(root, root / training, others)
-    has_labels = train.labels is not None
-    tests = [name for name in held_out if bool(_subfolders(root / name)) == has_labels][:1]
+    tests = [name for name in held_out if bool(_subfolders(root / name)) == (train.labels is not None)][:1]
     found = ImageFolder(root, (train, *(_list_part(root, root / name, others) for name in tests)))
     rest = [folder for folder in folders if folder not in (training, *tests)]
     return found.noting(f"left out {counted(len(rest), 'folder')} beside {training}: {listed(rest)}") if rest else found
@@ -105,15 +105,12 @@ def _list_part(root: Path, folder: Path, others: list[str]) -> Listing:
         raise UserError(f"{folder} holds no images: they are known by their extensions, {', '.join(IMAGE_EXTENSIONS)}.")
     if direct:
         return Listing(tuple(direct))
-    names: list[str] = []
-    labels: list[str] = []
-    for label in classes:
-        files = _images_in(root, folder / label, others, deep=True)
-        if not files:
+    files = {label: _images_in(root, folder / label, others, deep=True) for label in classes}
+    for label, names in files.items():
+        if not names:
             raise UserError(f"the class folder {folder / label} holds no image: put its images there, or remove it.")
-        names += files
-        labels += [label] * len(files)
-    return Listing(tuple(names), tuple(labels))
+    labels = tuple(label for label, names in files.items() for _ in names)
+    return Listing(tuple(chain.from_iterable(files.values())), labels)
 
 
 def _images_in(root: Path, folder: Path, others: list[str], *, deep: bool) -> list[str]:
@@ -121,15 +118,15 @@ def _images_in(root: Path, folder: Path, others: list[str], *, deep: bool) -> li
     images: list[str] = []
     for at, folders, files in os.walk(folder, onerror=_refuse):
         folders[:] = [name for name in folders if deep and not _is_hidden(name)]
-        paths = [(Path(at) / name).relative_to(root).as_posix() for name in files if not _is_hidden(name)]
-        for path in paths:
+        for name in filterfalse(_is_hidden, files):
+            path = (Path(at) / name).relative_to(root).as_posix()
             (images if path.lower().endswith(IMAGE_EXTENSIONS) else others).append(path)
     return sorted(images)
 
 
 def _subfolders(folder: Path) -> list[str]:
     _, folders, _ = next(os.walk(folder, onerror=_refuse))
-    return sorted(name for name in folders if not _is_hidden(name))
+    return sorted(filterfalse(_is_hidden, folders))
 
 
 def _is_hidden(name: str) -> bool:

@@ -8,34 +8,27 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
-import scipy.sparse as sp
 from tqdm import tqdm
 
-from pinoise.data.dataset import Dataset, Part, Samples
-from pinoise.data.disk import check_room, kept, peek, place_of, write_rows
+from pinoise.data.dataset import Dataset, Part, RawArrays, RawPart, Samples, row_slices
+from pinoise.data.disk import check_room, in_threads, kept, peek, place_of, write_rows
 from pinoise.data.formats.arrays import read_npy
-from pinoise.data.formats.raw import RawArrays, RawPart
 from pinoise.data.images.decoding import ImageFiles, Inspection, KeptImages, ResizedImages, describe, inspect_image
 from pinoise.data.images.folders import ImageFolder, list_images
-from pinoise.data.lazy import LazyArray
 from pinoise.data.messages import counted, listed
 from pinoise.data.options import ReadOptions
-from pinoise.data.threads import in_threads
 from pinoise.errors import UserError
 from pinoise.files import WriteError
 
 VERSION = 5  # to be raised whenever an inspection finds something else, or images are decoded to other pixels
 WORTH = 500  # files; what fewer hold is found in a moment
-
-_CHUNK = 1 << 24  # bytes decoded before they are written
 
 
 def read_image_folder(folder: Path, options: ReadOptions, *, progress: bool = False) -> RawArrays:
@@ -58,8 +51,7 @@ def _sound_files(listing: ImageFolder, options: ReadOptions, progress: bool) -> 
     """Return the files that can be decoded, and those of every part as an array."""
     found = inspect_folder(listing, progress=progress)
     sound = _without_corrupt(listing, {name: each for name, each in found.items() if each.problem is not None}, options)
-    shape = _shape(sound.root, {name: found[name] for name in sound.names}, options)
-    resize = options.size is not None
+    shape, resize = _shape(sound.root, {name: found[name] for name in sound.names}, options), options.size is not None
     return sound, [ImageFiles(sound.root, part.names, shape=shape, resize=resize) for part in sound.parts]
 
 
@@ -73,11 +65,12 @@ def _decoded(listing: ImageFolder, options: ReadOptions, progress: bool) -> tupl
     def make(folder: Path) -> dict[str, Any]:
         sound, files = _sound_files(listing, options, progress)
         check_room(place, sum(prod(images.shape) for images in files), what="decoded images")
-        with tqdm(total=len(sound.names), desc="decoding", unit="image", disable=not progress) as bar:
-            for number, images in enumerate(files):
-                checksums = np.frombuffer(b"".join(images.file_checksums()), np.uint8)
-                np.save(folder / f"{number}.sha256.npy", checksums.reshape(-1, 32))
-                write_rows(folder / f"{number}.npy", _pixels(images, bar), shape=images.shape[1:], dtype=np.uint8)
+        for number, images in enumerate(files):
+            checksums = np.frombuffer(b"".join(images.file_checksums()), np.uint8)
+            np.save(folder / f"{number}.sha256.npy", checksums.reshape(-1, 32))
+            chunks = tqdm(list(row_slices(images)), desc="decoding", unit="chunk", disable=not progress)
+            decoded = (images[rows] for rows in chunks)
+            write_rows(folder / f"{number}.npy", decoded, shape=images.shape[1:], dtype=np.uint8)
         skipped = sorted(set(listing.names) - set(sound.names))
         return {"skipped": skipped, "notes": sound.notes[len(listing.notes) :]}
 
@@ -85,40 +78,29 @@ def _decoded(listing: ImageFolder, options: ReadOptions, progress: bool) -> tupl
     waiting = f"waiting for another process, which decodes the images of {root}" if progress else None
     folder, about = before or kept(place, key, make, waiting=waiting)
     sound = listing.without(set(about["skipped"])).noting(*about["notes"])
-    arrays = [_read_pixels(folder, number) for number in range(len(sound.parts))]
+    arrays = []
+    for number, part in enumerate(sound.parts):
+        checksums = np.load(folder / f"{number}.sha256.npy")
+        pixels: Any = read_npy(folder / f"{number}.npy").train.x
+        arrays.append(KeptImages(pixels, np.arange(len(part.names)), checksums))
     if before is not None:
         sound = sound.noting(f"read from the decoded images kept in {options.cache}")
     return sound, arrays
 
 
-def _pixels(images: ImageFiles, bar: Any) -> Iterator[npt.NDArray[np.uint8]]:
-    """Yield the decoded images in blocks, and move the bar."""
-    rows = max(1, _CHUNK // prod(images.shape[1:]))
-    for start in range(0, len(images), rows):
-        block = images[start : start + rows]
-        yield block
-        bar.update(len(block))
-
-
-def _read_pixels(folder: Path, number: int) -> KeptImages:
-    decoded = read_npy(folder / f"{number}.npy").train.x
-    assert isinstance(decoded, LazyArray)
-    return KeptImages(decoded, np.arange(len(decoded)), np.load(folder / f"{number}.sha256.npy"))
-
-
 def _key(listing: ImageFolder) -> list[Any]:
     """Return what changes with any of the files."""
-    states = in_threads(_state, [listing.root / name for name in listing.names])
-    return [VERSION, hashlib.sha256(json.dumps([listing.names, list(states)]).encode()).hexdigest()]
 
+    def state(path: Path) -> list[int]:
+        try:
+            found = path.stat()
+        except OSError:  # the inspection says why
+            return []
+        # The second time is the system's own, which no program sets back.
+        return [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
 
-def _state(path: Path) -> list[int]:
-    try:
-        state = path.stat()
-    except OSError:  # the inspection says why
-        return []
-    # The second time is the system's own, which no program sets back.
-    return [state.st_size, state.st_mtime_ns, state.st_ctime_ns]
+    states = list(in_threads(state, [listing.root / name for name in listing.names]))
+    return [VERSION, hashlib.sha256(json.dumps([listing.names, states]).encode()).hexdigest()]
 
 
 def inspect_folder(listing: ImageFolder, *, progress: bool = False) -> dict[str, Inspection]:
@@ -140,11 +122,11 @@ def inspect_folder(listing: ImageFolder, *, progress: bool = False) -> dict[str,
     waiting = f"waiting for another process, which checks the images of {root}" if progress else None
     try:
         folder, _ = kept(place_of("inspections", root.name, str(root)), _key(listing), make, waiting=waiting)
+        for name, (*size, colour) in zip(names, np.load(folder / "sizes.npy").tolist(), strict=True):
+            if any(size):
+                found.setdefault(name, Inspection(tuple(size), bool(colour)))
     except WriteError:  # a cache is a convenience
-        return found or _inspect(listing.root, names, progress)
-    for name, (height, width, colour) in zip(names, np.load(folder / "sizes.npy").tolist(), strict=True):
-        if height and name not in found:
-            found[name] = Inspection((height, width), bool(colour))
+        pass
     found |= _inspect(listing.root, [name for name in names if name not in found], progress)
     return {name: found[name] for name in names}
 
@@ -214,13 +196,12 @@ def resized(data: Dataset, size: tuple[int, int]) -> Dataset:
     height, width = data.shape[:2]
     if (height, width) == size:
         return data
+
+    def brought(part: Part) -> Part:
+        images = ResizedImages(part.x, np.arange(len(part)), size)  # type: ignore[arg-type]  # no sparse matrix
+        # What is in memory stays there, so that no image is resized twice.
+        return replace(part, x=images[:] if type(part.x) is np.ndarray else images)
+
     note = f"images were brought from {describe((height, width))} to {describe(size)} pixels"
-    test = None if data.test is None else _resized_part(data.test, size)
-    return replace(data, train=_resized_part(data.train, size), test=test, notes=(*data.notes, note))
-
-
-def _resized_part(part: Part, size: tuple[int, int]) -> Part:
-    assert not isinstance(part.x, sp.csr_array)  # a sparse matrix holds no images
-    images = ResizedImages(part.x, np.arange(len(part.x)), size)
-    # What is in memory stays there, so that no image is resized twice.
-    return replace(part, x=images[:] if type(part.x) is np.ndarray else images)
+    test = None if data.test is None else brought(data.test)
+    return replace(data, train=brought(data.train), test=test, notes=(*data.notes, note))

@@ -5,25 +5,26 @@ Cells of a text file stay text until the encoding types them, so that a column i
 
 from __future__ import annotations
 
+import codecs
+import csv
 import io
+import itertools
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from pinoise.data.disk import states_of
+from pinoise.data.disk import has_changed, states_of
 from pinoise.data.formats.archives import open_compressed
-from pinoise.data.lazy import has_changed
-from pinoise.data.messages import damaged
-from pinoise.data.table.cells import MISSING_WORDS, is_number, is_text, text_of, without
-from pinoise.data.table.header import UNICODE, Header, read_header
+from pinoise.data.messages import damaged, listed
+from pinoise.data.table.cells import MISSING_WORDS, is_number, is_text, looks_like_number, text_of, without
 from pinoise.errors import UserError
 
 if TYPE_CHECKING:
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 
 BATCH_ROWS = 1 << 16  # of a frame
 BLOCK_BYTES = 32 << 20  # a row of text must fit into a block, and tables of gene expression have long rows
+LINE_CHARACTERS = 64 << 20  # of the longest header
+UNICODE, WESTERN = "utf-8-sig", "cp1252"
 
 _UNPACKED = 4  # bytes of text in a byte of a compressed file, about
 
@@ -72,21 +75,28 @@ class Table:
         return Table(**{**vars(self), "names": tuple(name for name in self.names if name not in columns)})
 
     def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
-        """Yield Arrow tables of these columns with their first row, in order; together they are all rows.
+        """Yield Arrow tables of these columns with their first row, in order; together they are all rows."""
+        return ((first, self.cleaned(batch)) for first, batch in self.uncleaned(columns))
+
+    def uncleaned(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
+        """Yield the same as they stand in the source; ``cleaned`` makes batches of them.
 
         Files that have changed since the table was opened are an error.
         """
         first = 0
         self._check_unchanged()
         for batch in self.read(columns):
-            yield first, pa.table([self._cleaned(cells) for cells in batch.itercolumns()], names=list(columns))
+            yield first, batch
             first += batch.num_rows
         self._check_unchanged()
         if first == 0:
             raise UserError(f"{self.where} has a header but no rows.")
 
-    def _cleaned(self, cells: Any) -> Any:
-        """Return the cells of a column in one piece, missing where they say so."""
+    def cleaned(self, batch: Any) -> Any:
+        """Return an Arrow table with every column in one piece, and cells that say so missing."""
+        return pa.table([self._cells(cells) for cells in batch.itercolumns()], names=batch.column_names)
+
+    def _cells(self, cells: Any) -> Any:
         cells = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
         cells = cells.combine_chunks() if isinstance(cells, pa.ChunkedArray) else cells
         if self.kinds is None:
@@ -226,3 +236,96 @@ def _named(path: Path, header: Header) -> Iterator[None]:
 
 def _unclosed(path: Path, row: int) -> UserError:
     return UserError(f"{path}: a quotation mark in data row {row} is never closed, and swallows all rows after it.")
+
+
+class Header(NamedTuple):
+    """The first line of a file."""
+
+    names: tuple[str, ...]
+    rows: int  # lines before the data, blank ones counted
+    delimiter: str
+    encoding: str
+    notes: tuple[str, ...]
+
+
+def read_header(path: Path) -> Header:
+    """Return what the first line of a file says: names of columns, or that it has none, and the separator.
+
+    A first line of numbers is taken for data, unless they count upwards like column numbers.
+    """
+    encoding = UNICODE if _is_unicode(path) else WESTERN
+    try:
+        with (
+            open_compressed(path, limit=None) as stream,
+            io.TextIOWrapper(stream, encoding=encoding, newline="") as lines,
+        ):
+            first, rows = _first_line(lines, path)
+            is_tsv = ".tsv" in map(str.lower, path.suffixes[-2:])
+            delimiter = "\t" if is_tsv else next((mark for mark in ",;\t" if mark in first), ",")
+            while first.count('"') % 2:  # a quoted name may hold a line break
+                more = _line(lines, path, most=LINE_CHARACTERS - len(first))
+                if not more:
+                    raise UserError(f"{path}: a quotation mark in the header is never closed.")
+                first += more
+            if not lines.read(1):
+                raise UserError(f"{path} has a header but no rows.")
+            cells = next(csv.reader(io.StringIO(first, newline=""), delimiter=delimiter))
+    except csv.Error as error:
+        raise damaged(path, error) from error
+    except UnicodeDecodeError as error:
+        raise _not_text(path) from error
+    if any(ord(mark) < 32 and mark not in "\t\r\n" for mark in first):  # as in UTF-16
+        raise _not_text(path)
+    notes = () if delimiter in (",", "\t") else (f"read with {delimiter!r} as the separator",)
+    if encoding == WESTERN:
+        notes = (*notes, "read as Latin-1 (Windows-1252), because it is not UTF-8")
+    names = tuple(name.strip() or f"Unnamed: {position}" for position, name in enumerate(cells))
+    numbers = pc.filter(pa.array(names), looks_like_number(pa.array(names))).to_pylist()
+    if 2 * len(numbers) >= len(names) and _count_upwards(numbers):
+        notes = (*notes, f"took the numbers of the first line for column names: {listed(names)}")
+    elif 2 * len(numbers) >= len(names):
+        names, rows = tuple(f"column_{position}" for position in range(len(names))), rows - 1
+        notes = (*notes, "the file has no header: columns are called column_0, column_1, ...")
+    return Header(names, rows, delimiter, encoding, notes)
+
+
+def _is_unicode(path: Path) -> bool:
+    """Whether all of a file is text in UTF-8, which takes a pass over its bytes."""
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    with open_compressed(path, limit=None) as stream:
+        try:
+            while block := stream.read(1 << 22):
+                decoder.decode(block)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return False
+    return True
+
+
+def _not_text(path: Path) -> UserError:
+    return UserError(f"{path} is not text in UTF-8: save it in UTF-8.")
+
+
+def _first_line(lines: io.TextIOBase, path: Path) -> tuple[str, int]:
+    """Return the first line that is not blank, and its number from 1."""
+    for number in itertools.count(1):
+        line = _line(lines, path, most=LINE_CHARACTERS)
+        if not line:
+            raise UserError(f"the file {path} is empty.")
+        if line.strip():
+            return line, number
+    raise AssertionError("unreachable")
+
+
+def _line(lines: io.TextIOBase, path: Path, *, most: int) -> str:
+    """Return the next line, which must not be longer than any header."""
+    line = lines.readline(most + 1)
+    if len(line) > most:
+        raise UserError(f"{path}: its first line has more than {LINE_CHARACTERS} characters; is it a table?")
+    return line
+
+
+def _count_upwards(cells: list[str]) -> bool:
+    """Whether numbers can be the names of columns, such as 0, 1, 2 or 1990, 2000, rather than cells."""
+    whole = [int(cell) for cell in cells if cell.isdecimal()]
+    return len(whole) == len(cells) and all(earlier < later for earlier, later in itertools.pairwise(whole))

@@ -1,15 +1,17 @@
-"""Cells of Arrow columns, whatever kind of column they belong to: text, gaps, and what messages say of them."""
+"""Columns of Arrow and their cells, of whatever kind: names, text, gaps, and what messages say of them."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinoise.data.messages import damaged
-from pinoise.errors import RowError, UserError
+from pinoise.data.messages import counted, damaged
+from pinoise.errors import RowError, UserError, unknown_choice
 
 MISSING_WORDS = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A")
 """The words for a missing cell of a text file."""
@@ -149,3 +151,23 @@ def missing_cell(name: str, row: int, where: str) -> RowError:
 def other_kind(name: str, held: str, kind: Any, where: str) -> UserError:
     """Return the error for a column that is not of the kind that it was in training."""
     return UserError(f"{where}: column {name!r} held {held} in training and holds {kind} here: give the same column.")
+
+
+def find_column(column: str | int, names: Sequence[str], *, where: str) -> str:
+    """Return the name of a column given by name or by position, counted from 0 or, when negative, from the end.
+
+    >>> find_column(-1, ["age", "class"], where="a.csv")
+    'class'
+    >>> find_column("clas", ["age", "class"], where="a.csv")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: unknown column of a.csv 'clas': did you mean 'class'? Allowed: age, class.
+    """
+    if isinstance(column, int):
+        if not -len(names) <= column < len(names):
+            raise UserError(f"{where} has {counted(len(names), 'column')}: there is no column {column}.")
+        return names[column]
+    if column not in names:
+        near = names if len(names) <= 30 else difflib.get_close_matches(column, names, n=10, cutoff=0.0)
+        raise unknown_choice(f"column of {where}", column, near)
+    return column

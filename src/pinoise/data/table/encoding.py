@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,20 +17,15 @@ from pinoise.data.messages import counted, listed
 from pinoise.data.options import MissingPolicy, ReadOptions
 from pinoise.data.table.batches import Table, held_table
 from pinoise.data.table.categories import CategoricalColumn
-from pinoise.data.table.cells import Encoded, is_text
+from pinoise.data.table.cells import Encoded, find_column, is_text
 from pinoise.data.table.dates import FORMATS, DateColumn, fitting_formats
-from pinoise.data.table.kinds import Column, Learned, Looked, learn_column, notes_on
+from pinoise.data.table.kinds import Column, Learned, Looked, learn_column, look, notes_on
 from pinoise.data.table.labels import LabelEncoding, learn_targets, measurement_note, typed
-from pinoise.errors import UserError, rows_among, rows_before, unknown_choice
+from pinoise.errors import UserError, rows_among, rows_before
 
 Floats = npt.NDArray[np.float64]
 
-LEARNING_ROWS = 1 << 18
-"""The most rows that the columns of a table are learned from; of a wider one fewer, with 2²⁴ cells in all."""
-
-_LEARNING_CELLS, _LEAST_ROWS = 1 << 24, 1 << 12
 _BLOCK_VALUES = 1 << 21  # features encoded at a time
-_SPARE = 1.25  # times the rows that are looked at are kept before the surplus is dropped
 
 
 @dataclass(frozen=True)
@@ -81,7 +75,15 @@ class TableEncoding:
         """The type in which rows are kept on disk."""
         return "float64" if any(column.precise for column in self.columns) else "float32"
 
-    def apply(self, table: Table, *, name: str, labelled: bool = True, learned: Sequence[str] = ()) -> Dataset:
+    def apply(
+        self,
+        table: Table,
+        *,
+        name: str,
+        labelled: bool = True,
+        regression: bool | None = None,
+        learned: Sequence[str] = (),
+    ) -> Dataset:
         """Return a table with the training table's columns, in any order, as a data set in memory.
 
         The label column may be absent, and ``labelled=False`` leaves labels unread. ``learned`` are notes on what was
@@ -90,7 +92,8 @@ class TableEncoding:
         encoder = TableEncoder(self, table, labelled=labelled)
         # Double precision: a time in seconds needs more digits than float32 has.
         x = np.concatenate(list(encoder.blocks()))
-        return self.dataset(x, encoder.targets(), encoder.notes(learned), name=name)
+        y = encoder.targets(regression=regression)
+        return encoder.encoding.dataset(x, y, encoder.notes(learned), name=name)
 
     def dataset(self, x: Samples, y: Targets | None, notes: Sequence[str], *, name: str) -> Dataset:
         """Return encoded rows as a data set."""
@@ -174,7 +177,7 @@ def learn_table(table: Table, options: ReadOptions) -> TableLearned:
         find_column(name, names, where=where)
     label = None if options.label is None else find_column(options.label, names, where=where)
     wanted = [name for name in names if name not in dropped and name != label]
-    seen = _look(table, wanted, label)
+    seen = look(table, wanted, label)
     labels = _labels(table, label, seen.labels, options)
     found: dict[str, Learned] = {}
     with rows_among(seen.numbers):
@@ -211,44 +214,6 @@ def _labels(table: Table, label: str | None, cells: Any, options: ReadOptions) -
     if table.y is None:
         return None
     return learn_targets(table.y, where=f"{table.where}, y", regression=options.regression)
-
-
-class _Seen(NamedTuple):
-    """Some rows of a table, all labels, and how many rows there are."""
-
-    part: Any
-    numbers: npt.NDArray[np.int64]  # of the rows in the part
-    labels: Any
-    rows: int
-
-
-def _look(table: Table, wanted: Sequence[str], label: str | None) -> _Seen:
-    """Read a table once, and keep all rows of a small one, and as many random ones of a large one as are looked at."""
-    most = min(LEARNING_ROWS, max(_LEAST_ROWS, _LEARNING_CELLS // max(1, len(wanted))))
-    random, limit, rows = np.random.default_rng(0), 1.0, 0
-    parts, labels = list[Any](), list[Any]()
-    keys, numbers = np.empty(0), np.empty(0, np.int64)
-    for first, batch in table.batches([*wanted, *([] if label is None else [label])]):
-        rows = first + batch.num_rows
-        labels += [] if label is None else [batch.column(label)]
-        drawn = random.random(batch.num_rows)
-        chosen = np.flatnonzero(drawn < limit)
-        some = batch.select(list(wanted))
-        parts.append(some if len(chosen) == len(drawn) else some.take(pa.array(chosen)))
-        keys, numbers = np.append(keys, drawn[chosen]), np.append(numbers, first + chosen)
-        if len(keys) > _SPARE * most:
-            limit = float(np.partition(keys, most)[most])
-            parts, keys, numbers = _pruned(parts, keys, numbers, limit)
-    if len(keys) > most:
-        parts, keys, numbers = _pruned(parts, keys, numbers, float(np.partition(keys, most)[most]))
-    cells = pa.concat_arrays([each for column in labels for each in _chunks(column)]) if labels else None
-    return _Seen(pa.concat_tables(parts, promote_options="permissive"), numbers, cells, rows)
-
-
-def _pruned(parts: list[Any], keys: Floats, numbers: npt.NDArray[np.int64], limit: float) -> tuple[Any, ...]:
-    below = np.flatnonzero(keys < limit)
-    part = pa.concat_tables(parts, promote_options="permissive").take(pa.array(below)).combine_chunks()
-    return [part], keys[below], numbers[below]
 
 
 def _chunks(column: Any) -> list[Any]:
@@ -381,23 +346,3 @@ def was_a_feature(column: str | int, where: str) -> UserError:
         f"{where}: column {column!r} was a feature in training, so it cannot be the label: train again with "
         f"--label {column}."
     )
-
-
-def find_column(column: str | int, names: Sequence[str], *, where: str) -> str:
-    """Return the name of a column given by name or by position, counted from 0 or, when negative, from the end.
-
-    >>> find_column(-1, ["age", "class"], where="a.csv")
-    'class'
-    >>> find_column("clas", ["age", "class"], where="a.csv")
-    Traceback (most recent call last):
-    ...
-    pinoise.errors.UserError: unknown column of a.csv 'clas': did you mean 'class'? Allowed: age, class.
-    """
-    if isinstance(column, int):
-        if not -len(names) <= column < len(names):
-            raise UserError(f"{where} has {counted(len(names), 'column')}: there is no column {column}.")
-        return names[column]
-    if column not in names:
-        near = names if len(names) <= 30 else difflib.get_close_matches(column, names, n=10, cutoff=0.0)
-        raise unknown_choice(f"column of {where}", column, near)
-    return column

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import scipy.sparse as sp
 
 from pinoise.data.table.batches import Table, held_table
-from pinoise.data.table.cells import checked, first_missing, first_true, is_text, looks_like_number, text_of
+from pinoise.data.table.cells import checked
 from pinoise.data.table.numbers import NumericColumn
 from pinoise.errors import UserError
 
@@ -114,59 +113,3 @@ def _pandas_column(column: Any, name: str, where: str) -> Any:
         raise UserError(
             f"{where}: column {name!r} mixes types or holds objects: make it all numbers or all text."
         ) from error
-
-
-def needs_encoding(X: object) -> bool:
-    """Whether an object is a data frame that is not all numbers: it has text, categories, dates or missing values.
-
-    >>> needs_encoding(pa.table({"age": [20, 40]})), needs_encoding(pa.table({"age": [20, None]}))
-    (False, True)
-    """
-    if not is_table(X):
-        return False
-    table = to_arrow(X, where="X")
-    return any(not _is_plain(column.type) or first_missing(column) >= 0 for column in table.itercolumns())
-
-
-def check_numbers(X: Any, *, where: str) -> None:
-    """Raise an error that names the first cell of a data frame, or of an array of objects, that is text or missing.
-
-    >>> check_numbers(np.array([[1, 2], [3, "x"]], dtype=object), where="X")
-    Traceback (most recent call last):
-    ...
-    pinoise.errors.UserError: X has 'x' in row 1 (counted from 0), feature 1: give a number, as in training.
-    """
-    if is_table(X):
-        table = to_arrow(X, where=where)
-        for name, column in zip(table.column_names, table.itercolumns(), strict=True):
-            row = first_missing(column)
-            if row < 0 and not _is_plain(column.type):
-                texts = text_of(column) if is_text(column.type) or pa.types.is_dictionary(column.type) else None
-                row = 0 if texts is None else first_true(pc.invert(looks_like_number(texts)))
-            if row >= 0:
-                raise _no_number(column[row].as_py(), row, name, where)
-    elif isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2:
-        for (row, feature), cell in np.ndenumerate(X):
-            if type(cell).__name__ == "NAType" or (isinstance(cell, str) and not _is_written_number(cell)):
-                raise _no_number(cell, row, feature, where)
-
-
-def _no_number(cell: object, row: int, feature: str | int, where: str) -> UserError:
-    is_missing = cell is None or type(cell).__name__ == "NAType" or cell != cell
-    found, advice = ("a missing value", "fill or remove it") if is_missing else (f"{cell!r}", "give a number")
-    return UserError(
-        f"{where} has {found} in row {row} (counted from 0), feature {feature!r}: {advice}, as in training."
-    )
-
-
-def _is_written_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_plain(kind: Any) -> bool:
-    """Whether a type of Arrow holds numbers or truth values."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))

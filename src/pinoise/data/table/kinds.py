@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinoise.data.messages import counted, listed
 from pinoise.data.options import ReadOptions
+from pinoise.data.table.batches import Table
 from pinoise.data.table.categories import MISSING, OTHER, CategoricalColumn, are_truths, most_frequent
 from pinoise.data.table.cells import are_all, first_true, is_number, is_text, text_of
 from pinoise.data.table.dates import FORMATS, DateColumn, fitting_formats, is_date, learn_dates
@@ -31,13 +34,61 @@ from pinoise.data.table.numbers import (
 from pinoise.data.table.text import TextColumn, is_prose, learn_words
 from pinoise.errors import UserError
 
+Floats = npt.NDArray[np.float64]
+
 Column = NumericColumn | CategoricalColumn | DateColumn | TextColumn
 """What a column of a table becomes: its ``features``, and in ``sizes`` how many of them belong together each time."""
+
+LEARNING_ROWS = 1 << 18
+"""The most rows that the columns of a table are learned from; of a wider one fewer, with 2²⁴ cells in all."""
+
+_LEARNING_CELLS, _LEAST_ROWS = 1 << 24, 1 << 12
+_SPARE = 1.25  # times the rows that are looked at are kept before the surplus is dropped
 
 MOSTLY = 0.5  # a text column with this share of numbers is a numeric column with mistakes in it
 FEW_VALUES = 20  # unless so few values differ, some of them no numbers: those are categories, such as 2, 3, 4, 5more
 IDENTIFIER = 0.9  # share of distinct values above which a long list of categories names rows, not groups
 _FREQUENT = 0.01  # share of cells from which a question mark is worth a note
+
+
+class Seen(NamedTuple):
+    """Some rows of a table, all labels, and how many rows there are."""
+
+    part: Any
+    numbers: npt.NDArray[np.int64]  # of the rows in the part
+    labels: Any
+    rows: int
+
+
+def look(table: Table, wanted: Sequence[str], label: str | None) -> Seen:
+    """Read a table once, and keep all rows of a small one, and as many random ones of a large one as are looked at."""
+    most = min(LEARNING_ROWS, max(_LEAST_ROWS, _LEARNING_CELLS // max(1, len(wanted))))
+    random, limit, rows = np.random.default_rng(0), 1.0, 0
+    parts, labels = list[Any](), list[Any]()
+    keys, numbers = np.empty(0), np.empty(0, np.int64)
+    for first, batch in table.uncleaned([*wanted, *([] if label is None else [label])]):
+        rows = first + batch.num_rows
+        labels += [] if label is None else [table.cleaned(batch.select([label])).column(0)]
+        drawn = random.random(batch.num_rows)
+        chosen = np.flatnonzero(drawn < limit)
+        some = batch.select(list(wanted))
+        parts.append(table.cleaned(some if len(chosen) == len(drawn) else some.take(pa.array(chosen))))
+        keys, numbers = np.append(keys, drawn[chosen]), np.append(numbers, first + chosen)
+        if len(keys) > _SPARE * most:
+            limit = float(np.partition(keys, most)[most])
+            parts, keys, numbers = _pruned(parts, keys, numbers, limit)
+    if len(keys) > most:
+        parts, keys, numbers = _pruned(parts, keys, numbers, float(np.partition(keys, most)[most]))
+    cells = (
+        pa.chunked_array([chunk for column in labels for chunk in column.chunks]).combine_chunks() if labels else None
+    )
+    return Seen(pa.concat_tables(parts, promote_options="permissive"), numbers, cells, rows)
+
+
+def _pruned(parts: list[Any], keys: Floats, numbers: npt.NDArray[np.int64], limit: float) -> tuple[Any, ...]:
+    below = np.flatnonzero(keys < limit)
+    part = pa.concat_tables(parts, promote_options="permissive").take(pa.array(below)).combine_chunks()
+    return [part], keys[below], numbers[below]
 
 
 class Learned(NamedTuple):

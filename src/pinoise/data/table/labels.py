@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -200,7 +199,10 @@ def label_cells(labels: object, *, where: str) -> Any:
         if labels.ndim != 1:
             raise UserError(f"{where} has shape {labels.shape}: labels are one value for each row.")
         if labels.dtype.kind == "S":
-            labels = _decoded(labels, where)
+            try:
+                labels = np.char.decode(labels, "utf-8")
+            except UnicodeDecodeError as error:
+                raise not_utf8(where) from error
     try:
         array = labels if isinstance(labels, pa.ChunkedArray) else pa.array(labels, from_pandas=True)
         array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
@@ -216,15 +218,3 @@ def label_cells(labels: object, *, where: str) -> Any:
     if not (pa.types.is_integer(array.type) or pa.types.is_boolean(array.type) or pa.types.is_null(array.type)):
         raise UserError(f"{where} holds labels of type {array.type}: they must be text, numbers or true / false.")
     return array
-
-
-def _decoded(labels: npt.NDArray[np.bytes_], where: str) -> npt.NDArray[np.str_]:
-    try:
-        return np.char.decode(labels, "utf-8")
-    except UnicodeDecodeError as error:
-        row = next(row for row, label in enumerate(labels.tolist()) if b"\xef\xbf\xbd" in _replaced(label))
-        raise not_utf8(f"{where}: the label {labels[row]!r} of data row {row + 1}") from error
-
-
-def _replaced(label: bytes) -> bytes:
-    return label.decode("utf-8", errors="replace").encode()

@@ -22,9 +22,9 @@ from torch import Tensor, nn
 from pinoise.choices import METHOD, OBJECTIVE, EmbeddingName
 from pinoise.data.dataset import Samples, Spans
 from pinoise.data.layout import AS_IS, LAYOUTS, image_layout
+from pinoise.data.moments import Tails
 from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
-from pinoise.data.tails import Tails
 from pinoise.errors import UserError
 from pinoise.methods import Method, PairLoss
 from pinoise.modes import Randomness

@@ -131,16 +131,17 @@ def merge(values: Mapping[str, Any], changes: Mapping[str, Any]) -> dict[str, An
 
 
 def parse_assignment(text: str) -> tuple[str, Any]:
-    """Return the path and the value of ``section.key=value``, the value written as in YAML.
+    """Return the path and the value of ``section.key=value``, the value written as in YAML; a section takes braces.
 
-    >>> parse_assignment("training.epochs=5")
-    ('training.epochs', 5)
+    >>> parse_assignment("training.epochs=5"), parse_assignment("data.drop=Unnamed: 0")
+    (('training.epochs', 5), ('data.drop', 'Unnamed: 0'))
     """
     path, equals, value = text.partition("=")
     if not equals or not all(path.strip().split(".")):
         raise UserError(f"--set got {brief(text)}: write section.key=value, for example training.epochs=50.")
     try:
-        return path.strip(), load_yaml(value)
+        found = load_yaml(value)
+        return path.strip(), value if isinstance(found, dict) and "{" not in value else found
     except DocumentError as error:
         raise UserError(f"--set got {brief(text)}: the value is {error}.") from None
 
@@ -211,14 +212,16 @@ def follow(settings: Settings, x: Samples) -> Followed:
     ('resnet18', 0)
     """
     shape = tuple(map(int, x.shape[1:]))
-    found = follow_kind(settings, images=are_images(x), coloured=len(shape) not in (2, 3) or have_colours(x))
+    if len(shape) < 2:  # vectors
+        return follow_kind(settings, images=False)
+    found = follow_kind(settings, images=are_images(x), coloured=len(shape) > 3 or have_colours(x))
     if found.changes:
         shown = ", ".join(f"{path}={_written(value)}" for path, value in found.changes.items())
         note = (
             f"samples are images, so {shown} follow; --set changes each, and --encoder {VECTOR_ENCODER} takes "
             "pixels as vectors"
         )
-    elif len(shape) > 1 and settings.encoder.part is None and not takes_images(found.settings):
+    elif settings.encoder.part is None and not takes_images(found.settings):
         sides = " × ".join(map(str, shape))
         note = f"samples of {sides} numbers are taken as vectors; --encoder {IMAGE_ENCODER} takes them as images"
     else:

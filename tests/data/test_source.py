@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pinoise.data.formats.extensions import existing_path, file_format
+from pinoise.data.source import existing_path, file_format
 from pinoise.errors import UserError
 
 
