@@ -73,6 +73,10 @@ LoggerOption = Annotated[
     part_option("--logger", LOGGER, "Log every epoch there, too: ", more="; repeatable"),
 ]
 
+DistributionOption = Annotated[
+    str | None, typer.Option(help=f"Of the noise: {listed(get_args(Distribution))}.", show_default=DISTRIBUTION)
+]
+MeanOption = Annotated[str | None, typer.Option(help=f"Of the noise: {listed(get_args(Mean))}.", show_default=MEAN)]
 PairingOption = Annotated[
     str | None, typer.Option(help=f"How views are paired: {listed((AUTO, *PAIRINGS))}.", show_default=AUTO)
 ]
@@ -120,13 +124,8 @@ def train(
     method: Annotated[str | None, part_option("--method", METHOD)] = None,
     encoder: EncoderOption = None,
     generator: Annotated[str | None, part_option("--generator", GENERATOR, "Of the noise: ")] = None,
-    distribution: Annotated[
-        str | None,
-        typer.Option(help=f"Of the noise: {listed(get_args(Distribution))}.", show_default=DISTRIBUTION),
-    ] = None,
-    mean: Annotated[
-        str | None, typer.Option(help=f"Of the noise: {listed(get_args(Mean))}.", show_default=MEAN)
-    ] = None,
+    distribution: DistributionOption = None,
+    mean: MeanOption = None,
     objective: Annotated[str | None, part_option("--objective", OBJECTIVE, "What the noise optimises: ")] = None,
     pairing: PairingOption = None,
     augment: Annotated[

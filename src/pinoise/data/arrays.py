@@ -123,7 +123,8 @@ class ArrayEncoding:
             labels = _own_labels(self.labels, raw, where=f"{where}, labels") if own_classes else self.labels
         parts = [self._part(part, own, labels, where) for part, own in zip(raw.parts, groups, strict=True)]
         named, filled = labels or self.labels, sum(map(_gaps_in, raw.parts)) if self.gaps is not None else 0
-        marked = f", and marked those of {counted(len(self.gaps.marked), 'feature')}" if self.gaps else ""
+        marks = () if self.gaps is None else self.gaps.marked
+        marked = f", and marked those of {counted(len(marks), 'feature')}" if marks else ""
         note = (f"filled {counted(filled, 'missing value')}{marked}",) if filled else ()
         return Dataset(
             name=name,

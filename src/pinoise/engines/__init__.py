@@ -1,1 +1,1 @@
-"""The engines of clusters: the same work as the command does by itself, spread over machines by one that exists."""
+"""An embedding in parts, and the engines of clusters, which spread it and training over machines."""
