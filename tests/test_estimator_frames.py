@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
@@ -193,6 +194,8 @@ def test_gaps_of_an_array_are_filled_marked_and_kept(tmp_path: Path) -> None:
     np.testing.assert_array_equal(np.isnan(noisy), np.isnan(x))
     model.save(tmp_path / "model.safetensors")
     np.testing.assert_array_equal(PiNDA.load(tmp_path / "model.safetensors").transform(x), model.transform(x))
+    for same in (x.tolist(), torch.tensor(x)):
+        np.testing.assert_array_equal(fitted(same).transform(same), model.transform(x))
     assert fitted(x, mark_missing=False).transform(x).shape == (200, 3 + 4)
     with pytest.raises(UserError, match=r"X has NaN in row 0 \(counted from 0\), feature 1"):
         fitted(x, missing="error")

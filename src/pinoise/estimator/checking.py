@@ -38,7 +38,8 @@ def learned_preparation(X: Any, columns: Mapping[str, Any]) -> tuple[Preparation
     named = len(columns) > 2  # beside what becomes of gaps
     if named and not is_table(X):
         raise UserError(f"{next(iter(columns))} is about columns, and X is no data frame: leave it out.")
-    if not named and not needs_encoding(X) and not has_gaps(X):
+    numbers = to_samples(X, where="X") if isinstance(X, list | tuple | Tensor) else X
+    if not named and not needs_encoding(X) and not has_gaps(numbers):
         return None, []
     data, preparation = from_arrays(X, options=ReadOptions(**columns), name="X")
     return preparation, list(data.notes)
