@@ -173,11 +173,12 @@ def test_lazy_frames_streams_and_plain_numbers_come_back_as_frames(people: pd.Da
 
     table = pa.Table.from_pandas(people, preserve_index=False)
     expected = fitted(table)
-    for lazy in (lambda: pl.from_arrow(table).lazy(), lambda: table.to_reader()):  # type: ignore[union-attr]
+    polars: Any = pl.from_arrow(table)
+    for make, names in ((lambda: polars.lazy(), "columns"), (lambda: table.to_reader(), "column_names")):
+        lazy: Any = make  # every call gives another stream
         model = fitted(lazy())
         np.testing.assert_array_equal(model.transform(lazy()), expected.transform(table))
-        noisy = model.augment(lazy(), random_state=0)
-        assert list(getattr(noisy, "column_names", noisy.columns)) == list(people)
+        assert list(getattr(model.augment(lazy(), random_state=0), names)) == list(people)
     numbers = people[["member"]].assign(n=np.arange(200), x=np.arange(200) / 7)
     noisy = fitted(numbers).augment(numbers, random_state=0)
     assert noisy.dtypes.to_dict() == numbers.dtypes.to_dict()

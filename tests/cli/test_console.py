@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 from rich.progress import Progress
 
-from pinoise.cli.console import Bar, Reporters, print_json, print_table, reporters, warnings_as_notes
+from pinoise.cli.console import Reporters, TerminalBar, print_json, print_table, reporters, warnings_as_notes
 from pinoise.training.callbacks import Lines, Quiet, Record
 
 
@@ -42,7 +42,7 @@ def test_a_table_is_aligned_uncut_and_takes_text_as_it_is(
 def test_a_bar_follows_training_and_goes_away() -> None:
     shown = io.StringIO()
     with Progress(console=Console(file=shown, force_terminal=True, width=80), transient=True) as progress:
-        bar = Bar(progress, "runs/x")
+        bar = TerminalBar(progress, "runs/x")
         bar.start(total_steps=4, done_steps=1)
         bar.step(3)
         bar.epoch(Record(1, 3, 2.5, {"sigma_mean": 1.0}, 0.1))

@@ -14,7 +14,7 @@ import pytest
 from pinoise.information import HealthFlag
 from pinoise.report import write_report
 from pinoise.report.answer import Answer
-from pinoise.report.describe import Health, Table
+from pinoise.report.describe import Health, ReportTable
 from pinoise.report.page import Chart, Key, PageSection, Picture, render_page
 from pinoise.training.load import Run
 
@@ -63,7 +63,7 @@ def rendered(**changes: object) -> str:
                     Picture("curves", b"PNG", HOSTILE, HOSTILE),
                     Picture("bars", b"PNG", "bars", "", [Chart(HOSTILE, "<p>chart</p>")], [Key("#fff", HOSTILE)]),
                 ],
-                [Table(HOSTILE, ["a", HOSTILE], [[HOSTILE, HOSTILE]])],
+                [ReportTable(HOSTILE, ["a", HOSTILE], [[HOSTILE, HOSTILE]])],
                 health=Health([HealthFlag("shrink", HOSTILE)]),
                 facts=[("Data", HOSTILE)],
                 notes=[HOSTILE],

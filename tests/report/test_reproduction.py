@@ -12,7 +12,7 @@ import pytest
 from tests.report.test_page import Outline
 
 from pinoise.experiments.reproduce.data import Used
-from pinoise.experiments.reproduce.outcome import Curve, Line, Reproduction
+from pinoise.experiments.reproduce.outcome import Curve, OutcomeLine, Reproduction
 from pinoise.experiments.reproduce.paper import find_item
 from pinoise.experiments.reproduce.run import Running
 from pinoise.report.reproduction import curve_panels, pictures_of, sweep_panels, write_reproductions
@@ -23,8 +23,8 @@ HAR = Used("har", "HAR", "har", "hapt561")
 def table() -> Running:
     papers = {"knn": [77.76, 0.61], "sr": [77.62, 0.27]}
     lines = [
-        Line("har", "noise alone", "Random Noise", "fixed", papers, {"knn": [80.0, 82.0], "sr": [70.0, 71.0]}),
-        Line(
+        OutcomeLine("har", "noise alone", "Random Noise", "fixed", papers, {"knn": [80.0, 82.0], "sr": [70.0, 71.0]}),
+        OutcomeLine(
             "har",
             "noise alone",
             "PiNDA, μ = 0",
@@ -34,7 +34,7 @@ def table() -> Running:
             above="Random Noise",
             flags=("shrink",),
         ),
-        Line("har", "beside", "<b>raw</b>", "raw", {}, {"knn": [91.0, 91.0], "sr": [90.0, 90.0]}),
+        OutcomeLine("har", "beside", "<b>raw</b>", "raw", {}, {"knn": [91.0, 91.0], "sr": [90.0, 90.0]}),
     ]
     return Running(
         Reproduction(find_item("T2"), "small", [0, 1], [HAR], 3, 3, ["hapt561 stands in for HAR"], lines=lines)
@@ -43,7 +43,9 @@ def table() -> Running:
 
 def curves() -> Running:
     drawn = [Curve("har", title, "contrast", [1, 2], [3.0, last]) for title, last in (("a", 2.0), ("b", 1.0))]
-    lines = [Line("har", "vectors", curve.title, "fixed", {}, {"contrast": [curve.values[-1]]}) for curve in drawn]
+    lines = [
+        OutcomeLine("har", "vectors", curve.title, "fixed", {}, {"contrast": [curve.values[-1]]}) for curve in drawn
+    ]
     return Running(Reproduction(find_item("F8"), "small", [0], [HAR], 2, 2, lines=lines, curves=drawn))
 
 
@@ -95,7 +97,7 @@ def test_one_column_is_drawn_over_data_sets_and_lines_are_rows() -> None:
 def test_a_sweep_is_drawn_over_the_batch_size() -> None:
     item = find_item("F5")
     lines = [
-        Line("stl10", group.title, row.title, "aug", {}, {"knn": [float(10 * n)], "sr": [1.0]})
+        OutcomeLine("stl10", group.title, row.title, "aug", {}, {"knn": [float(10 * n)], "sr": [1.0]})
         for n, group in enumerate(item.groups[:3])
         for row in group.rows
     ]
@@ -108,7 +110,7 @@ def test_a_sweep_is_drawn_over_the_batch_size() -> None:
 def test_a_sweep_over_epochs_has_a_panel_for_every_score_of_a_data_set() -> None:
     item = find_item("epochs")
     lines = [
-        Line(key, group.title, row.title, "fixed", {}, {"knn": [float(n + 100 * (key == "har"))], "sr": [1.0]})
+        OutcomeLine(key, group.title, row.title, "fixed", {}, {"knn": [float(n + 100 * (key == "har"))], "sr": [1.0]})
         for n, group in enumerate(item.groups[:2])
         for row in group.rows
         for key in item.data

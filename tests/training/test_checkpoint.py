@@ -14,7 +14,7 @@ from pinoise.modes import Randomness
 from pinoise.training.checkpoint import (
     DamagedError,
     Expected,
-    Identity,
+    RunIdentity,
     find_checkpoint,
     read_checkpoint,
     save_checkpoint,
@@ -37,7 +37,7 @@ def save(folder: Path, value: float, **changes: Any) -> None:
     fabric = Fabric(accelerator="cpu", devices=1)
     model, optimizer = make(value)
     state = {
-        **Identity()._asdict(),
+        **RunIdentity()._asdict(),
         **{"model": model, "optimizer": optimizer, "precision": {}, "step": 1, "seconds": 0.5},
         **{"random": Randomness(0).state(torch.device("cpu"))[None], "loss_sum": torch.zeros(1, 2)},
         "history": [(1, 1, 0.5, {"contrast": 0.5}, 0.5)],
@@ -46,7 +46,7 @@ def save(folder: Path, value: float, **changes: Any) -> None:
 
 
 def find(folder: Path) -> tuple[Path | None, str | None]:
-    found, complaint = find_checkpoint(folder, Expected(*make(), Identity(), per_epoch=1))
+    found, complaint = find_checkpoint(folder, Expected(*make(), RunIdentity(), per_epoch=1))
     return None if found is None else found.path, complaint
 
 

@@ -105,7 +105,7 @@ def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, words: 
     console.print(table)
 
 
-class Bar:
+class TerminalBar:
     """A progress bar for one training."""
 
     def __init__(self, progress: Progress, title: str) -> None:
@@ -140,7 +140,7 @@ class Reporters:
     def __init__(self, progress: Progress | None, *, epochs: bool) -> None:
         self._progress = progress
         self._epochs = epochs
-        self._bar: Bar | None = None
+        self._bar: TerminalBar | None = None
         self._last = -float("inf")
 
     def __call__(self, title: str) -> Reporter:
@@ -151,7 +151,7 @@ class Reporters:
             self._bar.done()
             self._bar = None
         if self._progress is not None:
-            self._bar = Bar(self._progress, title)
+            self._bar = TerminalBar(self._progress, title)
             return self._bar
         if self._epochs:
             return Lines(sys.stderr, every=QUIET_SECONDS)

@@ -28,14 +28,14 @@ def export(
     Example: `pinoise export runs/digits --out digits.onnx`
     """
     from pinoise.data.source import source_files
-    from pinoise.export import Fitted, check_onnx_file, table_encoding, write_onnx
+    from pinoise.export import ExportedModel, check_onnx_file, table_encoding, write_onnx
     from pinoise.files import RUN_FILES
     from pinoise.training.load import load_run
 
     check_onnx_file(out, inputs=[run / name for name in RUN_FILES], force=force)
     finished = load_run(run, trust=trust)
     check_onnx_file(out, inputs=source_files(finished.settings.data.source), force=force)
-    fitted = Fitted(
+    fitted = ExportedModel(
         standardizer=finished.standardizer,
         embedding=finished.embedding,
         noise=finished.noise,

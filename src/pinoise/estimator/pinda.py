@@ -27,7 +27,7 @@ from pinoise.estimator.stored import read_estimator, write_estimator
 from pinoise.estimator.transforming import as_given, dense_embedding, in_precision, sparse_embedding, stays_sparse
 from pinoise.estimator.warm import Trained, interruption, state_before
 from pinoise.evaluation import embed
-from pinoise.export import Fitted, What, table_encoding, write_onnx
+from pinoise.export import ExportedModel, What, table_encoding, write_onnx
 from pinoise.modes import Randomness, own_modes
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
@@ -471,7 +471,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         features = self._encoded_names(_check_feature_names_in(self))
-        fitted = Fitted(
+        fitted = ExportedModel(
             standardizer=self._standardizer,
             embedding=self.embedding_,
             noise=self.noise_,

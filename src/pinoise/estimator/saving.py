@@ -21,7 +21,7 @@ from pinoise.training.automatic import NOISE_KINDS
 FORMAT = 6  # raised whenever older files can no longer be read
 
 
-class Header(BaseModel):
+class ModelHeader(BaseModel):
     """Everything but tensors in a model file."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
@@ -50,14 +50,14 @@ class Header(BaseModel):
         return names
 
 
-def write_model(path: Path, header: Header, **parts: Mapping[str, Tensor]) -> None:
+def write_model(path: Path, header: ModelHeader, **parts: Mapping[str, Tensor]) -> None:
     """Write a model file, complete or not at all: plain values in its header, and the tensors of several parts."""
     tensors = {f"{part}.{name}": tensor for part, named in parts.items() for name, tensor in named.items()}
     plain = json.loads(json.dumps(header.model_dump(), default=_plain_number))
     write_tensors(path, tensors, metadata={"format": FORMAT, **plain})
 
 
-def read_model(path: Path) -> tuple[Header, dict[str, dict[str, Tensor]]]:
+def read_model(path: Path) -> tuple[ModelHeader, dict[str, dict[str, Tensor]]]:
     """Read what ``write_model`` wrote: the header, and the tensors of every part. Refuse any other file."""
     if not path.exists():
         raise UserError(f"{path} does not exist: give a file that PiNDA.save wrote.")
@@ -71,7 +71,7 @@ def read_model(path: Path) -> tuple[Header, dict[str, dict[str, Tensor]]]:
     if found != FORMAT:
         raise UserError(f"{path} has format {found!r}: this version of pinoise reads format {FORMAT}.")
     try:
-        header = Header.model_validate(values)
+        header = ModelHeader.model_validate(values)
     except ValidationError as error:
         entry = str(error.errors()[0]["loc"][0])
         raise UserError(f"{path} has no sound entry {entry!r} in its header: the file is damaged.") from None

@@ -13,7 +13,7 @@ from pinoise.data.preparation import Preparation, preparation_from_json
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.estimator.parameters import settings_from
-from pinoise.estimator.saving import Header, portable, read_model, write_model
+from pinoise.estimator.saving import ModelHeader, portable, read_model, write_model
 from pinoise.modes import Randomness
 from pinoise.networks import Embedding, load_weights
 from pinoise.noise import PiNoise
@@ -23,10 +23,10 @@ from pinoise.training.build.model import standardizer_from, standardizer_tensors
 from pinoise.training.config import distrusted
 
 
-class Stored(NamedTuple):
+class StoredEstimator(NamedTuple):
     """What a model file holds, as the objects that an estimator is made of."""
 
-    header: Header
+    header: ModelHeader
     standardizer: Standardizer
     embedding: Embedding
     noise: PiNoise
@@ -38,7 +38,7 @@ def write_estimator(path: Path, estimator: Any) -> None:
     params = portable({**estimator.get_params(deep=False), "callbacks": ()})  # they watched the fit, which is over
     if isinstance(estimator.random_state, np.random.RandomState):
         params["random_state"] = None  # a generator in mid-stream has no place in a file
-    header = Header(
+    header = ModelHeader(
         params=params,
         history=estimator.history_,
         flags=estimator.flags_,
@@ -58,7 +58,7 @@ def write_estimator(path: Path, estimator: Any) -> None:
     )
 
 
-def read_estimator(path: Path, *, parameters: Iterable[str], trust: bool) -> Stored:
+def read_estimator(path: Path, *, parameters: Iterable[str], trust: bool) -> StoredEstimator:
     """Read what ``write_estimator`` wrote.
 
     Args:
@@ -86,4 +86,4 @@ def read_estimator(path: Path, *, parameters: Iterable[str], trust: bool) -> Sto
             noise = restore_noise(settings, standardizer, encoder, parts["noise"])
     except RuntimeError:  # as torch refuses weights
         raise UserError(f"{path} does not fit its parameters: a part of your own has changed since.") from None
-    return Stored(header, standardizer, embedding, noise, preparation)
+    return StoredEstimator(header, standardizer, embedding, noise, preparation)

@@ -16,11 +16,11 @@ from scipy.special import softmax
 from pinoise.estimator.voting import (
     LEAST_WEIGHT,
     Candidate,
-    Choice,
     Classes,
     Floats,
     Vote,
     Voter,
+    VoterChoice,
     choose,
     families,
     fit_model,
@@ -152,7 +152,7 @@ def teach(vote: Vote, candidate: Candidate, Z: Floats, y: Classes, unlabelled: F
     return Student(coefficients, intercepts, weight)
 
 
-def fit_taught(Z: Floats, y: Classes, unlabelled: Floats, *, raw: int, seed: int) -> tuple[Choice, Taught]:
+def fit_taught(Z: Floats, y: Classes, unlabelled: Floats, *, raw: int, seed: int) -> tuple[VoterChoice, Taught]:
     """Choose the voters by the labelled rows, fit them, and teach their student.
 
     Args:

@@ -229,7 +229,7 @@ def rows_for_choosing(y: Classes, most: int, *, seed: int) -> Classes:
 
 
 @dataclass(frozen=True)
-class Choice:
+class VoterChoice:
     """Every candidate with its score, and those that vote, the heaviest first."""
 
     scores: dict[Candidate, Score]
@@ -247,7 +247,7 @@ def least_loss(family: Sequence[Candidate], scores: Mapping[Candidate, Score]) -
     return min(family, key=lambda candidate: np.nan_to_num(scores[candidate].log_loss))
 
 
-def choose(Z: Floats, y: Classes, *, raw: int, seed: int) -> Choice:
+def choose(Z: Floats, y: Classes, *, raw: int, seed: int) -> VoterChoice:
     """Choose the voters by cross-validation on labelled rows: of every family the strength of least log loss.
 
     Where no row can be held out, all families vote alike, each with its default strength.
@@ -271,7 +271,7 @@ def choose(Z: Floats, y: Classes, *, raw: int, seed: int) -> Choice:
     w = np.where(w < LEAST_WEIGHT, 0, w) / w[w >= LEAST_WEIGHT].sum()
     order = np.argsort(-w, kind="stable")
     voters = [Voter(best[i], float(w[i]), *scores[best[i]]) for i in order if w[i] > 0]
-    return Choice(scores, tuple(voters))
+    return VoterChoice(scores, tuple(voters))
 
 
 class Vote:

@@ -27,7 +27,7 @@ Arrays = dict[str, npt.NDArray[Any]]
 
 
 @dataclass(frozen=True)
-class Fitted:
+class ExportedModel:
     """What is exported: an embedding and its noise, and how samples become their input.
 
     ``columns`` are the names of the embedding's columns; ``features`` those of the samples' features, if known.
@@ -81,7 +81,7 @@ class Wanted(NamedTuple):
     unit: npt.NDArray[Any] | float = 1.0
 
 
-def expected(fitted: Fitted, x: npt.NDArray[Any], what: What) -> dict[str, Wanted]:
+def expected(fitted: ExportedModel, x: npt.NDArray[Any], what: What) -> dict[str, Wanted]:
     """Return what pinoise computes of samples, by the name of the graph's output."""
     rows = make_rows(x, fitted.standardizer)
     if what == "embedding":
@@ -112,7 +112,7 @@ def largest_difference(found: npt.NDArray[Any], wanted: Wanted) -> float:
     return float(np.nan_to_num(share, nan=np.inf).max())
 
 
-def difference(model: Any, fitted: Fitted, samples: npt.NDArray[Any], inputs: Arrays, what: What) -> float:
+def difference(model: Any, fitted: ExportedModel, samples: npt.NDArray[Any], inputs: Arrays, what: What) -> float:
     """Return the largest difference between onnxruntime and pinoise, in a batch and a row alone.
 
     Args:

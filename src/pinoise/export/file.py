@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 
 from pinoise.errors import UserError, unknown_choice
-from pinoise.export.check import Fitted, What, difference, trial_samples
+from pinoise.export.check import ExportedModel, What, difference, trial_samples
 from pinoise.export.columns import encoded, takes_columns, trial_columns, with_columns
 from pinoise.export.graph import EmbeddingGraph, NoiseGraph
 from pinoise.files import check_new_file, written
@@ -42,7 +42,7 @@ def check_onnx_file(path: Path, *, inputs: Iterable[Path] = (), force: bool = Fa
 
 
 @own_modes()
-def write_onnx(path: Path, fitted: Fitted, *, what: What) -> dict[str, Any]:
+def write_onnx(path: Path, fitted: ExportedModel, *, what: What) -> dict[str, Any]:
     """Write what was fitted as one ONNX file, complete or not at all, and return its inputs, outputs and closeness.
 
     The graph takes any number of rows. It is compared with pinoise on made-up rows before the file is kept: no value
@@ -83,7 +83,7 @@ def require_onnx() -> None:
         raise UserError("export needs the extra 'export': pip install 'pinoise[export]'.") from error
 
 
-def _module(fitted: Fitted, what: What) -> Any:
+def _module(fitted: ExportedModel, what: What) -> Any:
     if what == "embedding":
         return EmbeddingGraph(fitted.standardizer, copy.deepcopy(fitted.embedding)).cpu().eval()
     if fitted.noise is None:
@@ -135,7 +135,7 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-def _describe(model: Any, fitted: Fitted, what: What) -> None:
+def _describe(model: Any, fitted: ExportedModel, what: What) -> None:
     """Write into the file what it holds and which version of pinoise made it."""
     facts: dict[str, Any] = {"pinoise": version("pinoise"), "what": what}
     if fitted.features is not None:

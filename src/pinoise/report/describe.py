@@ -33,7 +33,7 @@ _INFORMATION = {
 }
 
 
-class Table(NamedTuple):
+class ReportTable(NamedTuple):
     """A table: the first column is text, the others are figures."""
 
     caption: str
@@ -92,7 +92,7 @@ def health_of(run: Run, data: Dataset, history: Sequence[Record]) -> Health:
     return Health(run_health(model, rows, run.settings, list(history), processes=processes))
 
 
-def evaluation_tables(found: Evaluation) -> list[Table]:
+def evaluation_tables(found: Evaluation) -> list[ReportTable]:
     """Return what ``pinoise evaluate`` found."""
     tables = [_scores_table(found)] if found.scores else []
     return [*tables, _information_table(found.information)] if found.information else tables
@@ -100,7 +100,7 @@ def evaluation_tables(found: Evaluation) -> list[Table]:
 
 def comparison_table(
     runs: Mapping[str, Run], histories: Sequence[Sequence[Record]], known: Sequence[Evaluation | None]
-) -> Table:
+) -> ReportTable:
     """Return runs side by side below raw features: their noise, how they ended and their scores, where there are any.
 
     Args:
@@ -123,7 +123,7 @@ def comparison_table(
         scores = ["–"] * len(titles) if found is None else _cells(found.scores["learned"], titles)
         rows.append([name, describe_noise(run), loss, size, *scores])
     what = "R²" if titles is _R2 else "Accuracies"
-    return Table(
+    return ReportTable(
         f"{what} of the embeddings, in percent; – where this state was not scored.",
         ["run", "noise", "loss", "median σ", *titles.values()],
         rows,
@@ -149,7 +149,7 @@ def _in_words(value: Any) -> str:
     return str(value)
 
 
-def _scores_table(found: Evaluation) -> Table:
+def _scores_table(found: Evaluation) -> ReportTable:
     drawn = f", {found.rows} rows drawn of a part" if found.rows in found.sizes else ""
     titles = _R2 if found.measured else _SCORES
     what = "R²" if found.measured else "Accuracy"
@@ -157,7 +157,7 @@ def _scores_table(found: Evaluation) -> Table:
     raw, learned = found.scores["raw"], found.scores["learned"]
     gaps = [f"{100 * (getattr(learned, key) - getattr(raw, key)):+.1f}".replace("-", "−") for key in titles]
     caption = f"{what} on {found.sizes[1]:,} test rows of {found.data}{drawn}, in percent; ± over draws of labels"
-    return Table(caption, ["embedding", *titles.values()], [*rows, ["learned − raw", *gaps]], total=True)
+    return ReportTable(caption, ["embedding", *titles.values()], [*rows, ["learned − raw", *gaps]], total=True)
 
 
 def _cells(scores: Found, titles: Mapping[str, str]) -> list[str]:
@@ -166,9 +166,9 @@ def _cells(scores: Found, titles: Mapping[str, str]) -> list[str]:
     return cells
 
 
-def _information_table(information: Mapping[str, Informative]) -> Table:
+def _information_table(information: Mapping[str, Informative]) -> ReportTable:
     rows = []
     for name, found in information.items():
         pairs = [getattr(found, key) for key in _INFORMATION]
         rows.append([name, *(f"{pair.value:.3f} ± {pair.error:.3f}" for pair in pairs)])
-    return Table("What views tell about the task, in nats", ["views", *_INFORMATION.values()], rows)
+    return ReportTable("What views tell about the task, in nats", ["views", *_INFORMATION.values()], rows)

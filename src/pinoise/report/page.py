@@ -9,7 +9,7 @@ from typing import NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from pinoise.report.answer import Answer
-from pinoise.report.describe import Health, Table
+from pinoise.report.describe import Health, ReportTable
 
 
 class Chart(NamedTuple):
@@ -50,7 +50,7 @@ class PageSection:
     title: str
     sentences: list[str] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
-    tables: list[Table] = field(default_factory=list)
+    tables: list[ReportTable] = field(default_factory=list)
     health: Health | None = None
     facts: list[tuple[str, str]] = field(default_factory=list)  # names and values
     notes: list[str] = field(default_factory=list)

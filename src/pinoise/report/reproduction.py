@@ -17,7 +17,7 @@ from pinoise.files import to_json, written
 from pinoise.report import interactive
 from pinoise.report.charts import Panel
 from pinoise.report.collect import collect
-from pinoise.report.describe import Table
+from pinoise.report.describe import ReportTable
 from pinoise.report.page import PageSection, Picture, render
 from pinoise.report.sections import comparison_section, curves_picture, noise_section
 
@@ -77,7 +77,7 @@ def section_of(found: Reproduction, pictures: Sequence[Picture] = ()) -> PageSec
     sentences += [f"Odd in the paper: {oddity}" for oddity in item.oddities]
     brackets = f"; in brackets the {LEVEL:.0%} interval of the mean" if len(found.seeds) > 1 else ""
     shown = [
-        Table(f"{table.caption}{brackets}", table.titles, table.rows, sortable=True)
+        ReportTable(f"{table.caption}{brackets}", table.titles, table.rows, sortable=True)
         for table in tables(found, intervals=True)
     ]
     return PageSection(f"{item.name}: {item.title}", sentences, list(pictures), shown)
@@ -107,7 +107,7 @@ def _noise_pictures(running: Running) -> list[Picture]:
     ]
     if len(runs) > 1:
         titles = [one.row.title for one in runs]
-        found = [*comparison_section(titles, noisy, Table("", [], [])).pictures, *found]
+        found = [*comparison_section(titles, noisy, ReportTable("", [], [])).pictures, *found]
     return found
 
 

@@ -22,7 +22,7 @@ from pinoise.report.charts import (
     to_png,
 )
 from pinoise.report.collect import NoisySamples
-from pinoise.report.describe import Health, Table, evaluation_tables, summarise
+from pinoise.report.describe import Health, ReportTable, evaluation_tables, summarise
 from pinoise.report.page import Chart, Key, PageSection, Picture
 from pinoise.report.pictures import MapRow, compare_grid, noise_grid
 from pinoise.training.callbacks import Record
@@ -73,7 +73,7 @@ def training_section(history: Sequence[Record], health: Health) -> PageSection:
         caption="Information is measured after at most about ten of the epochs.",
     )
     rows = [[name, str(epoch), f"{value:.4g}"] for name, (epoch, value) in last.items()]
-    table = Table("How it ended", ["curve", "epoch", "value"], rows)
+    table = ReportTable("How it ended", ["curve", "epoch", "value"], rows)
     return PageSection("Training", sentences, pictures=[picture], tables=[table], health=health)
 
 
@@ -133,7 +133,7 @@ def _noise_picture(noisy: NoisySamples) -> Picture:
     )
 
 
-def _sigma_picture(noisy: NoisySamples) -> tuple[Picture, Table]:
+def _sigma_picture(noisy: NoisySamples) -> tuple[Picture, ReportTable]:
     symbol = noisy.symbol
     ranking = rank_features(noisy.relative_sigma, noisy.feature_names)
     count = noisy.relative_sigma[0].size
@@ -160,10 +160,10 @@ def _sigma_picture(noisy: NoisySamples) -> tuple[Picture, Table]:
         f"{LOW:.0f}th to {HIGH:.0f}th percentile",
         f"mean {symbol}, in the file's units",
     ]
-    return picture, Table(f"{symbol} of features", titles, rows)
+    return picture, ReportTable(f"{symbol} of features", titles, rows)
 
 
-def comparison_section(names: Sequence[str], found: Sequence[NoisySamples | None], table: Table) -> PageSection:
+def comparison_section(names: Sequence[str], found: Sequence[NoisySamples | None], table: ReportTable) -> PageSection:
     """Return runs side by side.
 
     Args:

@@ -60,7 +60,7 @@ class Progress:
         return replace(self, history=list(self.history), random=copy.deepcopy(self.random))
 
 
-class Identity(NamedTuple):
+class RunIdentity(NamedTuple):
     """What tells the checkpoints of a run from those of another: its settings as JSON, and its data's fingerprint."""
 
     settings: str = "{}"
@@ -88,7 +88,7 @@ class Moments(_Strict):
     exp_avg_sq: Dense
 
 
-class Group(_Strict, extra="ignore"):
+class ParameterGroup(_Strict, extra="ignore"):
     """The numbers of the weights that share a learning rate. The rate itself follows from the settings."""
 
     params: list[int]
@@ -98,7 +98,7 @@ class Adam(_Strict):
     """The state of the optimiser."""
 
     state: dict[int, Moments]
-    param_groups: list[Group]
+    param_groups: list[ParameterGroup]
 
 
 class Stored(_Strict):
@@ -121,7 +121,7 @@ class Expected(NamedTuple):
 
     model: nn.Module
     optimizer: Optimizer | None = None
-    identity: Identity | None = None
+    identity: RunIdentity | None = None
     per_epoch: int | None = None  # the steps in an epoch
 
 
@@ -239,7 +239,7 @@ def check_fit(stored: Stored, expected: Expected) -> None:
             raise DamagedError("is damaged (it has no sound field history)")
 
 
-def _check_identity(stored: Stored, identity: Identity) -> None:
+def _check_identity(stored: Stored, identity: RunIdentity) -> None:
     """Refuse a checkpoint of other settings, but for those that may change, or of other data."""
     try:
         change = forbidden_change(identity.settings, stored.settings)
@@ -313,14 +313,14 @@ def save_state(
     optimizer: Any,
     progress: Progress,
     random: Randomness,
-    identity: Identity | None = None,
+    identity: RunIdentity | None = None,
 ) -> None:
     """Write a checkpoint from which training resumes exactly. Every process must call it."""
     save_checkpoint(
         fabric,
         folder,
         {
-            **(identity or Identity())._asdict(),
+            **(identity or RunIdentity())._asdict(),
             "model": weights_of(model) if fabric.world_size > 1 else model.state_dict(),
             "optimizer": moments_of(model, optimizer) if fabric.world_size > 1 else optimizer.state_dict(),
             "precision": fabric.strategy.precision.state_dict(),

@@ -31,7 +31,7 @@ from pinoise.networks import Embedding, write_tensors
 from pinoise.training.build import embedding_tensors
 from pinoise.training.build.model import standardizer_tensors
 from pinoise.training.callbacks import Record
-from pinoise.training.checkpoint import DAMAGED, LAST, Expected, Identity, Stored, find_checkpoint
+from pinoise.training.checkpoint import DAMAGED, LAST, Expected, RunIdentity, Stored, find_checkpoint
 from pinoise.training.config import Settings, distrusted, dump_yaml, parse_settings, read_yaml
 from pinoise.training.device import describe_environment
 from pinoise.training.metrics import has_stalled, held_out_losses
@@ -196,9 +196,9 @@ def _maker(path: Path) -> str:
         return "another version of pinoise"
 
 
-def run_identity(settings: Settings, fingerprint: str) -> Identity:
+def run_identity(settings: Settings, fingerprint: str) -> RunIdentity:
     """Return what a run's checkpoints carry, so that they are not taken for those of another run."""
-    return Identity(json.dumps(_config_values(settings), default=str), fingerprint)
+    return RunIdentity(json.dumps(_config_values(settings), default=str), fingerprint)
 
 
 def settle_folder(

@@ -20,7 +20,7 @@ from pinoise.errors import UserError
 from pinoise.modes import Randomness
 from pinoise.training.batch_norm import normalise_jointly
 from pinoise.training.callbacks import Interrupted, Record, Reporter
-from pinoise.training.checkpoint import Identity, Progress, load_state, save_state
+from pinoise.training.checkpoint import Progress, RunIdentity, load_state, save_state
 from pinoise.training.config import TrainingSettings
 from pinoise.training.device import (
     TRAINING,
@@ -33,7 +33,7 @@ from pinoise.training.device import (
 )
 from pinoise.training.metrics import (
     HELD_OUT,
-    Kept,
+    KeptRows,
     has_stalled,
     held_out_loss,
     held_out_losses,
@@ -68,7 +68,7 @@ def train(
     fabric: Fabric,
     reporter: Reporter,
     checkpoints: Path | None = None,
-    identity: Identity | None = None,
+    identity: RunIdentity | None = None,
     resume_from: Path | None = None,
     progress: Progress | None = None,
     should_stop: Callable[[], bool] = lambda: False,
@@ -256,7 +256,7 @@ class Upcoming:
     """
 
     def __init__(
-        self, rows: Rows, kept: Kept, *, seed: int, per_epoch: int, share: int, processes: int = 1, rank: int = 0
+        self, rows: Rows, kept: KeptRows, *, seed: int, per_epoch: int, share: int, processes: int = 1, rank: int = 0
     ) -> None:
         """Plan steps.
 

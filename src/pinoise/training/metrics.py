@@ -161,10 +161,10 @@ def model_health(model: ContrastiveModel, rows: Rows, *, contrast: float, batch_
         )
 
 
-class Kept:
+class KeptRows:
     """The numbers of all rows but a few, in order. They are not listed, because there may be very many.
 
-    >>> Kept(6, torch.tensor([0, 3]))[torch.tensor([0, 1, 2, 3])]
+    >>> KeptRows(6, torch.tensor([0, 3]))[torch.tensor([0, 1, 2, 3])]
     tensor([1, 2, 4, 5])
     """
 
@@ -187,7 +187,7 @@ _MOST = 1024  # rows held out
 _LEAST = 2  # rows held out: samples that can be told apart
 
 
-def split_rows(n_rows: int, settings: TrainingSettings) -> tuple[Kept, Tensor]:
+def split_rows(n_rows: int, settings: TrainingSettings) -> tuple[KeptRows, Tensor]:
     """Return the rows to train on and the rows to hold out, both in order. Without ``patience``, all are trained on.
 
     A tenth is held out, at most 1,024 rows. The choice depends on the seed alone, so a resumed run has the same.
@@ -197,7 +197,7 @@ def split_rows(n_rows: int, settings: TrainingSettings) -> tuple[Kept, Tensor]:
     (90, 10, 0)
     """
     if settings.patience is None:
-        return Kept(n_rows, torch.arange(0)), torch.arange(0)
+        return KeptRows(n_rows, torch.arange(0)), torch.arange(0)
     size = min(_MOST, int(_SHARE * n_rows))
     if size < _LEAST:
         raise UserError(
@@ -208,7 +208,7 @@ def split_rows(n_rows: int, settings: TrainingSettings) -> tuple[Kept, Tensor]:
     many = n_rows > MANY_ROWS  # of which no list is made
     chosen = random.choice(n_rows, size, replace=False) if many else random.permutation(n_rows)[:size]
     held_out = torch.from_numpy(np.sort(chosen))
-    return Kept(n_rows, held_out), held_out
+    return KeptRows(n_rows, held_out), held_out
 
 
 @torch.no_grad()

@@ -26,7 +26,7 @@ from pinoise.training.automatic import NOISE_KINDS, Trial, choose_noise, describ
 from pinoise.training.build import build_embedding, build_standardizer, seeded_model
 from pinoise.training.build.model import read_standardizer
 from pinoise.training.callbacks import Callbacks, Interrupted, Quiet, Record, Reporter
-from pinoise.training.checkpoint import LAST, PREVIOUS, Expected, Identity, Progress
+from pinoise.training.checkpoint import LAST, PREVIOUS, Expected, Progress, RunIdentity
 from pinoise.training.config import Settings, embedding_of, follow
 from pinoise.training.device import any_process, make_fabric, on_first
 from pinoise.training.folder import DataRecord, check_usable, full_source, run_identity, settle_folder, write_weights
@@ -254,7 +254,7 @@ def _opened(settings: Settings, *, progress: bool) -> tuple[Settings, Dataset, P
     return settings, replace(data, notes=(*data.notes, *said)), preparation
 
 
-def _expected(model: ContrastiveModel, settings: Settings, identity: Identity, n_rows: int) -> Expected:
+def _expected(model: ContrastiveModel, settings: Settings, identity: RunIdentity, n_rows: int) -> Expected:
     """Return what a checkpoint of a run must fit."""
     optimizer = make_optimizer(model, settings.training, torch.device("cpu"))
     kept, _ = split_rows(n_rows, settings.training)

@@ -18,7 +18,7 @@ from pinoise.experiments.reproduce import run, runs
 from pinoise.experiments.reproduce.masks import random_masks
 from pinoise.experiments.reproduce.opening import open_used
 from pinoise.experiments.reproduce.outcome import Reproduction
-from pinoise.experiments.reproduce.paper import Group, Item, Kind, Row, Scale, Source, item_names
+from pinoise.experiments.reproduce.paper import Item, Kind, PaperSource, Row, Scale, SetGroup, item_names
 from pinoise.experiments.reproduce.run import Running, reproduce
 from pinoise.experiments.reproduce.verdict import verdict
 from pinoise.training.run import fit, run_training
@@ -64,8 +64,8 @@ def small_item(kind: Kind = "accuracy", *, epochs: int = 1) -> Item:
         label="small",
         kind=kind,
         columns=["knn"] if kind == "accuracy" else ["contrast"],
-        data={"digits": Source("Digits", "digits")},
-        groups=[Group("all", rows if kind == "accuracy" else rows[:2])],
+        data={"digits": PaperSource("Digits", "digits")},
+        groups=[SetGroup("all", rows if kind == "accuracy" else rows[:2])],
         scales={
             name: Scale("a second", rows=40, test_rows=40, settings={"training": training}, sizes=SIZES)
             for name in ("paper", "small", "smoke")
@@ -119,7 +119,7 @@ def test_of_several_recipes_the_best_is_shown(small: Any) -> None:
     line = found.line("digits", "best of two")
     assert line is not None
     alone = [
-        small(small_item()._replace(groups=[Group("all", [Row("one", recipe)])])).found.lines[0].ours["knn"]
+        small(small_item()._replace(groups=[SetGroup("all", [Row("one", recipe)])])).found.lines[0].ours["knn"]
         for recipe in ("fixed-0.5", "fixed-2")
     ]
     assert line.ours["knn"] == max(alone)

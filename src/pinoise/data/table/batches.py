@@ -173,7 +173,7 @@ class _Ended(io.RawIOBase):
         return len(block)
 
 
-def _text_batches(path: Path, header: Header, columns: Sequence[str]) -> Iterator[Any]:
+def _text_batches(path: Path, header: TextHeader, columns: Sequence[str]) -> Iterator[Any]:
     """Yield the rows of a text file; a row that an open quotation mark has swallowed is an error that names it."""
     token = secrets.token_hex(16)
     row = f"\n{header.delimiter.join([token] * len(header.names))}\n".encode()
@@ -191,7 +191,7 @@ def _text_batches(path: Path, header: Header, columns: Sequence[str]) -> Iterato
         yield before.slice(0, before.num_rows - 1)
 
 
-def _options(header: Header, columns: Sequence[str]) -> dict[str, Any]:
+def _options(header: TextHeader, columns: Sequence[str]) -> dict[str, Any]:
     """Return how Arrow reads a file: every cell as text, on one thread, where it counts rows."""
     return {
         "read_options": pyarrow.csv.ReadOptions(
@@ -209,7 +209,7 @@ def _options(header: Header, columns: Sequence[str]) -> dict[str, Any]:
 
 
 @contextmanager
-def _named(path: Path, header: Header) -> Iterator[None]:
+def _named(path: Path, header: TextHeader) -> Iterator[None]:
     """Turn what Arrow cannot parse into a sentence that names the row."""
     try:
         yield
@@ -237,7 +237,7 @@ def _unclosed(path: Path, row: int) -> UserError:
     return UserError(f"{path}: a quotation mark in data row {row} is never closed, and swallows all rows after it.")
 
 
-class Header(NamedTuple):
+class TextHeader(NamedTuple):
     """The first line of a file."""
 
     names: tuple[str, ...]
@@ -247,7 +247,7 @@ class Header(NamedTuple):
     notes: tuple[str, ...]
 
 
-def read_header(path: Path) -> Header:
+def read_header(path: Path) -> TextHeader:
     """Return what the first line of a file says: names of columns, or that it has none, and the separator.
 
     A first line of numbers is taken for data, unless they count upwards like column numbers.
@@ -285,7 +285,7 @@ def read_header(path: Path) -> Header:
     elif 2 * len(numbers) >= len(names):
         names, rows = tuple(f"column_{position}" for position in range(len(names))), rows - 1
         notes = (*notes, "the file has no header: columns are called column_0, column_1, ...")
-    return Header(names, rows, delimiter, encoding, notes)
+    return TextHeader(names, rows, delimiter, encoding, notes)
 
 
 def _is_unicode(path: Path) -> bool:

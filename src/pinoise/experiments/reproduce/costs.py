@@ -13,23 +13,25 @@ from pinoise.experiments.cache import CellCache, by_content
 from pinoise.experiments.cost import cost_of, without_noise
 from pinoise.experiments.fitting import CELL_FORMAT
 from pinoise.experiments.plans import plan
-from pinoise.experiments.reproduce.outcome import Line
-from pinoise.experiments.reproduce.paper import COSTS, Group, Item, Row
+from pinoise.experiments.reproduce.outcome import OutcomeLine
+from pinoise.experiments.reproduce.paper import COSTS, Item, Row, SetGroup
 from pinoise.training.config import Settings, parse_settings
 from pinoise.training.rehearsal import Rehearsal
 
 
-def cost_lines(item: Item, scale: str, keys: Sequence[str], *, cache: CellCache | None) -> Iterator[Line]:
+def cost_lines(item: Item, scale: str, keys: Sequence[str], *, cache: CellCache | None) -> Iterator[OutcomeLine]:
     """Yield the lines of a table of cost. They follow from the facts of the catalogue: no data is read."""
     for key in keys:
         for group, row in item.rows_on(key):
             ours = cost_columns(item, scale, key, group, row, cache=cache)
             paper = row.paper.get(key, {})
-            yield Line(key, group.title, row.title, row.recipes[0], paper, ours, row.above, note=row.notes.get(key))
+            yield OutcomeLine(
+                key, group.title, row.title, row.recipes[0], paper, ours, row.above, note=row.notes.get(key)
+            )
 
 
 def cost_columns(
-    item: Item, scale: str, key: str, group: Group, row: Row, *, cache: CellCache | None
+    item: Item, scale: str, key: str, group: SetGroup, row: Row, *, cache: CellCache | None
 ) -> dict[str, list[float]]:
     """Return the columns of cost that an item has, for a row that the paper gives them for.
 
@@ -59,7 +61,7 @@ def _operations(parts: str, shape: tuple[int, ...]) -> int:
     return Rehearsal(parse_settings(json.loads(parts)), shape, rows=2).count_sample().total
 
 
-def paper_flops(item: Item, key: str, group: Group, row: Row) -> float:
+def paper_flops(item: Item, key: str, group: SetGroup, row: Row) -> float:
     """Return the operations of a row's networks at the paper's size, for as many samples as the paper counts.
 
     >>> from pinoise.experiments.reproduce.paper import find_item
@@ -76,7 +78,7 @@ def paper_flops(item: Item, key: str, group: Group, row: Row) -> float:
     return (row.counted or group.counted) * (base if row.above is None else whole - base)
 
 
-def _planned(item: Item, group: Group, row: Row) -> Settings:
+def _planned(item: Item, group: SetGroup, row: Row) -> Settings:
     settings, usual = item.settings_of(group, row, "paper")
     (planned,) = plan(row.recipes, [0], settings=settings, usual=usual).values()
     return planned

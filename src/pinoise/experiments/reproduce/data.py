@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from pinoise.data.catalogue import locate
-from pinoise.experiments.reproduce.paper import Item, Source
+from pinoise.experiments.reproduce.paper import Item, PaperSource
 
 
 class Used(NamedTuple):
@@ -37,7 +37,7 @@ class Used(NamedTuple):
         return {**self._asdict(), "stand_in": self.is_stand_in}
 
 
-def used_for(key: str, source: Source) -> Used | None:
+def used_for(key: str, source: PaperSource) -> Used | None:
     """Return the set to use for one of the paper's, None if neither it nor its stand-in is on this machine."""
     if is_here(source.source) and (source.score_on is None or is_here(source.score_on)):
         return Used(key, source.title, source.source, source.source, source.score_on)

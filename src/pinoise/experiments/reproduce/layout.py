@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import stdev
 from typing import NamedTuple
 
-from pinoise.experiments.reproduce.outcome import Line, Reproduction, interval
+from pinoise.experiments.reproduce.outcome import OutcomeLine, Reproduction, interval
 from pinoise.experiments.reproduce.paper import COLUMNS, COSTS, Item
 
 
@@ -35,7 +35,7 @@ def tables(found: Reproduction, *, intervals: bool = False) -> list[TextTable]:
     ]
 
 
-def _table(title: str, lines: Sequence[Line], item: Item, *, intervals: bool) -> TextTable:
+def _table(title: str, lines: Sequence[OutcomeLine], item: Item, *, intervals: bool) -> TextTable:
     columns = [column for column in item.columns if any(column in line.ours for line in lines)]
     papers = {column: any(column in line.paper for line in lines) for column in columns}
     titles = [title]
@@ -81,7 +81,7 @@ def number(value: float, column: str) -> str:
     return f"{value:.1f}" if column in ("knn", "sr") else f"{value:.3f}"
 
 
-def _papers(line: Line, column: str, *, sign: str = "") -> str:
+def _papers(line: OutcomeLine, column: str, *, sign: str = "") -> str:
     if column not in line.paper:
         return "–"
     values = line.paper[column]
@@ -90,7 +90,7 @@ def _papers(line: Line, column: str, *, sign: str = "") -> str:
     return f"{sign}{mean}" + (f" ±{values[1]:.2f}" if len(values) > 1 else "")
 
 
-def _ours(line: Line, column: str, *, sign: str = "", intervals: bool = False) -> str:
+def _ours(line: OutcomeLine, column: str, *, sign: str = "", intervals: bool = False) -> str:
     mean = line.mean(column)
     if mean is None:
         return "–"
@@ -103,7 +103,7 @@ def _ours(line: Line, column: str, *, sign: str = "", intervals: bool = False) -
     return f"{shown} ±{number(stdev(values), column)}"
 
 
-def _difference(line: Line, column: str) -> str:
+def _difference(line: OutcomeLine, column: str) -> str:
     difference = line.difference(column)
     if difference is None:
         return "–"
@@ -113,6 +113,6 @@ def _difference(line: Line, column: str) -> str:
     return f"{difference:+,.0f}" if column in ("rows", "classes") else f"{difference:+.1f}"
 
 
-def _remarks(line: Line) -> str:
+def _remarks(line: OutcomeLine) -> str:
     chosen = [f"best: {line.method}"] if ", best " in line.title else []
     return "; ".join([*chosen, *line.flags, *([line.note] if line.note else [])])

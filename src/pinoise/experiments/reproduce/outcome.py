@@ -19,7 +19,7 @@ _SIZES = ("train", "test", "shape")
 
 
 @dataclass(frozen=True)
-class Line:
+class OutcomeLine:
     """A row of an item on one data set."""
 
     data: str  # its key in the item
@@ -39,7 +39,7 @@ class Line:
     def difference(self, column: str) -> float | None:
         """Return how far we are above the paper, None where one of the two is missing.
 
-        >>> Line("har", "", "CLAE", "clae", {"knn": [85.5, 0.2]}, {"knn": [84.0, 86.0]}).difference("knn")
+        >>> OutcomeLine("har", "", "CLAE", "clae", {"knn": [85.5, 0.2]}, {"knn": [84.0, 86.0]}).difference("knn")
         -0.5
         """
         mean = self.mean(column)
@@ -69,7 +69,7 @@ class Reproduction:
     finished: int = 0
     notes: list[str] = field(default_factory=list)
     sizes: dict[str, dict[str, Any]] = field(default_factory=dict)  # of the data sets as they were used
-    lines: list[Line] = field(default_factory=list)
+    lines: list[OutcomeLine] = field(default_factory=list)
     curves: list[Curve] = field(default_factory=list)
     environment: Mapping[str, Any] = field(default_factory=dict)
 
@@ -85,7 +85,7 @@ class Reproduction:
         """Whether every fit is finished."""
         return self.finished == self.total
 
-    def line(self, data: str, title: str) -> Line | None:
+    def line(self, data: str, title: str) -> OutcomeLine | None:
         """Return the line of a row on a data set."""
         return next((line for line in self.lines if line.data == data and line.title == title), None)
 
@@ -152,14 +152,14 @@ def interval(values: Sequence[float]) -> tuple[float, float] | None:
     return fmean(values) - half, fmean(values) + half
 
 
-def _line(row: Mapping[str, Any]) -> Line:
-    values = {name: row[name] for name in Line.__dataclass_fields__ if name in row}
-    return Line(**{**values, "flags": tuple(row["flags"])})
+def _line(row: Mapping[str, Any]) -> OutcomeLine:
+    values = {name: row[name] for name in OutcomeLine.__dataclass_fields__ if name in row}
+    return OutcomeLine(**{**values, "flags": tuple(row["flags"])})
 
 
-def _plain(value: Line | Curve) -> dict[str, Any]:
+def _plain(value: OutcomeLine | Curve) -> dict[str, Any]:
     found = asdict(value)
-    if isinstance(value, Line):
+    if isinstance(value, OutcomeLine):
         found["flags"] = list(value.flags)
         found["difference"] = {column: value.difference(column) for column in value.ours if column in value.paper}
         found["interval"] = {column: interval(values) for column, values in value.ours.items()}

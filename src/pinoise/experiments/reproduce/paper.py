@@ -43,7 +43,7 @@ Numbers = Mapping[str, Sequence[float]]  # a column's mean and, where the paper 
 _NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
-class Source(NamedTuple):
+class PaperSource(NamedTuple):
     """A data set of the paper, and the one of the catalogue that stands in for it where it is absent."""
 
     title: str
@@ -72,7 +72,7 @@ class Row(NamedTuple):
         return (self.recipe,) if isinstance(self.recipe, str) else tuple(self.recipe)
 
 
-class Group(NamedTuple):
+class SetGroup(NamedTuple):
     """Rows with settings in common."""
 
     title: str
@@ -108,8 +108,8 @@ class Item(NamedTuple):
     label: str  # in the paper's source
     kind: Kind
     columns: Sequence[str]
-    data: Mapping[str, Source]
-    groups: Sequence[Group]
+    data: Mapping[str, PaperSource]
+    groups: Sequence[SetGroup]
     scales: Mapping[str, Scale]
     settings: Mapping[str, Any] = _NOTHING
     options: Mapping[str, Any] = _NOTHING  # the paper's, of parts, which count where a part has them
@@ -134,7 +134,7 @@ class Item(NamedTuple):
         """Whether the cost of a row that is compared with another one is what its noise adds, not that of the whole."""
         return "flops" in self.columns
 
-    def rows_on(self, key: str) -> Iterator[tuple[Group, Row]]:
+    def rows_on(self, key: str) -> Iterator[tuple[SetGroup, Row]]:
         """Yield the rows of a data set: those with a number of the paper for it, and those without any at all."""
         for group in self.groups:
             if group.data is None or key in group.data:
@@ -145,7 +145,7 @@ class Item(NamedTuple):
         own, most = self.data[key].pixels, self.scales[scale].pixels
         return own if own is None or most is None else min(own, most)
 
-    def settings_of(self, group: Group, row: Row, scale: str) -> tuple[dict[str, Any], dict[str, Any]]:
+    def settings_of(self, group: SetGroup, row: Row, scale: str) -> tuple[dict[str, Any], dict[str, Any]]:
         """Return the settings of a row at a scale, and the options of parts that count where a part has them."""
         from pinoise.training.config import merge
 
@@ -180,7 +180,9 @@ def item_names() -> tuple[str, ...]:
 @cache
 def _read(name: str) -> Item:
     values = tomllib.loads((Path(__file__).parent / "items" / f"{name}.toml").read_text(encoding="utf-8"))
-    values["data"] = {key: Source(**source) for key, source in values["data"].items()}
+    values["data"] = {key: PaperSource(**source) for key, source in values["data"].items()}
     values["scales"] = {key: Scale(**scale) for key, scale in values["scales"].items()}
-    values["groups"] = [Group(**{**group, "rows": [Row(**row) for row in group["rows"]]}) for group in values["groups"]]
+    values["groups"] = [
+        SetGroup(**{**group, "rows": [Row(**row) for row in group["rows"]]}) for group in values["groups"]
+    ]
     return Item(name=name, **values)

@@ -13,7 +13,7 @@ from pinoise.experiments.reproduce.data import Used, used_for
 from pinoise.experiments.reproduce.opening import open_used
 from pinoise.experiments.reproduce.outcome import Reproduction, size_of
 from pinoise.experiments.reproduce.paper import SCALE, SCALES, find_item
-from pinoise.experiments.reproduce.runs import Trained, curve_line, curves_of, noise_line, train_rows
+from pinoise.experiments.reproduce.runs import TrainedRun, curve_line, curves_of, noise_line, train_rows
 from pinoise.experiments.reproduce.tables import count_fits, data_lines, fit_lines
 from pinoise.training.callbacks import Quiet, Reporter
 from pinoise.training.device import describe_environment, flushed_denormals
@@ -24,7 +24,7 @@ class Running:
 
     def __init__(self, found: Reproduction) -> None:
         self.found = found
-        self.runs: list[Trained] = []
+        self.runs: list[TrainedRun] = []
 
 
 def reproduce(

@@ -18,8 +18,8 @@ from pinoise.experiments.cache import by_content, cell_key
 from pinoise.experiments.fitting import CELL_FORMAT
 from pinoise.experiments.plans import plan
 from pinoise.experiments.reproduce.data import Used
-from pinoise.experiments.reproduce.outcome import Curve, Line
-from pinoise.experiments.reproduce.paper import Group, Item, Row
+from pinoise.experiments.reproduce.outcome import Curve, OutcomeLine
+from pinoise.experiments.reproduce.paper import Item, Row, SetGroup
 from pinoise.training.callbacks import Record, Reporter
 from pinoise.training.config import Settings
 from pinoise.training.config.settings import TrainingSettings
@@ -29,12 +29,12 @@ from pinoise.training.metrics import probe_batch
 from pinoise.training.run import run_health, run_training
 
 
-class Trained(NamedTuple):
+class TrainedRun(NamedTuple):
     """The finished run of a row on a data set with one seed."""
 
     data: str
     row: Row
-    group: Group
+    group: SetGroup
     seed: int
     run: Run
     history: list[Record]
@@ -50,7 +50,7 @@ def train_rows(
     folder: Path,
     reporter: Callable[[str], Reporter],
     note: Callable[[str], None],
-) -> Iterator[Trained]:
+) -> Iterator[TrainedRun]:
     """Yield the runs of an item on a data set; those that are finished in ``folder`` are read from there."""
     for group, row in item.rows_on(used.key):
         for seed in seeds:
@@ -65,10 +65,10 @@ def train_rows(
             run = load_run(path)
             rows = run.rows(data.train.x, where=used.name, origin=data.train.origin)
             flags = run_health(load_model(run, rows), rows, settings, run.history)
-            yield Trained(used.key, row, group, seed, run, run.history, tuple(flag.name for flag in flags))
+            yield TrainedRun(used.key, row, group, seed, run, run.history, tuple(flag.name for flag in flags))
 
 
-def _settings(item: Item, group: Group, row: Row, scale: str, used: Used, seed: int) -> Settings:
+def _settings(item: Item, group: SetGroup, row: Row, scale: str, used: Used, seed: int) -> Settings:
     """Return the configuration of a run: that of a comparison, with its data and measurements of information."""
     shared, usual = item.settings_of(group, row, scale)
     (planned,) = plan(row.recipes, [seed], settings=shared, usual=usual).values()
@@ -80,7 +80,7 @@ def _settings(item: Item, group: Group, row: Row, scale: str, used: Used, seed: 
     return planned.model_copy(update={"data": data, "training": training})
 
 
-def noise_line(trained: Sequence[Trained]) -> Line:
+def noise_line(trained: Sequence[TrainedRun]) -> OutcomeLine:
     """Return the size of the noise of a row's runs, and how far it follows the edges in the pictures."""
     first = trained[0]
     measured = [_measure(one.run) for one in trained]
@@ -88,14 +88,14 @@ def noise_line(trained: Sequence[Trained]) -> Line:
     return _line(first, ours, trained)
 
 
-def curve_line(item: Item, trained: Sequence[Trained]) -> Line:
+def curve_line(item: Item, trained: Sequence[TrainedRun]) -> OutcomeLine:
     """Return where the curves of a row's runs end."""
     ends = {column: [one.history[-1].metrics[column] for one in trained] for column in item.columns}
     return _line(trained[0], ends, trained)
 
 
-def _line(first: Trained, ours: dict[str, list[float]], trained: Sequence[Trained]) -> Line:
-    return Line(
+def _line(first: TrainedRun, ours: dict[str, list[float]], trained: Sequence[TrainedRun]) -> OutcomeLine:
+    return OutcomeLine(
         data=first.data,
         group=first.group.title,
         title=first.row.title,
@@ -107,7 +107,7 @@ def _line(first: Trained, ours: dict[str, list[float]], trained: Sequence[Traine
     )
 
 
-def curves_of(item: Item, trained: Sequence[Trained]) -> Iterator[Curve]:
+def curves_of(item: Item, trained: Sequence[TrainedRun]) -> Iterator[Curve]:
     """Yield the curves of a row, as means over its seeds, at the epochs at which they were measured."""
     for column in item.columns:
         table = np.array([[record.metrics[column] for record in one.history] for one in trained])  # (seeds, epochs)

@@ -17,8 +17,8 @@ from pinoise.experiments.recipes import RECIPES
 from pinoise.experiments.reproduce.costs import cost_columns
 from pinoise.experiments.reproduce.data import Used
 from pinoise.experiments.reproduce.masks import random_masks
-from pinoise.experiments.reproduce.outcome import Line
-from pinoise.experiments.reproduce.paper import Group, Item, Row
+from pinoise.experiments.reproduce.outcome import OutcomeLine
+from pinoise.experiments.reproduce.paper import Item, Row, SetGroup
 from pinoise.experiments.results import Cell
 from pinoise.training.callbacks import Reporter
 from pinoise.training.config import merge
@@ -40,7 +40,7 @@ def fit_lines(
     sam: Path | None,
     reporter: Callable[[str], Reporter],
     tell: Callable[[int], None],
-) -> Iterator[Line]:
+) -> Iterator[OutcomeLine]:
     """Fit the rows of a data set and yield their lines.
 
     Args:
@@ -71,7 +71,7 @@ def fit_lines(
             tried[recipe] = [cell for cell in cells if cell.embedding == row.embedding]
             tell(len(seeds))
         best = max(tried, key=lambda recipe: fmean(_values(tried[recipe], scores[0])))
-        yield Line(
+        yield OutcomeLine(
             data=used.key,
             group=group.title,
             title=row.title,
@@ -87,7 +87,7 @@ def fit_lines(
         )
 
 
-def data_lines(item: Item, used: dict[str, Used | None]) -> Iterator[Line]:
+def data_lines(item: Item, used: dict[str, Used | None]) -> Iterator[OutcomeLine]:
     """Yield the sizes of data sets as their publishers give them, and of those that are here."""
     for group in item.groups:
         for row in group.rows:
@@ -98,14 +98,14 @@ def data_lines(item: Item, used: dict[str, Used | None]) -> Iterator[Line]:
                 ours = {"rows": [rows], "classes": [max(fact.classes for fact in facts)]}
                 here = used[key]
                 name = "" if here is None else here.name
-                yield Line(key, group.title, row.title, name, paper, {**ours, "here": [_rows_of(name)]})
+                yield OutcomeLine(key, group.title, row.title, name, paper, {**ours, "here": [_rows_of(name)]})
 
 
 def _rows_of(name: str) -> int:
     return sum(entry(name).rows) if name else 0
 
 
-def _embeddings(group: Group, row: Row) -> tuple[Any, ...]:
+def _embeddings(group: SetGroup, row: Row) -> tuple[Any, ...]:
     """Return the embeddings that rows of a group want of one fit, so that the cache has them all."""
     return tuple(dict.fromkeys(other.embedding for other in group.rows if other.recipes == row.recipes))
 

@@ -7,7 +7,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from pinoise.choices import SCORES, listed
-from pinoise.experiments.reproduce.outcome import Line, Reproduction
+from pinoise.experiments.reproduce.outcome import OutcomeLine, Reproduction
 
 CLOSE = 0.01  # of the paper's figure, within which a count of operations is the same
 
@@ -15,7 +15,7 @@ CLOSE = 0.01  # of the paper's figure, within which a count of operations is the
 class Pair(NamedTuple):
     """A row against the row that the paper compares it with, in one score."""
 
-    line: Line
+    line: OutcomeLine
     column: str
     ours: float
     paper: float | None  # the same difference in the paper
