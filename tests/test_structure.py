@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import inspect
+import subprocess
+import sys
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -136,3 +138,67 @@ def test_the_way_from_the_command_to_the_equations_is_short(
         "views/base.py",
         "noise/module.py",
     ]
+
+
+def test_no_two_public_classes_have_one_name() -> None:
+    places = defaultdict(list)
+    for path in ROOT.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places[node.name].append(str(path.relative_to(ROOT)))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+WATCH = """
+import sys, threading
+called = set()
+def look(frame, event, _):
+    code = frame.f_code
+    if event == "call" and code.co_flags & 1:  # a function: no body of a class or module
+        called.add(code.co_filename)
+threading.setprofile(look)
+sys.setprofile(look)
+try:
+    exec(sys.argv.pop(1))
+except SystemExit:
+    pass
+sys.setprofile(None)
+print("FILES", *sorted(called), sep="\\n")
+"""
+
+
+def files_called(program: str, *arguments: object) -> list[str]:
+    """The files of the package in which a program calls a function."""
+    command = [sys.executable, "-c", WATCH, program, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    paths = map(Path, done.stdout.partition("FILES\n")[2].splitlines())
+    return [str(path.relative_to(ROOT)) for path in paths if path.is_relative_to(ROOT)]
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A table with numbers, names and a class."""
+    path = tmp_path_factory.mktemp("people") / "people.csv"
+    rows = [f"{20 + number % 50},{number / 7:.2f},{'abc'[number % 3]},{'xy'[number % 2]}" for number in range(120)]
+    path.write_text("\n".join(["age,size,town,kind", *rows]) + "\n", encoding="utf-8")
+    return path
+
+
+def test_a_run_on_a_csv_executes_few_files(people: Path, tmp_path: Path) -> None:
+    program = "from pinoise.cli import main\nmain()"
+    found = files_called(
+        program, "train", "--data", people, "--label", "kind", "--epochs", 1, "--out", tmp_path / "run"
+    )
+    assert "data/table/batches.py" in found
+    assert len(found) <= 55, found
+    assert len([file for file in found if file.startswith("data/")]) <= 20, found
+
+
+def test_a_fit_of_a_frame_executes_few_files(people: Path) -> None:
+    program = (
+        "import sys, pandas as pd; from pinoise import PiNDA\n"
+        "PiNDA(epochs=1, batch_size=64).fit(pd.read_csv(sys.argv[1]).drop(columns='kind'))"
+    )
+    found = files_called(program, people)
+    assert "data/table/encoding.py" in found
+    assert len(found) <= 50, found
