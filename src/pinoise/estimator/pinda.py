@@ -21,11 +21,10 @@ from pinoise.data.layout import have_colours, to_image_layout, undo_image_layout
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.data.table.frames import collected
-from pinoise.estimator.checking import checked_numbers, learned_preparation
+from pinoise.estimator.checking import Trained, checked_numbers, interruption, learned_preparation, state_before
 from pinoise.estimator.parameters import columns_from, seed_of_state, settings_from
 from pinoise.estimator.stored import read_estimator, write_estimator
 from pinoise.estimator.transforming import as_given, dense_embedding, in_precision, sparse_embedding, stays_sparse
-from pinoise.estimator.warm import Trained, interruption, state_before
 from pinoise.evaluation import embed
 from pinoise.export import ExportedModel, What, table_encoding, write_onnx
 from pinoise.modes import Randomness, own_modes
