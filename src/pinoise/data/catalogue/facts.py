@@ -25,7 +25,7 @@ class Entry:
     split: str
     licence: str
     source: str
-    reader: str  # see ``pinoise.data.catalogue.loading.READERS``
+    reader: str  # in READERS or SET_READERS of ``pinoise.data.catalogue.loading``
     files: tuple[DataFile, ...] = ()
     combined: DataFile | None = None  # has the content of all files, and comes before them where it is found
     convert: bool = False  # reading takes long, so the result is kept in the cache

@@ -71,7 +71,7 @@ def obtain(
         verify(path, known, repacked=found.repacked)
         return path, known
     if file.url is None or not download:
-        now = os.environ.get("PINOISE_DATA", "not set")
+        now = os.environ.get("PINOISE_DATA") or "not set"
         how = file.hint if file.url is None else f"allow its download from {file.url}, or "
         names = " or ".join(each.name for each in (file, *file.instead))
         raise UserError(

@@ -80,6 +80,8 @@ class _Arrays(UserDict[str, Any]):
 def _sparse(archive: Mapping[str, Array], path: Path) -> RawArrays:
     """Return a matrix that SciPy saved."""
     layout, shape = archive["format"].astype(str).item(), tuple(archive["shape"].tolist())
+    if layout not in _LAYOUTS:
+        raise UserError(f"{path} holds a sparse matrix of format {layout!r}: save it as one of {listed(_LAYOUTS)}.")
     check_memory(8 * max(shape), where=path, what=f"a sparse matrix of shape {shape}")
     place = ((archive["row"], archive["col"]),) if layout == "coo" else (archive["indices"], archive["indptr"])
     matrix = _LAYOUTS[layout]((archive["data"], *place), shape=shape)
@@ -123,8 +125,6 @@ def _unreadable_named(path: Path) -> Iterator[None]:
         raise damaged(path, error) from error
     except UserError as error:
         if "Python objects" in str(error) or "Object arrays" in str(error):
-            raise UserError(
-                f"{path} holds an array of Python objects, which is not loaded because it can run code: save it as "
-                "numbers, or as a CSV or Parquet table."
-            ) from error
+            advice = "save it as numbers, or as a CSV or Parquet table"
+            raise UserError(f"{path} holds an array of Python objects, which can run code: {advice}.") from error
         raise
