@@ -77,7 +77,6 @@ def test_the_zip_of_the_repository_and_the_zip_within_it_give_the_same_set(neste
         ("test/y_test.txt", "3\n" * 4, "2 rows but 4 labels"),
         ("test/y_test.txt", "3\n7\n", "the label '6' has no entry among the 6 class names"),
         ("test/y_test.txt", "3\n0\n", "the label '-1' has no entry among the 6 class names"),
-        ("features.txt", "", "0 feature names for samples"),
     ],
 )
 def test_a_wrong_file_is_named(member: str, text: str, message: str, tmp_path: Path) -> None:
