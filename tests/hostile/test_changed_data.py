@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from PIL import Image
 
 from pinoise.data import fingerprint_parts
-from pinoise.data.catalogue.cache import converted, unpacked
+from pinoise.data.catalogue.loading import converted, unpacked
 from pinoise.data.dataset import Dataset, Part
 from pinoise.data.formats.arrays import read_npy
 from pinoise.data.images import reading

@@ -48,7 +48,7 @@ def damaged(where: str | Path, error: BaseException) -> UserError:
     >>> str(damaged("a.csv.gz", PermissionError(13, "Permission denied")))
     'cannot read a.csv.gz: Permission denied.'
     """
-    if isinstance(error, OSError) and error.errno is not None and error.strerror:  # of the system, not of a library
+    if isinstance(error, OSError) and error.strerror:  # of the system, not of a library
         return cannot_read(where, error)
     reason = first_line(error)
     return UserError(f"{where} is damaged, cut off or not what its name says ({reason}): get or write the file again.")
@@ -72,21 +72,6 @@ def cannot_read(path: str | Path, error: OSError) -> UserError:
     'cannot read a.csv: Permission denied.'
     """
     return UserError(f"cannot read {path}: {error.strerror or error}.")
-
-
-def whole_rows(size: int, width: int, *, where: str | Path, noun: str = "rows") -> int:
-    """Return how many rows of ``width`` bytes a file of ``size`` bytes holds; a part of a row is an error.
-
-    >>> whole_rows(12, 4, where="a.bin")
-    3
-    """
-    rows, rest = divmod(size, width)
-    if rest or not rows:
-        raise UserError(
-            f"{where} has {size} bytes: {noun} have {width}, so that {rows * width} or {(rows + 1) * width} were "
-            "expected; the file is cut off or of another kind."
-        )
-    return rows
 
 
 def free_memory() -> int | None:

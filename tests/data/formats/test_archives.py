@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pinoise.data.formats.archives import Members, members, open_compressed, open_inner, open_member
+from pinoise.data.formats.archives import Members, members, open_compressed, open_member
 from pinoise.errors import UserError
 
 
@@ -205,12 +205,12 @@ def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
         pass
 
 
-def test_an_archive_within_a_zip_is_opened_and_any_other_archive_is_itself(tmp_path: Path) -> None:
-    path = tmp_path / "outer.zip"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("inner.tar", b"content")
-    inner, name = open_inner(path, "inner.tar")
-    assert isinstance(inner, io.BytesIO)
-    assert (inner.read(), name) == (b"content", f"{path}: inner.tar")
-    assert open_inner(path, "absent.tar") == (path, str(path))
-    assert open_inner(tmp_path / "a.tar", "inner.tar") == (tmp_path / "a.tar", str(tmp_path / "a.tar"))
+@pytest.mark.parametrize("write", [write_zip, write_tar])
+def test_an_archive_within_another_is_read_in_place_of_it(write: Writer, tmp_path: Path) -> None:
+    inner = write_tar(tmp_path / "inner.tar", {"a.txt": b"inner"}).read_bytes()
+    path = write(tmp_path / "outer", {"inner.tar": inner, "a.txt": b"outer"})
+    assert read_all(members(path, "a.txt", inner="inner.tar")) == [b"inner"]
+    assert read_all(members(path, "a.txt", inner="absent.tar")) == [b"outer"]
+    path = write(tmp_path / "outer", {"inner.tar": inner[:-10]})
+    with pytest.raises(UserError, match=r"outer: inner\.tar is damaged"):
+        read_all(members(path, "a.txt", inner="inner.tar"))

@@ -92,8 +92,8 @@ def test_class_names_may_be_absent(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "size", "message"),
     [
-        ("data_batch_3.bin", 6145, r"data_batch_3\.bin has 6145 bytes: rows have 3073, so that 3073 or 6146 were"),
-        ("test_batch.bin", 9220, r"test_batch\.bin has 9220 bytes: rows have 3073, so that 9219 or 12292 were"),
+        ("data_batch_3.bin", 6145, r"data_batch_3\.bin has 6145 bytes: an image takes 3073, so 3073 or 6146"),
+        ("test_batch.bin", 9220, r"test_batch\.bin has 9220 bytes: an image takes 3073, so 9219 or 12292"),
         ("test_batch.bin", 0, r"test_batch\.bin has 0 bytes"),
     ],
 )
@@ -112,7 +112,7 @@ def test_a_missing_batch_and_a_strange_folder_are_named(tmp_path: Path) -> None:
         read_cifar(tmp_path / "set")
     (tmp_path / "empty").mkdir()
     assert not holds_cifar(tmp_path / "empty")
-    with pytest.raises(UserError, match=r"holds no training file of CIFAR-10 or CIFAR-100"):
+    with pytest.raises(UserError, match=r"empty holds no file of CIFAR: get the binary version"):
         read_cifar(tmp_path / "empty")
 
 

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pinoise.data import read_file
 from pinoise.data.formats.binary import holds_stl10, read_stl10, read_stl10_images, read_stl10_unlabelled
 from pinoise.data.lazy import FileRows
 from pinoise.errors import UserError
@@ -59,7 +60,7 @@ def test_a_file_of_another_length_is_reported_with_the_bytes(change: int, tmp_pa
     content = path.read_bytes()
     path.write_bytes(content[:change] if change < 0 else content + bytes(change))
     rows = (len(content) + change) // 27648
-    message = rf"train_X\.bin has {len(content) + change} bytes: images have 27648, so that {rows * 27648} or"
+    message = rf"train_X\.bin has {len(content) + change} bytes: an image takes 27648, so {rows * 27648} or"
     with pytest.raises(UserError, match=message):
         read_stl10(tmp_path / "a")
 
@@ -68,8 +69,8 @@ def test_labels_that_are_too_few_absent_or_zero_are_reported(tmp_path: Path) -> 
     write_stl10(tmp_path / "a")
     labels = tmp_path / "a/train_y.bin"
     labels.write_bytes(b"\1\2\3")
-    with pytest.raises(UserError, match=r"train_y\.bin has 3 labels, but there are 4 images"):
-        read_stl10(tmp_path / "a")
+    with pytest.raises(UserError, match=r"a has 4 rows but 3 labels"):
+        read_file(tmp_path / "a")
     labels.write_bytes(b"\1\2\0\3")
     with pytest.raises(UserError, match=r"train_y\.bin has a label of 0 in row 2"):
         read_stl10(tmp_path / "a")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from pinoise.data.catalogue.fetch import DataFile, find
 from pinoise.errors import unknown_choice
@@ -25,7 +25,7 @@ class Entry:
     split: str
     licence: str
     source: str
-    reader: str  # see ``pinoise.data.catalogue.loading.READERS``
+    reader: str  # in READERS or SET_READERS of ``pinoise.data.catalogue.loading``
     files: tuple[DataFile, ...] = ()
     combined: DataFile | None = None  # has the content of all files, and comes before them where it is found
     convert: bool = False  # reading takes long, so the result is kept in the cache
@@ -85,19 +85,15 @@ def locate(name: str, *, cache: Path | None = None) -> dict[str, Path | None]:
     return {file.name: (find(file, cache=cache) or (file, None))[1] for file in entry(name).files_here(cache)}
 
 
-Availability = Literal["here", "download", "your files"]
-
-
-def availability(name: str, *, cache: Path | None = None) -> Availability:
-    """Return whether a set is on this machine, is downloaded when it is first used, or needs files of the user.
+def availability(name: str) -> str:
+    """Return whether a set is ``here``, needs a ``download`` when it is first used, or ``your files``.
 
     >>> availability("digits")
     'here'
     """
-    absent = [file for file in entry(name).files_here(cache) if find(file, cache=cache) is None]
-    if not absent:
-        return "here"
-    return "download" if all(file.url is not None for file in absent) else "your files"
+    absent = [file for file in entry(name).files_here(None) if find(file) is None]
+    needed = "download" if all(file.url for file in absent) else "your files"
+    return needed if absent else "here"
 
 
 @cache
@@ -107,14 +103,11 @@ def _entries() -> dict[str, Entry]:
 
 
 def _entry(table: dict[str, Any]) -> Entry:
-    files = tuple(map(_data_file, table.get("files", ())))
-    combined = _data_file(table["combined"]) if "combined" in table else None
-    return Entry(**_plain(table) | {"files": files, "combined": combined})
+    return Entry(**{key: _fact(value) for key, value in table.items()})
 
 
-def _data_file(table: dict[str, Any]) -> DataFile:
-    return DataFile(**_plain(table) | {"instead": tuple(map(_data_file, table.get("instead", ())))})
-
-
-def _plain(table: dict[str, Any]) -> dict[str, Any]:
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in table.items()}
+def _fact(value: Any) -> Any:
+    """Return a value of the file of facts: its lists are tuples, and the tables in it are files."""
+    if isinstance(value, dict):
+        return DataFile(**{key: _fact(each) for key, each in value.items()})
+    return tuple(map(_fact, value)) if isinstance(value, list) else value

@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Mapping, Sequence
+import logging
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from pinoise.data.arrays import learn_arrays
-from pinoise.data.catalogue.cache import converted, unpacked
 from pinoise.data.catalogue.facts import Entry, entry
 from pinoise.data.catalogue.fetch import obtain
-from pinoise.data.catalogue.reuters import read_reuters10k, read_reuters21578
-from pinoise.data.catalogue.texts import read_har, read_mslr, read_svmlight_files
-from pinoise.data.dataset import Array, Dataset, RawArrays, RawPart, split
+from pinoise.data.catalogue.texts import read_har, read_mslr, read_reuters10k, read_reuters21578, read_svmlight_files
+from pinoise.data.dataset import Array, Dataset, Part, RawArrays, RawPart, split
+from pinoise.data.disk import kept, place_of, state_of
+from pinoise.data.formats.archives import GIB, open_member
 from pinoise.data.formats.arrays import open_npz, read_npz
 from pinoise.data.formats.binary import read_cifar, read_idx, read_stl10, read_stl10_all, read_stl10_unlabelled
 from pinoise.data.images.decoding import pillow
 from pinoise.data.images.reading import read_image_folder, resized
 from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError
-from pinoise.files import cache_folder
+from pinoise.files import WriteError, cache_folder
 
-SetReader = Callable[[Entry, Sequence[Path]], RawArrays]
-"""From an entry of the catalogue and the paths of its files, in their order, to what they hold."""
+Sources = Iterable[tuple[Path, str | None]]
+"""Files with their SHA-256, where it is known."""
+
+VERSION = 4  # to be raised whenever a reader gives other values for the same files, or other files are kept of them
 
 
 def load(
@@ -63,15 +69,56 @@ def load(
     return data if size is None else resized(data, size)
 
 
+def converted(name: str, sources: Sources, read: Callable[[], Dataset], *, cache: Path) -> Dataset:
+    """Return a set as it was kept when the same files were read before; else read and keep it."""
+    try:
+        folder, about = kept(cache / "converted" / name, _key(sources), lambda folder: _write(folder, read()))
+    except WriteError as error:  # a cache is a convenience
+        logging.getLogger(__name__).warning("the conversion of %s is not kept: %s", name, error)
+        return read()
+    arrays: dict[str, Any] = {file.stem: np.load(file) for file in folder.glob("*.npy")}
+    arrays |= {file.stem: sp.load_npz(file) for file in folder.glob("*.npz")}
+    train, test = (Part(arrays[f"{on}_x"], arrays[f"{on}_y"], arrays.get(f"{on}_groups")) for on in ("train", "test"))
+    texts: dict[str, Any] = {key: None if value is None else tuple(value) for key, value in about.items()}
+    return Dataset(name, train, test, **texts)
+
+
+def _write(folder: Path, data: Dataset) -> dict[str, Any]:
+    for side, part in (("train", data.train), ("test", data.test)):  # sets that are converted have both
+        for what in ("x", "y", "groups"):
+            values = getattr(part, what)
+            save: Any = sp.save_npz if sp.issparse(values) else np.save
+            if values is not None:
+                save(folder / f"{side}_{what}", values)
+    return {"feature_names": data.feature_names, "class_names": data.class_names, "notes": data.notes}
+
+
+def unpacked(archive: Path, names: Sequence[str], *, cache: Path) -> Path:
+    """Return the folder in the cache that holds these files of an archive; they are unpacked once."""
+
+    def make(folder: Path) -> dict[str, Any]:
+        for name in names:
+            with open_member(archive, name, limit=8 * GIB) as stream, (folder / name).open("xb") as target:
+                shutil.copyfileobj(stream, target, 1 << 20)
+        return {}
+
+    place = place_of("unpacked", archive.name.split(".")[0], list(names), folder=cache / "unpacked")
+    return kept(place, _key([(archive, None)]), make).folder
+
+
+def _key(sources: Sources) -> list[Any]:
+    return [VERSION, [[path.name, sha256 or state_of(path)] for path, sha256 in sources]]
+
+
 def read_set(entry: Entry, paths: Sequence[Path]) -> Dataset:
     """Read a set from its files, with class numbers; one that its publisher did not split is split here."""
-    raw = READERS[entry.reader](entry, paths)
+    raw = READERS[entry.reader](*paths) if entry.reader in READERS else SET_READERS[entry.reader](entry, *paths)
     named = replace(raw, class_names=raw.class_names or entry.class_names)
     data, _ = learn_arrays(named, name=entry.name, where=str(paths[0]) if paths else entry.name)
     return split(data) if entry.rows[1] else data
 
 
-def _read_bundled(entry: Entry, paths: Sequence[Path]) -> RawArrays:
+def _read_bundled(entry: Entry) -> RawArrays:
     """Return the set of this name that comes with scikit-learn."""
     from sklearn import datasets
 
@@ -83,7 +130,7 @@ def _read_bundled(entry: Entry, paths: Sequence[Path]) -> RawArrays:
     )
 
 
-def _read_fashion_mnist(entry: Entry, paths: Sequence[Path]) -> RawArrays:
+def _read_fashion_mnist(*paths: Path) -> RawArrays:
     """Read training images and labels and test images and labels, or the one file that has all four."""
     if len(paths) == 1:
         return read_npz(*paths)
@@ -91,63 +138,47 @@ def _read_fashion_mnist(entry: Entry, paths: Sequence[Path]) -> RawArrays:
     return RawArrays(RawPart(x_train, y_train), RawPart(x_test, y_test))
 
 
-def _read_class_folders(entry: Entry, paths: Sequence[Path]) -> RawArrays:
+def _read_class_folders(entry: Entry, path: Path) -> RawArrays:
     """Read the folders train and val of a folder, each with one folder per class, at the entry's height and width."""
-    (path,) = paths
     height, width, _ = entry.shape
     raw = read_image_folder(path, ReadOptions(size=(height, width), color="rgb"))
     if raw.test is None or raw.train.y is None:
-        raise UserError(
-            f"{path} is not a folder with train and val, each with one folder for every class: sort the images so, as "
-            "the publisher's lists of classes say."
-        )
+        raise UserError(f"{path} is not a folder with train and val, each with one folder for every class: sort it so.")
     return raw
 
 
-def _read_tiny_imagenet(entry: Entry, paths: Sequence[Path]) -> RawArrays:
+def _read_tiny_imagenet(path: Path) -> RawArrays:
     """Decode JPEG files that are kept in one file of arrays; grayscale ones get three equal channels."""
-    (path,) = paths
     with open_npz(path) as arrays:
-        train, test = (_decoded(path, arrays, side, entry.shape) for side in ("train", "test"))
+        train, test = (RawPart(_decoded(arrays, side), arrays[f"y_{side}"]) for side in ("train", "test"))
         names = tuple(map(str, arrays["class_names"]))
     return RawArrays(train, test, class_names=names, notes=("grayscale images have three equal channels",))
 
 
-def _decoded(path: Path, arrays: Mapping[str, Array], side: str, shape: tuple[int, ...]) -> RawPart:
-    library = pillow()
-    content = arrays[f"{side}_bytes"].tobytes()
-    offsets = arrays[f"{side}_offsets"].tolist()
-    images = np.empty((len(offsets) - 1, *shape), dtype=np.uint8)
-    for row, (start, end) in enumerate(pairwise(offsets)):
-        try:
-            with library.open(io.BytesIO(content[start:end]), formats=("JPEG",)) as image:
-                images[row] = image.convert("RGB")
-        except MemoryError:
-            raise
-        except Exception as error:  # Pillow's readers raise errors of every kind for damaged files
-            raise UserError(f"{path}, {side} image {row}: it cannot be decoded as JPEG of shape {shape}.") from error
-    return RawPart(images, arrays[f"y_{side}"])
+def _decoded(arrays: Mapping[str, Array], side: str) -> Array:
+    library, content = pillow(), arrays[f"{side}_bytes"].tobytes()
+    files = [io.BytesIO(content[start:end]) for start, end in pairwise(arrays[f"{side}_offsets"].tolist())]
+    return np.stack([np.asarray(library.open(file, formats=("JPEG",)).convert("RGB")) for file in files])
 
 
-def _alone(read: Callable[[Path], RawArrays]) -> SetReader:
-    """Return the reader of a set in one file or folder."""
-    return lambda entry, paths: read(*paths)
-
-
-READERS: dict[str, SetReader] = {
-    "scikit-learn": _read_bundled,
-    "npz": _alone(read_npz),
+READERS: dict[str, Callable[..., RawArrays]] = {
+    "npz": read_npz,
     "fashion-mnist": _read_fashion_mnist,
-    "cifar": _alone(read_cifar),
-    "stl10": _alone(read_stl10),
-    "stl10-unlabelled": _alone(read_stl10_unlabelled),
-    "stl10-all": _alone(read_stl10_all),
-    "class-folders": _read_class_folders,
+    "cifar": read_cifar,
+    "stl10": read_stl10,
+    "stl10-unlabelled": read_stl10_unlabelled,
+    "stl10-all": read_stl10_all,
     "tiny-imagenet": _read_tiny_imagenet,
     "har": read_har,
+}
+"""From the paths of a set's files, in their order, to what they hold; by the name that ``Entry.reader`` has."""
+
+SET_READERS: dict[str, Callable[..., RawArrays]] = {
+    "scikit-learn": _read_bundled,
+    "class-folders": _read_class_folders,
     "reuters10k": read_reuters10k,
     "reuters21578": read_reuters21578,
     "mslr": read_mslr,
     "svmlight": read_svmlight_files,
 }
-"""By the name that ``Entry.reader`` has."""
+"""Those that need to know more of a set than its files: they are given the entry first."""

@@ -6,6 +6,7 @@ What a header promises is compared with what the file holds and with the machine
 from __future__ import annotations
 
 import zipfile
+from collections import UserDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,13 +17,12 @@ import scipy.sparse as sp
 
 from pinoise.data.dataset import Array, RawArrays, RawPart
 from pinoise.data.lazy import FileRows
-from pinoise.data.messages import check_memory, damaged, listed
+from pinoise.data.messages import check_memory, damage_named, damaged, listed
 from pinoise.errors import UserError
 from pinoise.files import open_regular
 
-GROUPS = ("groups", "group", "qid", "subject", "user", "speaker")
-
-_COMPRESSED: dict[str, Any] = {"csr": sp.csr_array, "csc": sp.csc_array, "bsr": sp.bsr_array}
+_BESIDE = (("y",), ("groups", "group", "qid", "subject", "user", "speaker"))  # names of labels and of groups
+_LAYOUTS = {"csr": sp.csr_array, "csc": sp.csc_array, "bsr": sp.bsr_array, "coo": sp.coo_array}
 
 
 def read_npy(path: Path) -> RawArrays:
@@ -45,9 +45,8 @@ def read_npz(path: Path) -> RawArrays:
     where the file has them; other arrays are ignored.
     """
     with open_npz(path) as archive:
-        if {"format", "shape", "data"} <= set(archive):
-            return RawArrays(RawPart(_sparse(archive, path)))
-        return _from_archive(archive, path)
+        read = _sparse if {"format", "shape", "data"} <= set(archive) else _from_archive
+        return read(archive, path)
 
 
 @contextmanager
@@ -56,76 +55,57 @@ def open_npz(path: Path) -> Iterator[Mapping[str, Array]]:
     with _unreadable_named(path), open_regular(path) as stream:
         if stream.peek(6)[:6] == np.lib.format.MAGIC_PREFIX:
             raise UserError(f"{path} is a single array: rename it to .npy.")
-        with zipfile.ZipFile(stream) as archive:
-            yield _Arrays(archive, path)
+        yield _Arrays(zipfile.ZipFile(stream), path)
 
 
-class _Arrays(Mapping[str, Array]):
+class _Arrays(UserDict[str, Any]):
     """The arrays of an archive, each read when it is asked for."""
 
     def __init__(self, archive: zipfile.ZipFile, path: Path) -> None:
+        super().__init__({info.filename.removesuffix(".npy"): info for info in archive.infolist()})
         self._archive, self._path = archive, path
-        self._names = [name.removesuffix(".npy") for name in archive.namelist()]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._names)
-
-    def __len__(self) -> int:
-        return len(self._names)
 
     def __getitem__(self, name: str) -> Array:
-        info = self._archive.getinfo(f"{name}.npy")
+        info = super().__getitem__(name)
         check_memory(info.file_size, where=self._path, what=f"the array {name!r}")
         with self._archive.open(info) as stream:
-            try:
-                array: Array = np.lib.format.read_array(stream, allow_pickle=False)
-            except MemoryError as error:
-                raise ValueError(f"the array {name!r} promises more than {info.file_size} bytes") from error
+            array: Array = np.lib.format.read_array(stream, allow_pickle=False)
             stream.read()  # to the end, where the checksum is compared
         return array
 
+    def __missing__(self, name: str) -> Array:
+        raise UserError(f"{self._path} has no array {name}.")
 
-def _sparse(archive: Mapping[str, Array], path: Path) -> sp.csr_array:
-    """Return a matrix that SciPy saved, as rows."""
-    layout = archive["format"].astype(str).item()
-    rows, columns = shape = tuple(archive["shape"].tolist())
-    check_memory(8 * max(shape), where=path, what=f"a matrix of shape {rows} × {columns}")
-    if layout == "coo":
-        position = archive["coords"] if "coords" in archive else (archive["row"], archive["col"])
-        matrix: Any = sp.coo_array((archive["data"], tuple(position)), shape=shape)
-    elif layout == "dia":
-        matrix = sp.dia_array((archive["data"], archive["offsets"]), shape=shape)
-    elif layout in _COMPRESSED:
-        matrix = _COMPRESSED[layout]((archive["data"], archive["indices"], archive["indptr"]), shape=shape)
+
+def _sparse(archive: Mapping[str, Array], path: Path) -> RawArrays:
+    """Return a matrix that SciPy saved."""
+    layout, shape = archive["format"].astype(str).item(), tuple(archive["shape"].tolist())
+    if layout not in _LAYOUTS:
+        raise UserError(f"{path} holds a sparse matrix of format {layout!r}: save it as one of {listed(_LAYOUTS)}.")
+    check_memory(8 * max(shape), where=path, what=f"a sparse matrix of shape {shape}")
+    place = ((archive["row"], archive["col"]),) if layout == "coo" else (archive["indices"], archive["indptr"])
+    matrix = _LAYOUTS[layout]((archive["data"], *place), shape=shape)
+    if layout != "coo":
         matrix.check_format(full_check=True)
-    else:
-        raise ValueError(f"a sparse matrix of format {layout!r} is not read; csr, csc, coo, bsr and dia are")
-    return sp.csr_array(matrix)
+    return RawArrays(RawPart(sp.csr_array(matrix)))
 
 
 def _from_archive(archive: Mapping[str, Array], path: Path) -> RawArrays:
-    names = list(archive)
-    test = None
-    if "X_train" in names:
-        train = RawPart(archive["X_train"], archive.get("y_train"), _groups(archive, "_train"))
-        if "X_test" in names:
-            test = RawPart(archive["X_test"], archive.get("y_test"), _groups(archive, "_test"))
-        elif "y_test" in names:
-            raise UserError(f"{path} has y_test but no X_test.")
-    elif samples := next((name for name in ("X", "x") if name in names), None):
-        train = RawPart(archive[samples], archive.get("y"), _groups(archive, ""))
-    elif len(names) == 1:
-        train = RawPart(archive[names[0]])
-    else:
+    alone = archive if len(archive) == 1 else ()
+    samples = next((name for name in ("X_train", "X", "x", *alone) if name in archive), None)
+    if samples is None:
         raise UserError(
-            f"{path} has neither X_train nor X among its arrays ({listed(names) or 'none'}): name the samples X_train "
-            "and the labels y_train, and X_test, y_test where there is a test part."
+            f"{path} has neither X_train nor X among its arrays ({listed(archive) or 'none'}): name the samples "
+            "X_train and the labels y_train, and X_test, y_test where there is a test part."
         )
+    train = _part(archive, samples, "_train" if samples == "X_train" else "")
+    test = _part(archive, "X_test", "_test") if {"X_test", "y_test"} & set(archive) else None
     return RawArrays(train, test, _names(archive, "feature_names"), _names(archive, "class_names"))
 
 
-def _groups(archive: Mapping[str, Array], ending: str) -> Array | None:
-    return next((archive[name + ending] for name in GROUPS if name + ending in archive), None)
+def _part(archive: Mapping[str, Array], samples: str, ending: str) -> RawPart:
+    y, groups = (next((archive[n + ending] for n in names if n + ending in archive), None) for names in _BESIDE)
+    return RawPart(archive[samples], y, groups)
 
 
 def _names(archive: Mapping[str, Array], name: str) -> tuple[str, ...] | None:
@@ -139,15 +119,12 @@ def _names(archive: Mapping[str, Array], name: str) -> tuple[str, ...] | None:
 def _unreadable_named(path: Path) -> Iterator[None]:
     """Turn every error of a block that reads a file into one sentence."""
     try:
-        yield
-    except (UserError, MemoryError):
-        raise
-    except KeyError as error:
-        raise UserError(f"{path} lacks an array: {error.args[0]}.") from error
-    except Exception as error:  # damaged bytes can raise any error
-        if "Python objects" in str(error) or str(error).startswith("Object arrays"):
-            raise UserError(
-                f"{path} holds an array of Python objects, which is not loaded because it can run code: save it as "
-                "numbers, or as a CSV or Parquet table."
-            ) from error
+        with damage_named(path, Exception):  # damaged bytes can raise any error
+            yield
+    except MemoryError as error:
         raise damaged(path, error) from error
+    except UserError as error:
+        if "Python objects" in str(error) or "Object arrays" in str(error):
+            advice = "save it as numbers, or as a CSV or Parquet table"
+            raise UserError(f"{path} holds an array of Python objects, which can run code: {advice}.") from error
+        raise

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 
@@ -13,15 +11,20 @@ import numpy as np
 from pinoise.data.dataset import Array, RawArrays, RawPart
 from pinoise.data.formats.archives import members, open_compressed
 from pinoise.data.lazy import FileRows, JoinedRows
-from pinoise.data.messages import check_memory, counted, damage_named, listed, whole_rows
+from pinoise.data.messages import check_memory, damage_named, listed
 from pinoise.errors import UserError
-from pinoise.files import open_regular
 
 # The third byte of an IDX file; numbers are big-endian.
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-_BLOCK = 1 << 20
-_MOST_AXES = 32  # of NumPy before version 2
-_IMAGES = re.compile(r"images(?P<mark>[-.])idx\d-ubyte(?P<packed>(\.gz)?)$")
+
+# Files of CIFAR-10 and CIFAR-100 to train on, to test on and with the names of classes, and how many labels come before
+# the pixels in a row, of which the last is the fine one.
+_BATCHES = ("data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin")
+_CIFAR = (
+    (_BATCHES, ("test_batch.bin",), "batches.meta.txt", 1),
+    (("train.bin",), ("test.bin",), "fine_label_names.txt", 2),
+)
+_PICKLES = (("data_batch_1", "batches.meta"), ("train", "meta"))  # of the python version, and what is beside them
 
 
 def read_idx(path: Path) -> Array:
@@ -36,82 +39,53 @@ def read_idx(path: Path) -> Array:
     """
     with open_compressed(path, limit=None) as stream:
         start = stream.read(4)
-        if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in _TYPES or not 0 < start[3] <= _MOST_AXES:
-            raise UserError(
-                f"{path} is not an IDX file: it begins with {start!r} instead of two zeros, a type and a number of "
-                f"axes up to {_MOST_AXES}."
-            )
+        if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in _TYPES or not 0 < start[3] <= 32:
+            wanted = "two zeros, a type and a number of axes up to 32"
+            raise UserError(f"{path} is not an IDX file: it begins with {start!r} instead of {wanted}.")
         sizes = stream.read(4 * start[3])
         if len(sizes) < 4 * start[3]:
             raise UserError(f"{path} is cut off within its header: get the file again.")
         dtype, shape = np.dtype(_TYPES[start[2]]), tuple(np.frombuffer(sizes, ">u4").tolist())
-        wanted = dtype.itemsize * prod(shape)
-        check_memory(wanted, where=path, what="the array")
-        content = bytearray()
-        while block := stream.read(min(_BLOCK, wanted - len(content))):
-            content += block
-        more = stream.read(1)
-    if more or len(content) < wanted:
+        size = dtype.itemsize * prod(shape)
+        check_memory(size, where=path, what="the array")
+        content = np.empty(size, np.uint8)
+        found, more = stream.readinto(content.data), stream.read(1)
+    if more or found < size:
         raise UserError(
             f"{path} is {'too long' if more else 'cut off'}: its header promises {' × '.join(map(str, shape))} values "
-            f"of type {dtype.name}, {wanted} bytes, but {'more' if more else len(content)} were found; get the file "
-            "again."
+            f"of type {dtype.name}, {size} bytes, but {'more' if more else found} were found; get the file again."
         )
-    return np.frombuffer(content, dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
+    return content.view(dtype).reshape(shape).astype(dtype.newbyteorder("="), copy=False)
 
 
 def read_idx_samples(path: Path) -> RawArrays:
     """Read one file of samples, with the labels of the file beside it if the two are named as MNIST's are."""
-    labels: Path | None = None
-    if found := _IMAGES.search(path.name):
-        start = f"{path.name[: found.start()]}labels{found['mark']}idx1-ubyte"
-        labels = _first_file(path.parent, [start + packed for packed in (found["packed"], "", ".gz")])
+    name = path.name.removesuffix(".gz").replace("images", "labels").replace("idx3", "idx1")
+    labels = _idx_file(path.parent, name) if "images" in path.name else None
     return RawArrays(RawPart(read_idx(path), None if labels is None else read_idx(labels)))
 
 
 def holds_idx(folder: Path) -> bool:
     """Whether a folder holds the training images of MNIST or a set like it."""
-    return _idx_images(folder, "train") is not None
+    return _idx_file(folder, "train-images-idx3-ubyte") is not None
 
 
 def read_idx_folder(folder: Path) -> RawArrays:
     """Read ``train-images-idx3-ubyte``, ``t10k-images-idx3-ubyte`` and their labels, each plain or with ``.gz``."""
-    train, test = _idx_images(folder, "train"), _idx_images(folder, "t10k")
-    if train is None:
-        raise UserError(f"{folder} holds no file train-images-idx3-ubyte, with or without .gz.")
-    return RawArrays(read_idx_samples(train).train, None if test is None else read_idx_samples(test).train)
+    paths = (_idx_file(folder, f"{side}-images-idx3-ubyte") for side in ("train", "t10k"))
+    parts = [read_idx_samples(path).train for path in paths if path is not None]
+    return RawArrays(parts[0], parts[1] if len(parts) > 1 else None)
 
 
-def _idx_images(folder: Path, side: str) -> Path | None:
-    return _first_file(folder, [f"{side}-images{mark}idx3-ubyte{packed}" for mark in "-." for packed in ("", ".gz")])
-
-
-def _first_file(folder: Path, names: Sequence[str]) -> Path | None:
-    return next((folder / name for name in names if (folder / name).is_file()), None)
-
-
-@dataclass(frozen=True)
-class _Cifar:
-    """How the files of CIFAR-10 or CIFAR-100 are called, and how many labels come before the pixels in a row."""
-
-    train: tuple[str, ...]
-    test: tuple[str, ...]
-    names: str  # of classes
-    labels: int  # of which the last is the fine one
-
-
-_BATCHES = tuple(f"data_batch_{number}.bin" for number in range(1, 6))
-_CIFAR = (
-    _Cifar(_BATCHES, ("test_batch.bin",), "batches.meta.txt", labels=1),
-    _Cifar(("train.bin",), ("test.bin",), "fine_label_names.txt", labels=2),
-)
-_PICKLES = (("data_batch_1", "batches.meta"), ("train", "meta"))  # of the python version, and what is beside them
-_PIXELS = 3 * 32 * 32
+def _idx_file(folder: Path, name: str) -> Path | None:
+    """Return the file of this name, or of the name with a dot before ``idx``, plain or with ``.gz``."""
+    names = (each + packed for each in (name, name.replace("-idx", ".idx")) for packed in ("", ".gz"))
+    return next((folder / each for each in names if (folder / each).is_file()), None)
 
 
 def holds_cifar(folder: Path) -> bool:
     """Whether a folder holds the files of CIFAR-10 or CIFAR-100, or at least the first ones."""
-    first = [(each.train[0], each.names) for each in _CIFAR]
+    first = [(train[0], names) for train, _, names, _ in _CIFAR]
     return any(all((folder / name).is_file() for name in names) for names in (*first, *_PICKLES))
 
 
@@ -122,26 +96,20 @@ def read_cifar(path: Path) -> RawArrays:
     run any code, so it is refused.
     """
     contents = _contents(path)
-    found = next((each for each in _CIFAR if each.train[0] in contents), None)
-    if found is None and any(names <= contents.keys() for names in map(set, _PICKLES)):
-        raise UserError(
-            f"{path} is the python version of CIFAR, whose pickles can run code: get the binary version from the same "
-            "page, https://www.cs.toronto.edu/~kriz/cifar.html."
-        )
-    if found is None:
-        raise UserError(
-            f"{path} holds no training file of CIFAR-10 or CIFAR-100, such as data_batch_1.bin or train.bin; "
-            f"it holds {listed(sorted(contents)) or 'nothing'}."
-        )
-    lines = contents.get(found.names, b"").decode("utf-8", errors="replace").splitlines()
-    names = tuple(line.strip() for line in lines if line.strip()) or None
-    train, test = (_cifar_part(files, found.labels, contents, path) for files in (found.train, found.test))
-    return RawArrays(train, test, class_names=names)
+    version = next((version for version in _CIFAR if version[0][0] in contents), None)
+    if version is None:
+        python = any(set(names) <= contents.keys() for names in _PICKLES)
+        wrong = "is the python version of CIFAR, whose pickles can run code" if python else "holds no file of CIFAR"
+        raise UserError(f"{path} {wrong}: get the binary version from https://www.cs.toronto.edu/~kriz/cifar.html.")
+    *sides, names, labels = version
+    train, test = (_cifar_part(files, labels, contents, path) for files in sides)
+    lines = contents.get(names, b"").decode("utf-8", errors="replace").splitlines()
+    return RawArrays(train, test, class_names=tuple(line.strip() for line in lines if line.strip()) or None)
 
 
 def _contents(path: Path) -> dict[str, bytes]:
     """Return the files of a version by name; other files are not read."""
-    wanted = {name for each in _CIFAR for name in (*each.train, *each.test, each.names)}.union(*_PICKLES)
+    wanted = {name for train, test, names, _ in _CIFAR for name in (*train, *test, names)}.union(*_PICKLES)
     with damage_named(path, OSError):
         if path.is_dir():
             return {name: (path / name).read_bytes() for name in wanted if (path / name).is_file()}
@@ -152,11 +120,21 @@ def _contents(path: Path) -> dict[str, bytes]:
 def _cifar_part(files: Sequence[str], labels: int, contents: dict[str, bytes], path: Path) -> RawPart:
     if missing := [name for name in files if name not in contents]:
         raise UserError(f"{path} lacks {listed(missing)}: get the whole set from its publisher.")
+    width = labels + 3 * 32 * 32
     for name in files:
-        whole_rows(len(contents[name]), labels + _PIXELS, where=f"{path}, {name}")
-    rows = np.frombuffer(b"".join(contents[name] for name in files), np.uint8).reshape(-1, labels + _PIXELS)
+        _whole_rows(len(contents[name]), width, where=f"{path}, {name}")
+    rows = np.frombuffer(b"".join(contents[name] for name in files), np.uint8).reshape(-1, width)
     images = rows[:, labels:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)  # stored channel by channel
     return RawPart(np.ascontiguousarray(images), rows[:, labels - 1].copy())
+
+
+def _whole_rows(size: int, width: int, *, where: str) -> int:
+    """Return how many rows of ``width`` bytes a file of ``size`` bytes holds; a part of a row is an error."""
+    rows, rest = divmod(size, width)
+    if rest or not rows:
+        expected = f"{rows * width} or {(rows + 1) * width} bytes were expected"
+        raise UserError(f"{where} has {size} bytes: an image takes {width}, so {expected}; get the file again.")
+    return rows
 
 
 def holds_stl10(folder: Path) -> bool:
@@ -190,18 +168,14 @@ def read_stl10_all(folder: Path) -> RawArrays:
 def read_stl10_images(path: Path) -> FileRows:
     """Open a file of images as (n, 96, 96, 3), never read whole; in it each channel is stored column by column."""
     with damage_named(path, OSError):
-        rows = whole_rows(path.stat().st_size, 3 * 96 * 96, where=path, noun="images")
+        rows = _whole_rows(path.stat().st_size, 3 * 96 * 96, where=str(path))
     return FileRows(path, (rows, 3, 96, 96), np.dtype(np.uint8), axes=(0, 3, 2, 1))  # channel, column, row
 
 
 def _stl10_part(folder: Path, side: str) -> RawPart:
     x, path = read_stl10_images(folder / f"{side}_X.bin"), folder / f"{side}_y.bin"
-    with damage_named(path, OSError), open_regular(path) as stream:
-        y = np.frombuffer(stream.read(), np.uint8)
-    if len(y) != len(x):
-        raise UserError(
-            f"{path} has {counted(len(y), 'label')}, but there are {counted(len(x), 'image')}: a file is cut off."
-        )
-    if y.min() < 1:
+    with damage_named(path, OSError):
+        y = np.frombuffer(path.read_bytes(), np.uint8)
+    if 0 in y:
         raise UserError(f"{path} has a label of 0 in row {int(y.argmin())} (counted from 0): labels count from 1.")
     return RawPart(x, y - 1)

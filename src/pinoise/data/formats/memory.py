@@ -44,17 +44,11 @@ class InMemory:
 
 
 def _plain_labels(y: Any, where: str) -> Any:
-    tensor = _from_torch(y, where)
-    if tensor is not None:
-        return tensor
-    if hasattr(y, "iloc"):
-        if y.ndim == 2 and len(y.columns) == 1:
-            y = y.iloc[:, 0]
-        return pa.array(y, from_pandas=True) if y.ndim == 1 else np.asarray(y)
+    y = _from_torch(y, where)
     if hasattr(y, "to_arrow"):
         return y.to_arrow()
-    if isinstance(y, pa.Array | pa.ChunkedArray | np.ndarray):
-        return y
+    if isinstance(y, pa.Array | pa.ChunkedArray | np.ndarray) or hasattr(y, "iloc"):
+        return np.asarray(y) if getattr(y, "ndim", 1) == 2 else y
     try:
         return list(y)
     except TypeError as error:
@@ -65,17 +59,12 @@ def to_samples(X: Any, *, where: str) -> Samples:
     """Return samples in memory as a NumPy array or a sparse matrix of rows."""
     if sp.issparse(X):
         check_sparse(X, where=where)
-        matrix: sp.csr_array = sp.csr_array(cast(Any, X))
-        return matrix
-    tensor = _from_torch(X, where)
-    if tensor is not None:
-        return tensor
-    if isinstance(X, np.ma.MaskedArray) and np.ma.is_masked(X):
+        return sp.csr_array(cast(Any, X))
+    X = _from_torch(X, where)
+    if np.ma.is_masked(X):
         raise UserError(f"{where} has masked values: fill them in first.")
-    if isinstance(X, np.ndarray):
-        return X
     try:
-        return np.asarray(X)
+        return cast(Array, np.asanyarray(X))
     except ValueError as error:
         raise UserError(f"{where} has rows of different lengths: samples must all have one shape.") from error
 
@@ -93,21 +82,21 @@ def check_sparse(matrix: Any, *, where: str) -> None:
     pinoise.errors.UserError: X is a broken sparse matrix (indices must be < 2): make it again.
     """
     check_memory(8 * max(matrix.shape), where=where, what=f"a sparse matrix of shape {matrix.shape}")
-    try:
-        if matrix.format in ("csr", "csc", "bsr"):  # a copy of the frame alone, because the check may change it
-            parts = (matrix.data, matrix.indices, matrix.indptr)
-            type(matrix)(parts, shape=matrix.shape, copy=False).check_format(full_check=True)
-        elif matrix.format == "coo":
-            type(matrix)((matrix.data, (matrix.row, matrix.col)), shape=matrix.shape, copy=False)
+    if matrix.format not in ("csr", "csc", "bsr"):
+        return
+    try:  # a copy of the frame alone, because the check may change it
+        frame = type(matrix)((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape, copy=False)
+        frame.check_format(full_check=True)
     except ValueError as error:
         raise UserError(f"{where} is a broken sparse matrix ({error}): make it again.") from None
 
 
-def _from_torch(value: Any, where: str) -> Array | None:
+def _from_torch(value: Any, where: str) -> Any:
+    """Return a tensor as an array, and anything else as it is."""
     torch = sys.modules.get("torch")  # a tensor can only come from a program that has imported torch
     if torch is None or not isinstance(value, torch.Tensor):
-        return None
+        return value
     if value.layout != torch.strided:
         raise UserError(f"{where} is a sparse tensor: give it as a SciPy sparse matrix or a dense tensor.")
     value = value.detach().cpu()
-    return np.asarray((value.float() if value.dtype == torch.bfloat16 else value).numpy())
+    return (value.float() if value.dtype == torch.bfloat16 else value).numpy()

@@ -9,12 +9,11 @@ from typing import Any, BinaryIO
 import numpy as np
 import scipy.sparse as sp
 
-from pinoise.data.dataset import RawArrays, RawPart
+from pinoise.data.dataset import Array, RawArrays, RawPart
 from pinoise.data.formats.archives import open_compressed
 from pinoise.data.messages import first_line, free_memory
 from pinoise.errors import UserError
 
-_DENSE = 0.5  # share of written cells from which a dense array is the smaller one
 _MOST_FEATURES = np.iinfo(np.int32).max
 _BLOCK = 64 << 20  # bytes of text parsed at a time
 
@@ -23,66 +22,56 @@ def read_svmlight(path: Path, *, n_features: int | None = None, first_index: int
     """Read a file, compressed or not; queries become groups.
 
     ``first_index`` is 0 or 1, the number of the first feature, found from the file when None: later files of the
-    same set must be read with the first one's, as they may not use every feature. So must ``n_features``.
-    """
-    free = free_memory()
-    excess = (
-        "with its numbers it takes more than the memory that is free here; read it in parts with scikit-learn's "
-        "load_svmlight_file(..., offset=, length=) and write them as one .npy file or as Parquet, whose rows are read "
-        "when they are needed"
-    )
-    # Numbers take about as much as their text, and twice that while blocks are joined.
-    with open_compressed(path, limit=None if free is None else free // 2, excess=excess) as stream:
-        return parse_svmlight(stream, where=str(path), n_features=n_features, first_index=first_index)
+    same set must be read with the first one's, as they may not use every feature. So must ``n_features``. Rows are
+    sparse unless ``n_features`` is not known yet and half of the cells are written.
 
-
-def parse_svmlight(
-    stream: BinaryIO,
-    *,
-    where: str,
-    n_features: int | None = None,
-    first_index: int | None = None,
-    dense: bool = False,
-    block: int = _BLOCK,
-) -> RawArrays:
-    """Return the rows of a stream; with ``dense``, each block of text becomes dense before the next one is read.
-
-    Without ``dense``, rows are sparse unless the features are not known yet and at least half of the cells are
-    written. ``dense`` needs ``n_features`` and ``first_index``.
-
-    >>> text = io.BytesIO(b"2 qid:7 1:0.5 3:1\\n0 qid:8 2:4\\n")
-    >>> rows = parse_svmlight(text, where="toy").train
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "toy.svm")
+    ...     _ = path.write_text("2 qid:7 1:0.5 3:1\\n0 qid:8 2:4\\n")
+    ...     rows = read_svmlight(path).train
     >>> rows.x.tolist(), rows.y.tolist(), rows.groups.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 4.0, 0.0]], [2.0, 0.0], [7, 8])
     """
-    blocks: list[Any] = []
-    lines_before = rows_before = 0
-    while lines := stream.readlines(block):
-        x, y, queries = _parsed(lines, where=where, before=lines_before)
-        if dense and n_features is not None and first_index is not None:
-            x = _numbered(x, first_index, n_features, before=rows_before, where=where).toarray()
-        blocks.append((x, y, queries))
-        lines_before, rows_before = lines_before + len(lines), rows_before + len(y)
-    if not rows_before:
+    free, where = free_memory(), str(path)
+    # Numbers take about as much as their text, and twice that while blocks are joined.
+    with open_compressed(path, limit=None if free is None else free // 2) as stream:
+        parts, y, queries = _blocks(stream, where)
+    x = sp.vstack(parts, format="csr")
+    if not x.nnz:
+        raise UserError(f"{where} has no feature in any row: a line is 'label index:value index:value ...'.")
+    first = min(int(x.indices.min()), 1) if first_index is None else first_index
+    width = int(x.indices.max()) - first + 1 if n_features is None else n_features
+    x = _numbered(x, first, width, before=0, where=where)
+    if n_features is None and x.nnz >= len(y) * width / 2:  # from here on a dense array is the smaller one
+        x = x.toarray()
+    return RawArrays(RawPart(x, y, queries), first_index=first)
+
+
+def parse_dense(stream: BinaryIO, *, where: str, n_features: int) -> RawPart:
+    """Return the rows of a stream, whose features count from 1; each block is dense before the next one is read."""
+    parts, y, queries = _blocks(stream, where, n_features)
+    return RawPart(np.concatenate(parts), y, queries)
+
+
+def _blocks(stream: BinaryIO, where: str, width: int | None = None) -> tuple[list[Any], Array, Array | None]:
+    """Return samples in blocks, labels and queries; with a width samples are dense, else numbered as in the file."""
+    parts, labels, asked = [], [], []
+    n_lines = n_rows = 0
+    while lines := stream.readlines(_BLOCK):
+        x, y, queries = _parsed(lines, where=where, before=n_lines)
+        if width is not None:
+            x = _numbered(x, 1, width, before=n_rows, where=where).toarray()
+        parts.append(x)
+        labels.append(y)
+        asked.append(queries)
+        n_lines, n_rows = n_lines + len(lines), n_rows + len(y)
+    if not n_rows:
         raise UserError(f"{where} holds no rows.")
-    parts, labels, asked = zip(*blocks, strict=True)
     y, queries = np.concatenate(labels), np.concatenate(asked)
-    if len(queries) not in (0, len(y)):
-        raise UserError(
-            f"{where} has a query (qid) on {len(queries)} of its {len(y)} rows: give all rows one, or none."
-        )
-    if dense:
-        samples: Any = np.concatenate(parts)
-    else:
-        x = sp.vstack(parts, format="csr")
-        if not x.nnz:
-            raise UserError(f"{where} has no feature in any row: a line is 'label index:value index:value ...'.")
-        first_index = min(int(x.indices.min()), 1) if first_index is None else first_index
-        width = int(x.indices.max()) - first_index + 1 if n_features is None else n_features
-        samples = _numbered(x, first_index, width, before=0, where=where)
-        if n_features is None and samples.nnz >= _DENSE * len(y) * width:
-            samples = samples.toarray()
-    return RawArrays(RawPart(samples, y, queries if len(queries) else None), first_index=first_index)
+    if len(queries) not in (0, n_rows):
+        raise UserError(f"{where} has a query (qid) on {len(queries)} of its {n_rows} rows: give one to all, or none.")
+    return parts, y, queries if len(queries) else None
 
 
 def _parsed(lines: list[bytes], *, where: str, before: int) -> Any:

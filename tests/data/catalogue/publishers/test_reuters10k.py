@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from pinoise.data.catalogue import Entry, entry
 from pinoise.data.catalogue.loading import read_set
-from pinoise.data.catalogue.reuters import ROOTS, frequent_terms, single_roots
+from pinoise.data.catalogue.texts import ROOTS, frequent_terms, single_roots
 from pinoise.errors import UserError
 
 NAMES = ("lyrl2004_vectors_train.dat.gz", *(f"lyrl2004_vectors_test_pt{part}.dat.gz" for part in range(4)))
@@ -102,14 +102,6 @@ def test_stored_zeros_do_not_count_as_occurrences() -> None:
     assert frequent_terms(x, 1).tolist() == [1]
 
 
-@pytest.mark.parametrize("line", ["CCAT 2286", "CCAT many 1"])
-def test_a_bad_line_of_topics_is_named(line: str, tmp_path: Path) -> None:
-    path = tmp_path / "topics.gz"
-    path.write_bytes(gzip.compress(f"CCAT 1 1\n{line}\n".encode()))
-    with pytest.raises(UserError, match=r"topics.gz, line 2: .* instead of category, document and 1"):
-        single_roots(path)
-
-
 @pytest.mark.parametrize("pairs", ["1:x", "1:0.5 2", "0:0.5", "47237:0.5"])
 def test_a_bad_vector_is_named(pairs: str, paths: list[Path]) -> None:
     lines = gzip.decompress(paths[1].read_bytes()).decode().splitlines()
@@ -117,10 +109,3 @@ def test_a_bad_vector_is_named(pairs: str, paths: list[Path]) -> None:
     paths[1].write_bytes(gzip.compress("\n".join(broken).encode()))
     with pytest.raises(UserError, match=r"vectors_train.dat.gz(, line 1: .* index:value|: data row 1 has feature)"):
         read_set(sample(150, terms=5), paths)
-
-
-def test_missing_documents_are_counted(paths: list[Path]) -> None:
-    with pytest.raises(UserError, match=r"of one root category: 10000 are needed; is it complete"):
-        read_set(entry("reuters10k"), paths)
-    with pytest.raises(UserError, match=r"of 150 documents have no vector in .*train.dat.gz"):
-        read_set(sample(150, terms=5), paths[:-1])

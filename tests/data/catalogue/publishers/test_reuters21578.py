@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from pinoise.data.catalogue import entry
 from pinoise.data.catalogue.loading import read_set
-from pinoise.data.catalogue.reuters import parse_stories
+from pinoise.data.catalogue.texts import parse_stories
 from pinoise.errors import UserError
 
 STORY = """<REUTERS TOPICS="{mark}" LEWISSPLIT="TRAIN" CGISPLIT="TRAINING-SET" OLDID="{old}" NEWID="{new}">
@@ -112,15 +112,15 @@ def test_features_are_sparse_tfidf_of_title_and_body_fitted_on_the_training_part
 
 def test_text_that_was_never_marked_up_is_read_whole() -> None:
     text = '<REUTERS NEWID="1"><TOPICS><D>acq</D></TOPICS><TEXT TYPE="UNPROC">&#2;\nRAW &amp; BARE\n</TEXT></REUTERS>'
-    (found,) = parse_stories(text)
-    assert found.topics == ("acq",)
-    assert found.text.split() == ["RAW", "&", "BARE"]
+    ((topic, content),) = parse_stories(text)
+    assert topic == "acq"
+    assert content.split() == ["RAW", "&", "BARE"]
 
 
 def test_an_archive_without_stories_or_with_too_few_is_one_sentence(tmp_path: Path) -> None:
     path = tmp_path / "reuters21578.tar.gz"
     path.write_bytes(tar_of(stories()[:6]))
-    with pytest.raises(UserError, match="too few of each to be split: is the archive complete"):
+    with pytest.raises(UserError, match=r"reuters21578.tar.gz is damaged, cut off"):
         read_set(entry("reuters21578"), [path])
     empty = tmp_path / "empty.zip"
     with zipfile.ZipFile(empty, "w") as archive:
