@@ -1,4 +1,4 @@
-"""An embedding in parts by one process: of any data, and complete after a kill."""
+"""An embedding in parts by one process or two: of any data, and complete after a kill."""
 
 from __future__ import annotations
 
@@ -15,9 +15,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
-from pinoise.engines.pieces import plan_rows, plan_work, write_missing
 
-from pinoise.data import pieces
+from pinoise.engines.embedding import plan_work
 from pinoise.errors import UserError
 from pinoise.evaluation import embed
 from pinoise.evaluation.parts import part_name
@@ -51,9 +50,9 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def run(place: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     monkeypatch.setenv("PINOISE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("pinoise.engines.pieces.PIECE_ROWS", 300)
-    monkeypatch.setattr("pinoise.engines.pieces.BATCH_ROWS", 128)
-    monkeypatch.setattr(pieces, "BATCH_ROWS", 128)
+    monkeypatch.setattr("pinoise.engines.embedding.PIECE_ROWS", 300)
+    monkeypatch.setattr("pinoise.engines.embedding.BATCH_ROWS", 128)
+    monkeypatch.setattr("pinoise.data.table.parquet.BATCH_ROWS", 128)
     return load_run(place / "run")
 
 
@@ -69,17 +68,17 @@ def test_parts_of_a_text_file_are_its_rows_in_order_and_missing_ones_are_written
     run: Run, place: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    work = plan_rows(run, str(place / "a.csv"), str(out))
-    write_missing(work)
+    work = plan_work(run, str(place / "a.csv"), str(out))
+    work.write_missing()
     assert work.plan.rows == (300, 300, 300, 100)
     np.testing.assert_allclose(np.stack(read(out).columns, axis=1), whole(run, place / "a.csv"), atol=1e-5)
     (out / part_name(2)).unlink()
     (out / ".part-00002.0123456789abcdef.part.parquet").write_bytes(b"half")
     (out / "._plan.0123456789abcdef.part.json").write_bytes(b"half")
-    again = plan_rows(run, str(place / "a.csv"), str(out))
+    again = plan_work(run, str(place / "a.csv"), str(out))
     assert again.missing == (2,)
     written: list[int] = []
-    write_missing(again, done=written.append)
+    again.write_missing(done=written.append)
     assert written == [2]
     assert read(out).num_rows == ROWS
     assert not list(out.glob(".*"))
@@ -87,7 +86,7 @@ def test_parts_of_a_text_file_are_its_rows_in_order_and_missing_ones_are_written
 
 def test_parts_of_parquet_keep_columns(run: Run, place: Path, tmp_path: Path) -> None:
     work = plan_work(run, str(place / "a.parquet"), str(tmp_path / "out"), keep=["id"])
-    write_missing(work)
+    work.write_missing()
     table = read(tmp_path / "out")
     assert table.column("id").to_pylist() == list(range(7, ROWS + 7))
     z = np.stack(table.drop_columns(["id"]).columns, axis=1)
@@ -95,7 +94,7 @@ def test_parts_of_parquet_keep_columns(run: Run, place: Path, tmp_path: Path) ->
 
 
 def test_a_folder_of_another_embedding_is_refused(run: Run, place: Path, tmp_path: Path) -> None:
-    write_missing(plan_rows(run, str(place / "a.csv"), str(tmp_path / "out")))
+    plan_work(run, str(place / "a.csv"), str(tmp_path / "out")).write_missing()
     with pytest.raises(UserError, match="holds another embedding"):
         plan_work(run, str(place / "a.parquet"), str(tmp_path / "out"))
 
@@ -134,4 +133,4 @@ def test_parts_are_not_written_into_the_folder_that_is_read(run: Run, tmp_path: 
     folder = tmp_path / "photos"
     folder.mkdir()
     with pytest.raises(UserError, match=r"lies in .*photos, which is read: choose another folder"):
-        plan_rows(run, str(folder), str(folder / "out"))
+        plan_work(run, str(folder), str(folder / "out"))

@@ -15,9 +15,9 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 import yaml
-from pinoise.engines.pieces import plan_work
 from safetensors.torch import load_file
 
+from pinoise.engines.embedding import plan_work
 from pinoise.engines.ray_cluster import _kept_handlers, cause, connected
 from pinoise.engines.ray_embedding import embed_on_ray
 from pinoise.engines.ray_training import Job, _worker, train_on_ray

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import get_context
-from typing import TypeVar
+from multiprocessing.connection import Connection, wait
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -22,6 +24,8 @@ from pinoise.evaluation.embedding import embed
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+_work: Callable[[Any], Any]  # of a worker
+
 
 def mapped(function: Callable[[Item], Result], items: Sequence[Item], *, processes: int = 1) -> Iterator[Result]:
     """Yield the results in order, as from ``map``; several processes each take an item at a time.
@@ -32,20 +36,37 @@ def mapped(function: Callable[[Item], Result], items: Sequence[Item], *, process
     if processes == 1 or len(items) < 2:
         yield from map(function, items)
         return
-    # Not forked: a copy of threads' locks would wait for threads that it does not have.
-    with ProcessPoolExecutor(min(processes, len(items)), get_context("spawn"), _begin, (sys.path, OWN_MODULES)) as pool:
+    spawn = get_context("spawn")  # a fork has copies of threads' locks, and waits for threads that it does not have
+    ours, theirs = spawn.Pipe()
+    begin = (function, theirs, list(OWN_MODULES))
+    with ours, theirs, ProcessPoolExecutor(min(processes, len(items)), spawn, _begin, begin) as pool:
         try:
-            yield from pool.map(function, items)
-        except BrokenProcessPool:
-            raise UserError("a process ended before its work was done: give the command again.") from None
-        finally:
-            pool.shutdown(cancel_futures=True)
+            yield from pool.map(_call, items)
+        except BaseException as error:
+            ours.close()  # nobody waits for what the others are in the middle of
+            if isinstance(error, BrokenProcessPool):
+                raise UserError("a process ended before its work was done: give the command again.") from None
+            raise
 
 
-def _begin(path: list[str], own: list[str]) -> None:
-    sys.path[:], OWN_MODULES[:] = path, own
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of which the first process tells, and ends this one
+def _begin(function: Callable[[Any], Any], first: Connection, own_modules: list[str]) -> None:
+    """Make this process a worker. The function comes once, as it may hold all rows."""
+    global _work
+    _work, OWN_MODULES[:] = function, own_modules
+    for number in (signal.SIGINT, signal.SIGTERM):  # of which the first process hears, and ends this one
+        signal.signal(number, signal.SIG_IGN)
+    threading.Thread(target=_end_with, args=(first,), daemon=True).start()
     torch.set_num_threads(1)
+
+
+def _end_with(first: Connection) -> None:
+    """End this process when the first one has closed its side, or was killed."""
+    wait([first])
+    os._exit(1)
+
+
+def _call(item: Any) -> Any:
+    return _work(item)
 
 
 def embed_together(encode: torch.nn.Module, rows: Rows, *, processes: int = 1) -> np.ndarray:
