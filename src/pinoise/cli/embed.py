@@ -112,10 +112,10 @@ def _embed_in_parts(
     if engine is None:
         work.write_missing(processes=processes or 1, done=lambda number: say(f"part {number + 1} of {parts}"))
     else:
-        from pinoise.engines.ray_embedding import embed_on_ray
+        from pinoise.engines.ray_cluster import mapped_on_ray
 
-        embed_on_ray(work, workers=processes)
-    return {"shapes": {WHOLE: [work.rows, work.width]}, "kept": list(work.plan.keep), "parts": parts}
+        work.write_missing(processes=processes, map_=mapped_on_ray)
+    return {"shapes": {WHOLE: work.shape}, "kept": list(work.plan.keep), "parts": parts}
 
 
 def _embed_file(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -24,6 +25,8 @@ from pinoise.evaluation.embedding import embed
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+ENDED = "a process ended before its work was done: give the command again."
+
 _work: Callable[[Any], Any]  # of a worker
 
 
@@ -38,21 +41,25 @@ def mapped(function: Callable[[Item], Result], items: Sequence[Item], *, process
         return
     spawn = get_context("spawn")  # a fork has copies of threads' locks, and waits for threads that it does not have
     ours, theirs = spawn.Pipe()
-    begin = (function, theirs, list(OWN_MODULES))
+    begin = (pickle.dumps(function), theirs, list(OWN_MODULES))
     with ours, theirs, ProcessPoolExecutor(min(processes, len(items)), spawn, _begin, begin) as pool:
         try:
             yield from pool.map(_call, items)
         except BaseException as error:
             ours.close()  # nobody waits for what the others are in the middle of
             if isinstance(error, BrokenProcessPool):
-                raise UserError("a process ended before its work was done: give the command again.") from None
+                raise UserError(ENDED) from None
             raise
 
 
-def _begin(function: Callable[[Any], Any], first: Connection, own_modules: list[str]) -> None:
-    """Make this process a worker. The function comes once, as it may hold all rows."""
+def _begin(function: bytes, first: Connection, own_modules: list[str]) -> None:
+    """Make this process a worker. The function comes once, as it may hold all rows.
+
+    It comes as bytes, because torch would put tensors into shared memory, of which containers have little.
+    """
     global _work
-    _work, OWN_MODULES[:] = function, own_modules
+    OWN_MODULES[:] = own_modules
+    _work = pickle.loads(function)  # noqa: S301  (of the process that started this one)
     for number in (signal.SIGINT, signal.SIGTERM):  # of which the first process hears, and ends this one
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(first,), daemon=True).start()
