@@ -55,7 +55,7 @@ def run(place: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     monkeypatch.setattr("pinoise.engines.embedding.PIECE_ROWS", 300)
     monkeypatch.setattr("pinoise.engines.embedding.BATCH_ROWS", 128)
     monkeypatch.setattr("pinoise.data.table.parquet.BATCH_ROWS", 128)
-    monkeypatch.setitem(open_parquet.__kwdefaults__, "rows", 300)
+    monkeypatch.setattr(open_parquet, "__kwdefaults__", {"rows": 300})
     return load_run(place / "run")
 
 
@@ -116,9 +116,7 @@ def test_a_killed_command_goes_on_and_every_row_is_there_once(place: Path, tmp_p
         f"'--keep', 'id', '--out', {str(out) + '/'!r}]\n"
         "main()\n"
     )
-    process = subprocess.Popen(
-        [sys.executable, "-c", slow, "3"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL
-    )
+    process = subprocess.Popen([sys.executable, "-c", slow, "3"], stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     until = time.monotonic() + 60
     while len(list(out.glob("part-*"))) < 4 and time.monotonic() < until:
         time.sleep(0.02)

@@ -135,10 +135,10 @@ def test_changed_data_is_another_embedding(run: Run, table: Path, tmp_path: Path
 def test_a_mistake_is_one_sentence(
     run: Run, table: Path, tmp_path: Path, data: str, out: str, keep: list[str], sentence: str
 ) -> None:
-    (tmp_path / "damaged.parquet").write_bytes(b"a,b\n1,2\n")
-    data, out = (
-        str(tmp_path / text.format(table=table, run=run.path, damaged=tmp_path / "damaged")) if "://" not in text else text for text in (data, out)
-    )
+    damaged = tmp_path / "damaged"
+    damaged.with_suffix(".parquet").write_bytes(b"a,b\n1,2\n")
+    data, out = (text.format(table=table, run=run.path, damaged=damaged) for text in (data, out))
+    data, out = (text if "://" in text else str(tmp_path / text) for text in (data, out))
     with pytest.raises(UserError, match=sentence):
         plan_work(run, data, out, keep=keep)
 

@@ -42,7 +42,7 @@ class Numbered:
 
 @pytest.mark.parametrize("n", [1, 10_001])
 def test_two_processes_embed_every_row_once_and_in_order(n: int) -> None:
-    whole = embed_together(nn.Identity(), Numbered(n), processes=2)
+    (whole,) = embed_together(nn.Identity(), [Numbered(n)], processes=2)
     assert whole[:, 0].tolist() == list(range(n))
     one = n // 2  # rows of the first share
     readers = [set(share.tolist()) for share in (whole[:one, 1], whole[one:, 1])]
@@ -51,15 +51,16 @@ def test_two_processes_embed_every_row_once_and_in_order(n: int) -> None:
 
 
 def test_one_process_embeds_as_ever() -> None:
-    x = torch.randn(7, 3)
-    np.testing.assert_array_equal(embed_together(nn.Identity(), x), embed(nn.Identity(), x))
+    parts = [torch.randn(7, 3), torch.randn(2, 3)]
+    for z, x in zip(embed_together(nn.Identity(), parts), parts, strict=True):
+        np.testing.assert_array_equal(z, embed(nn.Identity(), x))
 
 
 def test_a_row_that_is_not_finite_has_its_own_number() -> None:
     x = torch.zeros(10, 1)
     x[8] = torch.nan
     with pytest.raises(UserError, match=r"row 8 of the output is not finite \(1 such rows in all\)"):
-        embed_together(nn.Identity(), x, processes=2)
+        embed_together(nn.Identity(), [torch.zeros(4, 1), x], processes=2)
 
 
 def noted(folder: Path, seconds: float) -> float:
@@ -138,7 +139,7 @@ def test_workers_leave_requests_to_stop_to_the_first_process(tmp_path: Path) -> 
         for number in (signal.SIGINT, signal.SIGTERM):
             os.kill(worker, number)
     assert all(map(_runs, there(tmp_path, number=2)))
-    results.close()
+    del results
     await_end(there(tmp_path, number=2))
 
 
@@ -159,15 +160,28 @@ def test_what_two_processes_have_embedded_has_the_same_scores(run: Path) -> None
         assert together.scores[name].knn == pytest.approx(found.knn, abs=0.03)
 
 
-@pytest.mark.parametrize("launcher", [("-m", "pinoise"), ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")])
+@pytest.mark.parametrize(
+    "launcher", [("-m", "pinoise"), ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")]
+)
 def test_the_command_embeds_in_two_processes_as_in_one(
     launcher: tuple[str, ...], run: Path, pinoise: Callable[..., Any], tmp_path: Path
 ) -> None:
     one, two = tmp_path / "one.npz", tmp_path / "two.npz"
     said = pinoise("embed", run, "--data", "wine", "--out", one).out
-    asked = ("--devices", "2") if len(launcher) == 2 else ()
-    launched = launcher if asked else (*launcher, "-m", "pinoise")
-    command = [sys.executable, *launched, "embed", str(run), "--data", "wine", "--out", str(two), *asked]
+    asked = () if launcher else ("--devices", "2")
+    command = [
+        sys.executable,
+        *launcher,
+        "-m",
+        "pinoise",
+        "embed",
+        str(run),
+        "--data",
+        "wine",
+        "--out",
+        str(two),
+        *asked,
+    ]
     both = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
     assert both.stdout == said.replace("one.npz", "two.npz")
     parts, together = np.load(one), np.load(two)

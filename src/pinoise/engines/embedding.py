@@ -101,9 +101,7 @@ def _is_parquet(data: str) -> bool:
     return source.kind == "table" and (source.path.is_dir() or source.path.suffix == ".parquet")
 
 
-def _row_batches(
-    run: Run, data: str, keep: Sequence[str], *, progress: bool
-) -> tuple[Plan, tuple[str, ...], Batches]:
+def _row_batches(run: Run, data: str, keep: Sequence[str], *, progress: bool) -> tuple[Plan, tuple[str, ...], Batches]:
     """Cut rows of any kind into parts."""
     found = run.read(data, labelled=False, progress=progress)
     if found.test is not None:

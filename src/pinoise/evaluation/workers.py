@@ -59,7 +59,7 @@ def _begin(function: bytes, first: Connection, own_modules: list[str]) -> None:
     """
     global _work
     OWN_MODULES[:] = own_modules
-    _work = pickle.loads(function)  # noqa: S301  (of the process that started this one)
+    _work = pickle.loads(function)  # of the process that started this one
     for number in (signal.SIGINT, signal.SIGTERM):  # of which the first process hears, and ends this one
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(first,), daemon=True).start()
@@ -76,19 +76,22 @@ def _call(item: Any) -> Any:
     return _work(item)
 
 
-def embed_together(encode: torch.nn.Module, rows: Rows, *, processes: int = 1) -> np.ndarray:
-    """Return the embedding (n, o) of every row, in order; each of several processes embeds a share.
+def embed_together(encode: torch.nn.Module, parts: Sequence[Rows], *, processes: int = 1) -> list[np.ndarray]:
+    """Return the embedding (n, o) of every row of each part, in order; each of several processes embeds a share.
 
-    >>> embed_together(torch.nn.Identity(), torch.tensor([[1.0], [3.0]]))
-    array([[1.],
-           [3.]], dtype=float32)
+    >>> embed_together(torch.nn.Identity(), [torch.tensor([[1.0], [3.0]])])
+    [array([[1.],
+           [3.]], dtype=float32)]
     """
-    n = len(rows)
-    if processes == 1 or n < processes:
-        return embed(encode, rows)
-    shares = [range(n * rank // processes, n * (rank + 1) // processes) for rank in range(processes)]
-    return np.concatenate(list(mapped(partial(_embedded_share, encode, rows), shares, processes=processes)))
+    if processes == 1:
+        return [embed(encode, rows) for rows in parts]
+    sizes = [(len(rows), processes if len(rows) >= processes else 1) for rows in parts]
+    shares = [[range(n * rank // k, n * (rank + 1) // k) for rank in range(k)] for n, k in sizes]
+    items = [(part, share) for part, some in enumerate(shares) for share in some]
+    found = mapped(partial(_embedded_share, encode, parts), items, processes=processes)
+    return [np.concatenate([next(found) for _ in some]) for some in shares]
 
 
-def _embedded_share(encode: torch.nn.Module, rows: Rows, share: range) -> np.ndarray:
-    return embed(encode, rows, only=share)
+def _embedded_share(encode: torch.nn.Module, parts: Sequence[Rows], item: tuple[int, range]) -> np.ndarray:
+    part, share = item
+    return embed(encode, parts[part], only=share)
