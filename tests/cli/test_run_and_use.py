@@ -354,3 +354,8 @@ def test_columns_of_text_files_are_kept_as_they_stand_there(
     assert found.column_names[:2] == ["town", "group"]
     for name in ("town", "group"):
         assert [cell or "" for cell in found[name].to_pylist()] == [line[name] for line in cells]
+
+
+def test_kept_cells_of_text_files_stay_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,a\n007,1\nNA,2\n")
+    assert kept_columns(str(tmp_path / "a.csv"), ["id"], ())["id"].to_pylist() == ["007", "NA"]
