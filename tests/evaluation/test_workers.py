@@ -160,28 +160,15 @@ def test_what_two_processes_have_embedded_has_the_same_scores(run: Path) -> None
         assert together.scores[name].knn == pytest.approx(found.knn, abs=0.03)
 
 
-@pytest.mark.parametrize(
-    "launcher", [("-m", "pinoise"), ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")]
-)
+@pytest.mark.parametrize("launcher", [(), ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")])
 def test_the_command_embeds_in_two_processes_as_in_one(
     launcher: tuple[str, ...], run: Path, pinoise: Callable[..., Any], tmp_path: Path
 ) -> None:
     one, two = tmp_path / "one.npz", tmp_path / "two.npz"
     said = pinoise("embed", run, "--data", "wine", "--out", one).out
     asked = () if launcher else ("--devices", "2")
-    command = [
-        sys.executable,
-        *launcher,
-        "-m",
-        "pinoise",
-        "embed",
-        str(run),
-        "--data",
-        "wine",
-        "--out",
-        str(two),
-        *asked,
-    ]
+    verb = ("-m", "pinoise", "embed", str(run), "--data", "wine", "--out", str(two), *asked)
+    command = [sys.executable, *launcher, *verb]
     both = subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, text=True)
     assert both.stdout == said.replace("one.npz", "two.npz")
     parts, together = np.load(one), np.load(two)
