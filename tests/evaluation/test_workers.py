@@ -139,6 +139,7 @@ def test_workers_leave_requests_to_stop_to_the_first_process(tmp_path: Path) -> 
         for number in (signal.SIGINT, signal.SIGTERM):
             os.kill(worker, number)
     assert all(map(_runs, there(tmp_path, number=2)))
+    assert not {signal.SIGINT, signal.SIGTERM} & signal.pthread_sigmask(signal.SIG_BLOCK, ())
     del results
     await_end(there(tmp_path, number=2))
 

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -44,7 +45,9 @@ def mapped(function: Callable[[Item], Result], items: Sequence[Item], *, process
     begin = (pickle.dumps(function), theirs, list(OWN_MODULES))
     with ours, theirs, ProcessPoolExecutor(min(processes, len(items)), spawn, _begin, begin) as pool:
         try:
-            yield from pool.map(_call, items)
+            with _requests_held():
+                results = pool.map(_call, items)
+            yield from results
         except BaseException as error:
             ours.close()  # nobody waits for what the others are in the middle of
             if isinstance(error, BrokenProcessPool):
@@ -60,10 +63,21 @@ def _begin(function: bytes, first: Connection, own_modules: list[str]) -> None:
     global _work
     OWN_MODULES[:] = own_modules
     _work = pickle.loads(function)  # of the process that started this one
-    for number in (signal.SIGINT, signal.SIGTERM):  # of which the first process hears, and ends this one
-        signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with, args=(first,), daemon=True).start()
     torch.set_num_threads(1)
+
+
+@contextmanager
+def _requests_held() -> Iterator[None]:
+    """Let requests to stop wait. Processes that are started here hear of none, also while they import."""
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _end_with(first: Connection) -> None:
