@@ -60,7 +60,8 @@ def run(
 
 
 def test_the_target_of_unlabelled_and_of_new_rows_is_predicted(pinoise: Command, run: Path) -> None:
-    assert load_run(run).preparation.encoding.feature_names == ("age", *(f"town={t}" for t in TOWNS), "income")
+    features = ("age", "age=missing", *(f"town={t}" for t in TOWNS), "income")
+    assert load_run(run).preparation.encoding.feature_names == features
     result = pinoise("predict", run, "--data", "people.csv", "--out", "new.csv")  # which has the target's column
     assert result.code == 0, result.err
     found, truth = pd.read_csv("new.csv"), pd.read_csv("people.csv")["group"]

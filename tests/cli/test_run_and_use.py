@@ -16,9 +16,9 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 import yaml
-from pinoise.data.formats.parquet import ParquetFiles
 
-from pinoise.cli.embed import _kept_columns
+from pinoise.data.table.parquet import Piece
+from pinoise.engines.embedding import kept_columns
 from pinoise.evaluation import embed as embed_rows
 from pinoise.training.load import load_run
 from pinoise.training.metrics import METRICS
@@ -112,7 +112,7 @@ def test_embed_takes_the_part_that_is_asked_for(pinoise: Command, folder: Path, 
 def test_new_data_is_not_called_training_data(pinoise: Command, people: Path, tiny: list[str]) -> None:
     assert pinoise("train", "--data", "people.csv", "--label", "group", "--out", "run", *tiny).code == 0
     said = pinoise("embed", "run", "--data", "people.csv", "--out", "z.npz")
-    assert said.out == "z.npz: all 60 × 14\n"
+    assert said.out == "z.npz: all 60 × 15\n"
     with np.load("z.npz") as archive:
         assert list(archive) == ["X"]
     assert pinoise("embed", "run", "--data", "people.csv", "--part", "test", "--out", "t.npy").sentence == (
@@ -128,15 +128,15 @@ def test_columns_that_are_kept_come_as_they_are_before_the_embedding(
     lines = people.read_text().splitlines()
     Path("new.csv").write_text("\n".join([f"id,{lines[0]}", *(f"00{i},{line}" for i, line in enumerate(lines[1:]))]))
     said = pinoise("embed", "run", "--data", "new.csv", "--keep", "group", "--keep", "id", "--out", out)
-    assert said.out == f"{out}: all 60 × 14, beside group, id\n"
+    assert said.out == f"{out}: all 60 × 15, beside group, id\n"
     if out.endswith("csv"):
         read = pyarrow.csv.ConvertOptions(column_types={"id": "string"})
         table = pyarrow.csv.read_csv(out, convert_options=read)
     else:
         table = pyarrow.parquet.read_table(out)
-    features = ["age", "town=Bern", "town=Oslo", "town=Rome", "town=missing", "income"]
-    assert table.column_names[:8] == ["group", "id", *features]
-    assert table.column_names[8:] == [f"pinda{i}" for i in range(8)]
+    features = ["age", "age=missing", "town=Bern", "town=Oslo", "town=Rome", "town=missing", "income"]
+    assert table.column_names[:9] == ["group", "id", *features]
+    assert table.column_names[9:] == [f"pinda{i}" for i in range(8)]
     assert table.column("id").to_pylist() == [f"00{i}" for i in range(60)]
     assert table.column("group").to_pylist() == [line.rsplit(",", 1)[1] for line in lines[1:]]
 
@@ -328,13 +328,34 @@ def test_kept_columns_are_read_without_the_others(tmp_path: Path, monkeypatch: p
     ids = [f"{row:04d}" for row in range(50)]
     pyarrow.parquet.write_table(pa.table({"id": ids, "a": list(range(50))}), tmp_path / "a.parquet", row_group_size=20)
     asked: list[Sequence[str]] = []
-    pieces = ParquetFiles.pieces
+    batches = Piece.batches
 
-    def noting(files: ParquetFiles, columns: Sequence[str]) -> Any:
-        asked.append(columns)
-        return pieces(files, columns)
+    def noting(piece: Piece, columns: Sequence[str]) -> Any:
+        asked.append(list(columns))
+        return batches(piece, columns)
 
-    monkeypatch.setattr(ParquetFiles, "pieces", noting)
-    found = _kept_columns(str(tmp_path / "a.parquet"), ["id"], tmp_path / "z.parquet", ())
+    monkeypatch.setattr(Piece, "batches", noting)
+    found = kept_columns(str(tmp_path / "a.parquet"), ["id"], ())
     assert found["id"].to_pylist() == ids
     assert asked == [["id"]]
+
+
+@pytest.mark.parametrize("out", ["new.csv", "new/"])
+def test_columns_of_text_files_are_kept_as_they_stand_there(
+    out: str, pinoise: Command, digits_run: Path, folder: Path, people: Path, tiny: list[str]
+) -> None:
+    assert pinoise("train", "--data", people, "--label", "group", "--out", "r", *tiny).code == 0
+    result = pinoise("embed", "r", "--data", people, "--keep", "town", "--keep", "group", "--out", out)
+    assert result.code == 0, result.err
+    assert result.out.endswith(", beside town, group\n")
+    with people.open(newline="") as file:
+        cells = list(csv.DictReader(file))
+    found = pyarrow.csv.read_csv(out) if out.endswith(".csv") else pyarrow.parquet.read_table("new/part-00000.parquet")
+    assert found.column_names[:2] == ["town", "group"]
+    for name in ("town", "group"):
+        assert [cell or "" for cell in found[name].to_pylist()] == [line[name] for line in cells]
+
+
+def test_kept_cells_of_text_files_stay_as_they_are(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("id,a\n007,1\nNA,2\n")
+    assert kept_columns(str(tmp_path / "a.csv"), ["id"], ())["id"].to_pylist() == ["007", "NA"]

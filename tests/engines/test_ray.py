@@ -15,11 +15,10 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 import yaml
-from pinoise.engines.pieces import plan_work
 from safetensors.torch import load_file
 
-from pinoise.engines.ray_cluster import _kept_handlers, cause, connected
-from pinoise.engines.ray_embedding import embed_on_ray
+from pinoise.engines.embedding import plan_work
+from pinoise.engines.ray_cluster import _kept_handlers, cause, connected, mapped_on_ray
 from pinoise.engines.ray_training import Job, _worker, train_on_ray
 from pinoise.errors import UserError
 from pinoise.training.callbacks import Interrupted
@@ -84,12 +83,12 @@ def test_every_row_is_there_once_though_a_worker_is_killed_in_the_middle(run: Ru
         left[:] = [FILES - parts]
         return parts >= 3
 
-    killer = kill_one("MapWorker", begun)
+    killer = kill_one("_embed_part", begun)
     written: list[int] = []
-    embed_on_ray(work, workers=2, on_part=lambda: written.append(1))
+    work.write_missing(processes=2, map_=mapped_on_ray, done=written.append)
     killer.join()
     assert left[0] > 0
-    assert len(written) == FILES
+    assert sorted(written) == list(range(FILES))
     found = ds.dataset(out).to_table()
     assert found.column("id").to_pylist() == list(range(FILES * ROWS))
     again = plan_work(run, str(table), str(out), keep=["id"])

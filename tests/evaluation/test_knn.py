@@ -111,14 +111,19 @@ def test_a_collapsed_embedding_gives_the_first_rows() -> None:
 
 def searches(train: np.ndarray, test: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, type]]:
     """The training rows, candidates and precision of every search that one call makes."""
-    made = []
-    search = knn._candidates
+    made: list[tuple[int, int, type]] = []
+    rank, error = knn._rank, knn._error
 
-    def recording(points: np.ndarray, queries: np.ndarray, count: int, precision: type) -> Any:
-        made.append((len(points), count, precision))
-        return search(points, queries, count, precision)
+    def ranking(train: np.ndarray, test: np.ndarray, candidates: np.ndarray, k: int) -> Any:
+        made.append((len(train), candidates.shape[1], np.float64 if made else np.float32))
+        return rank(train, test, candidates, k)
 
-    monkeypatch.setattr(knn, "_candidates", recording)
+    def bounding(norm: np.ndarray, distance: np.ndarray, features: int, precision: type) -> Any:
+        assert precision == made[-1][2]
+        return error(norm, distance, features, precision)
+
+    monkeypatch.setattr(knn, "_rank", ranking)
+    monkeypatch.setattr(knn, "_error", bounding)
     knn_neighbours(train, test)
     return made
 
@@ -139,10 +144,9 @@ def test_equal_distances_are_searched_again_with_more_candidates(monkeypatch: py
 def test_blocks_find_what_one_search_finds(monkeypatch: pytest.MonkeyPatch) -> None:
     train, _, test = random_sets(900, 130, 6)
     expected = slow_neighbours(train, test, 5)
-    monkeypatch.setattr(knn, "_POINTS", 64)
-    monkeypatch.setattr(knn, "_QUERIES", 50)
-    assert len(searches(train, test, monkeypatch)) == 1
+    monkeypatch.setattr(knn, "_HELD_VALUES", 50 * 900)
     np.testing.assert_array_equal(knn_neighbours(train, test), expected)
+    assert len(searches(train, test, monkeypatch)) == 1
 
 
 def test_equal_rows_cost_no_second_search(monkeypatch: pytest.MonkeyPatch) -> None:

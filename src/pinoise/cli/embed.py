@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from pinoise.choices import listed
 from pinoise.cli.console import note, on_one_line, on_terminal, print_json, say
 from pinoise.cli.options import DataOption, DevicesOption, EngineOption, ForceOption, JsonOption, TrustOption
 
 if TYPE_CHECKING:
     from pinoise.data.dataset import Dataset, Part
+    from pinoise.training.load import Run
 
 PassedOption = Annotated[
     list[str] | None,
@@ -52,6 +54,7 @@ def embed(
     On a cluster: `pinoise embed runs/mine --data s3://new/table --out s3://new/embedding --engine ray`
     """
     from pinoise.errors import UserError
+    from pinoise.training.load import load_run
 
     in_parts = engine is not None or out.endswith("/")
     if in_parts and part != "train":
@@ -60,9 +63,10 @@ def embed(
     if processes == 0:
         return
     if in_parts:
-        found = _embed_in_parts(run, data, out, keep or [], engine, processes, force=force, trust=trust)
+        found = _embed_in_parts(load_run(run, trust=trust), data, out, keep or [], engine, processes, force=force)
     else:
-        found = _embed_file(run, data, Path(out), part, keep or [], processes or 1, force=force, trust=trust)
+        finished = open_run(run, data, Path(out), force=force, trust=trust)
+        found = _embed_file(finished, data, Path(out), part, keep or [], processes or 1, force=force)
     if json:
         print_json({"out": out, **found})
         return
@@ -84,70 +88,86 @@ def processes_here(devices: int | None) -> int:
     return 0 if group.rank else devices or group.per_node
 
 
+def open_run(
+    run: Path, data: str, out: Path, *, formats: tuple[str, ...] | None = None, force: bool, trust: bool
+) -> Run:
+    """Load a run after a look at the file to write, which must be none of those that are read.
+
+    Args:
+        run: the folder.
+        data: what is read beside it.
+        out: the file to write.
+        formats: what it may be; None for those of an embedding.
+        force: whether a file that exists is replaced.
+        trust: whether the run's own parts are imported.
+    """
+    from pinoise.data.source import source_files
+    from pinoise.errors import UserError
+    from pinoise.evaluation import check_embedding_file
+    from pinoise.files import RUN_FILES, check_output
+    from pinoise.training.load import load_run
+
+    if formats is not None and out.suffix.lower() not in formats:
+        raise UserError(f"{out} has extension {out.suffix!r}: write {listed(formats)}.")
+    check_embedding_file(out, inputs=[*source_files(data), *(run / name for name in RUN_FILES)], force=force)
+    finished = load_run(run, trust=trust)
+    check_output(out, inputs=source_files(finished.settings.data.source), force=force)
+    return finished
+
+
+def read_noted(run: Run, data: str) -> Dataset:
+    """Read data as a run read its own, and tell what is new about it."""
+    source = run.read(data, labelled=False, progress=on_terminal())
+    for sentence in run.new_notes(source.notes, data):
+        note(sentence)
+    return source
+
+
 def _embed_in_parts(
-    run: Path,
-    data: str,
-    out: str,
-    keep: list[str],
-    engine: str | None,
-    processes: int | None,
-    *,
-    force: bool,
-    trust: bool,
+    run: Run, data: str, out: str, keep: list[str], engine: str | None, processes: int | None, *, force: bool
 ) -> dict[str, Any]:
     """Embed any data into a folder of parts."""
     from pinoise.engines.embedding import plan_work
     from pinoise.evaluation import WHOLE
+    from pinoise.evaluation.workers import mapped
     from pinoise.files import check_output
-    from pinoise.training.load import load_run
 
     if "://" not in out:
         check_output(Path(out), force=True)  # the folder may be there already
-    work = plan_work(load_run(run, trust=trust), data, out, keep=keep, force=force, progress=on_terminal())
+    work = plan_work(run, data, out, keep=keep, force=force, progress=on_terminal())
     for sentence in work.notes:
         note(sentence)
     parts = len(work.plan.rows)
     if len(work.missing) < parts:
         note(f"{parts - len(work.missing)} of {parts} parts are there already")
-    if engine is None:
-        work.write_missing(processes=processes or 1, done=lambda number: say(f"part {number + 1} of {parts}"))
-    else:
-        from pinoise.engines.ray_embedding import embed_on_ray
-
-        embed_on_ray(work, workers=processes)
-    return {"shapes": {WHOLE: [work.rows, work.width]}, "kept": list(work.plan.keep), "parts": parts}
+    map_: Any = mapped
+    if engine is not None:
+        from pinoise.engines.ray_cluster import mapped_on_ray as map_
+    work.write_missing(processes=processes, map_=map_, done=lambda number: say(f"part {number + 1} of {parts}"))
+    return {"shapes": {WHOLE: work.shape}, "kept": list(work.plan.keep), "parts": parts}
 
 
 def _embed_file(
-    run: Path, data: str, out: Path, part: str, keep: list[str], processes: int, *, force: bool, trust: bool
+    run: Run, data: str, out: Path, part: str, keep: list[str], processes: int, *, force: bool
 ) -> dict[str, Any]:
     """Embed any data into one file."""
-    from pinoise.data.source import source_files
     from pinoise.engines.embedding import kept_columns
     from pinoise.errors import UserError
-    from pinoise.evaluation import TABLES, check_embedding_file, write_embedding
+    from pinoise.evaluation import TABLES, write_embedding
     from pinoise.evaluation.workers import embed_together
-    from pinoise.files import RUN_FILES, check_output
-    from pinoise.training.load import load_run
 
-    check_embedding_file(out, inputs=[*source_files(data), *(run / name for name in RUN_FILES)], force=force)
-    finished = load_run(run, trust=trust)
-    check_output(out, inputs=source_files(finished.settings.data.source), force=force)
     if keep and out.suffix.lower() not in TABLES:
         raise UserError(f"{out} has no columns to keep others beside: write {' or '.join(TABLES)}.")
-    kept = kept_columns(data, keep, finished.column_names)
-    source = finished.read(data, labelled=False, progress=on_terminal())
-    changed = finished.change_of(data, progress=on_terminal())
-    for sentence in (*finished.new_notes(source.notes, data), *([] if changed is None else [changed])):
-        note(sentence)
+    kept = kept_columns(data, keep, run.column_names)
+    source = read_noted(run, data)
+    if (changed := run.change_of(data, progress=on_terminal())) is not None:
+        note(changed)
     parts = _parts(source, part, every=out.suffix.lower() == ".npz", where=data)
-    embeddings = {
-        name: embed_together(finished.embedding, finished.rows(rows.x, where=data), processes=processes)
-        for name, rows in parts.items()
-    }
-    files = {name: rows.names for name, rows in parts.items() if rows.names is not None}
+    rows = [run.rows(some.x, where=data) for some in parts.values()]
+    embeddings = dict(zip(parts, embed_together(run.embedding, rows, processes=processes), strict=True))
+    files = {name: some.names for name, some in parts.items() if some.names is not None}
     beside = dict(zip(kept.column_names, kept.columns, strict=True))
-    write_embedding(out, embeddings, columns=finished.column_names, names=files, kept=beside, force=force)
+    write_embedding(out, embeddings, columns=run.column_names, names=files, kept=beside, force=force)
     return {"shapes": {name: list(z.shape) for name, z in embeddings.items()}, "kept": kept.column_names}
 
 

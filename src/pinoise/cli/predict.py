@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from pinoise.cli.console import note, on_one_line, on_terminal, print_json
+from pinoise.cli.console import on_one_line, print_json
+from pinoise.cli.embed import open_run, read_noted
 from pinoise.cli.options import DataOption, ForceOption, JsonOption, TrustOption
-
-FORMATS = (".csv", ".parquet")
 
 
 def predict(
@@ -25,22 +24,12 @@ def predict(
 
     Example: `pinoise predict runs/mine --data new.csv --out predictions.csv`
     """
-    from pinoise.data.source import source_files
-    from pinoise.errors import UserError
     from pinoise.estimator.run_classifier import classifier_of, write_predictions
-    from pinoise.evaluation import check_embedding_file
-    from pinoise.files import RUN_FILES, check_output
-    from pinoise.training.load import load_run
+    from pinoise.evaluation import TABLES
 
-    if out.suffix.lower() not in FORMATS:
-        raise UserError(f"{out} has extension {out.suffix!r}: predictions are written as {', '.join(FORMATS)}.")
-    check_embedding_file(out, inputs=[*source_files(data), *(run / name for name in RUN_FILES)], force=force)
-    finished = load_run(run, trust=trust)
-    check_output(out, inputs=source_files(finished.settings.data.source), force=force)
+    finished = open_run(run, data, out, formats=TABLES, force=force, trust=trust)
     classifier = classifier_of(finished)
-    source = finished.read(data, labelled=False, progress=on_terminal())
-    for sentence in finished.new_notes(source.notes, data):
-        note(sentence)
+    source = read_noted(finished, data)
     probabilities = classifier.probabilities(source.train, where=data)
     write_predictions(out, classifier.classes, probabilities)
     counts = {name: int((probabilities.argmax(axis=1) == i).sum()) for i, name in enumerate(classifier.classes)}

@@ -7,11 +7,13 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
-from pinoise.data.dataset import Part, fingerprint_parts
+from pinoise.data.dataset import fingerprint_parts
 from pinoise.data.formats.memory import InMemory
 from pinoise.data.preparation import TablePreparation
+from pinoise.data.rows import Rows
 from pinoise.data.source import find_source, source_files
 from pinoise.data.table.cells import find_column
 from pinoise.data.table.parquet import BATCH_ROWS, PIECE_ROWS, ParquetFiles, Place, find_place, open_parquet
@@ -20,6 +22,9 @@ from pinoise.evaluation import embed
 from pinoise.evaluation.parts import Plan, begin, check_parts, write_part
 from pinoise.evaluation.workers import mapped
 from pinoise.training.load import Run
+
+Batches = Callable[[int], Iterator[tuple[Any, np.ndarray]]]
+"""From the number of a part to batches: columns to keep, as an Arrow table, and the embedding of the same rows."""
 
 
 @dataclass(frozen=True)
@@ -30,27 +35,39 @@ class Work:
     plan: Plan
     missing: tuple[int, ...]  # the parts that are still to be written
     notes: tuple[str, ...]
-    width: int  # columns of the embedding
-    tables: Callable[[int], Iterator[Any]]  # from the number of a part to Arrow tables of bounded size
+    columns: tuple[str, ...]  # of the embedding
+    batches: Batches
 
     @property
-    def rows(self) -> int:
-        """The number of rows."""
-        return sum(self.plan.rows)
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and of columns of the embedding."""
+        return sum(self.plan.rows), len(self.columns)
+
+    def tables(self, number: int) -> Iterator[Any]:
+        """Yield a part as Arrow tables of bounded size."""
+        for kept, z in self.batches(number):
+            yield pa.table([*kept.columns, *z.T], names=[*kept.column_names, *self.columns])
 
     def write(self, number: int) -> int:
         """Write a part, complete or not at all, and return its number."""
         write_part(self.out, number, self.tables(number))
         return number
 
-    def write_missing(self, *, processes: int = 1, done: Callable[[int], object] = lambda _: None) -> None:
+    def write_missing(
+        self,
+        *,
+        processes: int | None = 1,
+        map_: Callable[..., Iterator[int]] = mapped,
+        done: Callable[[int], object] = lambda _: None,
+    ) -> None:
         """Write the parts that are missing, and check that every planned row is there.
 
         Args:
             processes: how many write at a time.
+            map_: what has processes do the work, such as ``mapped_on_ray``.
             done: called with the number of every part that was written.
         """
-        for number in mapped(self.write, self.missing, processes=processes):
+        for number in map_(self.write, self.missing, processes=processes):
             done(number)
         check_parts(self.out, self.plan)
 
@@ -74,10 +91,9 @@ def plan_work(
     for path in [data] if "://" in data else source_files(data):
         if place.lies_in(source := find_place(str(path))):
             raise UserError(f"{place.name} lies in {source.name}, which is read: choose another folder to write.")
-    make = _table_parts if "://" in data or _is_parquet(data) else partial(_row_parts, progress=progress)
-    plan, notes, tables = make(run, data, tuple(dict.fromkeys(keep)))
-    missing = begin(place, plan, force=force)
-    return Work(place, plan, tuple(missing), notes, len(run.column_names), tables)
+    make = _table_batches if "://" in data or _is_parquet(data) else partial(_row_batches, progress=progress)
+    plan, notes, batches = make(run, data, tuple(dict.fromkeys(keep)))
+    return Work(place, plan, tuple(begin(place, plan, force=force)), notes, run.column_names, batches)
 
 
 def _is_parquet(data: str) -> bool:
@@ -85,85 +101,71 @@ def _is_parquet(data: str) -> bool:
     return source.kind == "table" and (source.path.is_dir() or source.path.suffix == ".parquet")
 
 
-@dataclass(frozen=True)
-class _RowParts:
-    """Rows of any kind, cut into parts."""
-
-    run: Run
-    sizes: tuple[int, ...]
-    rows: Part
-    where: str
-    kept: Any  # columns of a table that come before the embedding, as an Arrow table
-
-    def __call__(self, number: int) -> Iterator[Any]:
-        first = sum(self.sizes[:number])
-        rows = self.run.rows(self.rows.x, where=self.where)
-        for start in range(first, first + self.sizes[number], BATCH_ROWS):
-            some = range(start, min(start + BATCH_ROWS, first + self.sizes[number]))
-            z = embed(self.run.embedding, rows, only=some)
-            beside = self.kept.slice(start, len(some))
-            yield pa.table([*beside.columns, *z.T], names=[*beside.column_names, *self.run.column_names])
-
-
-def _row_parts(run: Run, data: str, keep: Sequence[str], *, progress: bool) -> tuple[Plan, tuple[str, ...], Any]:
+def _row_batches(run: Run, data: str, keep: Sequence[str], *, progress: bool) -> tuple[Plan, tuple[str, ...], Batches]:
+    """Cut rows of any kind into parts."""
     found = run.read(data, labelled=False, progress=progress)
     if found.test is not None:
         raise UserError(f"{data} has a training and a test part: write one file instead, with --part.")
-    part, n = found.train, len(found.train)
     kept = kept_columns(data, keep, run.column_names)
-    if part.names is not None:
-        kept = pa.table({"file": pa.array(part.names, pa.string())})
+    if found.train.names is not None:
+        kept = pa.table({"file": pa.array(found.train.names, pa.string())})
+    n, rows = len(found.train), run.rows(found.train.x, where=data)
     sizes = tuple(min(PIECE_ROWS, n - start) for start in range(0, n, PIECE_ROWS))
     plan = Plan(run.weights, fingerprint_parts(found), tuple(keep), sizes)
-    return plan, run.new_notes(found.notes, data), _RowParts(run, sizes, part, data, kept)
+    return plan, run.new_notes(found.notes, data), partial(_embedded_rows, run, rows, kept, sizes)
 
 
-@dataclass(frozen=True)
-class _TableParts:
-    """The pieces of Parquet files, each of which is a part."""
-
-    run: Run
-    source: ParquetFiles
-    preparation: TablePreparation
-    keep: tuple[str, ...]
-
-    def __call__(self, number: int) -> Iterator[Any]:
-        pieces = self.source.pieces
-        first = sum(piece.rows for piece in pieces[:number])
-        for table in pieces[number].batches(self.columns):
-            with rows_before(first):
-                z, _ = self.embedded(table)
-            first += table.num_rows
-            kept = [table.column(name) for name in self.keep]
-            yield pa.table([*kept, *z.T], names=[*self.keep, *self.run.column_names])
-
-    @property
-    def columns(self) -> list[str]:
-        """The columns that are read: those that training had, where they are there, and those to keep."""
-        own = {column.name for column in self.preparation.encoding.columns}
-        return [name for name in self.source.schema.names if name in self.keep or name in own]
-
-    def embedded(self, table: Any) -> tuple[Any, tuple[str, ...]]:
-        """Return the embedding of some rows, and notes on them."""
-        own = {column.name for column in self.preparation.encoding.columns}
-        table = table.select([name for name in table.column_names if name in own])
-        where = self.source.place.name
-        data = self.preparation.read(InMemory(table, name=where), labelled=False)
-        return embed(self.run.embedding, self.run.rows(data.train.x, where=where)), data.notes
+def _embedded_rows(
+    run: Run, rows: Rows, kept: Any, sizes: Sequence[int], number: int
+) -> Iterator[tuple[Any, np.ndarray]]:
+    first, stop = sum(sizes[:number]), sum(sizes[: number + 1])
+    for start in range(first, stop, BATCH_ROWS):
+        some = range(start, min(start + BATCH_ROWS, stop))
+        yield kept.slice(start, len(some)), embed(run.embedding, rows, only=some)
 
 
-def _table_parts(run: Run, data: str, keep: Sequence[str]) -> tuple[Plan, tuple[str, ...], Any]:
-    """Return the plan, after the first rows have been embedded as a trial."""
+def _table_batches(run: Run, data: str, keep: Sequence[str]) -> tuple[Plan, tuple[str, ...], Batches]:
+    """Take the pieces of Parquet files as parts, after the first rows have been embedded as a trial."""
     if not isinstance(run.preparation, TablePreparation):
         raise UserError(f"{run.path} was trained on {run.preparation.description}: parts are written for tables only.")
     source = open_parquet(find_place(data))
     keep = _check_kept(keep, source.schema.names, data, run.column_names)
-    encoding = run.preparation.encoding.for_dates_of(source.table())
-    parts = _TableParts(run, source, TablePreparation(encoding), keep)
-    first = next(source.pieces[0].batches(parts.columns))
-    notes = tuple(f"in the first {first.num_rows} rows: {sentence}" for sentence in parts.embedded(first)[1])
+    preparation = TablePreparation(run.preparation.encoding.for_dates_of(source.table()))
+    first = next(source.pieces[0].batches(_own_columns(preparation, source)))
+    _, found = _embedded_table(run, preparation, first, data)
+    notes = tuple(f"in the first {first.num_rows} rows: {sentence}" for sentence in found)
     plan = Plan(run.weights, source.fingerprint, keep, tuple(piece.rows for piece in source.pieces))
-    return plan, notes, parts
+    return plan, notes, partial(_embedded_piece, run, preparation, source, keep)
+
+
+def _embedded_piece(
+    run: Run, preparation: TablePreparation, source: ParquetFiles, keep: Sequence[str], number: int
+) -> Iterator[tuple[Any, np.ndarray]]:
+    own = _own_columns(preparation, source)
+    first = sum(piece.rows for piece in source.pieces[:number])
+    piece = source.pieces[number]
+    # Arrow pickles the row groups of a fragment as a set, so another process has them in any order.
+    groups = sorted(group.id for group in piece.fragment.row_groups)
+    piece = piece._replace(fragment=piece.fragment.subset(row_group_ids=groups))
+    for table in piece.batches(list(dict.fromkeys([*own, *keep]))):
+        with rows_before(first):
+            z, _ = _embedded_table(run, preparation, table.select(own), source.place.name)
+        yield table.select(list(keep)), z
+        first += table.num_rows
+
+
+def _own_columns(preparation: TablePreparation, source: ParquetFiles) -> list[str]:
+    """Return the columns that training had, where they are there."""
+    own = {column.name for column in preparation.encoding.columns}
+    return [name for name in source.schema.names if name in own]
+
+
+def _embedded_table(
+    run: Run, preparation: TablePreparation, table: Any, where: str
+) -> tuple[np.ndarray, tuple[str, ...]]:
+    """Return the embedding of some rows, and notes on them."""
+    data = preparation.read(InMemory(table, name=where), labelled=False)
+    return embed(run.embedding, run.rows(data.train.x, where=where)), data.notes
 
 
 def kept_columns(data: str, keep: Sequence[str], own: Sequence[str]) -> Any:
@@ -180,8 +182,7 @@ def kept_columns(data: str, keep: Sequence[str], own: Sequence[str]) -> Any:
     if source.kind != "table":
         raise UserError(f"--keep names columns of a table (.csv, .parquet), and {data} is none.")
     table = source.table()
-    columns = _check_kept(keep, table.names, data, own)
-    return pa.concat_tables([batch for _, batch in table.batches(columns)])
+    return pa.concat_tables(table.read(_check_kept(keep, table.names, data, own)))
 
 
 def _check_kept(keep: Sequence[str], names: Sequence[str], data: str, own: Sequence[str]) -> tuple[str, ...]:

@@ -7,13 +7,17 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
-from typing import Any
+from typing import Any, TypeVar
 
 from pinoise.errors import UserError
+from pinoise.evaluation.workers import ENDED
 from pinoise.training.processes import LostProcessError
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @contextmanager
@@ -53,11 +57,38 @@ def _start(ray: Any, workers: int | None) -> None:
                 ray.init(address="local", num_cpus=workers, include_dashboard=False, **quiet)
     except (ConnectionError, RuntimeError, ValueError) as error:
         raise UserError(f"Ray cannot be reached or started ({' '.join(str(error).split())[:300]}).") from None
-    import_module("ray.data")  # which sets levels of its own
-    import_module("ray.train")
-
+    import_module("ray.train")  # which sets levels of its own, also of ray.data
     for name in ("ray", "ray.data", "ray.train"):
         logging.getLogger(name).setLevel(logging.ERROR)
+
+
+def mapped_on_ray(
+    function: Callable[[Item], Result], items: Sequence[Item], *, processes: int | None = None
+) -> Iterator[Result]:
+    """Yield results as workers of the cluster have them, of which one that dies costs its item: others do it again.
+
+    Args:
+        function: what is called, with one item at a time.
+        items: its arguments.
+        processes: how many work at a time; as many as the cluster has cores, if None.
+    """
+    if not items:
+        return
+    with connected(workers=processes) as ray:
+        work, left, waiting = ray.put(function), list(items), list[Any]()
+        call = ray.remote(num_cpus=1, max_retries=3)(_embed_part)
+        while left or waiting:
+            while left and len(waiting) < (processes or len(items)):
+                waiting.append(call.remote(work, left.pop(0)))
+            (done,), waiting = ray.wait(waiting)
+            try:
+                yield ray.get(done)
+            except ray.exceptions.RayError as error:
+                raise cause(error) or UserError(ENDED) from error
+
+
+def _embed_part(work: Callable[[Item], Result], item: Item) -> Result:
+    return work(item)
 
 
 @contextmanager

@@ -106,10 +106,8 @@ def _fit(ray: Any, job: Job, should_stop: Callable[[], bool], say: Callable[[str
         waiting.start()
         while waiting.is_alive():
             waiting.join(timeout=_POLL)
-            if should_stop():
-                line.stop.remote()
             with suppress(RayActorError):  # its machine may be gone; the workers ask it too, and start again
-                for sentence in ray.get(line.heard.remote()):
+                for sentence in ray.get(line.heard.remote(should_stop())):
                     say(sentence)
     ray.kill(line)  # a cluster of the user's lives on
     (result,) = found
@@ -134,25 +132,22 @@ class _Line:
         """Keep a sentence until it is heard."""
         self._sentences.append(sentence)
 
-    def heard(self) -> list[str]:
-        """Return what was said since the last time."""
+    def heard(self, stop: bool) -> list[str]:
+        """Return what was said since the last time. Workers are asked to stop from the first ``stop`` on."""
         said, self._sentences = self._sentences, []
+        self._stops |= stop
         return said
-
-    def stop(self) -> None:
-        """Ask the workers to stop."""
-        self._stops = True
 
     def stops(self) -> bool:
         """Whether the workers were asked to stop."""
         return self._stops
 
 
-class _Said:
-    """A stream whose lines reach the command."""
+class _Caller:
+    """A worker's end of the line: a stream whose lines reach the command, which is asked whether to stop."""
 
     def __init__(self, line: Any) -> None:
-        self._line = line
+        self._line, self._next = line, 0.0
 
     def write(self, text: str) -> None:
         """Send a line. The end of a line comes by itself."""
@@ -162,15 +157,8 @@ class _Said:
     def flush(self) -> None:
         """Do nothing: lines are sent at once."""
 
-
-class _Asked:
-    """Whether the command wants to stop, asked now and then, because a question takes as long as a small step."""
-
-    def __init__(self, line: Any) -> None:
-        self._line = line
-        self._next = 0.0
-
-    def __call__(self) -> bool:
+    def should_stop(self) -> bool:
+        """Ask the command now and then, because a question takes as long as a small step."""
         if time.monotonic() < self._next:
             return False
         import ray
@@ -187,18 +175,17 @@ def _worker(job: Job, line: Any) -> Callable[[], Any]:
     def work() -> Any:
         os.environ[RAY_MARK] = "1"
         OWN_MODULES[:] = modules
-        lines: Any = _Said(line)
-        callbacks = [NamedLogger(name, path / LOGS) for name in loggers]
+        command: Any = _Caller(line)
         try:
-            with noticing_losses(from_checkpoint(again), say=lines.write), flushed_denormals():
+            with noticing_losses(from_checkpoint(again), say=command.write), flushed_denormals():
                 result = run_training(
                     path,
                     parse_settings(settings),
-                    reporter=Lines(lines, every=_QUIET),
-                    should_stop=_Asked(line),
-                    note=lambda sentence: lines.write(f"note: {sentence}"),
+                    reporter=Lines(command, every=_QUIET),
+                    should_stop=command.should_stop,
+                    note=lambda sentence: command.write(f"note: {sentence}"),
                     fresh=fresh,
-                    callbacks=callbacks,
+                    callbacks=[NamedLogger(name, path / LOGS) for name in loggers],
                 )
         except Interrupted as stop:
             return stop

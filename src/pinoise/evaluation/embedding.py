@@ -110,8 +110,9 @@ def write_embedding(
     suffix, names = path.suffix.lower(), names or {}
     with written_file(path) as file:
         if suffix == ".npz":
-            arrays = {_array_name("X", part): z for part, z in embeddings.items()}
-            arrays |= {_array_name("names", part): np.array(rows, dtype=np.str_) for part, rows in names.items()}
+            arrays = {f"X_{part}": z for part, z in embeddings.items()}
+            arrays |= {f"names_{part}": np.array(rows, dtype=np.str_) for part, rows in names.items()}
+            arrays = {name.removesuffix(f"_{WHOLE}"): values for name, values in arrays.items()}
             np.savez(file, allow_pickle=False, **arrays)
             return
         ((part, z),) = embeddings.items()
@@ -131,12 +132,8 @@ def write_embedding(
         write(table, file)
 
 
-def _array_name(what: str, part: str) -> str:
-    return what if part == WHOLE else f"{what}_{part}"
-
-
-def check_embeddings(train: np.ndarray, test: np.ndarray) -> None:
-    """Raise a ``UserError`` unless both embeddings are finite, not empty and equally wide.
+def check_embeddings(train: np.ndarray, test: np.ndarray, *labels: np.ndarray, what: str = "labels") -> None:
+    """Raise a ``UserError`` unless both embeddings are finite, not empty and equally wide, with a label for each row.
 
     >>> import numpy as np
     >>> check_embeddings(np.eye(2), np.eye(3))  # doctest: +ELLIPSIS
@@ -154,6 +151,9 @@ def check_embeddings(train: np.ndarray, test: np.ndarray) -> None:
             f"the training embedding has {train.shape[1]} features but the test embedding has {test.shape[1]}: "
             "embed both with one encoder."
         )
+    for name, z, y in zip(("training", "test"), (train, test), labels, strict=False):
+        if y.shape != (len(z),):
+            raise UserError(f"the {name} {what} have the shape {y.shape}, but must be one per row: ({len(z)},).")
 
 
 def _check_finite_rows(z: np.ndarray, what: str, *, first: int = 0) -> None:
@@ -178,10 +178,7 @@ def check_labelled(train: np.ndarray, y_train: np.ndarray, test: np.ndarray, y_t
     Traceback (most recent call last):
     pinoise.errors.UserError: every training row has the label 4: a score needs at least two classes.
     """
-    check_embeddings(train, test)
-    for name, z, y in (("training", train, y_train), ("test", test, y_test)):
-        if y.shape != (len(z),):
-            raise UserError(f"the {name} labels have the shape {y.shape}, but must be one per row: ({len(z)},).")
+    check_embeddings(train, test, y_train, y_test)
     if len(train) < 2:
         raise UserError("the training embedding has 1 row: a score needs at least 2.")
     if (y_train == y_train[0]).all():

@@ -20,7 +20,7 @@ NEIGHBOURS = 5  # k in the paper's protocol
 AGREEING = 10  # neighbours of a row that are compared between two embeddings
 
 _SPARE = 8  # candidates beyond k, so that rounding and a few equal distances do not force a second search
-_QUERIES, _POINTS = 512, 16_384  # rows whose distances are held at a time, 32 MB
+_HELD_VALUES = 1 << 23  # distances that are held at a time, 32 MB
 _SAFE = 40  # numbers below 2⁴⁰ have squares, and sums of many, in single precision
 _RANKED_VALUES = 1 << 20  # values of candidates that are ranked at a time, 8 MB in float64
 
@@ -50,46 +50,33 @@ def knn_neighbours(train: np.ndarray, test: np.ndarray, *, k: int = NEIGHBOURS) 
     rows, count = np.arange(len(test)), min(k + _SPARE, len(train))
     precision: type = np.float32
     while len(rows):
-        candidates = _candidates(points, queries[rows], count, precision)
+        if precision == np.float32:
+            candidates = _by_products(points, queries, count)
+        else:
+            from sklearn.neighbors import NearestNeighbors  # which imports much that the doors do not need
+
+            search = NearestNeighbors(algorithm="brute").fit(points)
+            candidates = search.kneighbors(queries[rows], count, return_distance=False)
         neighbours[rows], farthest, limit = _rank(train, test[rows], candidates, k)
         if count == len(train):
             break
         rows = rows[farthest >= limit - _error(norm[rows], np.sqrt(limit), train.shape[1], precision)]
-        if precision == np.float64:
-            count = min(4 * count, len(train))
-        precision = np.float64
+        count, precision = count if precision == np.float32 else min(4 * count, len(train)), np.float64
     return kept[neighbours]
 
 
-def _candidates(points: np.ndarray, queries: np.ndarray, count: int, precision: type) -> npt.NDArray[np.int64]:
-    """Return the rows of ``points`` that are nearest to each query up to rounding, (m, count), in any order."""
-    if precision == np.float32:
-        return _by_products(points, queries, count)
-    from sklearn.neighbors import NearestNeighbors  # which imports much that the doors do not need
-
-    search = NearestNeighbors(algorithm="brute").fit(points)
-    found: npt.NDArray[np.int64] = search.kneighbors(queries, count, return_distance=False)
-    return found
-
-
 def _by_products(points: np.ndarray, queries: np.ndarray, count: int) -> npt.NDArray[np.int64]:
-    """Return the candidates in single precision, by blocks that bound the memory."""
+    """Return the rows of ``points`` that are nearest to each query in single precision, (m, count), in any order."""
     _, exponent = np.frexp(np.abs(points).max(initial=0))
     factor = 1.0 if abs(exponent) < _SAFE else 2.0 ** -float(exponent)  # exact, and squares do not leave the range
-    values, places = torch.empty(len(queries), 0), torch.empty(len(queries), 0, dtype=torch.int64)
-    for start in range(0, len(points), _POINTS):
-        part = _scaled(points[start : start + _POINTS], factor)
-        squares = torch.from_numpy(np.einsum("ij,ij->i", part, part, dtype=np.float64)).float()
-        near = []
-        for first in range(0, len(queries), _QUERIES):
-            block = torch.from_numpy(_scaled(queries[first : first + _QUERIES], -2 * factor))
-            scores = linear(block, torch.from_numpy(part), squares)  # ‖b‖² − 2ab: ‖a‖² does not change the order
-            near.append(scores.topk(min(count, len(part)), dim=1, largest=False, sorted=False))
-        values = torch.cat([values, torch.cat([each.values for each in near])], dim=1)
-        places = torch.cat([places, torch.cat([each.indices for each in near]) + start], dim=1)
-        best = values.topk(min(count, values.shape[1]), dim=1, largest=False, sorted=False).indices
-        values, places = values.gather(1, best), places.gather(1, best)
-    return places.numpy()
+    points = _scaled(points, factor)
+    squares = torch.from_numpy(np.einsum("ij,ij->i", points, points, dtype=np.float64)).float()
+    near, step = [], max(1, _HELD_VALUES // len(points))
+    for start in range(0, len(queries), step):
+        some = torch.from_numpy(_scaled(queries[start : start + step], -2 * factor))
+        scores = linear(some, torch.from_numpy(points), squares)  # ‖b‖² − 2ab: ‖a‖² does not change the order
+        near.append(scores.topk(count, dim=1, largest=False, sorted=False).indices)
+    return torch.cat(near).numpy()
 
 
 def _scaled(x: np.ndarray, factor: float) -> npt.NDArray[np.float32]:

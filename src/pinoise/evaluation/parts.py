@@ -6,7 +6,6 @@ Beside the parts, ``_plan.json`` says what the folder is to hold. Readers of Par
 
 from __future__ import annotations
 
-import json
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -20,9 +19,10 @@ import pyarrow.parquet
 
 from pinoise.data.table.parquet import Place
 from pinoise.errors import UserError
-from pinoise.files import replaced_by, sealed, to_json, unsealed, written
+from pinoise.files import sync, to_json
 
 PLAN = "_plan.json"
+_UNFINISHED = "_unfinished-"
 
 
 class Plan(NamedTuple):
@@ -51,20 +51,22 @@ def begin(out: Place, plan: Plan, *, force: bool = False) -> list[int]:
         plan: what it is to hold.
         force: whether a folder of another plan is begun again. Only its parts are deleted.
     """
-    there = _without_leftovers(out, _names(out))
-    before = _read_plan(out) if PLAN in there else None
-    parts = [name for name in there if name.startswith("part-") and name.endswith(".parquet")]
-    if before == plan:
-        return [number for number in range(len(plan.rows)) if part_name(number) not in parts]
-    if there and not (force and PLAN in there):
-        what = "holds another embedding" if before else "is not empty"
-        raise UserError(f"{out.name} {what}: choose another folder to write, or begin it again with --force.")
+    content = to_json(plan._asdict()).encode()
     with _errors(out):
+        there = _names(out)
+        parts = [name for name in there if name.startswith("part-") and name.endswith(".parquet")]
+        if PLAN in there:
+            with out.filesystem.open_input_stream(out.inside(PLAN)) as file:
+                if file.read() == content:
+                    return [number for number in range(len(plan.rows)) if part_name(number) not in parts]
+        if there and not (force and PLAN in there):
+            what = "holds another embedding" if PLAN in there else "is not empty"
+            raise UserError(f"{out.name} {what}: choose another folder to write, or begin it again with --force.")
         out.filesystem.create_dir(out.path, recursive=True)
         for name in parts:
             out.filesystem.delete_file(out.inside(name))
         with _written(out, PLAN) as file:
-            file.write(to_json(sealed(plan._asdict())).encode())
+            file.write(content)
     return list(range(len(plan.rows)))
 
 
@@ -101,43 +103,29 @@ def check_parts(out: Place, plan: Plan) -> None:
 
 
 def _names(out: Place) -> list[str]:
-    """Return the files of the folder; none if it does not exist."""
+    """Return the files of the folder, none if it does not exist, without what killed processes have left of some.
+
+    On a disk of this machine, that is deleted.
+    """
+    if out.filesystem.get_file_info(out.path).type == pa.fs.FileType.File:
+        raise UserError(f"{out.name} is a file: parts are written to a folder.")
     selector = pa.fs.FileSelector(out.path, allow_not_found=True)
-    with _errors(out):
-        if out.filesystem.get_file_info(out.path).type == pa.fs.FileType.File:
-            raise UserError(f"{out.name} is a file: parts are written to a folder.")
-        return [info.base_name for info in out.filesystem.get_file_info(selector)]
-
-
-def _without_leftovers(out: Place, names: list[str]) -> list[str]:
-    """Delete what killed processes have left of parts and plans on a disk of this machine. Return the other names."""
-    if out.is_local:
-        with _errors(out):
-            for name in (name for name in names if (replaced_by(name) or "").startswith(("part-", PLAN))):
-                out.filesystem.delete_file(out.inside(name))
-    return [name for name in names if replaced_by(name) is None]
-
-
-def _read_plan(out: Place) -> Plan | None:
-    try:
-        with out.filesystem.open_input_stream(out.inside(PLAN)) as file:
-            stored = unsealed(json.loads(file.read()), where=PLAN)
-        return Plan(stored["weights"], stored["source"], tuple(stored["keep"]), tuple(stored["rows"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    names = [info.base_name for info in out.filesystem.get_file_info(selector)]
+    leftovers = [name for name in names if name.startswith(_UNFINISHED)]
+    for name in leftovers if out.is_local else []:
+        out.filesystem.delete_file(out.inside(name))
+    return [name for name in names if name not in leftovers]
 
 
 @contextmanager
 def _written(out: Place, name: str) -> Iterator[Any]:
     """Yield a file that gets its name when the block ends without an error."""
-    if out.is_local:
-        with written(Path(out.inside(name))) as temporary, temporary.open("wb") as local:
-            yield local
-        return
-    unfinished = out.inside(f"_{name}.{secrets.token_hex(8)}")
+    unfinished = out.inside(f"{_UNFINISHED}{name}.{secrets.token_hex(8)}")
     try:
         with out.filesystem.open_output_stream(unfinished) as file:
             yield file
+        if out.is_local:
+            sync(Path(unfinished))
         out.filesystem.move(unfinished, out.inside(name))
     except BaseException:
         with suppress(OSError):
@@ -152,4 +140,5 @@ def _errors(out: Place) -> Iterator[None]:
     except UserError:
         raise
     except OSError as error:
-        raise UserError(f"{out.name} cannot be written ({' '.join(str(error).split())}).") from None
+        reason = " ".join(str(error).rpartition("Detail: ")[2].split())
+        raise UserError(f"{out.name} cannot be written ({reason}): make room or choose another place.") from None

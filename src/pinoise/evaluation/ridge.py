@@ -41,7 +41,7 @@ def knn_r_squared(
     >>> knn_r_squared(x, np.array([2.0, 4.0, 8.0]), np.array([[0.4], [9.0]]), np.array([2.0, 8.0]), k=1)
     1.0
     """
-    _check_measured(train, y, test, y_test)
+    check_embeddings(train, test, y, y_test, what="values")
     return r_squared(y_test, y[knn_neighbours(train, test, k=k)].mean(axis=1))
 
 
@@ -54,7 +54,7 @@ def ridge_r_squared(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: 
     """
     from sklearn.linear_model import RidgeCV  # which imports much that the doors do not need
 
-    _check_measured(train, y, test, y_test)
+    check_embeddings(train, test, y, y_test, what="values")
     with threadpool_limits(1, user_api="blas"):
         model = RidgeCV(alphas=_STRENGTHS).fit(np.asarray(train, dtype=np.float64), y)
         return r_squared(y_test, model.predict(np.asarray(test, dtype=np.float64)))
@@ -85,10 +85,3 @@ def few_value_scores(
         rows = np.random.default_rng([seed, draw]).permutation(len(train))[:known]
         found.append(ridge_r_squared(train[rows], y[rows], test, y_test))
     return tuple(found)
-
-
-def _check_measured(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray) -> None:
-    check_embeddings(train, test)
-    for name, z, values in (("training", train, y), ("test", test, y_test)):
-        if values.shape != (len(z),):
-            raise UserError(f"the {name} values have the shape {values.shape}, but must be one per row: ({len(z)},).")

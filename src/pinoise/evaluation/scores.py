@@ -52,15 +52,8 @@ class Scores:
 
     def as_dict(self) -> dict[str, float | list[float] | None]:
         """Return the scores by name, ready for JSON."""
-        return {
-            "knn": self.knn,
-            "sr": self.sr,
-            "lr": self.lr,
-            "few": self.few,
-            "few_std": self.few_std,
-            "few_standardised": self.few_standardised,
-            "few_draws": list(self.few_draws),
-        }
+        values = {name: getattr(self, name) for name in ("knn", "sr", "lr", "few", "few_std", "few_standardised")}
+        return {**values, "few_draws": list(self.few_draws)}
 
 
 def evaluate(

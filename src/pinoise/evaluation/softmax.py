@@ -14,14 +14,7 @@ from pinoise.evaluation.embedding import check_labelled
 
 
 def fit_softmax(
-    x: torch.Tensor,
-    y: torch.Tensor,
-    *,
-    n_classes: int,
-    epochs: int,
-    batch_size: int,
-    learning_rate: float,
-    seed: int,
+    x: torch.Tensor, y: torch.Tensor, *, n_classes: int, epochs: int, batch_size: int, learning_rate: float, seed: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the weight (classes, d) and bias (classes,) after the last epoch of Adam on the mean cross-entropy.
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import pickle
 import signal
-import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
-from typing import TypeVar
+from multiprocessing.connection import Connection, wait
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
@@ -22,6 +26,10 @@ from pinoise.evaluation.embedding import embed
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
+ENDED = "a process ended before its work was done: give the command again."
+
+_work: Callable[[Any], Any]  # of a worker
+
 
 def mapped(function: Callable[[Item], Result], items: Sequence[Item], *, processes: int = 1) -> Iterator[Result]:
     """Yield the results in order, as from ``map``; several processes each take an item at a time.
@@ -32,35 +40,72 @@ def mapped(function: Callable[[Item], Result], items: Sequence[Item], *, process
     if processes == 1 or len(items) < 2:
         yield from map(function, items)
         return
-    # Not forked: a copy of threads' locks would wait for threads that it does not have.
-    with ProcessPoolExecutor(min(processes, len(items)), get_context("spawn"), _begin, (sys.path, OWN_MODULES)) as pool:
+    spawn = get_context("spawn")  # a fork has copies of threads' locks, and waits for threads that it does not have
+    ours, theirs = spawn.Pipe()
+    begin = (pickle.dumps(function), theirs, list(OWN_MODULES))
+    with ours, theirs, ProcessPoolExecutor(min(processes, len(items)), spawn, _begin, begin) as pool:
         try:
-            yield from pool.map(function, items)
-        except BrokenProcessPool:
-            raise UserError("a process ended before its work was done: give the command again.") from None
-        finally:
-            pool.shutdown(cancel_futures=True)
+            with _requests_held():
+                results = pool.map(_call, items)
+            yield from results
+        except BaseException as error:
+            ours.close()  # nobody waits for what the others are in the middle of
+            if isinstance(error, BrokenProcessPool):
+                raise UserError(ENDED) from None
+            raise
 
 
-def _begin(path: list[str], own: list[str]) -> None:
-    sys.path[:], OWN_MODULES[:] = path, own
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of which the first process tells, and ends this one
+def _begin(function: bytes, first: Connection, own_modules: list[str]) -> None:
+    """Make this process a worker. The function comes once, as it may hold all rows.
+
+    It comes as bytes, because torch would put tensors into shared memory, of which containers have little.
+    """
+    global _work
+    OWN_MODULES[:] = own_modules
+    _work = pickle.loads(function)  # of the process that started this one
+    threading.Thread(target=_end_with, args=(first,), daemon=True).start()
     torch.set_num_threads(1)
 
 
-def embed_together(encode: torch.nn.Module, rows: Rows, *, processes: int = 1) -> np.ndarray:
-    """Return the embedding (n, o) of every row, in order; each of several processes embeds a share.
+@contextmanager
+def _requests_held() -> Iterator[None]:
+    """Let requests to stop wait. Processes that are started here hear of none, also while they import."""
+    if not hasattr(signal, "pthread_sigmask"):  # on Windows
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM))
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    >>> embed_together(torch.nn.Identity(), torch.tensor([[1.0], [3.0]]))
-    array([[1.],
-           [3.]], dtype=float32)
+
+def _end_with(first: Connection) -> None:
+    """End this process when the first one has closed its side, or was killed."""
+    wait([first])
+    os._exit(1)
+
+
+def _call(item: Any) -> Any:
+    return _work(item)
+
+
+def embed_together(encode: torch.nn.Module, parts: Sequence[Rows], *, processes: int = 1) -> list[np.ndarray]:
+    """Return the embedding (n, o) of every row of each part, in order; each of several processes embeds a share.
+
+    >>> embed_together(torch.nn.Identity(), [torch.tensor([[1.0], [3.0]])])
+    [array([[1.],
+           [3.]], dtype=float32)]
     """
-    n = len(rows)
-    if processes == 1 or n < processes:
-        return embed(encode, rows)
-    shares = [range(n * rank // processes, n * (rank + 1) // processes) for rank in range(processes)]
-    return np.concatenate(list(mapped(partial(_embedded_share, encode, rows), shares, processes=processes)))
+    if processes == 1:
+        return [embed(encode, rows) for rows in parts]
+    sizes = [(len(rows), processes if len(rows) >= processes else 1) for rows in parts]
+    shares = [[range(n * rank // k, n * (rank + 1) // k) for rank in range(k)] for n, k in sizes]
+    items = [(part, share) for part, some in enumerate(shares) for share in some]
+    found = mapped(partial(_embedded_share, encode, parts), items, processes=processes)
+    return [np.concatenate([next(found) for _ in some]) for some in shares]
 
 
-def _embedded_share(encode: torch.nn.Module, rows: Rows, share: range) -> np.ndarray:
-    return embed(encode, rows, only=share)
+def _embedded_share(encode: torch.nn.Module, parts: Sequence[Rows], item: tuple[int, range]) -> np.ndarray:
+    part, share = item
+    return embed(encode, parts[part], only=share)

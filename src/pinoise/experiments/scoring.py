@@ -164,7 +164,7 @@ def embedded(encode: nn.Module, data: Dataset, train_rows: Rows, test_rows: Rows
     assert data.test is not None  # the caller split it
     assert data.train.y is not None  # and checked its labels
     assert data.test.y is not None
-    train, test = (embed_together(encode, rows, processes=processes) for rows in (train_rows, test_rows))
+    train, test = embed_together(encode, [train_rows, test_rows], processes=processes)
     return Labelled(train, data.train.y, test, data.test.y)
 
 
