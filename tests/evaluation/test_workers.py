@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from pinoise.training.progress import Quiet
 from torch import Tensor, nn
 
 from pinoise.errors import UserError
 from pinoise.evaluation import embed
 from pinoise.evaluation.workers import embed_together, mapped
 from pinoise.experiments.evaluated import evaluate_run
+from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
 from pinoise.training.load import load_run
 from pinoise.training.run import run_training
