@@ -26,7 +26,8 @@ def written(path: Path, text: str, encoding: str = "utf-8") -> Path:
 
 
 def whole(table: Table) -> dict[str, list[Any]]:
-    return pa.concat_tables([batch for _, batch in table.batches(table.names)]).to_pydict()
+    found: dict[str, list[Any]] = pa.concat_tables([batch for _, batch in table.batches(table.names)]).to_pydict()
+    return found
 
 
 def rows_of(path: Path) -> int:
