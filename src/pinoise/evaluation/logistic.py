@@ -109,8 +109,14 @@ class _Logistic:
         return fit_logistic(train, y, standardise=self.standardise)
 
 
-plain: Classifier = on_labelled(lambda _: _Logistic(standardise=False))
-standardised: Classifier = on_labelled(lambda _: _Logistic(standardise=True))
+def plain(train: np.ndarray, test: np.ndarray) -> Predict:
+    """Logistic regression on rows as they are."""
+    return on_labelled(lambda _: _Logistic(standardise=False))(train, test)
+
+
+def standardised(train: np.ndarray, test: np.ndarray) -> Predict:
+    """Logistic regression on rows whose columns are divided by their standard deviation."""
+    return on_labelled(lambda _: _Logistic(standardise=True))(train, test)
 
 
 def few_label_accuracies(

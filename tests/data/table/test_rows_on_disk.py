@@ -362,3 +362,22 @@ def test_parquet_keeps_its_types_and_damage_is_one_sentence(tmp_path: Path) -> N
     pyarrow.parquet.write_table(pa.table({"a": pa.array([], pa.int8())}), path)
     with pytest.raises(UserError, match="has no rows"):
         read_file(path)
+
+
+@pytest.mark.parametrize("stream", ["never", "always"])
+@pytest.mark.parametrize("learning", [500, 1 << 18])
+def test_a_text_file_is_parsed_twice_at_the_most_whatever_its_columns_hold(
+    stream: Any, learning: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    passes: list[object] = []
+    parse = batches._text_batches
+
+    def counted(*args: Any) -> Any:
+        passes.append(args)
+        return parse(*args)
+
+    monkeypatch.setattr(kinds, "LEARNING_ROWS", learning)
+    monkeypatch.setattr(batches, "_text_batches", counted)
+    path = written(mixed_table(), tmp_path / "mixed.csv")  # whose keys are all different
+    read_file(path, ReadOptions(label="class", stream=stream))
+    assert len(passes) == (1 if learning > ROWS else 2)
