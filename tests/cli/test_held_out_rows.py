@@ -68,7 +68,7 @@ def test_dropped_and_categorical_columns_are_read_alike(pinoise: Command, people
     asked = ["--set", "data.drop=[town]", "--set", "data.categorical=[id]"]
     assert pinoise("train", *LABELLED, *asked, "--out", "run", *tiny).code == 0
     assert pinoise("evaluate", "run").code == 0
-    assert load_run("run").own_data().feature_names == ("id=7", "age", "income")
+    assert load_run("run").own_data().feature_names == ("id=7", "age", "age=missing", "income")
 
 
 def test_a_file_without_labels_is_trained_on_whole_and_a_later_label_is_a_caveat(

@@ -124,7 +124,7 @@ def test_a_damaged_checkpoint_gives_way_to_the_previous_one(pinoise: Command, fo
     [
         ("config.yaml", "a: [", "config.yaml is not valid YAML"),
         ("config.yaml", "just words", "config.yaml is not a configuration"),
-        ("config.yaml", "format: 5\ntraining: {epoch: 2}", "unknown setting 'training.epoch'"),
+        ("config.yaml", "format: 6\ntraining: {epoch: 2}", "unknown setting 'training.epoch'"),
         ("config.yaml", None, "is not a run folder: it has no config.yaml"),
         ("data.json", "{", "data.json is not valid JSON"),
         ("data.json", "{}", "data.json has no checksum"),
@@ -177,12 +177,12 @@ def test_output_that_nobody_reads_is_no_error(environment: dict[str, str]) -> No
 
 
 def test_a_process_of_the_module_is_the_same_command(environment: dict[str, str], folder: Path) -> None:
-    np.save("x.npy", np.full((3, 2), np.nan))
+    np.save("x.npy", np.full((3, 2), np.inf))
     train = [sys.executable, "-m", "pinoise", "train", "--data", "x.npy", "--out", "r"]
     process = subprocess.run(train, env=environment, capture_output=True, text=True, check=False)
     assert process.returncode == 2
     assert process.stdout == ""
-    assert process.stderr.startswith("pinoise: x.npy has NaN in row 0")
+    assert process.stderr.startswith("pinoise: x.npy has inf in row 0")
     assert process.stderr.count("\n") == 1
     assert not Path("r").exists()
 

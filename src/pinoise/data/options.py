@@ -115,9 +115,10 @@ Allowed: median, mean, zero, error.
         for name in self._chosen(*(name for name in ("size", "color", "corrupt", "cache") if name != but)):
             raise UserError(f"{where} is not a folder of images, so {name} cannot apply: leave it out.")
 
-    def refuse_table_options(self, where: str) -> None:
-        """Raise an error for an option that only a table with named columns can follow."""
-        for name in self._chosen("categorical", "drop", "keep", "text", "na", "max_categories"):
+    def refuse_table_options(self, where: str, *, fills_gaps: bool = False) -> None:
+        """Raise an error for an option that only a table with named columns can follow, or an array with gaps."""
+        gaps = () if fills_gaps else ("missing", "mark_missing")
+        for name in self._chosen("categorical", "drop", "keep", "text", "na", "max_categories", *gaps):
             value = getattr(self, name)
             shown = list(value) if isinstance(value, tuple) else value
             raise UserError(f"{where} has no named columns, so {name}={shown} cannot apply: leave it out.")

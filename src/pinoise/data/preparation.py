@@ -208,7 +208,7 @@ class ArrayPreparation(Preparation):
     @classmethod
     def learn(cls, source: Source, options: ReadOptions, *, progress: bool = False) -> tuple[Dataset, ArrayPreparation]:
         """Read training arrays, a folder of images, or a data set of the catalogue."""
-        options.refuse_table_options(source.where)
+        options.refuse_table_options(source.where, fills_gaps=source.kind == "array")
         if source.kind == "catalogue":
             options.refuse_image_options(source.where, but="size")
             data = source.dataset(label=options.label, size=options.height_and_width, progress=progress)

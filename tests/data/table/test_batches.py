@@ -71,11 +71,20 @@ def test_line_ends_and_a_byte_order_mark_lose_no_row(end: str, start: str, last:
     assert rows_of(path) == counted_by_python(text) == 200
 
 
-def test_mixed_line_ends_nul_and_quoted_line_breaks_lose_no_row(tmp_path: Path) -> None:
-    text = 'n,word\n1,a\r\n2,"b\nb"\r3,"c\r\nc"\n4,d\0d\n5,"e,""e"""\n6,5" pipe\n\n7,g'
+def test_mixed_line_ends_and_quoted_line_breaks_lose_no_row(tmp_path: Path) -> None:
+    text = 'n,word\n1,a\r\n2,"b\nb"\r3,"c\r\nc"\n4,d\n5,"e,""e"""\n6,5" pipe\n\n7,g'
     path = written(tmp_path / "a.csv", text)
     assert rows_of(path) == counted_by_python(text) == 7
-    assert whole(csv_table(path))["word"] == ["a", "b\nb", "c\r\nc", "d\0d", 'e,"e"', '5" pipe', "g"]
+    assert whole(csv_table(path))["word"] == ["a", "b\nb", "c\r\nc", "d", 'e,"e"', '5" pipe', "g"]
+
+
+@pytest.mark.parametrize("place", [0, 5, 60, 2000, -1])
+def test_a_nul_anywhere_is_refused(place: int, tmp_path: Path) -> None:
+    content = bytearray((HEAD + "\n".join(ROWS)).encode())
+    content[place] = 0
+    (tmp_path / "a.csv").write_bytes(content)
+    with pytest.raises(UserError, match=r"a\.csv is not text in UTF-8"):
+        csv_table(tmp_path / "a.csv")
 
 
 cell = st.text(alphabet=st.sampled_from('ab,"\n\r;x 1'), max_size=6)

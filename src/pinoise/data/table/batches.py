@@ -11,6 +11,7 @@ import io
 import itertools
 import re
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -60,8 +61,8 @@ class Table:
     na: tuple[str, ...] = ()  # cells that are missing, beside the usual ones
 
     def __post_init__(self) -> None:
-        twice = next((name for name in self.names if self.names.count(name) > 1), None)
-        if twice is not None:
+        if len(set(self.names)) < len(self.names):
+            twice = Counter(self.names).most_common(1)[0][0]
             raise UserError(f"{self.where} has more than one column called {twice!r}: rename them.")
         if self.rows == 0:
             raise UserError(f"{self.where} has no rows.")
@@ -289,11 +290,13 @@ def read_header(path: Path) -> TextHeader:
 
 
 def _is_unicode(path: Path) -> bool:
-    """Whether all of a file is text in UTF-8, which takes a pass over its bytes."""
+    """Whether all of a file is text in UTF-8, which takes a pass over its bytes. One with a NUL is no text at all."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     with open_compressed(path, limit=None) as stream:
         try:
             while block := stream.read(1 << 22):
+                if b"\0" in block:  # as in UTF-16, or where a disk has lost a block
+                    raise _not_text(path)
                 decoder.decode(block)
             decoder.decode(b"", final=True)
         except UnicodeDecodeError:
@@ -302,7 +305,7 @@ def _is_unicode(path: Path) -> bool:
 
 
 def _not_text(path: Path) -> UserError:
-    return UserError(f"{path} is not text in UTF-8: save it in UTF-8.")
+    return UserError(f"{path} is not text in UTF-8: save it in UTF-8, or get the file again.")
 
 
 def _first_line(lines: io.TextIOBase, path: Path) -> tuple[str, int]:

@@ -16,8 +16,7 @@ from pinoise.errors import RowError, UserError, unknown_choice
 MISSING_WORDS = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A")
 """The words for a missing cell of a text file."""
 
-# A whole number with a zero before it, such as a postal code, is a name.
-_NUMBER = r"^[+-]?(0|[1-9]\d*|\d+\.\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity|nan)$"
+_NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity|nan)$"
 
 _MOST_EXAMPLES = 1000
 
@@ -102,12 +101,22 @@ def _is_coded(kind: Any) -> bool:
 
 
 def looks_like_number(text: Any) -> Any:
-    """Return for each cell of text whether it is written as a number. A code such as 00123 is none.
+    """Return for each cell of text whether it is written as a number.
 
-    >>> looks_like_number(pa.array(["12", "-1e3", "0.5", "12a", "00123", None])).to_pylist()
-    [True, True, True, False, False, None]
+    >>> looks_like_number(pa.array(["12", "-1e3", "0.5", "12a", None])).to_pylist()
+    [True, True, True, False, None]
     """
     return pc.match_substring_regex(text, _NUMBER)
+
+
+def are_codes(text: Any) -> bool:
+    """Whether all cells of text are digits, and one begins with a zero: names such as postal codes, and no numbers.
+
+    >>> are_codes(pa.array(["00123", "90210", None])), are_codes(pa.array(["007", "1.5"]))
+    (True, False)
+    """
+    zeros = pc.any(pc.match_substring_regex(text, r"^0\d")).as_py()
+    return bool(zeros) and are_all(pc.match_substring_regex(text, r"^\d+$"))
 
 
 def are_all(mask: Any) -> bool:

@@ -15,7 +15,7 @@ from pinoise.data.messages import counted, listed
 from pinoise.data.options import ReadOptions
 from pinoise.data.table.batches import Table
 from pinoise.data.table.categories import MISSING, OTHER, CategoricalColumn, are_truths, most_frequent
-from pinoise.data.table.cells import are_all, first_true, is_number, is_text, text_of
+from pinoise.data.table.cells import are_all, are_codes, first_true, is_number, is_text, text_of
 from pinoise.data.table.dates import FORMATS, DateColumn, fitting_formats, is_date, learn_dates
 from pinoise.data.table.numbers import (
     MARKED,
@@ -23,7 +23,6 @@ from pinoise.data.table.numbers import (
     NumericColumn,
     Style,
     all_differ,
-    are_codes,
     fill_value,
     is_written,
     names_rows,
@@ -171,13 +170,15 @@ def _text(looked: Looked, text: Any) -> Learned:
     present = text.drop_null()
     if not len(present):
         return EMPTY
+    if are_codes(present):
+        return _names(looked, text)
     written = {style: is_written(present, style) for style in STYLES}
     style: Style = max(STYLES, key=lambda style: pc.sum(written[style]).as_py())
     share = pc.mean(written[style]).as_py()
     strays = present.filter(pc.invert(written[style]))
     if share == 1:
         return _numbers(looked, style)
-    if share >= MOSTLY and not are_all(are_codes(strays)):
+    if share >= MOSTLY:
         if pc.count_distinct(present).as_py() > FEW_VALUES:
             stray = strays[0].as_py()
             raise stray_cell(looked.name, first_true(pc.equal(text, stray)), stray, looked.where)

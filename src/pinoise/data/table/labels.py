@@ -12,7 +12,16 @@ import pyarrow.compute as pc
 
 from pinoise.data.dataset import Labels, Targets
 from pinoise.data.messages import listed
-from pinoise.data.table.cells import are_all, first_true, is_number, is_text, looks_like_number, not_utf8, text_of
+from pinoise.data.table.cells import (
+    are_all,
+    are_codes,
+    first_true,
+    is_number,
+    is_text,
+    looks_like_number,
+    not_utf8,
+    text_of,
+)
 from pinoise.errors import RowError, UserError
 
 MANY_CLASSES = 64  # above it, labels that hardly ever repeat are a measurement or an identifier
@@ -170,7 +179,7 @@ def typed(text: Any) -> Any:
     if not is_text(text.type):
         return text
     cells = text_of(text)
-    if are_all(looks_like_number(cells)):
+    if are_all(looks_like_number(cells)) and not are_codes(cells):
         numbers = pc.cast(cells, pa.float64())
         return numbers.cast(pa.int64()) if are_all(pc.match_substring_regex(cells, r"^[+-]?\d{1,15}$")) else numbers
     lower = pc.utf8_lower(cells)

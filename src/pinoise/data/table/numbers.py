@@ -42,7 +42,6 @@ _PATTERNS: dict[Style, str] = {
     "comma": rf"^[+-]?\s*{_CURRENCY}\s*[+-]?(\d{{1,3}}([ '.]\d{{3}})+|\d+)(,\d*)?\s*({_CURRENCY}|%)$",
 }
 _MARKS = r"[\s'$€£¥%]|USD|EUR|GBP|CHF|JPY"
-_CODE = r"^0\d+$"
 
 LEAST_NAMED = 50  # rows; in a shorter table, numbers that all differ may well be measurements
 _ID = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|index|row)$|[a-z](Id|ID)$|^(ID|Id)$", re.IGNORECASE)
@@ -138,21 +137,10 @@ def is_written(text: Any, style: Style) -> Any:
 
     >>> is_written(pa.array(["$1,000.00", "12 %", "1,5"]), "point").to_pylist()
     [True, True, False]
-    >>> is_written(pa.array(["1.000,50 €", "1,5", "00123"]), "comma").to_pylist()
-    [True, True, False]
+    >>> is_written(pa.array(["1.000,50 €", "1,5"]), "comma").to_pylist()
+    [True, True]
     """
-    if style == "plain":
-        return looks_like_number(text)
-    return pc.and_not(pc.match_substring_regex(text, _PATTERNS[style]), are_codes(text))
-
-
-def are_codes(text: Any) -> Any:
-    """Return for each cell of text whether it is a whole number with a zero before it, as names are written.
-
-    >>> are_codes(pa.array(["00123", "123", "0"])).to_pylist()
-    [True, False, False]
-    """
-    return pc.match_substring_regex(text, _CODE)
+    return looks_like_number(text) if style == "plain" else pc.match_substring_regex(text, _PATTERNS[style])
 
 
 def as_plain(text: Any, style: Style) -> Any:

@@ -162,11 +162,7 @@ def split_at_commas(value: Any) -> Any:
 
     >>> split_at_commas("age, town"), split_at_commas(["a, b"])
     (['age', 'town'], ['a, b'])
-    >>> split_at_commas(-999)  # as YAML reads --set data.na=-999
-    ['-999']
     """
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        value = str(value)
     return [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
 
 
