@@ -17,7 +17,7 @@ from pinoise.data.messages import counted, listed
 from pinoise.data.options import MissingPolicy, ReadOptions
 from pinoise.data.table.batches import Table, held_table
 from pinoise.data.table.categories import CategoricalColumn
-from pinoise.data.table.cells import Encoded, find_column, is_text
+from pinoise.data.table.cells import Encoded, column_of, find_column, is_text, other_kind
 from pinoise.data.table.dates import FORMATS, DateColumn, fitting_formats
 from pinoise.data.table.kinds import Column, Learned, Looked, learn_column, look, notes_on
 from pinoise.data.table.labels import LabelEncoding, learn_targets, measurement_note, typed
@@ -70,6 +70,12 @@ class TableEncoding:
         stops = list(itertools.accumulate(size for column in self.columns for size in column.sizes))
         return tuple((start, stop) for start, stop in itertools.pairwise([0, *stops]) if stop - start > 1)
 
+    def places(self) -> Iterator[tuple[Column, slice]]:
+        """Yield every column with the place of its features in a row."""
+        start = 0
+        for column in self.columns:
+            yield column, slice(start, start := start + len(column.features))
+
     @property
     def precision(self) -> Literal["float32", "float64"]:
         """The type in which rows are kept on disk."""
@@ -118,12 +124,10 @@ class TableEncoding:
         """
         stream = held_table(table, where="X").with_missing(self.na)
         batches = [batch for _, batch in stream.batches([column.name for column in self.columns])]
-        known, cells, start = pa.concat_tables(batches), {name: table.column(name) for name in table.column_names}, 0
-        for column in self.columns:
-            stop = start + len(column.features)
-            cells[column.name] = column.decode(features[:, start:stop], known.column(column.name).combine_chunks())
-            start = stop
-        return pa.table(list(cells.values()), names=list(cells))
+        known, cells = pa.concat_tables(batches), dict(zip(table.column_names, table.itercolumns(), strict=True))
+        for column, place in self.places():
+            cells[column.name] = column.decode(features[:, place], known.column(column.name).combine_chunks())
+        return pa.table(cells)
 
     def for_label(self, table: Table, label: str | int) -> TableEncoding:
         """Return the encoding for a table whose labels are in another column than training's, with classes of its own.
@@ -182,16 +186,8 @@ def learn_table(table: Table, options: ReadOptions) -> TableLearned:
     found: dict[str, Learned] = {}
     with rows_among(seen.numbers):
         for name in wanted:
-            looked = Looked(
-                name,
-                seen.part.column(name).combine_chunks(),
-                options,
-                where,
-                seen.rows,
-                name == names[0],
-                table.kinds is not None,
-            )
-            found[name] = learn_column(looked)
+            cells = seen.part.column(name).combine_chunks()
+            found[name] = learn_column(Looked(name, cells, options, table, seen.rows))
     columns = tuple(learned.column for learned in found.values() if learned.column is not None)
     notes = notes_on(found)
     if not columns:
@@ -216,10 +212,6 @@ def _labels(table: Table, label: str | None, cells: Any, options: ReadOptions) -
     return learn_targets(table.y, where=f"{table.where}, y", regression=options.regression)
 
 
-def _chunks(column: Any) -> list[Any]:
-    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
-
-
 class TableEncoder:
     """Encodes the batches of a table one after another, and keeps count of what happened to its cells."""
 
@@ -228,9 +220,8 @@ class TableEncoder:
         self._encoding, self._table = encoding, table.with_missing(encoding.na)
         absent = [column.name for column in encoding.columns if column.name not in table.names]
         if absent:
-            raise UserError(
-                f"{table.where} lacks {counted(len(absent), 'column')} of the training table: {listed(absent)}."
-            )
+            lacks = f"lacks {counted(len(absent), 'column')} of the training table"
+            raise UserError(f"{table.where} {lacks}: {listed(absent)}.")
         self.rows = 0
         own = encoding.labels is None and encoding.label is None  # training had none, so that later ones are not read
         self._labelled = labelled and not own
@@ -246,7 +237,7 @@ class TableEncoder:
         needed = [column.name for column in self._encoding.columns]
         for first, batch in self._table.batches([*needed, *([] if self._label is None else [self._label])]):
             if self._label is not None:
-                self._cells += _chunks(batch.column(self._label))
+                self._cells += batch.column(self._label).chunks
             for start in range(0, batch.num_rows, step):
                 some = batch.slice(start, step)
                 with rows_before(first + start):
@@ -254,13 +245,11 @@ class TableEncoder:
             self.rows = first + batch.num_rows
 
     def _encoded(self, batch: Any, out: Floats) -> Floats:
-        encoding, start = self._encoding, 0
-        for column in encoding.columns:
-            stop = start + len(column.features)
-            cells, refuse = batch.column(column.name).combine_chunks(), encoding.missing == "error"
-            done = column.encode(cells, out[:, start:stop], refuse_missing=refuse, where=self._table.where)
+        refuse = self._encoding.missing == "error"
+        for column, place in self._encoding.places():
+            cells, where = batch.column(column.name).combine_chunks(), column_of(self._table.where, column.name)
+            done = column.encode(cells, out[:, place], refuse_missing=refuse, where=where)
             self._found[column.name] = self._found[column.name].and_then(done)
-            start = stop
         return out
 
     def targets(self, *, regression: bool | None = None) -> Targets | None:
@@ -296,10 +285,7 @@ class TableEncoder:
         for column in encoding.columns:
             done = self._found[column.name]
             if done.numbers and done.numbers + done.missing == self.rows:
-                raise UserError(
-                    f"{self._table.where}: column {column.name!r} held text in training and holds numbers here: give "
-                    "the same column."
-                )
+                raise other_kind("text", "numbers", column_of(self._table.where, column.name))
             if done.missing:
                 (blank if isinstance(column, CategoricalColumn) else filled)[column.name] = done.missing
             if done.unseen:
@@ -342,7 +328,5 @@ def label_column(name: str | None, where: str) -> str:
 
 def was_a_feature(column: str | int, where: str) -> UserError:
     """Return the error for labels in a column that training used as a feature."""
-    return UserError(
-        f"{where}: column {column!r} was a feature in training, so it cannot be the label: train again with "
-        f"--label {column}."
-    )
+    why = "was a feature in training, so it cannot be the label"
+    return UserError(f"{where}: column {column!r} {why}: train again with --label {column}.")
