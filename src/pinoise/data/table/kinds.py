@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import shlex
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -80,9 +79,7 @@ def look(table: Table, wanted: Sequence[str], label: str | None) -> Seen:
             parts, keys, numbers = _pruned(parts, keys, numbers, limit)
     if len(keys) > most:
         parts, keys, numbers = _pruned(parts, keys, numbers, float(np.partition(keys, most)[most]))
-    cells = (
-        pa.chunked_array(itertools.chain(*(column.chunks for column in labels))).combine_chunks() if labels else None
-    )
+    cells = pa.concat_arrays([column.combine_chunks() for column in labels]) if labels else None
     return Seen(pa.concat_tables(parts, promote_options="permissive"), numbers, cells, rows)
 
 
