@@ -12,8 +12,9 @@ import itertools
 import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -68,11 +69,11 @@ class Table:
 
     def with_missing(self, na: tuple[str, ...]) -> Table:
         """Return the table in which cells of these values are missing, too."""
-        return Table(**{**vars(self), "na": na})
+        return replace(self, na=na)
 
     def without(self, columns: Sequence[str]) -> Table:
         """Return the table without some of its columns."""
-        return Table(**{**vars(self), "names": tuple(name for name in self.names if name not in columns)})
+        return replace(self, names=tuple(name for name in self.names if name not in columns))
 
     def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
         """Yield Arrow tables of these columns with their first row, in order; together they are all rows."""
@@ -130,7 +131,7 @@ def held_table(held: Any, *, where: str, like: Table | None = None, y: Any = Non
     kinds = {column.name: column.type for column in held.schema}
     if like is None:
         return Table(tuple(held.column_names), where, read, held.num_rows, kinds=kinds, y=y)
-    return Table(**{**vars(like), "read": read, "rows": held.num_rows, "files": (), "states": ()})
+    return replace(like, read=read, rows=held.num_rows, files=(), states=())
 
 
 def csv_table(path: Path) -> Table:
@@ -140,15 +141,8 @@ def csv_table(path: Path) -> Table:
     size = path.stat().st_size
     with open_compressed(path, limit=None) as unpacked, path.open("rb") as packed:
         size *= 1 if unpacked.read(2) == packed.read(2) else _UNPACKED
-    return Table(
-        header.names,
-        str(path),
-        lambda columns: _text_batches(path, header, columns),
-        size=size,
-        notes=header.notes,
-        files=(path,),
-        states=tuple(states),
-    )
+    read, files = partial(_text_batches, path, header), (path,)
+    return Table(header.names, str(path), read, size=size, notes=header.notes, files=files, states=tuple(states))
 
 
 class _Ended(io.RawIOBase):
@@ -166,8 +160,7 @@ class _Ended(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         view = memoryview(buffer).cast("B")
-        block = self._stream.read(len(view))
-        if not block:
+        if not (block := self._stream.read(len(view))):
             block, self._row = self._row[: len(view)], self._row[len(view) :]
         view[: len(block)] = block
         return len(block)
@@ -218,19 +211,17 @@ def _named(path: Path, header: TextHeader) -> Iterator[None]:
     except (OSError, pa.ArrowException) as error:
         text = str(error)
         if "straddling" in text:
-            raise UserError(
-                f"{path} has a row of more than {BLOCK_BYTES >> 20} MB: is a quotation mark in it never closed?"
-            ) from error
+            row = f"a row of more than {BLOCK_BYTES >> 20} MB"
+            raise UserError(f"{path} has {row}: is a quotation mark in it never closed?") from error
         ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", text)
         if ragged is None:
             raise damaged(path, error) from error
-        row, expected, got = (int(number) for number in ragged.groups())
+        number, expected, got = int(ragged[1]) - header.rows, ragged[2], ragged[3]
         if text[ragged.end() :].count('"') % 2:
-            raise _unclosed(path, row - header.rows) from error
-        raise UserError(
-            f"{path}: data row {row - header.rows} has {got} cells where the first line has {expected}: make every row "
-            "the same length, and quote cells that hold the separator."
-        ) from error
+            raise _unclosed(path, number) from error
+        what = f"data row {number} has {got} cells where the first line has {expected}"
+        how = "make every row the same length, and quote cells that hold the separator"
+        raise UserError(f"{path}: {what}: {how}.") from error
 
 
 def _unclosed(path: Path, row: int) -> UserError:
@@ -254,10 +245,7 @@ def read_header(path: Path) -> TextHeader:
     """
     encoding = UNICODE if _is_unicode(path) else WESTERN
     try:
-        with (
-            open_compressed(path, limit=None) as stream,
-            io.TextIOWrapper(stream, encoding=encoding, newline="") as lines,
-        ):
+        with open_compressed(path, limit=None) as stream, io.TextIOWrapper(stream, encoding, newline="") as lines:
             first, rows = _first_line(lines, path)
             is_tsv = ".tsv" in map(str.lower, path.suffixes[-2:])
             delimiter = "\t" if is_tsv else next((mark for mark in ",;\t" if mark in first), ",")
@@ -291,14 +279,12 @@ def read_header(path: Path) -> TextHeader:
 def _is_unicode(path: Path) -> bool:
     """Whether all of a file is text in UTF-8, which takes a pass over its bytes."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    with open_compressed(path, limit=None) as stream:
-        try:
-            while block := stream.read(1 << 22):
-                decoder.decode(block)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return False
-    return True
+    with open_compressed(path, limit=None) as stream, suppress(UnicodeDecodeError):
+        while block := stream.read(1 << 22):
+            decoder.decode(block)
+        decoder.decode(b"", final=True)
+        return True
+    return False
 
 
 def _not_text(path: Path) -> UserError:
@@ -307,13 +293,11 @@ def _not_text(path: Path) -> UserError:
 
 def _first_line(lines: io.TextIOBase, path: Path) -> tuple[str, int]:
     """Return the first line that is not blank, and its number from 1."""
-    for number in itertools.count(1):
-        line = _line(lines, path, most=LINE_CHARACTERS)
-        if not line:
-            raise UserError(f"the file {path} is empty.")
+    read = partial(_line, lines, path, most=LINE_CHARACTERS)
+    for number, line in enumerate(iter(read, ""), start=1):
         if line.strip():
             return line, number
-    raise AssertionError("unreachable")
+    raise UserError(f"the file {path} is empty.")
 
 
 def _line(lines: io.TextIOBase, path: Path, *, most: int) -> str:

@@ -217,7 +217,7 @@ def _numbers(looked: Looked, style: Style = "plain") -> Learned:
 def _whole(cells: Any, present: Floats) -> Any:
     """Return numbers that were text as whole ones where all of them are, with no cell missing."""
     whole = len(present) == len(cells) and are_all(pc.match_substring_regex(cells, r"^[+-]?\d{1,18}$"))
-    return cells.cast(pa.int64()) if whole else pa.array(present)
+    return pc.utf8_ltrim(cells, "+").cast(pa.int64()) if whole else pa.array(present)
 
 
 def _dates(looked: Looked, written: str = "") -> Learned:
