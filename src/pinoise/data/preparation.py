@@ -137,8 +137,8 @@ class TablePreparation(Preparation):
         if on_disk:
             data, encoding = _on_disk(source, table, options)
             return data, cls(encoding)
-        encoding, notes, table = learn_table(table, options)
-        return encoding.apply(table, name=source.name, learned=notes), cls(encoding)
+        encoding, _, table = learn_table(table, options)
+        return encoding.apply(table, name=source.name), cls(encoding)
 
     def _read_table(self, source: Source, later: LaterOptions, *, labelled: bool) -> Dataset:
         table, encoding = source.table(), self.encoding
@@ -161,7 +161,7 @@ def _on_disk(
     """Return a table with its rows on disk, encoded now or before; without an encoding it is learned first."""
 
     def make(folder: Path) -> dict[str, Any]:
-        known, notes, whole = (encoding, (), table) if encoding is not None else learn_table(table, options)
+        known, _, whole = (encoding, (), table) if encoding is not None else learn_table(table, options)
         encoder = TableEncoder(known, whole, labelled=labelled)
         if whole.rows is not None:
             width = len(known.feature_names) * np.dtype(known.precision).itemsize
@@ -170,7 +170,7 @@ def _on_disk(
         y = encoder.targets(regression=options.regression)
         if y is not None:
             np.save(folder / "y.npy", y)
-        return {"encoding": asdict(encoder.encoding), "notes": encoder.notes(notes), "labels": y is not None}
+        return {"encoding": asdict(encoder.encoding), "notes": encoder.notes(), "labels": y is not None}
 
     how = replace(options, rows=None, cache=None) if encoding is None else encoding
     about = [str(source.path.resolve()), table.names, asdict(how), labelled]

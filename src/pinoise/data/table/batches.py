@@ -128,10 +128,10 @@ def held_table(held: Any, *, where: str, like: Table | None = None, y: Any = Non
         some = held.select(list(columns))
         return (some.slice(start, BATCH_ROWS) for start in range(0, held.num_rows, BATCH_ROWS))
 
+    if like is not None:
+        return replace(like, read=read, rows=held.num_rows, files=(), states=())
     kinds = {column.name: column.type for column in held.schema}
-    if like is None:
-        return Table(tuple(held.column_names), where, read, held.num_rows, kinds=kinds, y=y)
-    return replace(like, read=read, rows=held.num_rows, files=(), states=())
+    return Table(tuple(held.column_names), where, read, held.num_rows, kinds=kinds, y=y)
 
 
 def csv_table(path: Path) -> Table:
@@ -186,19 +186,13 @@ def _text_batches(path: Path, header: TextHeader, columns: Sequence[str]) -> Ite
 
 def _options(header: TextHeader, columns: Sequence[str]) -> dict[str, Any]:
     """Return how Arrow reads a file: every cell as text, on one thread, where it counts rows."""
-    return {
-        "read_options": pyarrow.csv.ReadOptions(
-            column_names=list(header.names),
-            skip_rows_after_names=header.rows,
-            block_size=BLOCK_BYTES,
-            encoding="utf8" if header.encoding == UNICODE else header.encoding,
-            use_threads=False,
-        ),
-        "parse_options": pyarrow.csv.ParseOptions(delimiter=header.delimiter, newlines_in_values=True),
-        "convert_options": pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(header.names, pa.string()), include_columns=list(columns)
-        ),
-    }
+    read = pyarrow.csv.ReadOptions(column_names=list(header.names), block_size=BLOCK_BYTES, use_threads=False)
+    read.skip_rows_after_names = header.rows
+    read.encoding = "utf8" if header.encoding == UNICODE else header.encoding
+    parse = pyarrow.csv.ParseOptions(delimiter=header.delimiter, newlines_in_values=True)
+    text = dict.fromkeys(header.names, pa.string())
+    convert = pyarrow.csv.ConvertOptions(column_types=text, include_columns=list(columns))
+    return {"read_options": read, "parse_options": parse, "convert_options": convert}
 
 
 @contextmanager

@@ -81,36 +81,21 @@ class TableEncoding:
         """The type in which rows are kept on disk."""
         return "float64" if any(column.precise for column in self.columns) else "float32"
 
-    def apply(
-        self,
-        table: Table,
-        *,
-        name: str,
-        labelled: bool = True,
-        regression: bool | None = None,
-        learned: Sequence[str] = (),
-    ) -> Dataset:
+    def apply(self, table: Table, *, name: str, labelled: bool = True, regression: bool | None = None) -> Dataset:
         """Return a table with the training table's columns, in any order, as a data set in memory.
 
-        The label column may be absent, and ``labelled=False`` leaves labels unread. ``learned`` are notes on what was
-        learned from it.
+        The label column may be absent, and ``labelled=False`` leaves labels unread.
         """
         encoder = TableEncoder(self, table, labelled=labelled)
         # Double precision: a time in seconds needs more digits than float32 has.
         x = np.concatenate(list(encoder.blocks()))
         y = encoder.targets(regression=regression)
-        return encoder.encoding.dataset(x, y, encoder.notes(learned), name=name)
+        return encoder.encoding.dataset(x, y, encoder.notes(), name=name)
 
     def dataset(self, x: Samples, y: Targets | None, notes: Sequence[str], *, name: str) -> Dataset:
         """Return encoded rows as a data set."""
-        return Dataset(
-            name=name,
-            train=Part(x, y),
-            feature_names=self.feature_names,
-            class_names=self.labels.class_names if self.labels else None,
-            spans=self.spans,
-            notes=tuple(notes),
-        )
+        classes = self.labels.class_names if self.labels else None
+        return Dataset(name, Part(x, y), None, self.feature_names, classes, self.spans, tuple(notes))
 
     def decode(self, features: Floats, table: Any) -> Any:
         """Return features as an Arrow table like the one that they were encoded from: names, types, categories, gaps.
@@ -161,7 +146,7 @@ class TableEncoding:
 
 
 class TableLearned(NamedTuple):
-    """What a training table taught, and the table, in memory where all of it was looked at."""
+    """What a training table taught, and the table with these notes, in memory where all of it was looked at."""
 
     encoding: TableEncoding
     notes: tuple[str, ...]
@@ -182,7 +167,11 @@ def learn_table(table: Table, options: ReadOptions) -> TableLearned:
     label = None if options.label is None else find_column(options.label, names, where=where)
     wanted = [name for name in names if name not in dropped and name != label]
     seen = look(table, wanted, label)
-    labels = _labels(table, label, seen.labels, options)
+    labels = None
+    if label is not None:
+        labels = _labels_of_column(label, seen.labels, table, options.regression)
+    elif table.y is not None:
+        labels = learn_targets(table.y, where=f"{where}, y", regression=options.regression)
     found: dict[str, Learned] = {}
     with rows_among(seen.numbers):
         for name in wanted:
@@ -200,16 +189,12 @@ def learn_table(table: Table, options: ReadOptions) -> TableLearned:
     if len(seen.part) == seen.rows:
         held = seen.part if label is None else seen.part.append_column(label, seen.labels)
         table = held_table(held, where=where, like=table)
-    return TableLearned(encoding, tuple(notes), table)
+    return TableLearned(encoding, tuple(notes), replace(table, notes=(*table.notes, *notes)))
 
 
-def _labels(table: Table, label: str | None, cells: Any, options: ReadOptions) -> LabelEncoding | None:
-    if label is not None:
-        where = label_column(label, table.where)
-        return learn_targets(cells if table.kinds else typed(cells), where=where, regression=options.regression)
-    if table.y is None:
-        return None
-    return learn_targets(table.y, where=f"{table.where}, y", regression=options.regression)
+def _labels_of_column(label: str, cells: Any, table: Table, regression: bool | None) -> LabelEncoding:
+    cells = typed(cells) if table.kinds is None else cells
+    return learn_targets(cells, where=label_column(label, table.where), regression=regression)
 
 
 class TableEncoder:
@@ -254,34 +239,28 @@ class TableEncoder:
 
     def targets(self, *, regression: bool | None = None) -> Targets | None:
         """Return the labels of all rows once they are encoded, None without any."""
-        where, labels = self._table.where, self._encoding.labels
-        if not self._labelled:
-            return None
-        if self._table.y is not None:
-            check_rows(len(self._table.y), self.rows, "labels", where)
-            return None if labels is None else labels.targets(self._table.y, where=f"{where}, y")
+        table, labels = self._table, self._encoding.labels
+        if self._labelled and table.y is not None:
+            check_rows(len(table.y), self.rows, "labels", table.where)
+            return None if labels is None else labels.targets(table.y, where=f"{table.where}, y")
         if self._label is None:
             return None
-        cells, what = pa.concat_arrays(self._cells), label_column(self._label, where)
-        text = self._table.kinds is None
+        cells = pa.concat_arrays(self._cells)
         if labels is None:  # of another column than training's
-            cells = typed(cells) if text else cells
-            labels = learn_targets(cells, where=what, regression=regression)
+            labels = _labels_of_column(self._label, cells, table, regression)
             self._encoding = replace(self._encoding, labels=labels)
-        elif text:
-            cells = labels.cells(cells)
-        return labels.targets(cells, where=what)
+        cells = labels.cells(cells) if table.kinds is None else cells
+        return labels.targets(cells, where=label_column(self._label, table.where))
 
     @property
     def encoding(self) -> TableEncoding:
         """The encoding, with the labels of the table where it has its own."""
         return self._encoding
 
-    def notes(self, learned: Sequence[str] = ()) -> list[str]:
-        """Return the notes on the table once all rows are encoded; ``learned`` are those on what it taught."""
+    def notes(self) -> list[str]:
+        """Return the notes on the table once all rows are encoded."""
         encoding, unseen = self._encoding, []
-        filled: dict[str, int] = {}
-        blank: dict[str, int] = {}
+        filled, blank = dict[str, int](), dict[str, int]()
         for column in encoding.columns:
             done = self._found[column.name]
             if done.numbers and done.numbers + done.missing == self.rows:
@@ -289,14 +268,12 @@ class TableEncoder:
             if done.missing:
                 (blank if isinstance(column, CategoricalColumn) else filled)[column.name] = done.missing
             if done.unseen:
-                unseen.append(
-                    f"column {column.name!r}: {counted(done.unseen, 'cell')} with values that training did not have "
-                    f"({listed(done.examples)}) became all zeros"
-                )
+                cells = f"{counted(done.unseen, 'cell')} with values that training did not have"
+                unseen.append(f"column {column.name!r}: {cells} ({listed(done.examples)}) became all zeros")
         known = {column.name for column in encoding.columns} | set(encoding.dropped) | {encoding.label}
         if extra := [name for name in self._table.names if name not in known]:
             unseen.insert(0, f"ignored {counted(len(extra), 'column')} that training did not have: {listed(extra)}")
-        return [*self._table.notes, *learned, *unseen, *_missing_notes(encoding, filled, blank)]
+        return [*self._table.notes, *unseen, *_missing_notes(encoding, filled, blank)]
 
 
 def _missing_notes(encoding: TableEncoding, filled: dict[str, int], blank: dict[str, int]) -> list[str]:
@@ -306,10 +283,8 @@ def _missing_notes(encoding: TableEncoding, filled: dict[str, int], blank: dict[
         own = "zero" if policy == "zero" else f"its {policy}" if len(filled) == 1 else f"their {policy}s"
         marked = {column.name for column in encoding.columns if getattr(column, "marked", False)} & set(filled)
         beside = f", and marked those of {listed(sorted(marked))}" if marked else ""
-        notes.append(
-            f"filled {counted(sum(filled.values()), 'missing value')} in {counted(len(filled), 'column')} with {own}: "
-            f"{listed(filled)}{beside}"
-        )
+        values = f"{counted(sum(filled.values()), 'missing value')} in {counted(len(filled), 'column')}"
+        notes.append(f"filled {values} with {own}: {listed(filled)}{beside}")
     known = {c.name for c in encoding.columns if isinstance(c, CategoricalColumn) and c.missing}
     for columns, became in (
         ([name for name in blank if name in known], "the category 'missing'"),
