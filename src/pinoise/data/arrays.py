@@ -63,10 +63,9 @@ def learn_filling(x: Samples, options: ReadOptions) -> GapFilling | None:
     if options.missing == "error" or not has_gaps(x):
         return None
     dense = np.asarray(x)
-    share, fills = np.isnan(dense).mean(axis=0), []
-    for column in dense.T:
-        present = column[~np.isnan(column)].astype(np.float64)
-        fills.append(fill_value(present, options.missing) if len(present) else 0.0)
+    share = np.isnan(dense).mean(axis=0)
+    known = (column[~np.isnan(column)].astype(np.float64) for column in dense.T)
+    fills = [fill_value(present, options.missing) if len(present) else 0.0 for present in known]
     marked = np.flatnonzero((share >= MARKED) & (share < 1) & options.mark_missing)
     return GapFilling(tuple(fills), tuple(marked.tolist()))
 

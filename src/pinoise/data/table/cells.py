@@ -84,7 +84,8 @@ def text_of(column: Any) -> Any:
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     text = column.cast(pa.large_string())
-    return without(pc.utf8_trim_whitespace(text), ("",)) if is_text(column.type) or _is_coded(column.type) else text
+    is_written = is_text(column.type) or pa.types.is_dictionary(column.type)
+    return without(pc.utf8_trim_whitespace(text), ("",)) if is_written else text
 
 
 def without(text: Any, words: tuple[str, ...]) -> Any:
@@ -95,10 +96,6 @@ def without(text: Any, words: tuple[str, ...]) -> Any:
     """
     gone = pc.is_in(text, value_set=pa.array(words, text.type))
     return pc.if_else(gone, pa.scalar(None, text.type), text)
-
-
-def _is_coded(kind: Any) -> bool:
-    return bool(pa.types.is_dictionary(kind))
 
 
 def looks_like_number(text: Any) -> Any:

@@ -18,16 +18,14 @@ from pinoise.data.table.categories import MISSING, OTHER, CategoricalColumn, are
 from pinoise.data.table.cells import are_all, column_of, first_true, is_number, is_text, text_of
 from pinoise.data.table.dates import FORMATS, DateColumn, fitting_formats, is_date, learn_dates
 from pinoise.data.table.numbers import (
-    MARKED,
     STYLES,
     NumericColumn,
     Style,
     all_differ,
     are_codes,
-    fill_value,
     is_written,
+    learn_numbers,
     names_rows,
-    needs_double,
     no_number,
     numbers_of,
 )
@@ -188,7 +186,7 @@ def _text(looked: Looked, text: Any) -> Learned:
 
 def _numbers(looked: Looked, style: Style = "plain") -> Learned:
     """Return a column of numbers, unless they only name the rows."""
-    name, options = looked.name, looked.options
+    name = looked.name
     values = numbers_of(looked.cells, style=style, where=looked.where)
     present = values[~np.isnan(values)]
     if not len(present):
@@ -202,16 +200,13 @@ def _numbers(looked: Looked, style: Style = "plain") -> Learned:
             why = ", an index: it has no name, and its whole numbers all differ"
         if why:
             return Learned(None, (f"dropped the column {name!r}{why}; {looked.how_to_keep}",))
-    fill, missing = fill_value(present, options.missing), 1 - len(present) / len(values)
-    marked = options.mark_missing and missing >= MARKED
-    column = NumericColumn(name, fill, style, marked, needs_double(present))
-    constant = present.min() == present.max() and (not missing or (fill == present[0] and not marked))
-    notes = {
-        "comma": (f"took the commas in the numbers of column {name!r} for decimal points",),
-        "point": (f"read the amounts of column {name!r} as numbers, without their signs",),
-    }.get(style, ())
+    column = learn_numbers(name, values, style, looked.options)
+    filled = len(present) == len(values) or (column.fill == present[0] and not column.marked)
+    constant = present.min() == present.max() and filled
+    notes = [f"took the commas in the numbers of column {name!r} for decimal points"] if style == "comma" else []
+    notes += [f"read the amounts of column {name!r} as numbers, without their signs"] if style == "point" else []
     as_numbers = written and style == "plain" and looked.table.kinds is not None
-    return Learned(column, notes, constant=bool(constant), as_numbers=as_numbers)
+    return Learned(column, tuple(notes), constant=bool(constant), as_numbers=as_numbers)
 
 
 def _whole(cells: Any, present: Floats) -> Any:

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinoise.data.checks import LARGEST_NUMBER
-from pinoise.data.options import MissingPolicy
+from pinoise.data.options import MissingPolicy, ReadOptions
 from pinoise.data.table.cells import (
     Encoded,
     first_true,
@@ -158,10 +158,16 @@ def as_plain(text: Any, style: Style) -> Any:
     text = text_of(text)
     if style == "plain":
         return text
-    text = pc.replace_substring_regex(text, _MARKS, "")
-    if style == "point":
-        return pc.replace_substring(text, ",", "")
-    return pc.replace_substring(pc.replace_substring(text, ".", ""), ",", ".")
+    thousands = "," if style == "point" else "."
+    text = pc.replace_substring(pc.replace_substring_regex(text, _MARKS, ""), thousands, "")
+    return pc.replace_substring(text, ",", ".")  # the decimal comma, if there is one
+
+
+def learn_numbers(name: str, values: Floats, style: Style, options: ReadOptions) -> NumericColumn:
+    """Return what is learned from numbers, NaN where missing, of which there is one: what fills and marks gaps."""
+    present = values[~np.isnan(values)]
+    marked = options.mark_missing and 1 - len(present) / len(values) >= MARKED
+    return NumericColumn(name, fill_value(present, options.missing), style, marked, needs_double(present))
 
 
 def fill_value(present: Floats, policy: MissingPolicy) -> float:

@@ -82,9 +82,8 @@ class Piece(NamedTuple):
         """Yield some columns as tables of bounded size, in order."""
         rows = max(LEAST_ROWS, min(BATCH_ROWS, BATCH_VALUES // max(1, len(columns))))
         with damage_named(self.fragment.path, _DAMAGE):
-            parquet = pa.dataset.ParquetFragmentScanOptions(
-                use_buffered_stream=True, buffer_size=_BUFFER, pre_buffer=False
-            )
+            how = {"use_buffered_stream": True, "buffer_size": _BUFFER, "pre_buffer": False}
+            parquet = pa.dataset.ParquetFragmentScanOptions(**how)
             little = {"batch_size": rows, "batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
             for batch in self.fragment.to_batches(
                 self.schema, columns=list(columns), fragment_scan_options=parquet, **little
