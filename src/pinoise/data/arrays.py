@@ -11,7 +11,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from pinoise.data.checks import check_finite, check_rows, numeric_samples
-from pinoise.data.dataset import Array, Dataset, Part, RawArrays, RawPart, Samples, Spans, Targets, row_slices
+from pinoise.data.dataset import Array, Dataset, Part, RawArrays, RawPart, Samples, Spans, row_slices
 from pinoise.data.lazy import LazyArray, SomeColumns
 from pinoise.data.messages import counted
 from pinoise.data.options import DEFAULTS, ReadOptions
@@ -46,6 +46,12 @@ class GapFilling:
         filled = np.where(gaps, np.asarray(self.fills, dtype=x.dtype), x)
         return np.concatenate([filled, gaps[:, list(self.marked)].astype(x.dtype)], axis=1)
 
+    def notes(self, raw: RawArrays) -> list[str]:
+        """Return the note on the gaps of some rows, if there are any."""
+        filled = sum(int(np.isnan(np.asarray(part.x, dtype=np.float64)).sum()) for part in raw.parts)
+        marked = f", and marked those of {counted(len(self.marked), 'feature')}" if self.marked else ""
+        return [f"filled {counted(filled, 'missing value')}{marked}"] if filled else []
+
     def undo(self, features: npt.NDArray[Any], x: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return features as rows like ``x``, whose gaps stay gaps."""
         rows = features[:, : len(self.fills)]
@@ -57,10 +63,9 @@ def learn_filling(x: Samples, options: ReadOptions) -> GapFilling | None:
     if options.missing == "error" or not has_gaps(x):
         return None
     dense = np.asarray(x)
-    share, fills = np.isnan(dense).mean(axis=0), []
-    for column in dense.T:
-        present = column[~np.isnan(column)].astype(np.float64)
-        fills.append(fill_value(present, options.missing) if len(present) else 0.0)
+    share = np.isnan(dense).mean(axis=0)
+    known = (column[~np.isnan(column)].astype(np.float64) for column in dense.T)
+    fills = [fill_value(present, options.missing) if len(present) else 0.0 for present in known]
     marked = np.flatnonzero((share >= MARKED) & (share < 1) & options.mark_missing)
     return GapFilling(tuple(fills), tuple(marked.tolist()))
 
@@ -118,22 +123,12 @@ class ArrayEncoding:
         if self.label is not None and raw.train.x.shape[1:] == (self.raw_shape[0] + 1,):
             raw = take_label(raw, self.label)
         groups = _group_numbers([part.groups for part in raw.parts], where)
-        labels = None
-        if labelled:
-            labels = _own_labels(self.labels, raw, where=f"{where}, labels") if own_classes else self.labels
-        parts = [self._part(part, own, labels, where) for part, own in zip(raw.parts, groups, strict=True)]
-        named, filled = labels or self.labels, sum(map(_gaps_in, raw.parts)) if self.gaps is not None else 0
-        marks = () if self.gaps is None else self.gaps.marked
-        marked = f", and marked those of {counted(len(marks), 'feature')}" if marks else ""
-        note = (f"filled {counted(filled, 'missing value')}{marked}",) if filled else ()
-        return Dataset(
-            name=name,
-            train=parts[0],
-            test=parts[1] if len(parts) > 1 else None,
-            feature_names=self.feature_names,
-            class_names=None if named is None else named.class_names,
-            notes=(*raw.notes, *note),
-        )
+        own = _own_labels(self.labels, raw, where=f"{where}, labels") if labelled and own_classes else self.labels
+        labels = own if labelled else None
+        train, *test = [self._part(part, group, labels, where) for part, group in zip(raw.parts, groups, strict=True)]
+        notes = raw.notes if self.gaps is None else (*raw.notes, *self.gaps.notes(raw))
+        classes = own.class_names if own else None
+        return Dataset(name, train, test[0] if test else None, self.feature_names, classes, notes=notes)
 
     def with_label(
         self, raw: RawArrays, label: str | int, *, regression: bool | None = None, where: str
@@ -155,19 +150,14 @@ class ArrayEncoding:
         if self.gaps is not None:
             x = self.gaps.apply(np.asarray(x, dtype=x.dtype if x.dtype.kind == "f" else np.float64))
         check_finite(x, self.feature_names, where=where)
-        y: Targets | None = None
-        if raw.y is not None and labels is not None:
-            y = labels.targets(raw.y, where=f"{where}, labels")
+        y = None if raw.y is None or labels is None else labels.targets(raw.y, where=f"{where}, labels")
+        if y is not None:
             check_rows(len(y), x.shape[0], "labels", where)
         return Part(x, y, groups, raw.names)
 
 
 def learn_arrays(
-    raw: RawArrays,
-    *,
-    name: str,
-    where: str,
-    options: ReadOptions = DEFAULTS,
+    raw: RawArrays, *, name: str, where: str, options: ReadOptions = DEFAULTS
 ) -> tuple[Dataset, ArrayEncoding]:
     """Check arrays, number their labels, and return them with what later arrays need to be read the same way."""
     column, regression = None, options.regression
@@ -185,31 +175,19 @@ def learn_arrays(
         for what, values in (("labels", part.y), ("groups", part.groups)):
             if values is not None:
                 check_rows(len(values), part.x.shape[0], what, where)
-    labels = None
-    given = _label_arrays(raw, where=f"{where}, labels")
+    labels, what = None, f"{where}, labels"
+    given = _label_arrays(raw, where=what)
     if raw.train.y is not None:
-        labels = learn_targets(
-            _joined(given, where), where=f"{where}, labels", names=raw.class_names, regression=regression
-        )
+        labels = learn_targets(_joined(given, where), where=what, names=raw.class_names, regression=regression)
         raw = replace(raw, notes=(*raw.notes, *([] if regression else measurement_note(labels))))
         if not labels.measured and len(np.unique(labels.encode(given[0], where=where))) < 2:
             raise UserError(f"{where}: every training label is the same, but classes need two or more.")
     names = raw.feature_names
     if gaps is not None and gaps.marked:
         known = names or tuple(f"x{feature}" for feature in range(shape[0]))
-        names, shape = (
-            (*known, *(f"{known[feature]}=missing" for feature in gaps.marked)),
-            (shape[0] + len(gaps.marked),),
-        )
-    encoding = ArrayEncoding(
-        shape=shape,
-        sparse=bool(sp.issparse(x)),
-        feature_names=names,
-        label=column,
-        labels=labels,
-        first_index=raw.first_index,
-        gaps=gaps,
-    )
+        names = (*known, *(f"{known[feature]}=missing" for feature in gaps.marked))
+        shape = (len(names),)
+    encoding = ArrayEncoding(shape, bool(sp.issparse(x)), names, column, labels, raw.first_index, gaps)
     return encoding.apply(raw, name=name, where=where), encoding
 
 
@@ -226,10 +204,6 @@ def take_label(raw: RawArrays, column: int) -> RawArrays:
     return RawArrays(RawPart(table[:, others], np.array(table[:, column])), notes=raw.notes)
 
 
-def _gaps_in(part: RawPart) -> int:
-    return int(np.isnan(np.asarray(part.x, dtype=np.float64)).sum())
-
-
 def _label_column(raw: RawArrays, label: str | int, where: str) -> int:
     if raw.train.y is not None:
         raise UserError(f"{where} brings its own labels, so label={label!r} cannot name a column: leave it out.")
@@ -240,9 +214,8 @@ def _label_column(raw: RawArrays, label: str | int, where: str) -> int:
         try:  # the command line gives numbers as text
             label = int(label)
         except ValueError:
-            raise UserError(
-                f"{where} has no column names: give label as a number from 0 to {width - 1}, not {label!r}."
-            ) from None
+            how = f"give label as a number from 0 to {width - 1}, not {label!r}"
+            raise UserError(f"{where} has no column names: {how}.") from None
     if not -width <= label < width:
         raise UserError(f"{where} has {width} columns: there is no column {label}.")
     if width < 2:

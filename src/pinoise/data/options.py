@@ -84,14 +84,14 @@ Allowed: median, mean, zero, error.
     cache: Path | None = None
 
     def __post_init__(self) -> None:
-        for kind, value, allowed in (
-            ("policy for missing values", self.missing, get_args(MissingPolicy)),
-            ("color", self.color, get_args(Color)),
-            ("choice for corrupt images", self.corrupt, get_args(Corrupt)),
-            ("choice for data.stream", self.stream, get_args(Stream)),
+        for kind, value, choices in (
+            ("policy for missing values", self.missing, MissingPolicy),
+            ("color", self.color, Color),
+            ("choice for corrupt images", self.corrupt, Corrupt),
+            ("choice for data.stream", self.stream, Stream),
         ):
-            if value not in allowed:
-                raise unknown_choice(kind, value, allowed)
+            if value not in get_args(choices):
+                raise unknown_choice(kind, value, get_args(choices))
         if self.rows is not None and self.rows < 2:
             raise UserError(f"rows is {self.rows}: learning by contrast needs at least 2.")
         if self.max_categories < 1:
@@ -155,6 +155,10 @@ class LaterOptions:
     corrupt: Corrupt | None = None
     stream: Stream = ReadOptions.stream
     cache: Path | None = None
+
+    def as_read_options(self) -> ReadOptions:
+        """Return these options with the defaults of all others."""
+        return ReadOptions(**{name: value for name, value in vars(self).items() if value is not None})
 
 
 def is_image_size(value: object) -> TypeGuard[ImageSize]:

@@ -17,7 +17,7 @@ from pinoise.data.dataset import Dataset, RawArrays, Spans
 from pinoise.data.disk import check_room, kept, place_of, write_rows
 from pinoise.data.formats.arrays import read_npy
 from pinoise.data.images.reading import holds_images, resized
-from pinoise.data.options import AS_TRAINED, Color, Corrupt, LaterOptions, ReadOptions, Stream
+from pinoise.data.options import AS_TRAINED, Corrupt, LaterOptions, ReadOptions, Stream
 from pinoise.data.source import Source, find_source
 from pinoise.data.table.batches import Table
 from pinoise.data.table.cells import find_column
@@ -88,15 +88,16 @@ class Preparation(ABC):
         found = find_source(source)
         later = later if labelled else replace(later, label=None, regression=None)
         if found.kind != "table":
-            ReadOptions(drop=later.drop).refuse_table_options(found.where)
-        if found.kind != "images" and later.corrupt is not None:
-            ReadOptions(corrupt=later.corrupt).refuse_image_options(found.where)
+            later.as_read_options().refuse_table_options(found.where)
+        if found.kind != "images":
+            later.as_read_options().refuse_image_options(found.where, but="cache")
         if found.kind == "catalogue":
             data = self._in_size(found.dataset(label=later.label, progress=progress))
         elif found.kind == "table":
             data = self._read_table(found, later, labelled=labelled)
         else:
-            data = self._read_arrays(found, later, labelled=labelled, own_classes=own_classes, progress=progress)
+            raw, encoding = self._read_arrays(found, later, progress=progress)
+            data = encoding.apply(raw, name=found.name, where=found.where, labelled=labelled, own_classes=own_classes)
         check_regression(later.regression, data, where=found.where)
         return data
 
@@ -108,9 +109,7 @@ class Preparation(ABC):
     def _read_table(self, source: Source, later: LaterOptions, *, labelled: bool) -> Dataset:
         self._refuse(source, "a table")
 
-    def _read_arrays(
-        self, source: Source, later: LaterOptions, *, labelled: bool, own_classes: bool, progress: bool
-    ) -> Dataset:
+    def _read_arrays(self, source: Source, later: LaterOptions, *, progress: bool) -> tuple[RawArrays, ArrayEncoding]:
         self._refuse(source, "an array" if source.kind == "array" else "a folder of images")
 
     def _refuse(self, source: Source, what: str) -> NoReturn:
@@ -138,8 +137,8 @@ class TablePreparation(Preparation):
         if on_disk:
             data, encoding = _on_disk(source, table, options)
             return data, cls(encoding)
-        encoding, notes, table = learn_table(table, options)
-        return encoding.apply(table, name=source.name, learned=notes), cls(encoding)
+        encoding, _, table = learn_table(table, options)
+        return encoding.apply(table, name=source.name), cls(encoding)
 
     def _read_table(self, source: Source, later: LaterOptions, *, labelled: bool) -> Dataset:
         table, encoding = source.table(), self.encoding
@@ -148,8 +147,7 @@ class TablePreparation(Preparation):
             encoding = encoding.for_label(table, later.label)
         encoding = encoding.for_dates_of(table)
         if _is_large(table, later.stream):
-            options = ReadOptions(regression=later.regression, cache=later.cache)
-            return _on_disk(source, table, options, encoding, labelled=labelled)[0]
+            return _on_disk(source, table, later.as_read_options(), encoding, labelled=labelled)[0]
         return encoding.apply(table, name=source.name, labelled=labelled, regression=later.regression)
 
 
@@ -163,7 +161,7 @@ def _on_disk(
     """Return a table with its rows on disk, encoded now or before; without an encoding it is learned first."""
 
     def make(folder: Path) -> dict[str, Any]:
-        known, notes, whole = (encoding, (), table) if encoding is not None else learn_table(table, options)
+        known, _, whole = (encoding, (), table) if encoding is not None else learn_table(table, options)
         encoder = TableEncoder(known, whole, labelled=labelled)
         if whole.rows is not None:
             width = len(known.feature_names) * np.dtype(known.precision).itemsize
@@ -172,7 +170,7 @@ def _on_disk(
         y = encoder.targets(regression=options.regression)
         if y is not None:
             np.save(folder / "y.npy", y)
-        return {"encoding": asdict(encoder.encoding), "notes": encoder.notes(notes), "labels": y is not None}
+        return {"encoding": asdict(encoder.encoding), "notes": encoder.notes(), "labels": y is not None}
 
     how = replace(options, rows=None, cache=None) if encoding is None else encoding
     about = [str(source.path.resolve()), table.names, asdict(how), labelled]
@@ -226,39 +224,30 @@ class ArrayPreparation(Preparation):
     def _read_table(self, source: Source, later: LaterOptions, *, labelled: bool) -> Dataset:
         if self.kind != "catalogue":
             self._refuse(source, "a table")
-        options = ReadOptions(
-            label=later.label, regression=later.regression, drop=later.drop, stream=later.stream, cache=later.cache
-        )
-        return TablePreparation.learn(source, options)[0]
+        return TablePreparation.learn(source, later.as_read_options())[0]
 
-    def _read_arrays(
-        self, source: Source, later: LaterOptions, *, labelled: bool, own_classes: bool, progress: bool
-    ) -> Dataset:
+    def _read_arrays(self, source: Source, later: LaterOptions, *, progress: bool) -> tuple[RawArrays, ArrayEncoding]:
         encoding = self.encoding
         if source.kind == "images":
-            raw = source.images(self._image_options(source, later), progress=progress)
-        else:
-            raw = source.arrays(n_features=self.shape[0], first_index=encoding.first_index)
-            if later.label is not None:
-                encoding = encoding.with_label(raw, later.label, regression=later.regression, where=source.where)
-        return encoding.apply(raw, name=source.name, where=source.where, labelled=labelled, own_classes=own_classes)
-
-    def _image_options(self, source: Source, later: LaterOptions) -> ReadOptions:
-        """Return how a folder of images is read as samples of training's shape."""
-        if len(self.shape) < 2 or self.shape[2:] not in ((), (3,)):
-            self._refuse(source, "a folder of images")
-        height, width, *channels = self.shape
-        color: Color = "rgb" if channels else "gray"
-        corrupt = later.corrupt or self.corrupt
-        return ReadOptions(label=later.label, size=(height, width), color=color, corrupt=corrupt, cache=later.cache)
+            if len(self.shape) < 2 or self.shape[2:] not in ((), (3,)):
+                self._refuse(source, "a folder of images")
+            height, width, *channels = self.shape
+            later = replace(later, corrupt=later.corrupt or self.corrupt)
+            options = replace(later.as_read_options(), size=(height, width), color="rgb" if channels else "gray")
+            return source.images(options, progress=progress), encoding
+        raw = source.arrays(n_features=self.shape[0], first_index=encoding.first_index)
+        if later.label is not None:
+            encoding = encoding.with_label(raw, later.label, regression=later.regression, where=source.where)
+        return raw, encoding
 
 
 def check_regression(regression: bool | None, data: Dataset, *, where: str) -> None:
     """Refuse labels that are not what a user says they are: a measurement, or classes; None says nothing."""
-    if regression not in (None, data.measures) or (regression is not None and data.train.y is None):
-        what = "classes" if regression else "a measurement"
-        what = "no labels; name their column with --label" if data.train.y is None else f"{what} as labels"
-        raise UserError(f"regression is {str(regression).lower()}, but {where} has {what}.")
+    if regression is None or (regression == data.measures and data.train.y is not None):
+        return
+    what = "classes as labels" if regression else "a measurement as labels"
+    what = "no labels; name their column with --label" if data.train.y is None else what
+    raise UserError(f"regression is {str(regression).lower()}, but {where} has {what}.")
 
 
 def _check_class_folders(raw: RawArrays, where: str) -> None:
@@ -267,12 +256,10 @@ def _check_class_folders(raw: RawArrays, where: str) -> None:
         return
     classes = set(raw.train.y.tolist())
     if len(classes) == 1:
-        raise UserError(
-            f"{where} has a single class folder, {str(raw.train.y[0])!r}, but classes need two or more: give that "
-            "folder itself to learn without labels."
-        )
-    held_out = set() if raw.test is None or raw.test.y is None else set(raw.test.y.tolist())
-    for strange in sorted(held_out - classes):
+        what = f"a single class folder, {str(raw.train.y[0])!r}, but classes need two or more"
+        raise UserError(f"{where} has {what}: give that folder itself to learn without labels.")
+    test = raw.test.y if raw.test is not None else None
+    for strange in sorted(set() if test is None else set(test.tolist()) - classes):
         raise UserError(f"{where}: the test part has the class folder {strange!r}, which training does not have.")
 
 
@@ -281,14 +268,12 @@ def prepare(given: object, options: ReadOptions, *, progress: bool = False) -> t
     source = find_source(given)
     if options.stream == "always" and source.kind not in ("table", "images") and source.path.suffix != ".npy":
         raise UserError(f"{source.where} cannot be read in batches, so stream='always' cannot apply: leave it out.")
-    data: Dataset
-    preparation: Preparation
     if source.kind == "table":
-        data, preparation = TablePreparation.learn(source, options)
+        read: tuple[Dataset, Preparation] = TablePreparation.learn(source, options)
     else:
-        data, preparation = ArrayPreparation.learn(source, options, progress=progress)
-    check_regression(options.regression, data, where=source.where)
-    return data, preparation
+        read = ArrayPreparation.learn(source, options, progress=progress)
+    check_regression(options.regression, read[0], where=source.where)
+    return read
 
 
 def preparation_from_json(stored: object) -> Preparation:

@@ -6,22 +6,15 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
 from pinoise.data.catalogue import entries, is_name, locate
 from pinoise.data.catalogue.loading import load
 from pinoise.data.dataset import Dataset, RawArrays
+from pinoise.data.formats import binary
 from pinoise.data.formats.arrays import read_npy, read_npz
-from pinoise.data.formats.binary import (
-    holds_cifar,
-    holds_idx,
-    holds_stl10,
-    read_cifar,
-    read_idx_folder,
-    read_idx_samples,
-    read_stl10,
-)
 from pinoise.data.formats.memory import InMemory
 from pinoise.data.formats.svmlight import read_svmlight
 from pinoise.data.images.reading import read_image_folder
@@ -34,18 +27,13 @@ from pinoise.files import expanded, open_regular
 
 FileFormat = Literal["csv", "parquet", "npy", "npz", "svmlight", "idx"]
 
-EXTENSIONS: dict[str, FileFormat] = {
-    ".csv": "csv",
-    ".tsv": "csv",
-    ".parquet": "parquet",
-    ".npy": "npy",
-    ".npz": "npz",
-    ".svm": "svmlight",
-    ".svmlight": "svmlight",
-    ".libsvm": "svmlight",
-    ".txt": "svmlight",
-    ".t": "svmlight",  # LIBSVM's name for a test file
-    ".idx": "idx",
+EXTENSIONS: dict[FileFormat, tuple[str, ...]] = {
+    "csv": (".csv", ".tsv"),
+    "parquet": (".parquet",),
+    "npy": (".npy",),
+    "npz": (".npz",),
+    "svmlight": (".svm", ".svmlight", ".libsvm", ".txt", ".t"),  # .t is LIBSVM's name for a test file
+    "idx": (".idx",),
 }
 COMPRESSED = (".gz", ".bz2")
 MAY_BE_COMPRESSED = ("csv", "svmlight", "idx")
@@ -56,7 +44,7 @@ _IDX = re.compile(r".*[-.]idx\d+-ubyte", re.IGNORECASE)
 SourceKind = Literal["catalogue", "table", "array", "images"]
 ArrayReader = Callable[[Path], RawArrays]
 
-_FILE_READERS: dict[str, ArrayReader] = {"idx": read_idx_samples, "npy": read_npy, "npz": read_npz}
+_FILE_READERS: dict[str, ArrayReader] = {"idx": binary.read_idx_samples, "npy": read_npy, "npz": read_npz}
 
 
 @dataclass(frozen=True)
@@ -99,10 +87,8 @@ class Source:
     def images(self, options: ReadOptions, *, progress: bool = False) -> RawArrays:
         """Read a folder of images, whose labels are its subfolders."""
         if options.label is not None:
-            raise UserError(
-                f"{self.where} is a folder of images, whose subfolders are the classes: "
-                f"leave out label={options.label!r}."
-            )
+            what = "a folder of images, whose subfolders are the classes"
+            raise UserError(f"{self.where} is {what}: leave out label={options.label!r}.")
         return read_image_folder(self.path, options, progress=progress)
 
 
@@ -150,8 +136,11 @@ def _kind_of(path: Path) -> SourceKind:
 
 def _folder_reader(folder: Path) -> ArrayReader | None:
     """Return the reader of an unpacked MNIST, Fashion-MNIST, CIFAR-10, CIFAR-100 or STL-10; None for other folders."""
-    known = ((holds_idx, read_idx_folder), (holds_cifar, read_cifar), (holds_stl10, read_stl10))
-    return next((reader for holds, reader in known if holds(folder)), None)
+    if binary.holds_idx(folder):
+        return binary.read_idx_folder
+    if binary.holds_cifar(folder):
+        return binary.read_cifar
+    return binary.read_stl10 if binary.holds_stl10(folder) else None
 
 
 def existing_path(path: str | Path) -> Path:
@@ -187,18 +176,14 @@ def file_format(path: Path) -> FileFormat:
     name = uncompressed_name(path)
     if _IDX.fullmatch(name):
         return "idx"
-    ending = Path(name).suffix.lower()
-    found = EXTENSIONS.get(ending)
-    if name != path.name:
-        if ending == "":  # LIBSVM publishes its training files as name.bz2
-            return "svmlight"
-        found = found if found in MAY_BE_COMPRESSED else None
-    if found is None:
-        raise UserError(
-            f"{path} has an unknown extension: allowed are {', '.join(EXTENSIONS)}; text and IDX also with "
-            f"{' or '.join(COMPRESSED)}."
-        )
-    return found
+    ending, is_compressed = Path(name).suffix.lower(), name != path.name
+    if is_compressed and ending == "":  # LIBSVM publishes its training files as name.bz2
+        return "svmlight"
+    for found, endings in EXTENSIONS.items():
+        if ending in endings and (not is_compressed or found in MAY_BE_COMPRESSED):
+            return found
+    allowed = f"{', '.join(chain(*EXTENSIONS.values()))}; text and IDX also with {' or '.join(COMPRESSED)}"
+    raise UserError(f"{path} has an unknown extension: allowed are {allowed}.")
 
 
 def uncompressed_name(path: Path) -> str:

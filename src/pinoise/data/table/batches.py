@@ -13,8 +13,9 @@ import re
 import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -69,11 +70,11 @@ class Table:
 
     def with_missing(self, na: tuple[str, ...]) -> Table:
         """Return the table in which cells of these values are missing, too."""
-        return Table(**{**vars(self), "na": na})
+        return replace(self, na=na)
 
     def without(self, columns: Sequence[str]) -> Table:
         """Return the table without some of its columns."""
-        return Table(**{**vars(self), "names": tuple(name for name in self.names if name not in columns)})
+        return replace(self, names=tuple(name for name in self.names if name not in columns))
 
     def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
         """Yield Arrow tables of these columns with their first row, in order; together they are all rows."""
@@ -128,10 +129,10 @@ def held_table(held: Any, *, where: str, like: Table | None = None, y: Any = Non
         some = held.select(list(columns))
         return (some.slice(start, BATCH_ROWS) for start in range(0, held.num_rows, BATCH_ROWS))
 
+    if like is not None:
+        return replace(like, read=read, rows=held.num_rows, files=(), states=())
     kinds = {column.name: column.type for column in held.schema}
-    if like is None:
-        return Table(tuple(held.column_names), where, read, held.num_rows, kinds=kinds, y=y)
-    return Table(**{**vars(like), "read": read, "rows": held.num_rows, "files": (), "states": ()})
+    return Table(tuple(held.column_names), where, read, held.num_rows, kinds=kinds, y=y)
 
 
 def csv_table(path: Path) -> Table:
@@ -141,15 +142,8 @@ def csv_table(path: Path) -> Table:
     size = path.stat().st_size
     with open_compressed(path, limit=None) as unpacked, path.open("rb") as packed:
         size *= 1 if unpacked.read(2) == packed.read(2) else _UNPACKED
-    return Table(
-        header.names,
-        str(path),
-        lambda columns: _text_batches(path, header, columns),
-        size=size,
-        notes=header.notes,
-        files=(path,),
-        states=tuple(states),
-    )
+    read, files = partial(_text_batches, path, header), (path,)
+    return Table(header.names, str(path), read, size=size, notes=header.notes, files=files, states=tuple(states))
 
 
 class _Ended(io.RawIOBase):
@@ -167,8 +161,7 @@ class _Ended(io.RawIOBase):
 
     def readinto(self, buffer: WriteableBuffer) -> int:
         view = memoryview(buffer).cast("B")
-        block = self._stream.read(len(view))
-        if not block:
+        if not (block := self._stream.read(len(view))):
             block, self._row = self._row[: len(view)], self._row[len(view) :]
         view[: len(block)] = block
         return len(block)
@@ -194,19 +187,13 @@ def _text_batches(path: Path, header: TextHeader, columns: Sequence[str]) -> Ite
 
 def _options(header: TextHeader, columns: Sequence[str]) -> dict[str, Any]:
     """Return how Arrow reads a file: every cell as text, on one thread, where it counts rows."""
-    return {
-        "read_options": pyarrow.csv.ReadOptions(
-            column_names=list(header.names),
-            skip_rows_after_names=header.rows,
-            block_size=BLOCK_BYTES,
-            encoding="utf8" if header.encoding == UNICODE else header.encoding,
-            use_threads=False,
-        ),
-        "parse_options": pyarrow.csv.ParseOptions(delimiter=header.delimiter, newlines_in_values=True),
-        "convert_options": pyarrow.csv.ConvertOptions(
-            column_types=dict.fromkeys(header.names, pa.string()), include_columns=list(columns)
-        ),
-    }
+    read = pyarrow.csv.ReadOptions(column_names=list(header.names), block_size=BLOCK_BYTES, use_threads=False)
+    read.skip_rows_after_names = header.rows
+    read.encoding = "utf8" if header.encoding == UNICODE else header.encoding
+    parse = pyarrow.csv.ParseOptions(delimiter=header.delimiter, newlines_in_values=True)
+    text = dict.fromkeys(header.names, pa.string())
+    convert = pyarrow.csv.ConvertOptions(column_types=text, include_columns=list(columns))
+    return {"read_options": read, "parse_options": parse, "convert_options": convert}
 
 
 @contextmanager
@@ -219,19 +206,17 @@ def _named(path: Path, header: TextHeader) -> Iterator[None]:
     except (OSError, pa.ArrowException) as error:
         text = str(error)
         if "straddling" in text:
-            raise UserError(
-                f"{path} has a row of more than {BLOCK_BYTES >> 20} MB: is a quotation mark in it never closed?"
-            ) from error
+            row = f"a row of more than {BLOCK_BYTES >> 20} MB"
+            raise UserError(f"{path} has {row}: is a quotation mark in it never closed?") from error
         ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", text)
         if ragged is None:
             raise damaged(path, error) from error
-        row, expected, got = (int(number) for number in ragged.groups())
+        number, expected, got = int(ragged[1]) - header.rows, ragged[2], ragged[3]
         if text[ragged.end() :].count('"') % 2:
-            raise _unclosed(path, row - header.rows) from error
-        raise UserError(
-            f"{path}: data row {row - header.rows} has {got} cells where the first line has {expected}: make every row "
-            "the same length, and quote cells that hold the separator."
-        ) from error
+            raise _unclosed(path, number) from error
+        what = f"data row {number} has {got} cells where the first line has {expected}"
+        how = "make every row the same length, and quote cells that hold the separator"
+        raise UserError(f"{path}: {what}: {how}.") from error
 
 
 def _unclosed(path: Path, row: int) -> UserError:
@@ -255,10 +240,7 @@ def read_header(path: Path) -> TextHeader:
     """
     encoding = UNICODE if _is_unicode(path) else WESTERN
     try:
-        with (
-            open_compressed(path, limit=None) as stream,
-            io.TextIOWrapper(stream, encoding=encoding, newline="") as lines,
-        ):
+        with open_compressed(path, limit=None) as stream, io.TextIOWrapper(stream, encoding, newline="") as lines:
             first, rows = _first_line(lines, path)
             is_tsv = ".tsv" in map(str.lower, path.suffixes[-2:])
             delimiter = "\t" if is_tsv else next((mark for mark in ",;\t" if mark in first), ",")
@@ -292,16 +274,14 @@ def read_header(path: Path) -> TextHeader:
 def _is_unicode(path: Path) -> bool:
     """Whether all of a file is text in UTF-8, which takes a pass over its bytes. One with a NUL is no text at all."""
     decoder = codecs.getincrementaldecoder("utf-8")()
-    with open_compressed(path, limit=None) as stream:
-        try:
-            while block := stream.read(1 << 22):
-                if b"\0" in block:  # as in UTF-16, or where a disk has lost a block
-                    raise _not_text(path)
-                decoder.decode(block)
-            decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return False
-    return True
+    with open_compressed(path, limit=None) as stream, suppress(UnicodeDecodeError):
+        while block := stream.read(1 << 22):
+            if b"\0" in block:  # as in UTF-16, or where a disk has lost a block
+                raise _not_text(path)
+            decoder.decode(block)
+        decoder.decode(b"", final=True)
+        return True
+    return False
 
 
 def _not_text(path: Path) -> UserError:
@@ -310,13 +290,11 @@ def _not_text(path: Path) -> UserError:
 
 def _first_line(lines: io.TextIOBase, path: Path) -> tuple[str, int]:
     """Return the first line that is not blank, and its number from 1."""
-    for number in itertools.count(1):
-        line = _line(lines, path, most=LINE_CHARACTERS)
-        if not line:
-            raise UserError(f"the file {path} is empty.")
+    read = partial(_line, lines, path, most=LINE_CHARACTERS)
+    for number, line in enumerate(iter(read, ""), start=1):
         if line.strip():
             return line, number
-    raise AssertionError("unreachable")
+    raise UserError(f"the file {path} is empty.")
 
 
 def _line(lines: io.TextIOBase, path: Path, *, most: int) -> str:

@@ -48,7 +48,7 @@ class CategoricalColumn:
         """Write the column's features into ``out`` of shape (rows, categories)."""
         text = self._text(column, where)
         if text.null_count and refuse_missing:
-            raise missing_cell(self.name, first_true(pc.is_null(text)), where)
+            raise missing_cell(first_true(pc.is_null(text)), where)
         codes, empty, strange = self._codes(text)
         numbers = int(strange.sum()) if self.kind == "text" and is_number(column.type) else 0
         if self.other:
@@ -100,7 +100,7 @@ class CategoricalColumn:
         if self.kind == "boolean" and (pa.types.is_boolean(kind) or (text and are_truths(text_of(column)))):
             return pc.utf8_lower(text_of(column))
         if self.kind == "boolean" or not (text or is_number(kind) or pa.types.is_boolean(kind)):
-            raise other_kind(self.name, "true / false" if self.kind == "boolean" else "text", kind, where)
+            raise other_kind("true / false" if self.kind == "boolean" else "text", kind, where)
         return text_of(column)
 
 

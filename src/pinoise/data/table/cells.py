@@ -83,7 +83,8 @@ def text_of(column: Any) -> Any:
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
     text = column.cast(pa.large_string())
-    return without(pc.utf8_trim_whitespace(text), ("",)) if is_text(column.type) or _is_coded(column.type) else text
+    is_written = is_text(column.type) or pa.types.is_dictionary(column.type)
+    return without(pc.utf8_trim_whitespace(text), ("",)) if is_written else text
 
 
 def without(text: Any, words: tuple[str, ...]) -> Any:
@@ -94,10 +95,6 @@ def without(text: Any, words: tuple[str, ...]) -> Any:
     """
     gone = pc.is_in(text, value_set=pa.array(words, text.type))
     return pc.if_else(gone, pa.scalar(None, text.type), text)
-
-
-def _is_coded(kind: Any) -> bool:
-    return bool(pa.types.is_dictionary(kind))
 
 
 def looks_like_number(text: Any) -> Any:
@@ -138,8 +135,8 @@ def checked(table: Any, *, where: str | Path) -> Any:
             column.validate(full=True)
         except pa.ArrowInvalid as error:
             if "UTF8" in str(error):
-                raise not_utf8(f"{where}: column {name!r}") from error
-            raise damaged(f"{where}: column {name!r}", error) from error
+                raise not_utf8(column_of(str(where), name)) from error
+            raise damaged(column_of(str(where), name), error) from error
     return table
 
 
@@ -148,18 +145,25 @@ def not_utf8(what: str) -> UserError:
     return UserError(f"{what} is not text in UTF-8: save it in UTF-8, or leave it out.")
 
 
-def missing_cell(name: str, row: int, where: str) -> RowError:
-    """Return the error for a missing cell that the user's policy refuses."""
-    return RowError(
-        f"{where}: column {name!r}, data row ",
-        row,
-        " is missing, which missing='error' refuses: fill it in, or choose missing='median', 'mean' or 'zero'.",
-    )
+def column_of(where: str, name: str) -> str:
+    """Return how messages call a column of a table."""
+    return f"{where}: column {name!r}"
 
 
-def other_kind(name: str, held: str, kind: Any, where: str) -> UserError:
+def missing_cell(row: int, where: str) -> RowError:
+    """Return the error for a missing cell of a column that the user's policy refuses."""
+    how = "fill it in, or choose missing='median', 'mean' or 'zero'."
+    return RowError(f"{where}, data row ", row, f" is missing, which missing='error' refuses: {how}")
+
+
+def stray_cell(row: int, cell: str, where: str, *, held: str, how: str) -> RowError:
+    """Return the error for a cell of text that is not what a column holds."""
+    return RowError(f"{where} holds {held}, but data row ", row, f" holds {cell!r}: {how}.")
+
+
+def other_kind(held: str, kind: Any, where: str) -> UserError:
     """Return the error for a column that is not of the kind that it was in training."""
-    return UserError(f"{where}: column {name!r} held {held} in training and holds {kind} here: give the same column.")
+    return UserError(f"{where} held {held} in training and holds {kind} here: give the same column.")
 
 
 def find_column(column: str | int, names: Sequence[str], *, where: str) -> str:

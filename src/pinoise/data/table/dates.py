@@ -13,9 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinoise.data.options import MissingPolicy
-from pinoise.data.table.cells import Encoded, first_true, is_text, missing_cell, other_kind, text_of
+from pinoise.data.table.cells import Encoded, first_true, is_text, missing_cell, other_kind, stray_cell, text_of
 from pinoise.data.table.numbers import fill_value, needs_double
-from pinoise.errors import RowError
 
 Cycle = Literal["year", "week", "day"]
 LENGTHS: dict[Cycle, float] = {"year": 365.25, "week": 7.0, "day": 1.0}
@@ -71,19 +70,20 @@ class DateColumn:
 
     def encode(self, column: Any, out: Floats, *, refuse_missing: bool, where: str) -> Encoded:
         """Write the column's features into ``out`` of shape (rows, features)."""
-        days = days_of(column, self.name, written=self.written, where=where)
+        days = days_of(column, written=self.written, where=where)
         missing = np.isnan(days)
         if missing.any() and refuse_missing:
-            raise missing_cell(self.name, int(np.argmax(missing)), where)
+            raise missing_cell(int(np.argmax(missing)), where)
         days[missing] = self.fill
         out[:, : self.counts_days] = days[:, None]
-        circles = [on_circle(days, cycle) for cycle in self.cycles]
-        out[:, self.counts_days :] = np.concatenate(circles, axis=1) if circles else 0
+        for place, cycle in enumerate(self.cycles):
+            start = self.counts_days + 2 * place
+            out[:, start : start + 2] = on_circle(days, cycle)
         return Encoded(missing=int(missing.sum()))
 
     def decode(self, features: Floats, column: Any) -> Any:
         """Return features as cells of the type that ``column`` has, whose gaps stay gaps; a cycle follows its date."""
-        gaps = np.isnan(days_of(column, self.name, written=self.written, where=""))
+        gaps = np.isnan(days_of(column, written=self.written, where=""))
         days = features[:, 0] if self.counts_days else np.arctan2(features[:, 0], features[:, 1]) / (2 * np.pi) % 1
         if "day" not in self.cycles and self.counts_days:  # training had whole days alone
             days = np.floor(days)
@@ -151,7 +151,7 @@ def _moment(cell: Any, kind: Any) -> Any:
         return None
 
 
-def days_of(column: Any, name: str, *, written: str, where: str) -> Floats:
+def days_of(column: Any, *, written: str, where: str) -> Floats:
     """Return days since 1970, NaN where missing; text that is no date is an error that names its row."""
     kind = column.type
     if is_text(kind) or pa.types.is_null(kind):
@@ -160,24 +160,20 @@ def days_of(column: Any, name: str, *, written: str, where: str) -> Floats:
         column = _parsed(text, form)
         stray = first_true(pc.and_(pc.is_null(column), pc.is_valid(text)))
         if stray >= 0:
-            raise RowError(
-                f"{where}: column {name!r} holds dates, but data row ",
-                stray,
-                f" holds {text[stray].as_py()!r}: write it as {form}, or leave it empty.",
-            )
+            how = f"write it as {form}, or leave it empty"
+            raise stray_cell(stray, text[stray].as_py(), where, held="dates", how=how)
     elif not is_date(kind):
-        raise other_kind(name, "dates", kind, where)
-    if pa.types.is_time(column.type):
-        micro = column.cast(pa.time64("us"), safe=False).cast(pa.int64())
-    else:
-        micro = column.cast(pa.timestamp("us", tz=getattr(column.type, "tz", None)), safe=False).cast(pa.int64())
+        raise other_kind("dates", kind, where)
+    time = pa.types.is_time(column.type)
+    exact = pa.time64("us") if time else pa.timestamp("us", tz=getattr(column.type, "tz", None))
+    micro = column.cast(exact, safe=False).cast(pa.int64())
     micro = micro.combine_chunks() if isinstance(micro, pa.ChunkedArray) else micro
     return np.array(micro.to_numpy(zero_copy_only=False), dtype=np.float64) / _DAY
 
 
 def learn_dates(name: str, column: Any, *, written: str, missing: MissingPolicy, where: str) -> DateColumn | None:
     """Return what is learned from a column of dates: what fills gaps, and which cycles it has; None without a date."""
-    days = days_of(column, name, written=written, where=where)
+    days = days_of(column, written=written, where=where)
     present = days[~np.isnan(days)]
     if not len(present):
         return None

@@ -17,7 +17,7 @@ from pinoise.data.messages import counted, listed
 from pinoise.data.options import MissingPolicy, ReadOptions
 from pinoise.data.table.batches import Table, held_table
 from pinoise.data.table.categories import CategoricalColumn
-from pinoise.data.table.cells import Encoded, find_column, is_text
+from pinoise.data.table.cells import Encoded, column_of, find_column, is_text, other_kind
 from pinoise.data.table.dates import FORMATS, DateColumn, fitting_formats
 from pinoise.data.table.kinds import Column, Learned, Looked, learn_column, look, notes_on
 from pinoise.data.table.labels import LabelEncoding, learn_targets, measurement_note, typed
@@ -70,41 +70,32 @@ class TableEncoding:
         stops = list(itertools.accumulate(size for column in self.columns for size in column.sizes))
         return tuple((start, stop) for start, stop in itertools.pairwise([0, *stops]) if stop - start > 1)
 
+    def places(self) -> Iterator[tuple[Column, slice]]:
+        """Yield every column with the place of its features in a row."""
+        start = 0
+        for column in self.columns:
+            yield column, slice(start, start := start + len(column.features))
+
     @property
     def precision(self) -> Literal["float32", "float64"]:
         """The type in which rows are kept on disk."""
         return "float64" if any(column.precise for column in self.columns) else "float32"
 
-    def apply(
-        self,
-        table: Table,
-        *,
-        name: str,
-        labelled: bool = True,
-        regression: bool | None = None,
-        learned: Sequence[str] = (),
-    ) -> Dataset:
+    def apply(self, table: Table, *, name: str, labelled: bool = True, regression: bool | None = None) -> Dataset:
         """Return a table with the training table's columns, in any order, as a data set in memory.
 
-        The label column may be absent, and ``labelled=False`` leaves labels unread. ``learned`` are notes on what was
-        learned from it.
+        The label column may be absent, and ``labelled=False`` leaves labels unread.
         """
         encoder = TableEncoder(self, table, labelled=labelled)
         # Double precision: a time in seconds needs more digits than float32 has.
         x = np.concatenate(list(encoder.blocks()))
         y = encoder.targets(regression=regression)
-        return encoder.encoding.dataset(x, y, encoder.notes(learned), name=name)
+        return encoder.encoding.dataset(x, y, encoder.notes(), name=name)
 
     def dataset(self, x: Samples, y: Targets | None, notes: Sequence[str], *, name: str) -> Dataset:
         """Return encoded rows as a data set."""
-        return Dataset(
-            name=name,
-            train=Part(x, y),
-            feature_names=self.feature_names,
-            class_names=self.labels.class_names if self.labels else None,
-            spans=self.spans,
-            notes=tuple(notes),
-        )
+        classes = self.labels.class_names if self.labels else None
+        return Dataset(name, Part(x, y), None, self.feature_names, classes, self.spans, tuple(notes))
 
     def decode(self, features: Floats, table: Any) -> Any:
         """Return features as an Arrow table like the one that they were encoded from: names, types, categories, gaps.
@@ -118,12 +109,10 @@ class TableEncoding:
         """
         stream = held_table(table, where="X").with_missing(self.na)
         batches = [batch for _, batch in stream.batches([column.name for column in self.columns])]
-        known, cells, start = pa.concat_tables(batches), {name: table.column(name) for name in table.column_names}, 0
-        for column in self.columns:
-            stop = start + len(column.features)
-            cells[column.name] = column.decode(features[:, start:stop], known.column(column.name).combine_chunks())
-            start = stop
-        return pa.table(list(cells.values()), names=list(cells))
+        known, cells = pa.concat_tables(batches), dict(zip(table.column_names, table.itercolumns(), strict=True))
+        for column, place in self.places():
+            cells[column.name] = column.decode(features[:, place], known.column(column.name).combine_chunks())
+        return pa.table(cells)
 
     def for_label(self, table: Table, label: str | int) -> TableEncoding:
         """Return the encoding for a table whose labels are in another column than training's, with classes of its own.
@@ -157,7 +146,7 @@ class TableEncoding:
 
 
 class TableLearned(NamedTuple):
-    """What a training table taught, and the table, in memory where all of it was looked at."""
+    """What a training table taught, and the table with these notes, in memory where all of it was looked at."""
 
     encoding: TableEncoding
     notes: tuple[str, ...]
@@ -178,20 +167,16 @@ def learn_table(table: Table, options: ReadOptions) -> TableLearned:
     label = None if options.label is None else find_column(options.label, names, where=where)
     wanted = [name for name in names if name not in dropped and name != label]
     seen = look(table, wanted, label)
-    labels = _labels(table, label, seen.labels, options)
+    labels = None
+    if label is not None:
+        labels = _labels_of_column(label, seen.labels, table, options.regression)
+    elif table.y is not None:
+        labels = learn_targets(table.y, where=f"{where}, y", regression=options.regression)
     found: dict[str, Learned] = {}
     with rows_among(seen.numbers):
         for name in wanted:
-            looked = Looked(
-                name,
-                seen.part.column(name).combine_chunks(),
-                options,
-                where,
-                seen.rows,
-                name == names[0],
-                table.kinds is not None,
-            )
-            found[name] = learn_column(looked)
+            cells = seen.part.column(name).combine_chunks()
+            found[name] = learn_column(Looked(name, cells, options, table, seen.rows))
     columns = tuple(learned.column for learned in found.values() if learned.column is not None)
     notes = notes_on(found)
     if not columns:
@@ -204,20 +189,12 @@ def learn_table(table: Table, options: ReadOptions) -> TableLearned:
     if len(seen.part) == seen.rows:
         held = seen.part if label is None else seen.part.append_column(label, seen.labels)
         table = held_table(held, where=where, like=table)
-    return TableLearned(encoding, tuple(notes), table)
+    return TableLearned(encoding, tuple(notes), replace(table, notes=(*table.notes, *notes)))
 
 
-def _labels(table: Table, label: str | None, cells: Any, options: ReadOptions) -> LabelEncoding | None:
-    if label is not None:
-        where = label_column(label, table.where)
-        return learn_targets(cells if table.kinds else typed(cells), where=where, regression=options.regression)
-    if table.y is None:
-        return None
-    return learn_targets(table.y, where=f"{table.where}, y", regression=options.regression)
-
-
-def _chunks(column: Any) -> list[Any]:
-    return column.chunks if isinstance(column, pa.ChunkedArray) else [column]
+def _labels_of_column(label: str, cells: Any, table: Table, regression: bool | None) -> LabelEncoding:
+    cells = typed(cells) if table.kinds is None else cells
+    return learn_targets(cells, where=label_column(label, table.where), regression=regression)
 
 
 class TableEncoder:
@@ -228,9 +205,8 @@ class TableEncoder:
         self._encoding, self._table = encoding, table.with_missing(encoding.na)
         absent = [column.name for column in encoding.columns if column.name not in table.names]
         if absent:
-            raise UserError(
-                f"{table.where} lacks {counted(len(absent), 'column')} of the training table: {listed(absent)}."
-            )
+            lacks = f"lacks {counted(len(absent), 'column')} of the training table"
+            raise UserError(f"{table.where} {lacks}: {listed(absent)}.")
         self.rows = 0
         own = encoding.labels is None and encoding.label is None  # training had none, so that later ones are not read
         self._labelled = labelled and not own
@@ -246,7 +222,7 @@ class TableEncoder:
         needed = [column.name for column in self._encoding.columns]
         for first, batch in self._table.batches([*needed, *([] if self._label is None else [self._label])]):
             if self._label is not None:
-                self._cells += _chunks(batch.column(self._label))
+                self._cells += batch.column(self._label).chunks
             for start in range(0, batch.num_rows, step):
                 some = batch.slice(start, step)
                 with rows_before(first + start):
@@ -254,63 +230,50 @@ class TableEncoder:
             self.rows = first + batch.num_rows
 
     def _encoded(self, batch: Any, out: Floats) -> Floats:
-        encoding, start = self._encoding, 0
-        for column in encoding.columns:
-            stop = start + len(column.features)
-            cells, refuse = batch.column(column.name).combine_chunks(), encoding.missing == "error"
-            done = column.encode(cells, out[:, start:stop], refuse_missing=refuse, where=self._table.where)
+        refuse = self._encoding.missing == "error"
+        for column, place in self._encoding.places():
+            cells, where = batch.column(column.name).combine_chunks(), column_of(self._table.where, column.name)
+            done = column.encode(cells, out[:, place], refuse_missing=refuse, where=where)
             self._found[column.name] = self._found[column.name].and_then(done)
-            start = stop
         return out
 
     def targets(self, *, regression: bool | None = None) -> Targets | None:
         """Return the labels of all rows once they are encoded, None without any."""
-        where, labels = self._table.where, self._encoding.labels
-        if not self._labelled:
-            return None
-        if self._table.y is not None:
-            check_rows(len(self._table.y), self.rows, "labels", where)
-            return None if labels is None else labels.targets(self._table.y, where=f"{where}, y")
+        table, labels = self._table, self._encoding.labels
+        if self._labelled and table.y is not None:
+            check_rows(len(table.y), self.rows, "labels", table.where)
+            return None if labels is None else labels.targets(table.y, where=f"{table.where}, y")
         if self._label is None:
             return None
-        cells, what = pa.concat_arrays(self._cells), label_column(self._label, where)
-        text = self._table.kinds is None
+        cells = pa.concat_arrays(self._cells)
         if labels is None:  # of another column than training's
-            cells = typed(cells) if text else cells
-            labels = learn_targets(cells, where=what, regression=regression)
+            labels = _labels_of_column(self._label, cells, table, regression)
             self._encoding = replace(self._encoding, labels=labels)
-        elif text:
-            cells = labels.cells(cells)
-        return labels.targets(cells, where=what)
+        cells = labels.cells(cells) if table.kinds is None else cells
+        return labels.targets(cells, where=label_column(self._label, table.where))
 
     @property
     def encoding(self) -> TableEncoding:
         """The encoding, with the labels of the table where it has its own."""
         return self._encoding
 
-    def notes(self, learned: Sequence[str] = ()) -> list[str]:
-        """Return the notes on the table once all rows are encoded; ``learned`` are those on what it taught."""
+    def notes(self) -> list[str]:
+        """Return the notes on the table once all rows are encoded."""
         encoding, unseen = self._encoding, []
-        filled: dict[str, int] = {}
-        blank: dict[str, int] = {}
+        filled, blank = dict[str, int](), dict[str, int]()
         for column in encoding.columns:
             done = self._found[column.name]
             if done.numbers and done.numbers + done.missing == self.rows:
-                raise UserError(
-                    f"{self._table.where}: column {column.name!r} held text in training and holds numbers here: give "
-                    "the same column."
-                )
+                raise other_kind("text", "numbers", column_of(self._table.where, column.name))
             if done.missing:
                 (blank if isinstance(column, CategoricalColumn) else filled)[column.name] = done.missing
             if done.unseen:
-                unseen.append(
-                    f"column {column.name!r}: {counted(done.unseen, 'cell')} with values that training did not have "
-                    f"({listed(done.examples)}) became all zeros"
-                )
+                cells = f"{counted(done.unseen, 'cell')} with values that training did not have"
+                unseen.append(f"column {column.name!r}: {cells} ({listed(done.examples)}) became all zeros")
         known = {column.name for column in encoding.columns} | set(encoding.dropped) | {encoding.label}
         if extra := [name for name in self._table.names if name not in known]:
             unseen.insert(0, f"ignored {counted(len(extra), 'column')} that training did not have: {listed(extra)}")
-        return [*self._table.notes, *learned, *unseen, *_missing_notes(encoding, filled, blank)]
+        return [*self._table.notes, *unseen, *_missing_notes(encoding, filled, blank)]
 
 
 def _missing_notes(encoding: TableEncoding, filled: dict[str, int], blank: dict[str, int]) -> list[str]:
@@ -320,10 +283,8 @@ def _missing_notes(encoding: TableEncoding, filled: dict[str, int], blank: dict[
         own = "zero" if policy == "zero" else f"its {policy}" if len(filled) == 1 else f"their {policy}s"
         marked = {column.name for column in encoding.columns if getattr(column, "marked", False)} & set(filled)
         beside = f", and marked those of {listed(sorted(marked))}" if marked else ""
-        notes.append(
-            f"filled {counted(sum(filled.values()), 'missing value')} in {counted(len(filled), 'column')} with {own}: "
-            f"{listed(filled)}{beside}"
-        )
+        values = f"{counted(sum(filled.values()), 'missing value')} in {counted(len(filled), 'column')}"
+        notes.append(f"filled {values} with {own}: {listed(filled)}{beside}")
     known = {c.name for c in encoding.columns if isinstance(c, CategoricalColumn) and c.missing}
     for columns, became in (
         ([name for name in blank if name in known], "the category 'missing'"),
@@ -342,7 +303,5 @@ def label_column(name: str | None, where: str) -> str:
 
 def was_a_feature(column: str | int, where: str) -> UserError:
     """Return the error for labels in a column that training used as a feature."""
-    return UserError(
-        f"{where}: column {column!r} was a feature in training, so it cannot be the label: train again with "
-        f"--label {column}."
-    )
+    why = "was a feature in training, so it cannot be the label"
+    return UserError(f"{where}: column {column!r} {why}: train again with --label {column}.")

@@ -110,6 +110,5 @@ def _pandas_column(column: Any, name: str, where: str) -> Any:
     try:
         return pa.array(column, from_pandas=True)
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        raise UserError(
-            f"{where}: column {name!r} mixes types or holds objects: make it all numbers or all text."
-        ) from error
+        what = "mixes types or holds objects"
+        raise UserError(f"{where}: column {name!r} {what}: make it all numbers or all text.") from error

@@ -15,20 +15,18 @@ from pinoise.data.messages import counted, listed
 from pinoise.data.options import ReadOptions
 from pinoise.data.table.batches import Table
 from pinoise.data.table.categories import MISSING, OTHER, CategoricalColumn, are_truths, most_frequent
-from pinoise.data.table.cells import are_all, are_codes, first_true, is_number, is_text, text_of
+from pinoise.data.table.cells import are_all, are_codes, column_of, first_true, is_number, is_text, text_of
 from pinoise.data.table.dates import FORMATS, DateColumn, fitting_formats, is_date, learn_dates
 from pinoise.data.table.numbers import (
-    MARKED,
     STYLES,
     NumericColumn,
     Style,
     all_differ,
-    fill_value,
     is_written,
+    learn_numbers,
     names_rows,
-    needs_double,
+    no_number,
     numbers_of,
-    stray_cell,
 )
 from pinoise.data.table.text import TextColumn, is_prose, learn_words
 from pinoise.errors import UserError
@@ -78,9 +76,7 @@ def look(table: Table, wanted: Sequence[str], label: str | None) -> Seen:
             parts, keys, numbers = _pruned(parts, keys, numbers, limit)
     if len(keys) > most:
         parts, keys, numbers = _pruned(parts, keys, numbers, float(np.partition(keys, most)[most]))
-    cells = (
-        pa.chunked_array([chunk for column in labels for chunk in column.chunks]).combine_chunks() if labels else None
-    )
+    cells = pa.concat_arrays([column.combine_chunks() for column in labels]) if labels else None
     return Seen(pa.concat_tables(parts, promote_options="permissive"), numbers, cells, rows)
 
 
@@ -109,10 +105,13 @@ class Looked(NamedTuple):
     name: str
     cells: Any  # an Arrow array
     options: ReadOptions
-    where: str
+    table: Table  # that it is a column of
     rows: int  # of the whole column
-    is_first: bool  # whether it is the first column of the table
-    typed: bool  # whether the table has types; otherwise all cells are text
+
+    @property
+    def where(self) -> str:
+        """What messages call it."""
+        return column_of(self.table.where, self.name)
 
     @property
     def kept(self) -> bool:
@@ -148,13 +147,9 @@ def learn_column(looked: Looked) -> Learned:
     if is_text(kind):
         return _text(looked, text_of(cells))
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        raise UserError(
-            f"{looked.where}: column {name!r} is not text in UTF-8: save the file in UTF-8 or drop the column."
-        )
-    raise UserError(
-        f"{looked.where}: column {name!r} is of type {kind}, which is neither a number nor a category: turn it into "
-        "numbers or drop the column."
-    )
+        raise UserError(f"{looked.where} is not text in UTF-8: save the file in UTF-8 or drop the column.")
+    what = f"of type {kind}, which is neither a number nor a category"
+    raise UserError(f"{looked.where} is {what}: turn it into numbers or drop the column.")
 
 
 def _words(looked: Looked) -> Learned:
@@ -181,59 +176,50 @@ def _text(looked: Looked, text: Any) -> Learned:
     if share >= MOSTLY:
         if pc.count_distinct(present).as_py() > FEW_VALUES:
             stray = strays[0].as_py()
-            raise stray_cell(looked.name, first_true(pc.equal(text, stray)), stray, looked.where)
+            raise no_number(first_true(pc.equal(text, stray)), stray, looked.where)
         note = f"took column {looked.name!r} for categories: {listed(pc.unique(strays).to_pylist())} is no number"
-        return _also(_names(looked, text), note)
+        names = _names(looked, text)
+        return names._replace(notes=(note, *names.notes))
     if share == 0 and (formats := fitting_formats(present, FORMATS)):
         return _dates(looked, formats[0])
     return _names(looked, text, truths=are_truths(present))
 
 
-def _also(learned: Learned, note: str) -> Learned:
-    return learned._replace(notes=(note, *learned.notes))
-
-
-def _numbers(looked: Looked, style: Style | None = None) -> Learned:
+def _numbers(looked: Looked, style: Style = "plain") -> Learned:
     """Return a column of numbers, unless they only name the rows."""
-    name, options = looked.name, looked.options
-    values = numbers_of(looked.cells, name, style=style or "plain", where=looked.where)
+    name = looked.name
+    values = numbers_of(looked.cells, style=style, where=looked.where)
     present = values[~np.isnan(values)]
     if not len(present):
         return EMPTY
-    if not looked.kept and style in (None, "plain"):
-        whole = looked.cells if style is None else _whole(present, looked)
-        unnamed = looked.is_first and name.startswith(("Unnamed: ", "__index_level_"))
+    written = is_text(looked.cells.type)
+    if not looked.kept and style == "plain":
+        whole = _whole(looked.cells, present) if written else looked.cells
+        unnamed = name == looked.table.names[0] and name.startswith(("Unnamed: ", "__index_level_"))
+        why = ", whose numbers name the rows" if names_rows(name, whole, rows=looked.rows) else ""
         if unnamed and len(whole) > 1 and pa.types.is_integer(whole.type) and all_differ(whole):
-            note = f"dropped the column {name!r}, an index: it has no name, and its whole numbers all differ"
-            return Learned(None, (f"{note}; {looked.how_to_keep}",))
-        if names_rows(name, whole, rows=looked.rows):
-            note = f"dropped the column {name!r}, whose numbers name the rows; {looked.how_to_keep}"
-            return Learned(None, (note,))
-    fill, missing = fill_value(present, options.missing), 1 - len(present) / len(values)
-    marked = options.mark_missing and missing >= MARKED
-    column = NumericColumn(name, fill, style or "plain", marked, needs_double(present))
-    constant = present.min() == present.max() and (not missing or (fill == present[0] and not marked))
-    notes = {
-        "comma": (f"took the commas in the numbers of column {name!r} for decimal points",),
-        "point": (f"read the amounts of column {name!r} as numbers, without their signs",),
-    }.get(style or "plain", ())
-    return Learned(column, notes, constant=bool(constant), as_numbers=style == "plain" and looked.typed)
+            why = ", an index: it has no name, and its whole numbers all differ"
+        if why:
+            return Learned(None, (f"dropped the column {name!r}{why}; {looked.how_to_keep}",))
+    column = learn_numbers(name, values, style, looked.options)
+    filled = len(present) == len(values) or (column.fill == present[0] and not column.marked)
+    constant = present.min() == present.max() and filled
+    notes = [f"took the commas in the numbers of column {name!r} for decimal points"] if style == "comma" else []
+    notes += [f"read the amounts of column {name!r} as numbers, without their signs"] if style == "point" else []
+    as_numbers = written and style == "plain" and looked.table.kinds is not None
+    return Learned(column, tuple(notes), constant=bool(constant), as_numbers=as_numbers)
 
 
-def _whole(present: Any, looked: Looked) -> Any:
-    """Return the numbers of a text file as whole ones where all of them are, with no cell missing."""
-    whole = len(present) == len(looked.cells) and bool((present == np.rint(present)).all())
-    return pa.array(looked.cells.cast(pa.int64(), safe=True)) if whole and _are_digits(looked) else pa.array(present)
-
-
-def _are_digits(looked: Looked) -> bool:
-    return are_all(pc.match_substring_regex(looked.cells, r"^[+-]?\d{1,18}$"))
+def _whole(cells: Any, present: Floats) -> Any:
+    """Return numbers that were text as whole ones where all of them are, with no cell missing."""
+    whole = len(present) == len(cells) and are_all(pc.match_substring_regex(cells, r"^[+-]?\d{1,18}$"))
+    return pc.utf8_ltrim(cells, "+").cast(pa.int64()) if whole else pa.array(present)
 
 
 def _dates(looked: Looked, written: str = "") -> Learned:
     """Return a column of dates, points in time or times of day; ``written`` is the format of text."""
     column = learn_dates(looked.name, looked.cells, written=written, missing=looked.options.missing, where=looked.where)
-    plain = not looked.typed and written.startswith(("%Y-%m-%d", "ISO", "%H"))
+    plain = looked.table.kinds is None and written.startswith(("%Y-%m-%d", "ISO", "%H"))
     note = f"read the text of column {looked.name!r} as dates, {written}"
     return EMPTY if column is None else Learned(column, (note,) if written and not plain else ())
 
@@ -265,10 +251,8 @@ def _why_dropped(looked: Looked, text: Any, present: int) -> str:
     if is_prose(text):
         how = f"--text {shlex.quote(name)} (text=[{name!r}])"
         return f"left out the text of column {name!r}: {how} makes features of its words"
-    return (
-        f"dropped the column {name!r}: nearly all of its {present} values differ, as in an identifier; "
-        f"{looked.how_to_keep}"
-    )
+    why = f"nearly all of its {present} values differ, as in an identifier"
+    return f"dropped the column {name!r}: {why}; {looked.how_to_keep}"
 
 
 def notes_on(found: dict[str, Learned]) -> list[str]:

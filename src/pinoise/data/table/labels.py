@@ -79,11 +79,8 @@ class LabelEncoding:
         numbers = pc.index_in(written, value_set=pa.array(self.values, pa.large_string()))
         if numbers.null_count:
             row = first_true(pc.is_null(numbers))
-            raise RowError(
-                f"{where}: the label {written[row].as_py()!r} in data row ",
-                row,
-                f" is not one of the training labels: {listed(self.values)}.",
-            )
+            rest = f" is not one of the training labels: {listed(self.values)}."
+            raise RowError(f"{where}: the label {written[row].as_py()!r} in data row ", row, rest)
         return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.int64)
 
     def cells(self, column: Any) -> Any:
@@ -128,7 +125,7 @@ def is_measurement(array: Any, distinct: Any) -> bool:
         return False
     many = len(distinct)
     values = np.asarray(distinct)
-    fractions = values.dtype.kind == "f" and bool((values != np.trunc(values)).any())
+    fractions = bool((values != np.trunc(values)).any())
     rare = many > MANY_CLASSES and (len(array) < _FEW_ROWS * many or many > MOST_LABELS)
     return rare or (fractions and many > _FEW_FRACTIONS)
 
@@ -137,10 +134,9 @@ def _classes(distinct: Any, rows: int, where: str, names: Sequence[str] | None) 
     if len(distinct) < 2:
         raise UserError(f"{where}: every label is {text_of(distinct)[0].as_py()!r}, but classes need two or more.")
     if len(distinct) > MANY_CLASSES and (len(distinct) > rows / 2 or len(distinct) > MOST_LABELS):
-        raise UserError(
-            f"{where} has {len(distinct)} different labels in {rows} rows: that is a measurement or an identifier, not "
-            "a class; choose another label column or none, or --regression for a measurement."
-        )
+        what = f"{where} has {len(distinct)} different labels in {rows} rows"
+        how = "choose another label column or none, or --regression for a measurement"
+        raise UserError(f"{what}: that is a measurement or an identifier, not a class; {how}.")
     text = is_text(distinct.type)
     values = tuple(text_of(distinct.take(pc.sort_indices(distinct))).to_pylist())
     if names is None:
@@ -192,11 +188,9 @@ def label_array(labels: object, *, where: str) -> Any:
     if len(array) == 0:
         raise UserError(f"{where} holds no labels.")
     if array.null_count:
-        raise RowError(
-            f"{where}: the label of data row ",
-            first_true(pc.is_null(array)),
-            f" is missing ({array.null_count} missing in all): fill in or remove these rows, or learn without labels.",
-        )
+        how = "fill in or remove these rows, or learn without labels"
+        rest = f" is missing ({array.null_count} missing in all): {how}."
+        raise RowError(f"{where}: the label of data row ", first_true(pc.is_null(array)), rest)
     return array
 
 

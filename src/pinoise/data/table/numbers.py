@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinoise.data.checks import LARGEST_NUMBER
-from pinoise.data.options import MissingPolicy
+from pinoise.data.options import MissingPolicy, ReadOptions
 from pinoise.data.table.cells import (
     Encoded,
     first_true,
@@ -21,6 +21,7 @@ from pinoise.data.table.cells import (
     looks_like_number,
     missing_cell,
     other_kind,
+    stray_cell,
     text_of,
 )
 from pinoise.errors import RowError
@@ -71,18 +72,14 @@ class NumericColumn:
 
     def encode(self, column: Any, out: Floats, *, refuse_missing: bool, where: str) -> Encoded:
         """Write the column's features into ``out`` of shape (rows, features)."""
-        values = numbers_of(column, self.name, style=self.style, where=where)
+        values = numbers_of(column, style=self.style, where=where)
         missing = np.isnan(values)
         if refuse_missing and missing.any():
-            raise missing_cell(self.name, int(np.argmax(missing)), where)
-        large = np.abs(values) > LARGEST_NUMBER
-        if large.any():
+            raise missing_cell(int(np.argmax(missing)), where)
+        if (large := np.abs(values) > LARGEST_NUMBER).any():
             row = int(np.argmax(large))
-            raise RowError(
-                f"{where}: column {self.name!r}, data row ",
-                row,
-                f" holds {values[row]:g}, which is too large (beyond ±{LARGEST_NUMBER:.1e}): rescale the column.",
-            )
+            rest = f" holds {values[row]:g}, which is too large (beyond ±{LARGEST_NUMBER:.1e}): rescale the column."
+            raise RowError(f"{where}, data row ", row, rest)
         out[:, 0] = np.where(missing, self.fill, values)
         if self.marked:
             out[:, 1] = missing
@@ -90,7 +87,7 @@ class NumericColumn:
 
     def decode(self, features: Floats, column: Any) -> Any:
         """Return features as cells of the type that ``column`` has, whose gaps stay gaps."""
-        gaps = np.isnan(numbers_of(column, self.name, style=self.style, where=""))
+        gaps = np.isnan(numbers_of(column, style=self.style, where=""))
         values, kind = features[:, 0], column.type
         if pa.types.is_integer(kind):
             bits = np.iinfo(kind.to_pandas_dtype())
@@ -99,37 +96,32 @@ class NumericColumn:
         return decoded.cast(kind, safe=False) if is_number(kind) and not pa.types.is_decimal(kind) else decoded
 
 
-def numbers_of(column: Any, name: str, *, style: Style = "plain", where: str) -> Floats:
+def numbers_of(column: Any, *, style: Style = "plain", where: str) -> Floats:
     """Return a column's numbers, NaN where missing; other text and infinity are errors that name the row."""
     kind = column.type
     if is_text(kind):
         text = text_of(column)
         stray = first_true(pc.invert(is_written(text, style)))
         if stray >= 0:
-            raise stray_cell(name, stray, text[stray].as_py(), where)
+            raise no_number(stray, text[stray].as_py(), where)
         column = as_plain(text, style)
     elif not (is_number(kind) or pa.types.is_null(kind)):
-        raise other_kind(name, "numbers", kind, where)
+        raise other_kind("numbers", kind, where)
     column = column if pa.types.is_floating(column.type) else column.cast(pa.float64(), safe=False)
     values = np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)  # NaN where null
-    infinite = np.isinf(values)
-    if infinite.any():
-        raise RowError(
-            f"{where}: column {name!r}, data row ",
-            int(np.argmax(infinite)),
-            " is infinite: write a finite number or leave it empty.",
-        )
+    if (infinite := np.isinf(values)).any():
+        rest = " is infinite: write a finite number or leave it empty."
+        raise RowError(f"{where}, data row ", int(np.argmax(infinite)), rest)
     return values
 
 
-def stray_cell(name: str, row: int, cell: str, where: str) -> RowError:
+def no_number(row: int, cell: str, where: str) -> RowError:
     """Return the error for a cell of text in a column of numbers."""
-    return RowError(
-        f"{where}: column {name!r} holds numbers, but data row ",
-        row,
-        f" holds {cell!r}: correct the cell, leave it empty (empty, NA, NaN and null are read as missing), read it as "
-        f"missing (--na {cell!r}, na=[{cell!r}]), or list the column as categorical.",
+    how = (
+        "correct the cell, leave it empty (empty, NA, NaN and null are read as missing), read it as missing "
+        f"(--na {cell!r}, na=[{cell!r}]), or list the column as categorical"
     )
+    return stray_cell(row, cell, where, held="numbers", how=how)
 
 
 def is_written(text: Any, style: Style) -> Any:
@@ -154,10 +146,16 @@ def as_plain(text: Any, style: Style) -> Any:
     text = text_of(text)
     if style == "plain":
         return text
-    text = pc.replace_substring_regex(text, _MARKS, "")
-    if style == "point":
-        return pc.replace_substring(text, ",", "")
-    return pc.replace_substring(pc.replace_substring(text, ".", ""), ",", ".")
+    thousands = "," if style == "point" else "."
+    text = pc.replace_substring(pc.replace_substring_regex(text, _MARKS, ""), thousands, "")
+    return pc.replace_substring(text, ",", ".")  # the decimal comma, if there is one
+
+
+def learn_numbers(name: str, values: Floats, style: Style, options: ReadOptions) -> NumericColumn:
+    """Return what is learned from numbers, NaN where missing, of which there is one: what fills and marks gaps."""
+    present = values[~np.isnan(values)]
+    marked = options.mark_missing and 1 - len(present) / len(values) >= MARKED
+    return NumericColumn(name, fill_value(present, options.missing), style, marked, needs_double(present))
 
 
 def fill_value(present: Floats, policy: MissingPolicy) -> float:

@@ -66,7 +66,7 @@ def find_place(name: str) -> Place:
         return Place(pa.fs.LocalFileSystem(), str(expanded(name).absolute()), name)
     try:
         filesystem, path = pa.fs.FileSystem.from_uri(name)
-    except (OSError, ValueError, pa.ArrowException) as error:
+    except _DAMAGE as error:
         raise UserError(f"{name} cannot be reached ({str(error).partition(chr(10))[0]}).") from None
     return Place(filesystem, path, name)
 
@@ -82,18 +82,12 @@ class Piece(NamedTuple):
         """Yield some columns as tables of bounded size, in order."""
         rows = max(LEAST_ROWS, min(BATCH_ROWS, BATCH_VALUES // max(1, len(columns))))
         with damage_named(self.fragment.path, _DAMAGE):
-            scanner = self.fragment.scanner(
-                schema=self.schema,
-                columns=list(columns),
-                batch_size=rows,
-                batch_readahead=1,
-                fragment_readahead=1,
-                use_threads=False,
-                fragment_scan_options=pa.dataset.ParquetFragmentScanOptions(
-                    use_buffered_stream=True, buffer_size=_BUFFER, pre_buffer=False
-                ),
-            )
-            for batch in scanner.to_batches():
+            how = {"use_buffered_stream": True, "buffer_size": _BUFFER, "pre_buffer": False}
+            parquet = pa.dataset.ParquetFragmentScanOptions(**how)
+            little = {"batch_size": rows, "batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
+            for batch in self.fragment.to_batches(
+                self.schema, columns=list(columns), fragment_scan_options=parquet, **little
+            ):
                 if batch.num_rows:
                     yield checked(pa.Table.from_batches([batch]), where=self.fragment.path)
 
@@ -116,20 +110,16 @@ class ParquetFiles(NamedTuple):
 
     def table(self) -> Table:
         """Return the rows as a stream."""
-        pieces, folder = self.pieces, self.place.is_folder
-        rows = sum(piece.rows for piece in pieces)
+        names, rows = tuple(self.schema.names), sum(piece.rows for piece in self.pieces)
         files = tuple(map(Path, self.paths)) if self.place.is_local else ()
-        return Table(
-            tuple(self.schema.names),
-            self.place.name,
-            lambda columns: (batch for piece in pieces for batch in piece.batches(columns)),
-            rows=rows,
-            size=8 * rows * len(self.schema),
-            kinds={column.name: column.type for column in self.schema},
-            notes=(f"read {counted(len(self.paths), 'file')} of the folder as one table",) if folder else (),
-            files=files,
-            states=tuple(states_of(files)),
-        )
+        notes = (f"read {counted(len(self.paths), 'file')} of the folder as one table",) if self.place.is_folder else ()
+        kinds, size = dict(zip(names, self.schema.types, strict=True)), 8 * rows * len(names)
+
+        def read(columns: Sequence[str]) -> Iterator[Any]:
+            return (batch for piece in self.pieces for batch in piece.batches(columns))
+
+        states = tuple(states_of(files))
+        return Table(names, self.place.name, read, rows, size, kinds, notes=notes, files=files, states=states)
 
 
 def open_parquet(place: Place, *, rows: int = PIECE_ROWS) -> ParquetFiles:
@@ -146,17 +136,11 @@ def open_parquet(place: Place, *, rows: int = PIECE_ROWS) -> ParquetFiles:
     files = parquet_files(place)
     with damage_named(place.name, _DAMAGE):
         try:
-            data = pa.dataset.dataset(
-                files,
-                filesystem=place.filesystem,
-                format="parquet",
-                partitioning="hive",
-                partition_base_dir=place.path,
-            )
+            how = {"format": "parquet", "partitioning": "hive", "partition_base_dir": place.path}
+            data = pa.dataset.dataset(files, filesystem=place.filesystem, **how)
         except pa.ArrowTypeError as error:
-            raise UserError(
-                f"{place.name}: the key=value folders are of another type in its files ({error})."
-            ) from None
+            what = "the key=value folders are of another type in its files"
+            raise UserError(f"{place.name}: {what} ({error}).") from None
         # As paths sort: a=b comes before a=b c, although / comes after a space.
         fragments = sorted(data.get_fragments(), key=lambda fragment: str(fragment.path).split("/"))
         schema = _schema(data, fragments)
@@ -174,12 +158,10 @@ def parquet_files(place: Place) -> list[str]:
     """Return the file, or those of a folder and the ones below it; hidden ones and those with _ are left out."""
     if not place.is_folder:
         return [place.path]
-    found, start = [], len(place.inside(""))
-    for info in place.filesystem.get_file_info(pa.fs.FileSelector(place.path, recursive=True)):
-        parts = info.path[start:].split("/")
-        if info.is_file and parts[-1].endswith(".parquet") and not any(part.startswith((".", "_")) for part in parts):
-            found.append(info.path)
-    return found
+    infos = place.filesystem.get_file_info(pa.fs.FileSelector(place.path, recursive=True))
+    paths = [info.path for info in infos if info.is_file and info.path.endswith(".parquet")]
+    start = len(place.inside(""))
+    return [path for path in paths if not any(part.startswith((".", "_")) for part in path[start:].split("/"))]
 
 
 def _schema(data: Any, fragments: Sequence[Any]) -> Any:
@@ -194,11 +176,9 @@ def _schema(data: Any, fragments: Sequence[Any]) -> Any:
         names = {*schema.names, *part}
         if names != first:
             lacks, extra = sorted(first - names), sorted(names - first)
-            how = [f"lacks {listed(lacks)}"] if lacks else []
-            how += [f"has {listed(extra)} besides"] if extra else []
-            raise UserError(
-                f"{path} has other columns than {paths[0]}: it {' and '.join(how)}; give files of one table."
-            )
+            how = [*([f"lacks {listed(lacks)}"] if lacks else []), *([f"has {listed(extra)} besides"] if extra else [])]
+            what = f"other columns than {paths[0]}: it {' and '.join(how)}"
+            raise UserError(f"{path} has {what}; give files of one table.")
         if part.keys() != named[0].keys():
             raise UserError(f"{path} lies in other key=value folders than {paths[0]}: give files of one table.")
     fields = [pa.field(each.name, _common_type(each, own, paths)) for each in own[0] if each.name not in named[0]]
@@ -214,10 +194,8 @@ def _common_type(field: Any, schemas: Sequence[Any], paths: Sequence[str]) -> An
         try:
             kind = kind if other == kind else pa.unify_schemas(pair, promote_options="permissive").field("x").type
         except pa.ArrowException:
-            raise UserError(
-                f"{path}: column {field.name!r} is of type {other}, but in {paths[0]} of type {kind}: write it alike "
-                "in all files."
-            ) from None
+            what = f"column {field.name!r} is of type {other}, but in {paths[0]} of type {kind}"
+            raise UserError(f"{path}: {what}: write it alike in all files.") from None
     return kind
 
 
@@ -227,10 +205,9 @@ def _joined(sizes: Sequence[int], least: int) -> Iterator[tuple[list[int], int]]
     >>> list(_joined([2, 2, 0, 5, 1], least=4))
     [([0, 1], 4), ([2, 3], 5), ([4], 1)]
     """
-    groups: list[int] = []
-    for number, _ in enumerate(sizes):
-        groups.append(number)
-        found = sum(sizes[group] for group in groups)
-        if found >= least or (number + 1 == len(sizes) and found):
-            yield groups, found
-            groups = []
+    start = 0
+    for stop in range(1, len(sizes) + 1):
+        found = sum(sizes[start:stop])
+        if found >= least or (stop == len(sizes) and found):
+            yield list(range(start, stop)), found
+            start = stop

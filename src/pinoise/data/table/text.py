@@ -49,7 +49,7 @@ class TextColumn:
 
         text = text_of(column)
         if text.null_count and refuse_missing:
-            raise missing_cell(self.name, first_true(pc.is_null(text)), where)
+            raise missing_cell(first_true(pc.is_null(text)), where)
         vectorizer = TfidfVectorizer(dtype=np.float64, vocabulary=list(self.words))
         vectorizer.idf_ = np.array(self.idf)
         out[...] = vectorizer.transform(pc.fill_null(text, "").to_pylist()).toarray()
