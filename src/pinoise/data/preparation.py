@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NoReturn, cast
 
 import numpy as np
+import pyarrow as pa
 import scipy.sparse as sp
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -27,6 +28,8 @@ from pinoise.errors import UserError
 
 STREAM_BYTES = 10**9
 """Numbers in double precision, or text, above which the rows of a table are kept on disk."""
+
+_ASIDE = ("rows", "cache", "stream")  # options that decide nothing about a table's rows
 
 ArrayKind = Literal["array", "images", "catalogue"]
 
@@ -162,18 +165,23 @@ def _on_disk(
 
     def make(folder: Path) -> dict[str, Any]:
         known, _, whole = (encoding, (), table) if encoding is not None else learn_table(table, options)
+        pa.default_memory_pool().release_unused()  # of the rows that were looked at
         encoder = TableEncoder(known, whole, labelled=labelled)
         if whole.rows is not None:
             width = len(known.feature_names) * np.dtype(known.precision).itemsize
             check_room(folder, whole.rows * width, what=f"the rows of {table.where}")
         write_rows(folder / "rows.npy", encoder.blocks(), shape=known.shape, dtype=known.precision)
         y = encoder.targets(regression=options.regression)
+        pa.default_memory_pool().release_unused()
         if y is not None:
             np.save(folder / "y.npy", y)
         return {"encoding": asdict(encoder.encoding), "notes": encoder.notes(), "labels": y is not None}
 
-    how = replace(options, rows=None, cache=None) if encoding is None else encoding
-    about = [str(source.path.resolve()), table.names, asdict(how), labelled]
+    if encoding is None:  # of the options, those that decide what is learned
+        how = {each.name: getattr(options, each.name) for each in fields(ReadOptions) if each.name not in _ASIDE}
+    else:
+        how = asdict(encoding)
+    about = [str(source.path.resolve()), table.names, how, labelled]
     place = place_of("rows", source.name, about, folder=options.cache)
     waiting = f"waiting for another process, which reads {table.where}"
     folder, found = kept(place, [table.states, about], make, waiting=waiting)

@@ -37,9 +37,9 @@ Column = NumericColumn | CategoricalColumn | DateColumn | TextColumn
 """What a column of a table becomes: its ``features``, and in ``sizes`` how many of them belong together each time."""
 
 LEARNING_ROWS = 1 << 18
-"""The most rows that the columns of a table are learned from; of a wider one fewer, with 2²⁴ cells in all."""
+"""The most rows that the columns of a table are learned from; of a wider one fewer, with 2²³ cells in all."""
 
-_LEARNING_CELLS, _LEAST_ROWS = 1 << 24, 1 << 12
+_LEARNING_CELLS, _LEAST_ROWS = 1 << 23, 1 << 12
 _SPARE = 1.25  # times the rows that are looked at are kept before the surplus is dropped
 
 MOSTLY = 0.5  # a text column with this share of numbers is a numeric column with mistakes in it

@@ -26,6 +26,7 @@ from pinoise.errors import RowError, UserError
 
 MANY_CLASSES = 64  # above it, labels that hardly ever repeat are a measurement or an identifier
 MOST_LABELS = 1 << 20  # different labels that are told apart
+_BLOCK = 1 << 18  # labels encoded at a time
 _FEW_ROWS = 10  # of a class on average, below which many whole numbers are a measurement
 _FEW_FRACTIONS = 10  # different numbers with fractions up to this are classes, such as grades in halves
 
@@ -75,13 +76,17 @@ class LabelEncoding:
 
     def encode(self, labels: object, *, where: str) -> Labels:
         """Return class numbers; an unknown or missing label is an error that names its row."""
-        written = text_of(label_array(labels, where=where))
-        numbers = pc.index_in(written, value_set=pa.array(self.values, pa.large_string()))
-        if numbers.null_count:
-            row = first_true(pc.is_null(numbers))
-            rest = f" is not one of the training labels: {listed(self.values)}."
-            raise RowError(f"{where}: the label {written[row].as_py()!r} in data row ", row, rest)
-        return np.asarray(numbers.to_numpy(zero_copy_only=False), dtype=np.int64)
+        array, known = label_array(labels, where=where), pa.array(self.values, pa.large_string())
+        encoded = np.empty(len(array), dtype=np.int64)
+        for start in range(0, len(array), _BLOCK):  # the text of very many labels takes more memory than their numbers
+            written = text_of(array.slice(start, _BLOCK))
+            numbers = pc.index_in(written, value_set=known)
+            if numbers.null_count:
+                row = first_true(pc.is_null(numbers))
+                rest = f" is not one of the training labels: {listed(self.values)}."
+                raise RowError(f"{where}: the label {written[row].as_py()!r} in data row ", start + row, rest)
+            encoded[start : start + _BLOCK] = numbers.to_numpy(zero_copy_only=False)
+        return encoded
 
     def cells(self, column: Any) -> Any:
         """Return the labels of a text file as those of training were: text, or else numbers and truth values."""
