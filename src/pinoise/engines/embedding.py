@@ -143,11 +143,7 @@ def _embedded_piece(
 ) -> Iterator[tuple[Any, np.ndarray]]:
     own = _own_columns(preparation, source)
     first = sum(piece.rows for piece in source.pieces[:number])
-    piece = source.pieces[number]
-    # Arrow pickles the row groups of a fragment as a set, so another process has them in any order.
-    groups = sorted(group.id for group in piece.fragment.row_groups)
-    piece = piece._replace(fragment=piece.fragment.subset(row_group_ids=groups))
-    for table in piece.batches(list(dict.fromkeys([*own, *keep]))):
+    for table in source.pieces[number].batches(list(dict.fromkeys([*own, *keep]))):
         with rows_before(first):
             z, _ = _embedded_table(run, preparation, table.select(own), source.place.name)
         yield table.select(list(keep)), z

@@ -74,7 +74,8 @@ def find_place(name: str) -> Place:
 class Piece(NamedTuple):
     """Neighbouring row groups of a Parquet file. Another process can read it."""
 
-    fragment: Any
+    fragment: Any  # the whole file: Arrow pickles the row groups of a part of it in any order
+    groups: tuple[int, ...]
     schema: Any  # of all files together
     rows: int
 
@@ -85,7 +86,7 @@ class Piece(NamedTuple):
             how = {"use_buffered_stream": True, "buffer_size": _BUFFER, "pre_buffer": False}
             parquet = pa.dataset.ParquetFragmentScanOptions(**how)
             little = {"batch_size": rows, "batch_readahead": 1, "fragment_readahead": 1, "use_threads": False}
-            for batch in self.fragment.to_batches(
+            for batch in self.fragment.subset(row_group_ids=list(self.groups)).to_batches(
                 self.schema, columns=list(columns), fragment_scan_options=parquet, **little
             ):
                 if batch.num_rows:
@@ -145,7 +146,7 @@ def open_parquet(place: Place, *, rows: int = PIECE_ROWS) -> ParquetFiles:
         fragments = sorted(data.get_fragments(), key=lambda fragment: str(fragment.path).split("/"))
         schema = _schema(data, fragments)
         pieces = tuple(
-            Piece(fragment.subset(row_group_ids=groups), schema, size)
+            Piece(fragment, tuple(groups), schema, size)
             for fragment in fragments
             for groups, size in _joined([group.num_rows for group in fragment.row_groups], rows)
         )
