@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/.ready
 
-.PHONY: setup demo test hostile faults lint bench docs clean
+.PHONY: setup demo check test hostile faults lint bench docs clean
 
 setup: $(READY)
 
@@ -15,6 +15,10 @@ $(READY): pyproject.toml constraints.txt
 
 demo: setup
 	$(BIN)/pinoise demo
+
+# What a change needs before it is shown: no slow test, no other process, no hostile input.
+check: setup
+	$(BIN)/python -m pytest --numprocesses auto --quiet -m 'not (slow or processes or hostile)'
 
 test: setup
 	$(BIN)/python -m pytest --numprocesses auto --quiet

@@ -17,6 +17,16 @@ from pinoise.views import SamSize
 from pinoise.views.segment import build_sam
 
 torch.set_num_threads(1)
+TESTS = Path(__file__).parent
+TIERS = {TESTS / "hostile": "hostile", TESTS / "faults": "processes", TESTS / "docs": "slow"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the tests of some folders in a tier; elsewhere a test or a file names its own."""
+    for item in items:
+        for folder, tier in TIERS.items():
+            if folder in item.path.parents:
+                item.add_marker(tier)
 
 
 @pytest.fixture(autouse=True)

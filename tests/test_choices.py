@@ -262,6 +262,7 @@ def test_names_are_listed_as_a_sentence_has_them(names: Any, text: str) -> None:
     assert listed(names) == text
 
 
+@pytest.mark.processes
 def test_the_choices_are_known_without_torch() -> None:
     program = "import sys, pinoise.choices; print('torch' in sys.modules, 'numpy' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)

@@ -48,6 +48,7 @@ with locked(Path(sys.argv[1]), waiting="waiting"):
 """
 
 
+@pytest.mark.processes
 def test_one_process_at_a_time_is_let_in_and_one_that_was_killed_keeps_nobody_out(tmp_path: Path) -> None:
     def start() -> subprocess.Popen[str]:
         command = [sys.executable, "-c", HOLDER, str(tmp_path / "a")]

@@ -89,6 +89,7 @@ def loaded_by(code: str) -> set[str]:
     return set(printed.split())
 
 
+@pytest.mark.processes
 def test_the_doors_do_not_import_lightning_until_training_starts() -> None:
     loaded = loaded_by(
         f"from pinoise import {', '.join(name for name in pinoise.__all__ if not name.startswith('__'))}"
@@ -106,6 +107,7 @@ LATER = {
 """What is needed only by some work, and takes long to import."""
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("door", ["PiNDA", "PiNDAClassifier", "PiNoise", "load_run"])
 def test_a_door_imports_only_what_it_needs_at_once(door: str) -> None:
     loaded = loaded_by(f"from pinoise import {door}")
@@ -116,6 +118,7 @@ def test_a_door_imports_only_what_it_needs_at_once(door: str) -> None:
     assert not loaded & {"torch._dynamo", "lightning_fabric", "sklearn.linear_model", "matplotlib"}
 
 
+@pytest.mark.processes
 def test_the_help_imports_neither_torch_nor_data() -> None:
     code = "import pinoise.cli.command, contextlib, io; sys.argv = ['pinoise', 'train', '--help']"
     with_help = f"{code}; s = io.StringIO(); c = contextlib.redirect_stdout(s); c.__enter__(); "

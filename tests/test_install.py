@@ -64,6 +64,7 @@ def python(wheel: Path) -> Path:
     return executable
 
 
+@pytest.mark.processes
 def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
     package = ROOT / "src" / "pinoise"
     files = {path.relative_to(package.parent).as_posix() for path in package.rglob("*") if path.is_file()}
@@ -78,12 +79,14 @@ def test_the_wheel_holds_every_file_of_the_package(wheel: Path) -> None:
         assert f"Provides-Extra: {extra}\n" in metadata
 
 
+@pytest.mark.processes
 def test_the_sdist_holds_what_the_tests_and_the_site_need(built: Path) -> None:
     folder = built / f"pinoise-{VERSION}"
     for name in ("tests", "benchmarks", "examples", "docs", "mkdocs.yml", "Makefile", "CITATION.cff", "LICENSE"):
         assert (folder / name).exists(), name
 
 
+@pytest.mark.processes
 def test_the_installed_library_is_imported_and_the_command_runs(python: Path, tmp_path: Path) -> None:
     where = "from pinoise import PiNDA; import pinoise; print(pinoise.__version__, pinoise.__file__)"
     version, file = run(python, "-c", where, cwd=tmp_path).split(maxsplit=1)

@@ -343,6 +343,7 @@ def test_the_command_trains_scores_embeds_reports_and_goes_on_with_parts_of_a_us
     assert run.noise.generator.pace == 0.5
 
 
+@pytest.mark.processes
 def test_a_process_of_the_command_finds_a_file_in_the_current_folder_and_only_there(table: str) -> None:
     # -P keeps Python itself from looking there
     command = [sys.executable, "-P", "-m", "pinoise"]

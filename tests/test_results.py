@@ -7,12 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from pinoise.experiments.reproduce.outcome import Reproduction
 
 ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "benchmarks" / "results" / "reproduce").glob("*.json"))
 
 
+@pytest.mark.processes
 def test_the_page_is_made_from_the_result_files(tmp_path: Path) -> None:
     page = tmp_path / "RESULTS.md"
     subprocess.run([sys.executable, ROOT / "benchmarks" / "reproduced.py", page], check=True)

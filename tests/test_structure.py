@@ -184,6 +184,7 @@ def people(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.processes
 def test_a_run_on_a_csv_executes_few_files(people: Path, tmp_path: Path) -> None:
     program = "from pinoise.cli import main\nmain()"
     found = files_called(
@@ -194,6 +195,7 @@ def test_a_run_on_a_csv_executes_few_files(people: Path, tmp_path: Path) -> None
     assert len([file for file in found if file.startswith("data/")]) <= 20, found
 
 
+@pytest.mark.processes
 def test_a_fit_of_a_frame_executes_few_files(people: Path) -> None:
     program = (
         "import sys, pandas as pd; from pinoise import PiNDA\n"

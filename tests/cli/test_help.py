@@ -100,6 +100,7 @@ def test_a_list_may_be_written_with_commas(pinoise: Callable[..., Any], tmp_path
         assert list(load_run(run).settings.data.drop) == ["a", "b"]
 
 
+@pytest.mark.processes
 def test_a_shell_completes_verbs(pinoise: Callable[..., Any]) -> None:
     asked = {"_PINOISE_COMPLETE": "complete_bash", "COMP_WORDS": "pinoise tra", "COMP_CWORD": "1"}
     command = [sys.executable, "-m", "pinoise"]
@@ -129,6 +130,7 @@ def test_the_help_of_a_choice_lists_what_there_is(verb: str, option: str, names:
     assert [name for name in names if name not in words] == []
 
 
+@pytest.mark.processes
 def test_importing_the_command_imports_nothing_heavy() -> None:
     code = "import sys; import pinoise.cli; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()

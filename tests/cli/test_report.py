@@ -103,6 +103,7 @@ def test_runs_on_different_data_are_one_sentence(
     assert re.search(r"trained on 200 rows of 64 from digits and wine on \d+ rows of 13 from wine: only runs", sentence)
 
 
+@pytest.mark.processes
 def test_importing_the_command_draws_nothing() -> None:
     code = "import sys; import pinoise.cli.app; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()

@@ -106,6 +106,7 @@ def test_a_mistake_is_one_sentence(pinoise: Command, arguments: list[str], sente
     assert re.search(sentence, pinoise("reproduce", *arguments).sentence)
 
 
+@pytest.mark.processes
 def test_to_list_imports_no_torch() -> None:
     code = (
         "import sys; from pinoise.cli.app import app; from pinoise.cli.options import call; "

@@ -25,6 +25,7 @@ def weights(run: Path) -> list[bytes]:
     return [(run / name).read_bytes() for name in ("encoder.safetensors", "noise.safetensors")]
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
 def test_a_run_stopped_by_a_signal_resumes_to_the_same_weights(
     pinoise: Command, folder: Path, tiny: list[str], environment: dict[str, str]
@@ -161,6 +162,7 @@ def test_a_folder_that_is_not_there_is_one_sentence(pinoise: Command, folder: Pa
     assert "nowhere is not a" in pinoise(*verb, "nowhere").sentence
 
 
+@pytest.mark.processes
 def test_output_that_nobody_reads_is_no_error(environment: dict[str, str]) -> None:
     read, write = os.pipe()
     os.close(read)
@@ -176,6 +178,7 @@ def test_output_that_nobody_reads_is_no_error(environment: dict[str, str]) -> No
     assert process.returncode == 1
 
 
+@pytest.mark.processes
 def test_a_process_of_the_module_is_the_same_command(environment: dict[str, str], folder: Path) -> None:
     np.save("x.npy", np.full((3, 2), np.inf))
     train = [sys.executable, "-m", "pinoise", "train", "--data", "x.npy", "--out", "r"]
@@ -187,6 +190,7 @@ def test_a_process_of_the_module_is_the_same_command(environment: dict[str, str]
     assert not Path("r").exists()
 
 
+@pytest.mark.processes
 def test_output_in_an_old_code_page_is_no_error(environment: dict[str, str]) -> None:
     process = subprocess.run(
         [sys.executable, "-m", "pinoise", "datasets"],

@@ -51,6 +51,7 @@ def stopped(
     return Path("run")
 
 
+@pytest.mark.processes
 def test_a_stopped_run_is_scored_embedded_reported_and_predicts(pinoise: Command, stopped: Path) -> None:
     with pytest.warns(UnfinishedRunWarning, match=rf"run is unfinished, at epoch \d+ of {EPOCHS}, and is used as it"):
         run = load_run(stopped)
@@ -76,6 +77,7 @@ def test_a_stopped_run_is_scored_embedded_reported_and_predicts(pinoise: Command
     assert "scores it again" not in (stopped / "report.html").read_text()
 
 
+@pytest.mark.processes
 def test_a_stopped_run_is_what_a_shorter_run_ends_with(
     pinoise: Command, folder: Path, tiny: list[str], environment: dict[str, str]
 ) -> None:

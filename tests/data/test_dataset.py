@@ -79,6 +79,7 @@ def test_every_public_name_is_there_and_an_unknown_one_is_an_attribute_error() -
         _ = pinoise.data.splti
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize(
     ("statement", "absent"),
     [

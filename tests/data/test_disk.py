@@ -139,6 +139,7 @@ def test_a_maker_that_fails_leaves_nothing_and_what_was_there_stays(error: BaseE
             assert peek(place, "old key") == before
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kills a process")
 def test_what_a_killed_process_left_is_never_taken_and_is_removed(tmp_path: Path) -> None:
     place = tmp_path / "toy"
@@ -152,6 +153,7 @@ def test_what_a_killed_process_left_is_never_taken_and_is_removed(tmp_path: Path
     assert others(place) == []
 
 
+@pytest.mark.processes
 def test_two_processes_make_it_once(tmp_path: Path) -> None:
     place = tmp_path / "toy"
     processes = [spawn.Process(target=make_slowly, args=(place,)) for _ in range(2)]
@@ -165,6 +167,7 @@ def test_two_processes_make_it_once(tmp_path: Path) -> None:
     assert peek(place, "key") is not None
 
 
+@pytest.mark.processes
 def test_a_process_that_waits_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     place = tmp_path / "toy"
     process = spawn.Process(target=make_slowly, args=(place,))

@@ -186,6 +186,7 @@ def test_mistakes_are_explained(given: object, y: object, options: dict[str, Any
     assert message in str(caught.value)
 
 
+@pytest.mark.processes
 def test_reading_arrays_does_not_import_torch() -> None:
     program = (
         "import sys, numpy as np; from pinoise.data import from_arrays; from_arrays(np.eye(3), [0, 1, 0]); "

@@ -122,6 +122,7 @@ def look(browser: str, page: Path, query: str = "") -> tuple[str, str]:
     return drawn.stdout, "\n".join(line for line in drawn.stderr.splitlines() if "CONSOLE" in line)
 
 
+@pytest.mark.processes
 def test_search_works_from_a_disk(site: Path, browser: str) -> None:
     drawn, console = look(browser, site / "index.html", "?q=shrink")
     assert drawn.count("md-search-result__item") >= 2
@@ -129,6 +130,7 @@ def test_search_works_from_a_disk(site: Path, browser: str) -> None:
     assert console == ""
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", ["index", "reference/pinoise"])
 def test_a_page_fits_a_telephone_and_a_screen_without_an_error(site: Path, browser: str, name: str) -> None:
     page = (site / f"{name}.html").read_text(encoding="utf-8")

@@ -102,6 +102,7 @@ def test_a_folder_of_another_embedding_is_refused(run: Run, place: Path, tmp_pat
         plan_work(run, str(place / "a.parquet"), str(tmp_path / "out"))
 
 
+@pytest.mark.processes
 def test_a_killed_command_goes_on_and_every_row_is_there_once(place: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     slow = (
@@ -146,6 +147,7 @@ def test_two_processes_write_the_parts_that_one_writes(name: str, run: Run, plac
         np.testing.assert_allclose(mine, other, atol=1e-5)
 
 
+@pytest.mark.processes
 def test_a_killed_worker_is_one_sentence_and_the_same_command_goes_on(
     run: Run, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -73,6 +73,7 @@ def kill_one(title: str, when: Callable[[], bool]) -> threading.Thread:
     return thread
 
 
+@pytest.mark.processes
 def test_every_row_is_there_once_though_a_worker_is_killed_in_the_middle(run: Run, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     work = plan_work(run, str(table), str(out), keep=["id"])
@@ -95,6 +96,7 @@ def test_every_row_is_there_once_though_a_worker_is_killed_in_the_middle(run: Ru
     assert again.missing == ()
 
 
+@pytest.mark.processes
 def test_training_on_ray_learns_what_two_processes_learn_though_one_is_killed(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -122,6 +124,7 @@ def test_training_on_ray_stops_on_request_with_all_saved(settings: dict[str, Any
     assert read_checkpoint(last).step == stopped.value.step
 
 
+@pytest.mark.processes
 def test_sigterm_saves_and_ends_in_one_sentence_without_a_word_of_ray(settings: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(merge(settings, {"training": {"epochs": 100_000}})))
     process = subprocess.Popen(
@@ -157,6 +160,7 @@ def test_training_on_ray_survives_the_end_of_the_process_through_which_workers_r
     assert read_checkpoint(job.path / "checkpoints" / "last.ckpt").step == stopped.value.step
 
 
+@pytest.mark.processes
 def test_what_ray_prints_leaves_standard_output_to_the_result(capsys: pytest.CaptureFixture[str]) -> None:
     with connected():
         print("a worker died")

@@ -204,6 +204,7 @@ FIT = "import numpy as np; from pinoise import PiNDA; PiNDA(4, hidden=8, epochs=
 FIT = FIT.replace("; PiNDA", "; X = np.random.default_rng(0).normal(size=(64, 5)); PiNDA", 1)
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(sys.platform == "win32", reason="pseudo-terminals are POSIX's")
 @pytest.mark.parametrize("verbose", [0, 1])
 def test_a_terminal_gets_a_bar(verbose: int) -> None:

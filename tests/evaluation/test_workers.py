@@ -40,6 +40,7 @@ class Numbered:
         return torch.stack([rows.double(), torch.full(rows.shape, os.getpid())], dim=1)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("n", [1, 10_001])
 def test_two_processes_embed_every_row_once_and_in_order(n: int) -> None:
     (whole,) = embed_together(nn.Identity(), [Numbered(n)], processes=2)
@@ -56,6 +57,7 @@ def test_one_process_embeds_as_ever() -> None:
         np.testing.assert_array_equal(z, embed(nn.Identity(), x))
 
 
+@pytest.mark.processes
 def test_a_row_that_is_not_finite_has_its_own_number() -> None:
     x = torch.zeros(10, 1)
     x[8] = torch.nan
@@ -95,6 +97,7 @@ def _runs(process: int) -> bool:
         return False
 
 
+@pytest.mark.processes
 def test_a_worker_that_was_killed_is_one_sentence(tmp_path: Path) -> None:
     def killed(results: Any) -> None:
         next(results)
@@ -120,6 +123,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 def test_no_worker_outlives_the_first_process(number: signal.Signals, tmp_path: Path) -> None:
@@ -131,6 +135,7 @@ def test_no_worker_outlives_the_first_process(number: signal.Signals, tmp_path: 
     await_end(workers)
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks for processes in /proc")
 def test_workers_leave_requests_to_stop_to_the_first_process(tmp_path: Path) -> None:
     results = mapped(partial(noted, tmp_path), [0.0, 600.0, 600.0], processes=2)
@@ -161,6 +166,7 @@ def test_what_two_processes_have_embedded_has_the_same_scores(run: Path) -> None
         assert together.scores[name].knn == pytest.approx(found.knn, abs=0.03)
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("launcher", [(), ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2")])
 def test_the_command_embeds_in_two_processes_as_in_one(
     launcher: tuple[str, ...], run: Path, pinoise: Callable[..., Any], tmp_path: Path

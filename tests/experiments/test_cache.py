@@ -81,6 +81,7 @@ def test_a_cell_under_the_name_of_another_counts_as_absent(tmp_path: Path) -> No
     assert (cache.get(PARTS), cache.get(other)) == (None, None)
 
 
+@pytest.mark.processes
 @needs_fork
 def test_a_process_killed_amid_a_write_leaves_no_cell(tmp_path: Path) -> None:
     cache = CellCache(tmp_path)

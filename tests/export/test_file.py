@@ -87,6 +87,7 @@ def test_without_the_libraries_the_extra_is_named(
         model.to_onnx(tmp_path / "model.onnx")
 
 
+@pytest.mark.processes
 def test_the_package_does_not_import_onnx() -> None:
     code = "import sys, pinoise.export; from pinoise import PiNDA; print([m for m in sys.modules if 'onnx' in m[:5]])"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

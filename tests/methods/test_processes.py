@@ -69,6 +69,7 @@ def by_hand() -> dict[str, Tensor]:
     return {"queue": torch.stack(keys), "queue_rows": rows, "centre": dino.centre, "bank": bank.bank}
 
 
+@pytest.mark.processes
 def test_queue_centre_and_bank_hold_what_all_processes_saw(tmp_path: Path) -> None:
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={PROCESSES}"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}

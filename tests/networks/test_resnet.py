@@ -328,6 +328,7 @@ def test_choices_that_do_not_exist_are_named_with_those_that_do() -> None:
         ResNet((3, 8, 8), depth=18, width=0)
 
 
+@pytest.mark.processes
 def test_narrow_networks_on_larger_images_do_not_write_where_they_must_not() -> None:
     # A fault of the library below kills the process, now or later, so it has one of its own.
     program = (

@@ -266,6 +266,7 @@ def run_rank(rank: int, folder: Path) -> None:
     torch.distributed.destroy_process_group()
 
 
+@pytest.mark.processes
 def test_two_processes_average_the_gradient_of_psi(tmp_path: Path) -> None:
     processes = [subprocess.Popen([sys.executable, __file__, str(rank), str(tmp_path)]) for rank in range(RANKS)]
     try:

@@ -171,6 +171,7 @@ addEventListener("error", (event) => window.complaints.push(String(event.message
 addEventListener("securitypolicyviolation", (event) => window.complaints.push(event.violatedDirective));</script>"""
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(BROWSER is None, reason="needs a browser: chromium is not installed")
 @pytest.mark.parametrize("width", [1200, 420])
 @pytest.mark.parametrize("fixture", ["page_of_table", "page_of_pictures"])

@@ -120,6 +120,7 @@ def test_a_sweep_over_epochs_has_a_panel_for_every_score_of_a_data_set() -> None
     assert panels[0].lines["PiNDA, μ = 0"] == ([1, 2], [100.0, 101.0])
 
 
+@pytest.mark.processes
 def test_a_browser_sorts_by_number(page: Path) -> None:
     browser = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
     if browser is None:

@@ -132,6 +132,7 @@ print(faults())
 """
 
 
+@pytest.mark.processes
 @pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="only GNU's C library gives memory back at once")
 def test_freed_memory_is_used_again_without_asking_the_system() -> None:
     # Without it about half of such processes have tens of thousands: it depends on what was freed before.

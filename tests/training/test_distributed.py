@@ -34,6 +34,8 @@ from pinoise.training.objectives import ContrastiveModel, Look
 from pinoise.training.run import run_training
 from pinoise.views import Batch
 
+pytestmark = pytest.mark.processes
+
 N_ROWS, BATCH, EPOCHS = 260, 64, 6
 BANK = 200  # fewer than the rows, so that neighbours are searched for in every batch
 PER_EPOCH = N_ROWS // BATCH

@@ -23,6 +23,8 @@ from pinoise.training.config import Settings, merge, parse_settings
 from pinoise.training.objectives import ContrastiveModel, Look, stack_noise
 from pinoise.views import Batch
 
+pytestmark = pytest.mark.processes
+
 ROWS, SHARE = 60, 7
 SMALL: dict[str, Any] = {
     "encoder": {"hidden": 16, "out_features": 8},

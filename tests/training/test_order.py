@@ -91,6 +91,7 @@ def test_the_next_batch_is_gathered_in_a_thread_and_is_the_same(monkeypatch: pyt
     assert not {5, 2999} & set(epoch.tolist())
 
 
+@pytest.mark.processes
 def test_processes_share_a_step_without_a_row_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "MANY_ROWS", 1000)
     kept = KeptRows(3000, torch.arange(0))

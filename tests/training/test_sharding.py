@@ -24,6 +24,8 @@ from pinoise.training.loop import train
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.processes import Group
 
+pytestmark = pytest.mark.processes
+
 METHODS: dict[str, Any] = {
     "simclr": {"method": "simclr"},
     "moco": {"method": {"name": "moco", "queue": 64}},

@@ -132,6 +132,7 @@ def test_an_unknown_name_is_answered_with_the_nearest() -> None:
         load("hapt5611")
 
 
+@pytest.mark.processes
 def test_importing_the_catalogue_imports_no_heavy_library() -> None:
     code = (
         "import sys, pinoise.data.catalogue as c, pinoise.data.images.reading; c.entries(); "

@@ -245,6 +245,7 @@ print(content.train.x[:].tobytes().hex(), content.notes)
 """
 
 
+@pytest.mark.processes
 def test_of_two_processes_one_decodes_and_the_other_waits_and_maps(folder: Path, tmp_path: Path) -> None:
     expected = np.asarray(read_image_folder(folder, ReadOptions()).train.x).tobytes().hex()
     command = [sys.executable, "-c", READER, str(folder), str(tmp_path / "cache")]
