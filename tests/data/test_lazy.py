@@ -48,7 +48,7 @@ def mapped(pixels: Any, tmp_path: Path) -> Any:
     ids=str,
 )
 def test_indexing_gives_what_an_array_of_these_rows_gives(rows: Any, mapped: Any, pixels: Any) -> None:
-    lazy = MappedRows(mapped, CHOSEN)
+    lazy = MappedRows(mapped).take(CHOSEN)
     expected = pixels[CHOSEN]
     assert (lazy.shape, lazy.dtype, lazy.ndim, len(lazy)) == (expected.shape, expected.dtype, expected.ndim, 6)
     assert type(lazy[rows]) is np.ndarray
@@ -57,11 +57,11 @@ def test_indexing_gives_what_an_array_of_these_rows_gives(rows: Any, mapped: Any
 
 
 def test_rows_of_rows_are_taken_and_one_too_many_is_an_error(mapped: Any, pixels: Any) -> None:
-    taken = MappedRows(mapped, CHOSEN).take(np.array([5, 0]))
+    taken = MappedRows(mapped).take(CHOSEN).take(np.array([5, 0]))
     np.testing.assert_array_equal(taken[:], pixels[[4, 7]])
     for wrong in (12, -13):
         with pytest.raises(IndexError):
-            MappedRows(mapped, np.array([wrong]))
+            MappedRows(mapped).take(np.array([wrong]))
     for beyond in (2, np.array([0, 2])):
         with pytest.raises(IndexError):
             taken[beyond]
@@ -75,7 +75,7 @@ def test_a_split_and_a_limit_leave_mapped_images_on_disk(mapped: Any, pixels: An
     assert expected.test is not None
     for found, wanted in ((data.train, expected.train), (data.test, expected.test), (data.draw(4).train, None)):
         assert isinstance(found.x, MappedRows)
-        assert found.x._mapped is mapped
+        assert found.x._source is mapped
         wanted = expected.draw(4).train if wanted is None else wanted
         np.testing.assert_array_equal(found.x[:], wanted.x)
         assert found.names == wanted.names

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from pinoise.data.lazy import SomeColumns
+from pinoise.data.lazy import MappedRows
 from pinoise.data.options import ReadOptions
 from pinoise.data.preparation import TablePreparation, preparation_from_json
 from pinoise.data.readers import open_for_training, read_file
@@ -166,7 +166,7 @@ def test_an_npy_file_with_its_label_at_the_end_stays_on_disk(tmp_path: Path) -> 
     x = np.array([[1.0, 2.0, 0.0], [3.0, 4.0, 1.0]])
     np.save(tmp_path / "a.npy", x)
     data, _ = read_file(tmp_path / "a.npy", ReadOptions(label=-1))
-    assert isinstance(data.train.x, SomeColumns)
+    assert isinstance(data.train.x, MappedRows)
     np.testing.assert_array_equal(data.train.x, x[:, :2])
     assert np.asarray(data.train.y).tolist() == [0, 1]
 

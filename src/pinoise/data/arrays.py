@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from pinoise.data.checks import check_finite, check_rows, numeric_samples
 from pinoise.data.dataset import Array, Dataset, Part, RawArrays, RawPart, Samples, Spans, row_slices
-from pinoise.data.lazy import LazyArray, SomeColumns
+from pinoise.data.lazy import LazyArray, some_columns
 from pinoise.data.messages import counted
 from pinoise.data.options import DEFAULTS, ReadOptions
 from pinoise.data.table.cells import is_number
@@ -194,12 +194,10 @@ def learn_arrays(
 def take_label(raw: RawArrays, column: int) -> RawArrays:
     """Move one column of a two-dimensional array from its samples to its labels."""
     x = raw.train.x
-    others: slice | npt.NDArray[np.int64] = np.delete(np.arange(x.shape[1]), column)
-    if column in (0, x.shape[1] - 1):  # a slice does not copy
-        others = slice(1, None) if column == 0 else slice(None, -1)
+    others = np.delete(np.arange(x.shape[1]), column)
     if isinstance(x, LazyArray):  # perhaps larger than memory
         y = np.concatenate([x[chunk][:, column] for chunk in row_slices(x)])
-        return RawArrays(RawPart(SomeColumns(x, others), y), notes=raw.notes)
+        return RawArrays(RawPart(some_columns(x, others), y), notes=raw.notes)
     table = cast(Array, x)
     return RawArrays(RawPart(table[:, others], np.array(table[:, column])), notes=raw.notes)
 

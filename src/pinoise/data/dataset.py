@@ -170,7 +170,7 @@ def _take(x: Samples, rows: npt.NDArray[np.integer]) -> Samples:
     if isinstance(x, LazyArray) and (x.ndim > 2 or len(x) * x.shape[1] > HELD_VALUES):
         return x.take(rows)
     # A table is small beside images, and is standardised into a copy anyway.
-    return MappedRows(x, rows) if isinstance(x, np.memmap) and x.ndim > 2 else x[rows]
+    return MappedRows(x).take(rows) if isinstance(x, np.memmap) and x.ndim > 2 else x[rows]
 
 
 def row_slices(x: Samples | npt.NDArray[Any]) -> Iterator[slice]:

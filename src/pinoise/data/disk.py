@@ -57,7 +57,10 @@ def place_of(kind: str, name: str, *about: object, folder: Path | None = None) -
 
 def state_of(file: Path | int) -> tuple[int, int]:
     """Return the size of a file and the time of its last change, from which a change is known."""
-    found = os.fstat(file) if isinstance(file, int) else file.stat()
+    try:
+        found = os.fstat(file) if isinstance(file, int) else file.stat()
+    except OSError as error:
+        raise cannot_read(str(file), error) from error
     return found.st_size, found.st_mtime_ns
 
 
@@ -71,13 +74,7 @@ def has_changed(path: Path) -> UserError:
 
 def states_of(paths: Iterable[Path]) -> list[list[Any]]:
     """Return path, size and time of change of files: a key by which a change of one is seen."""
-    states = []
-    for path in paths:
-        try:
-            states.append([str(path.resolve()), *state_of(path)])
-        except OSError as error:
-            raise cannot_read(path, error) from error
-    return states
+    return [[str(path.resolve()), *state_of(path)] for path in paths]
 
 
 def kept(place: Path, key: object, make: Callable[[Path], Mapping[str, Any]], *, waiting: str | None = None) -> Kept:

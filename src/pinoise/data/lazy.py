@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from copy import copy
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -22,14 +22,17 @@ from pinoise.files import open_regular
 _SPARSEST = 2  # rows from one to the next, on average, that are still read in one go
 _MOST_BYTES = 1 << 30  # in one call of the system, which takes less than 2 GiB on some
 
+Array = npt.NDArray[Any]
+
 
 class LazyArray(ABC):
     """A read-only array of samples: indexing reads rows into an ordinary array, ``take`` only chooses rows."""
 
-    dtype: np.dtype[Any]
-
-    def __init__(self, sample_shape: tuple[int, ...]) -> None:
-        self._sample_shape = sample_shape
+    def __init__(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> None:
+        self._total, *sample_shape = shape
+        self._sample_shape, self.dtype = tuple(sample_shape), np.dtype(dtype)
+        self._rows: npt.NDArray[np.integer] | None = None  # those that were chosen, None for all
+        self.checksums: npt.NDArray[np.uint8] | None = None  # (rows, 32), of the files that rows were made from
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -41,22 +44,30 @@ class LazyArray(ABC):
         """The number of axes."""
         return 1 + len(self._sample_shape)
 
-    @abstractmethod
-    def __len__(self) -> int: ...
+    def __len__(self) -> int:
+        return self._total if self._rows is None else len(self._rows)
 
-    def take(self, rows: npt.NDArray[Any]) -> LazyArray:
+    def take(self, rows: Any) -> Self:
         """Return these rows in the given order, without reading them."""
-        return MappedRows(self, rows)
+        chosen = object.__new__(type(self))
+        chosen.__dict__.update(self.__dict__, _rows=self._stored(row_numbers(rows, len(self))))
+        return chosen
+
+    def _stored(self, numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.integer]:
+        """Return where rows stand among all that there are."""
+        return numbers if self._rows is None else np.asarray(self._rows[numbers])
 
     def file_checksums(self) -> Iterator[bytes] | None:
         """Return a checksum of the file of every row where each row is a file, so that none need be decoded."""
-        return None
+        if self.checksums is None:
+            return None
+        return (self.checksums[row].tobytes() for row in self._stored(np.arange(len(self))).tolist())
 
     @abstractmethod
-    def _read(self, numbers: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
-        """Return the samples (m, *shape) of these rows."""
+    def _read(self, numbers: npt.NDArray[np.integer]) -> Array:
+        """Return the samples (m, *shape) of these rows of all that there are."""
 
-    def __getitem__(self, rows: Any) -> npt.NDArray[Any]:
+    def __getitem__(self, rows: Any) -> Array:
         """Read the rows that NumPy would choose; indices after the first apply to the samples."""
         if isinstance(rows, tuple):
             first, *inside = rows
@@ -64,9 +75,9 @@ class LazyArray(ABC):
             axes = samples.ndim - len(self._sample_shape)
             return np.asarray(samples[(*(slice(None),) * axes, *inside)])
         numbers = row_numbers(rows, len(self))
-        return self._read(numbers.ravel()).reshape(*numbers.shape, *self._sample_shape)
+        return self._read(self._stored(numbers.ravel())).reshape(*numbers.shape, *self._sample_shape)
 
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         """Read all rows into memory."""
         if copy is False:
             raise ValueError("rows in files cannot be shared: they are read into a new array.")
@@ -93,8 +104,8 @@ def row_numbers(rows: Any, total: int) -> npt.NDArray[Any]:
 class FileRows(LazyArray):
     """An array in a file, of which the rows that are indexed are read.
 
-    It is not mapped: reading a mapped file that somebody has cut off ends the process, and here is one sentence. So is
-    a file that somebody writes to. One that replaces it under its name is not read.
+    It is not mapped: reading a mapped file that somebody has cut off ends the process. Here it is an error of one
+    sentence, as is a file that somebody writes to. One that replaces it under its name is not read.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -122,26 +133,30 @@ class FileRows(LazyArray):
             offset: where it begins, in bytes.
             axes: the order in which the axes of a batch are given, as in ``np.transpose``; as in the file if None.
         """
-        super().__init__(shape[1:] if axes is None else tuple(shape[axis] for axis in axes[1:]))
-        self.path, self.dtype, self.offset = path, dtype, offset
-        self._stored, self._axes = shape, axes
+        super().__init__(shape if axes is None else tuple(shape[axis] for axis in axes), dtype)
+        self.path, self.offset = path, offset
+        self._in_file, self._axes = shape[1:], axes
+        self._open()
+        self._state = state_of(self._stream.fileno())
+
+    def _open(self) -> None:
         try:
-            self._stream = open_regular(path)
+            self._stream, self._turn = open_regular(self.path), threading.Lock()
         except OSError as error:
-            raise cannot_read(path, error) from error
-        self._state, self._turn = state_of(self._stream.fileno()), threading.Lock()
+            raise cannot_read(self.path, error) from error
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FileRows, (self.path, self._stored, self.dtype, self.offset, self._axes)
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_stream", "_turn")}
 
-    def __len__(self) -> int:
-        return self._stored[0]
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._open()
 
-    def _read(self, numbers: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
+    def _read(self, numbers: npt.NDArray[np.integer]) -> Array:
         if _are_dense(numbers):  # reading what lies between costs less than another call
             return np.asarray(self._read(np.arange(numbers[0], numbers[-1] + 1))[numbers - numbers[0]])
-        batch = np.empty((len(numbers), *self._stored[1:]), self.dtype)
-        width = prod(self._stored[1:]) * self.dtype.itemsize
+        batch = np.empty((len(numbers), *self._in_file), self.dtype)
+        width = prod(self._in_file) * self.dtype.itemsize
         content: memoryview = batch.reshape(-1).view(np.uint8).data
         starts = np.flatnonzero(np.diff(numbers, prepend=-2) != 1)  # neighbouring rows are read in one go
         bounds = [*(starts * width).tolist(), len(content)]
@@ -175,71 +190,59 @@ def _are_dense(numbers: npt.NDArray[np.integer]) -> bool:
     return bool(between and (np.diff(numbers) > 0).all())
 
 
-class SomeColumns(LazyArray):
-    """Some columns of a table in a file.
-
-    >>> rows = SomeColumns(MappedRows(np.arange(12).reshape(4, 3), np.arange(4)), slice(1, None))
-    >>> rows.shape, rows[0].tolist()
-    ((4, 2), [1, 2])
-    """
-
-    def __init__(self, table: LazyArray, columns: slice | npt.NDArray[np.int64]) -> None:
-        """Choose columns of ``table``."""
-        super().__init__(np.arange(table.shape[1])[columns].shape)
-        self.dtype, self._table, self._columns = table.dtype, table, columns
-
-    def __len__(self) -> int:
-        return len(self._table)
-
-    def _read(self, numbers: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
-        return np.asarray(self._table[numbers][:, self._columns])
-
-
 class MappedRows(LazyArray):
-    """Some rows of an array in a file, in any order.
+    """The rows of an array that is not in memory, each changed as it is read.
 
-    >>> rows = MappedRows(np.arange(12).reshape(4, 3), np.array([2, 0]))
+    >>> table = MappedRows(np.arange(12).reshape(4, 3))
+    >>> rows = MappedRows(table.take(np.array([2, 0])), lambda some: some[:, 1:], sample_shape=(2,))
     >>> rows.shape, rows[0].tolist(), rows.take(np.array([1]))[:].tolist()
-    ((2, 3), [6, 7, 8], [[0, 1, 2]])
+    ((2, 2), [7, 8], [[1, 2]])
     """
 
-    def __init__(self, mapped: npt.NDArray[Any] | LazyArray, rows: npt.NDArray[np.integer]) -> None:
-        """Choose rows of ``mapped``."""
-        super().__init__(mapped.shape[1:])
-        self.dtype, self._mapped = mapped.dtype, mapped
-        self._rows = row_numbers(rows, len(mapped))
+    def __init__(
+        self,
+        source: Array | LazyArray,
+        change: Callable[[Array], Array] = np.asarray,
+        *,
+        sample_shape: tuple[int, ...] | None = None,
+    ) -> None:
+        """Describe the array.
 
-    def __len__(self) -> int:
-        return len(self._rows)
+        Args:
+            source: the array.
+            change: from some of its rows to the same number of rows.
+            sample_shape: of a changed row; as in the source if None.
+        """
+        super().__init__((len(source), *(source.shape[1:] if sample_shape is None else sample_shape)), source.dtype)
+        self._source, self._change = source, change
 
-    def take(self, rows: npt.NDArray[Any]) -> Self:
-        """Return these rows in the given order, without reading them."""
-        chosen = copy(self)
-        chosen._rows = self._rows[rows]
-        return chosen
+    def _read(self, numbers: npt.NDArray[np.integer]) -> Array:
+        return self._change(self._source[numbers])
 
-    def _read(self, numbers: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
-        return np.asarray(self._mapped[self._rows[numbers]])
+
+def some_columns(table: LazyArray, columns: Array) -> MappedRows:
+    """Return some columns of a table in a file.
+
+    >>> some_columns(MappedRows(np.arange(12).reshape(4, 3)), np.array([1, 2]))[0].tolist()
+    [1, 2]
+    """
+    return MappedRows(table, partial(np.take, indices=columns, axis=1), sample_shape=columns.shape)
 
 
 class JoinedRows(LazyArray):
     """The rows of several arrays, one array after another.
 
-    >>> rows = JoinedRows([MappedRows(np.arange(6).reshape(3, 2), np.arange(3)), np.array([[9, 9]])])
+    >>> rows = JoinedRows([MappedRows(np.arange(6).reshape(3, 2)), np.array([[9, 9]])])
     >>> rows.shape, rows[np.array([3, 0])].tolist(), rows.take(np.array([2, 3]))[:].tolist()
     ((4, 2), [[9, 9], [0, 1]], [[4, 5], [9, 9]])
     """
 
-    def __init__(self, arrays: Sequence[npt.NDArray[Any] | LazyArray]) -> None:
+    def __init__(self, arrays: Sequence[Array | LazyArray]) -> None:
         """Join arrays of samples of one shape and type."""
-        super().__init__(arrays[0].shape[1:])
-        self.dtype, self._arrays = arrays[0].dtype, tuple(arrays)
-        self._starts = np.cumsum([0, *map(len, arrays)])
+        self._arrays, self._starts = tuple(arrays), np.cumsum([0, *map(len, arrays)])
+        super().__init__((int(self._starts[-1]), *arrays[0].shape[1:]), arrays[0].dtype)
 
-    def __len__(self) -> int:
-        return int(self._starts[-1])
-
-    def _read(self, numbers: npt.NDArray[np.integer]) -> npt.NDArray[Any]:
+    def _read(self, numbers: npt.NDArray[np.integer]) -> Array:
         batch = np.empty((len(numbers), *self._sample_shape), self.dtype)
         for array, (start, stop) in zip(self._arrays, pairwise(self._starts), strict=True):
             here = (start <= numbers) & (numbers < stop)

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from pinoise.data.dataset import Samples, Spans, row_slices
 from pinoise.data.layout import AS_IS, ImageLayout, image_layout, to_image_layout, undo_image_layout
-from pinoise.data.lazy import LazyArray, SomeColumns
+from pinoise.data.lazy import LazyArray, some_columns
 from pinoise.data.moments import (
     VANISHING,
     Tails,
@@ -227,7 +227,7 @@ def _numbers(x: Samples, spans: Spans) -> Samples:
     if not spans:
         return x
     single = np.flatnonzero(~_several(x.shape[1:], spans))
-    return SomeColumns(x, single) if isinstance(x, LazyArray) else x[:, single]
+    return some_columns(x, single) if isinstance(x, LazyArray) else x[:, single]
 
 
 def _whole_deviation(deviation: npt.NDArray[np.float64], spans: Spans) -> npt.NDArray[np.float64]:

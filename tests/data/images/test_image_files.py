@@ -106,7 +106,7 @@ def test_checks_are_those_of_the_pixels_and_the_fingerprint_that_of_the_files(im
 def test_a_file_that_vanishes_or_changes_is_named(images: tuple[ImageFiles, Any], tmp_path: Path) -> None:
     files, _ = images
     (tmp_path / "05.png").unlink()
-    with pytest.raises(UserError, match=r"05\.png cannot be read \(No such file or directory\)"):
+    with pytest.raises(UserError, match=r"05\.png cannot be decoded \(No such file or directory\)"):
         files[4:6]
     Image.new("L", (3, 3)).save(tmp_path / "05.png")
     with pytest.raises(UserError, match=r"05\.png is 3 × 3 pixels: the others are 6 × 5"):

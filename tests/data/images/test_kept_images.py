@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from pinoise.data.images.decoding import ImageFiles, KeptImages
+from pinoise.data.images.decoding import ImageFiles
 from pinoise.data.images.reading import read_image_folder
+from pinoise.data.lazy import FileRows
 from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError
 
@@ -55,7 +56,7 @@ def test_the_first_reading_decodes_and_later_ones_map(
     assert second.notes == (f"read from the decoded images kept in {tmp_path / 'cache'}",)
     assert np.asarray(second.train.y).tolist() == ["a", "a", "b"]
     for x in (first[0], second.train.x):
-        assert isinstance(x, KeptImages)
+        assert isinstance(x, FileRows)
         np.testing.assert_array_equal(x, plain.train.x[:])
     for x in (first[1], second.test.x):
         np.testing.assert_array_equal(x, plain.test.x[:])

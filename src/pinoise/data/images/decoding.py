@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -30,25 +30,16 @@ _ORIENTATION = 0x0112  # EXIF
 _TURNED = ("FLIP_LEFT_RIGHT", "ROTATE_180", "FLIP_TOP_BOTTOM", "TRANSPOSE", "ROTATE_270", "TRANSVERSE", "ROTATE_90")
 _TURNS = dict(enumerate(_TURNED, start=2))
 
-Pixels = npt.NDArray[Any] | LazyArray
-"""Images of one size, in memory or in a file."""
-
 _DRAFT = 3  # an image is first decoded at no less than this many times its final size, which is hardly visible
 
 
 @dataclass(frozen=True)
 class Inspection:
-    """What a file holds; ``problem`` says why it cannot be decoded, or not even be read."""
+    """What a file holds; ``problem`` says why it cannot be decoded."""
 
     size: tuple[int, int] = (0, 0)  # height, width
     colour: bool = False
     problem: str | None = None
-    readable: bool = True
-
-    @property
-    def verdict(self) -> str:
-        """What a message says of a file with a problem."""
-        return f"cannot be {'decoded' if self.readable else 'read'} ({self.problem})"
 
 
 def pillow() -> ModuleType:
@@ -72,7 +63,7 @@ def inspect_image(path: Path) -> Inspection:
                 size = image.size
             return Inspection(size if _orientation(image) >= 5 else size[::-1], _has_colour(image))
     except Exception as error:  # Pillow's readers raise errors of every kind for damaged files
-        return _refused(error)
+        return Inspection(problem=_problem(error))
 
 
 def decode(path: Path, *, shape: tuple[int, ...], resize: bool) -> npt.NDArray[np.uint8]:
@@ -96,7 +87,7 @@ def decode(path: Path, *, shape: tuple[int, ...], resize: bool) -> npt.NDArray[n
         if resize and image.size != (width, height):
             image = fitted(image, (height, width))
     except Exception as error:
-        raise UserError(f"{path} {_refused(error).verdict}: repair or remove it.") from error
+        raise UserError(f"{path} cannot be decoded ({_problem(error)}): repair or remove it.") from error
     if image.size != (width, height):
         raise UserError(f"{path} is {describe(image.size[::-1])} pixels: the others are {describe((height, width))}.")
     return np.asarray(image, dtype=np.uint8)
@@ -134,8 +125,6 @@ class ImageFiles(LazyArray):
     ((3, 4, 5), (2, 4, 5), np.uint8(2))
     """
 
-    dtype = np.dtype(np.uint8)
-
     def __init__(self, folder: Path, names: Sequence[str], *, shape: tuple[int, ...], resize: bool = False) -> None:
         """Describe the array.
 
@@ -145,89 +134,50 @@ class ImageFiles(LazyArray):
             shape: of one image: height and width, and 3 if it has colour.
             resize: whether files of another size are scaled and cropped, or an error.
         """
-        super().__init__(shape)
-        self.folder, self.names, self.resize = folder, tuple(names), resize
-        states = in_threads(_state, [folder / name for name in self.names])
-        self._states = np.array(list(states), dtype=np.int64).reshape(-1, 2)
+        super().__init__((len(names), *shape), np.uint8)
+        self.folder, self.resize, self._files = folder, resize, tuple(names)
+        self._states = tuple(in_threads(state_of, [folder / name for name in names]))
 
-    def __len__(self) -> int:
-        return len(self.names)
-
-    def take(self, rows: npt.NDArray[Any]) -> ImageFiles:
-        """Return the files of these rows, in the given order, not decoded."""
-        numbers = np.arange(len(self))[rows]
-        chosen = copy(self)
-        chosen.names = tuple(self.names[row] for row in numbers.tolist())
-        chosen._states = self._states[numbers]
-        return chosen
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The paths of the files in the folder, in the order of the rows."""
+        return tuple(self._files[row] for row in self._stored(np.arange(len(self))).tolist())
 
     def file_checksums(self) -> Iterator[bytes]:
         """Yield the SHA-256 of every file, in threads; nothing is decoded."""
-        return in_threads(checksum, [self.folder / name for name in self.names])
+        return in_threads(_checksum, [self.folder / name for name in self.names])
 
     def _read(self, numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
         def read(row: int) -> npt.NDArray[np.uint8]:
-            path = self.folder / self.names[row]
+            path = self.folder / self._files[row]
             pixels = decode(path, shape=self._sample_shape, resize=self.resize)
-            if _state(path) != tuple(self._states[row].tolist()):
+            if state_of(path) != self._states[row]:
                 raise has_changed(path)
             return pixels
 
-        images = list(in_threads(read, numbers.tolist()))
-        return np.array(images, np.uint8).reshape(-1, *self._sample_shape)
+        return np.array(list(in_threads(read, numbers.tolist())), np.uint8).reshape(-1, *self._sample_shape)
 
 
-class KeptImages(MappedRows):
-    """Images that were decoded before, with the checksums of the files that they were decoded from.
+def resized_images(images: npt.NDArray[Any] | LazyArray, size: tuple[int, int]) -> MappedRows:
+    """Return images (n, h, w) or (n, h, w, c) of bytes, which are brought to height and width when they are indexed.
 
-    >>> decoded, checksums = np.zeros((2, 4, 5), np.uint8), np.array([[7] * 32, [9] * 32], np.uint8)
-    >>> images = KeptImages(decoded, np.array([0, 1]), checksums).take(np.array([1]))
-    >>> images.shape, next(images.file_checksums())[:2]
-    ((1, 4, 5), b'\\t\\t')
-    """
-
-    def __init__(self, decoded: Pixels, rows: npt.NDArray[np.integer], checksums: npt.NDArray[np.uint8]) -> None:
-        """Choose rows of ``decoded``; ``checksums`` (n, 32) has one for each of its rows."""
-        super().__init__(decoded, rows)
-        self._checksums = checksums
-
-    def file_checksums(self) -> Iterator[bytes]:
-        """Yield the SHA-256 of the file of every row."""
-        return (self._checksums[row].tobytes() for row in self._rows.tolist())
-
-
-class ResizedImages(MappedRows):
-    """Images (n, h, w) or (n, h, w, c) of bytes that are brought to another size when they are indexed.
-
-    >>> images = ResizedImages(np.zeros((2, 9, 6, 3), dtype=np.uint8), np.array([0, 1]), (4, 4))
+    >>> images = resized_images(np.zeros((2, 9, 6, 3), dtype=np.uint8), (4, 4))
     >>> images.shape, images[0].shape, images.take(np.array([1])).shape
     ((2, 4, 4, 3), (4, 4, 3), (1, 4, 4, 3))
     """
-
-    def __init__(self, images: Pixels, rows: npt.NDArray[np.integer], size: tuple[int, int]) -> None:
-        """Choose rows of ``images``; ``size`` is height and width."""
-        super().__init__(images, rows)
-        self._sample_shape, self._size = (*size, *images.shape[3:]), size
-
-    def _read(self, numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
-        def resize(pixels: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
-            image = library.fromarray(np.ascontiguousarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels))
-            return np.asarray(fitted(image, self._size))
-
-        library = pillow()
-        images = list(in_threads(resize, list(super()._read(numbers))))
-        return np.array(images, np.uint8).reshape(-1, *self._sample_shape)
+    return MappedRows(images, partial(_resized, size=size), sample_shape=(*size, *images.shape[3:]))
 
 
-def _state(path: Path) -> tuple[int, int]:
-    try:
-        return state_of(path)
-    except OSError as error:
-        raise cannot_read(path, error) from error
+def _resized(images: npt.NDArray[Any], *, size: tuple[int, int]) -> npt.NDArray[np.uint8]:
+    def resize(pixels: npt.NDArray[Any]) -> npt.NDArray[np.uint8]:
+        image = library.fromarray(np.ascontiguousarray(pixels[..., 0] if pixels.shape[2:] == (1,) else pixels))
+        return np.asarray(fitted(image, size))
+
+    library = pillow()
+    return np.array(list(in_threads(resize, list(images))), np.uint8).reshape(-1, *size, *images.shape[3:])
 
 
-def checksum(path: Path) -> bytes:
-    """Return the SHA-256 of a file."""
+def _checksum(path: Path) -> bytes:
     try:
         return bytes.fromhex(sha256_of(path))
     except OSError as error:
@@ -262,13 +212,11 @@ def _eight_bits(image: Any, library: ModuleType) -> Any:
     return library.fromarray((values >> 8).astype(np.uint8))
 
 
-def _refused(error: Exception) -> Inspection:
+def _problem(error: Exception) -> str:
     from PIL import UnidentifiedImageError
 
     if isinstance(error, MemoryError):  # says nothing about the file
         raise error
     if isinstance(error, UnidentifiedImageError):  # its own text is mostly the path
-        return Inspection(problem="it is not an image of a known format")
-    if isinstance(error, OSError) and error.strerror:  # of the system, not of Pillow
-        return Inspection(problem=error.strerror, readable=False)
-    return Inspection(problem=first_line(error))
+        return "it is not an image of a known format"
+    return getattr(error, "strerror", None) or first_line(error)  # of the system, or of Pillow

@@ -1,14 +1,12 @@
 """From a folder of images to arrays: sound files only, of one size, all gray or all in colour.
 
-What the files of a large folder hold is found once while they stay as they are, and where the user names a folder for
-them, images are decoded once. Both are kept by ``pinoise.data.disk``.
+Where the user names a folder for them, images are decoded once, and kept by ``pinoise.data.disk``.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 from pathlib import Path
@@ -20,15 +18,14 @@ from tqdm import tqdm
 from pinoise.data.dataset import Dataset, Part, RawArrays, RawPart, Samples, row_slices
 from pinoise.data.disk import check_room, in_threads, kept, peek, place_of, write_rows
 from pinoise.data.formats.arrays import read_npy
-from pinoise.data.images.decoding import ImageFiles, Inspection, KeptImages, ResizedImages, describe, inspect_image
+from pinoise.data.images.decoding import ImageFiles, Inspection, describe, inspect_image, resized_images
 from pinoise.data.images.folders import ImageFolder, list_images
+from pinoise.data.lazy import LazyArray
 from pinoise.data.messages import counted, listed
 from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError
-from pinoise.files import WriteError
 
-VERSION = 5  # to be raised whenever an inspection finds something else, or images are decoded to other pixels
-WORTH = 500  # files; what fewer hold is found in a moment
+VERSION = 5  # to be raised whenever images are decoded to other pixels
 
 
 def read_image_folder(folder: Path, options: ReadOptions, *, progress: bool = False) -> RawArrays:
@@ -55,7 +52,7 @@ def _sound_files(listing: ImageFolder, options: ReadOptions, progress: bool) -> 
     return sound, [ImageFiles(sound.root, part.names, shape=shape, resize=resize) for part in sound.parts]
 
 
-def _decoded(listing: ImageFolder, options: ReadOptions, progress: bool) -> tuple[ImageFolder, list[KeptImages]]:
+def _decoded(listing: ImageFolder, options: ReadOptions, progress: bool) -> tuple[ImageFolder, list[LazyArray]]:
     """Return the files that could be decoded, and the images of every part, which are kept in a folder."""
     assert options.cache is not None
     root = listing.root.resolve()
@@ -79,10 +76,10 @@ def _decoded(listing: ImageFolder, options: ReadOptions, progress: bool) -> tupl
     folder, about = before or kept(place, key, make, waiting=waiting)
     sound = listing.without(set(about["skipped"])).noting(*about["notes"])
     arrays = []
-    for number, part in enumerate(sound.parts):
-        checksums = np.load(folder / f"{number}.sha256.npy")
+    for number in range(len(sound.parts)):
         pixels: Any = read_npy(folder / f"{number}.npy").train.x
-        arrays.append(KeptImages(pixels, np.arange(len(part.names)), checksums))
+        pixels.checksums = np.load(folder / f"{number}.sha256.npy")
+        arrays.append(pixels)
     if before is not None:
         sound = sound.noting(f"read from the decoded images kept in {options.cache}")
     return sound, arrays
@@ -104,36 +101,9 @@ def _key(listing: ImageFolder) -> list[Any]:
 
 
 def inspect_folder(listing: ImageFolder, *, progress: bool = False) -> dict[str, Inspection]:
-    """Return what was found in every file, by name; ``progress`` shows a bar.
-
-    What many files hold is kept in the cache. A file with a problem is inspected every time, because the cause may lie
-    elsewhere, such as in the right to read it.
-    """
-    names, root = listing.names, listing.root.resolve()
-    if len(names) < WORTH:
-        return _inspect(listing.root, names, progress)
-    found: dict[str, Inspection] = {}
-
-    def make(folder: Path) -> dict[str, Any]:
-        found.update(_inspect(listing.root, names, progress))
-        np.save(folder / "sizes.npy", np.array([(*each.size, each.colour) for each in found.values()], np.int32))
-        return {}
-
-    waiting = f"waiting for another process, which checks the images of {root}" if progress else None
-    try:
-        folder, _ = kept(place_of("inspections", root.name, str(root)), _key(listing), make, waiting=waiting)
-        for name, (*size, colour) in zip(names, np.load(folder / "sizes.npy").tolist(), strict=True):
-            if any(size):
-                found.setdefault(name, Inspection(tuple(size), bool(colour)))
-    except WriteError:  # a cache is a convenience
-        pass
-    found |= _inspect(listing.root, [name for name in names if name not in found], progress)
-    return {name: found[name] for name in names}
-
-
-def _inspect(root: Path, names: Sequence[str], progress: bool) -> dict[str, Inspection]:
-    bar = "checking" if progress and names else None
-    return dict(zip(names, in_threads(lambda name: inspect_image(root / name), names, bar=bar), strict=True))
+    """Return what was found in every file, by name; ``progress`` shows a bar."""
+    paths, bar = [listing.root / name for name in listing.names], "checking" if progress else None
+    return dict(zip(listing.names, in_threads(inspect_image, paths, bar=bar), strict=True))
 
 
 def _without_corrupt(listing: ImageFolder, bad: dict[str, Inspection], options: ReadOptions) -> ImageFolder:
@@ -144,8 +114,8 @@ def _without_corrupt(listing: ImageFolder, bad: dict[str, Inspection], options: 
     if options.corrupt == "refuse":
         more = f", and neither can {len(others)} more" if others else ""
         raise UserError(
-            f"{listing.root / name} {first.verdict}{more}: repair or remove such files, or have them "
-            "left out with corrupt='skip' (--set data.corrupt=skip)."
+            f"{listing.root / name} cannot be decoded ({first.problem}){more}: repair or remove such files, "
+            "or have them left out with corrupt='skip' (--set data.corrupt=skip)."
         )
     sound = listing.without(bad)
     for part, left in zip(listing.parts, sound.parts, strict=True):
@@ -198,7 +168,7 @@ def resized(data: Dataset, size: tuple[int, int]) -> Dataset:
         return data
 
     def brought(part: Part) -> Part:
-        images = ResizedImages(part.x, np.arange(len(part)), size)  # type: ignore[arg-type]  # no sparse matrix
+        images = resized_images(part.x, size)  # type: ignore[arg-type]  # no sparse matrix
         # What is in memory stays there, so that no image is resized twice.
         return replace(part, x=images[:] if type(part.x) is np.ndarray else images)
 
