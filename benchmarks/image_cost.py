@@ -25,10 +25,10 @@ from pinoise.data import load
 from pinoise.data.rows import make_rows
 from pinoise.networks import ResNet, count_operations
 from pinoise.noise import make_generator
+from pinoise.paper.rehearsal import training_step
 from pinoise.training.build import build_standardizer, channels_together, seeded_model
 from pinoise.training.config import parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
-from pinoise.training.rehearsal import training_step
 
 ROUNDS = 5
 ROWS = 512

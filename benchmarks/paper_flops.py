@@ -6,8 +6,8 @@ python benchmarks/paper_flops.py
 from __future__ import annotations
 
 from pinoise.cli.cost import scientific
-from pinoise.experiments.reproduce.costs import paper_flops
-from pinoise.experiments.reproduce.paper import find_item
+from pinoise.paper.reproduce.costs import paper_flops
+from pinoise.paper.reproduce.paper import find_item
 from render import ROOT, put
 
 TABLES = ("T6", "T9", "T10")

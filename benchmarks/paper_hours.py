@@ -15,11 +15,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pinoise.data.catalogue import entry
-from pinoise.experiments.cost import cost_of, size_of_data
 from pinoise.experiments.plans import plan
 from pinoise.experiments.recipes import is_trained
-from pinoise.experiments.reproduce.paper import Item, find_item, item_names
+from pinoise.paper.catalogue import entry
+from pinoise.paper.cost import cost_of, size_of_data
+from pinoise.paper.reproduce.paper import Item, find_item, item_names
 from pinoise.training.config import Settings, merge, parse_settings, read_yaml
 from render import ROOT, put
 

@@ -16,10 +16,10 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from machine import describe
-from pinoise.experiments.reproduce.layout import TextTable, number, tables
-from pinoise.experiments.reproduce.outcome import Reproduction
-from pinoise.experiments.reproduce.paper import find_item, item_names
-from pinoise.experiments.reproduce.verdict import verdict
+from pinoise.paper.reproduce.layout import TextTable, number, tables
+from pinoise.paper.reproduce.outcome import Reproduction
+from pinoise.paper.reproduce.paper import find_item, item_names
+from pinoise.paper.reproduce.verdict import verdict
 from render import RESULTS, ROOT
 
 FOLDER = RESULTS / "reproduce"

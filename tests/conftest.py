@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from pinoise.cli import main
-from pinoise.experiments.reproduce.masks import TINY_SAM
+from pinoise.paper.reproduce.masks import TINY_SAM
 from pinoise.views import SamSize
 from pinoise.views.segment import build_sam
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pinoise.experiments.cost import cost_of, size_of_data
 from pinoise.experiments.plans import plan
-from pinoise.experiments.reproduce.paper import find_item
+from pinoise.paper.cost import cost_of, size_of_data
+from pinoise.paper.reproduce.paper import find_item
 from pinoise.training.config import Settings, embedding_of, noise_defaults, parse_settings, read_yaml
 
 FOLDER = Path(__file__).parent.parent / "examples" / "paper"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pinoise.experiments.reproduce.outcome import Reproduction
+from pinoise.paper.reproduce.outcome import Reproduction
 
 ROOT = Path(__file__).parent.parent
 FILES = sorted((ROOT / "benchmarks" / "results" / "reproduce").glob("*.json"))

@@ -13,9 +13,9 @@ from sklearn.datasets import load_digits
 from pinoise import PiNDA
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
+from pinoise.paper.rehearsal import Rehearsal
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
-from pinoise.training.rehearsal import Rehearsal
 from pinoise.training.run import fit
 from speed.skipping import samples
 from speed.steps import make_large_product

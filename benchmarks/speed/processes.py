@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 import torch
 from torch import distributed as dist
 
+from pinoise.paper.rehearsal import Rehearsal, training_step
 from pinoise.training.config import parse_settings
 from pinoise.training.device import flushed_denormals, make_fabric
-from pinoise.training.rehearsal import Rehearsal, training_step
 from speed.steps import WIDTHS, make_large_product
 from speed.timing import in_new_process, in_turns
 

@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from pinoise.networks.mlp import linear
+from pinoise.paper.rehearsal import Rehearsal, training_step
 from pinoise.training.config import Settings, parse_settings
 from pinoise.training.device import flushed_denormals
-from pinoise.training.rehearsal import Rehearsal, training_step
 from speed.timing import Task, in_turns, milliseconds, ratio
 
 RANDOM = "random noise"

@@ -156,6 +156,18 @@ LOGGER = Kind(
     own="an object with log_metrics(metrics, step), as Lightning's loggers have it, or what makes one",
 )
 
+# What is the paper's and serves others: data sets by name, and the formats in which well-known ones are published.
+CATALOGUE = {
+    "entries": "pinoise.paper.catalogue:entries",
+    "locate": "pinoise.paper.catalogue:locate",
+    "load": "pinoise.paper.catalogue.loading:load",
+}
+FORMATS = {
+    "idx": "pinoise.paper.formats:IDX",
+    "cifar": "pinoise.paper.formats:CIFAR",
+    "stl10": "pinoise.paper.formats:STL10",
+}
+
 # Where modules of users are looked for after Python's own path, from the first import path of a user on. The command
 # adds the current folder: not at its start, because libraries try to import modules that may be absent.
 OWN_MODULES: list[str] = []
@@ -218,7 +230,7 @@ memorybank, byol, simsiam, dino.
             distrust.check(setting or kind.noun, path, what="runs code")
         sys.path += [folder for folder in OWN_MODULES if folder not in sys.path]
     try:
-        return _imported(path)
+        return imported(path)
     except _ABSENT as error:
         raise UserError(
             f"{kind.noun} {name!r} cannot be found ({error}): write package.module:name, where the name is {kind.own}."
@@ -228,7 +240,12 @@ memorybank, byol, simsiam, dino.
 _ABSENT = (ImportError, AttributeError, ValueError, TypeError, SyntaxError)
 
 
-def _imported(path: str) -> Any:
+def imported(path: str) -> Any:
+    """Return the object at an import path of this package, or at one that ``find`` allows.
+
+    >>> imported("pinoise.errors:UserError").__name__
+    'UserError'
+    """
     module, _, attribute = path.partition(":")
     found: Any = importlib.import_module(module)
     for part in attribute.split("."):
@@ -305,7 +322,7 @@ def import_path(part: Any) -> str | None:
         return None
     path = f"{module}:{name}"
     try:
-        return path if _imported(path) is part else None
+        return path if imported(path) is part else None
     except _ABSENT:
         return None
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from pinoise.experiments.reproduce.paper import item_names
+from pinoise.paper.reproduce.paper import item_names
 
 Command = Callable[..., Any]
 
@@ -78,7 +78,7 @@ def test_a_stopped_reproduction_writes_nothing_so_that_the_same_command_goes_on(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr("pinoise.experiments.reproduce.run.cost_lines", stop)
+        patch.setattr("pinoise.paper.reproduce.run.cost_lines", stop)
         stopped = pinoise(*arguments)
     assert stopped.code == 130
     assert "no file is written, and the same command goes on from here" in stopped.err

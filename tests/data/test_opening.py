@@ -8,13 +8,13 @@ import pytest
 import scipy.sparse as sp
 from PIL import Image
 
-from pinoise.data.catalogue import is_name
 from pinoise.data.dataset import fingerprint, fingerprint_parts, split, stratified_rows
 from pinoise.data.images.decoding import ImageFiles
 from pinoise.data.options import ReadOptions
 from pinoise.data.preparation import ArrayPreparation, TablePreparation
 from pinoise.data.readers import open_for_training, open_source
 from pinoise.errors import UserError
+from pinoise.paper.catalogue import is_name
 
 
 def test_a_name_gives_the_set_of_the_catalogue_and_a_preparation_of_its_shape() -> None:

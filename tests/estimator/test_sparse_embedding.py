@@ -105,7 +105,7 @@ def test_thousands_of_features_take_the_memory_of_their_entries() -> None:
 
 
 def test_the_catalogues_sparse_sets_stay_below_the_threshold(real_data: Path) -> None:
-    from pinoise.data.catalogue.loading import load
+    from pinoise.paper.catalogue.loading import load
 
     for name in ("reuters46", "newsgroups20", "pcmac"):
         assert load(name).train.x.shape[1] <= transforming.WIDEST_DENSE

@@ -8,11 +8,11 @@ import pytest
 import scipy.sparse as sp
 
 from pinoise.data import load
-from pinoise.data.catalogue import entry
 from pinoise.data.dataset import Dataset, Part, Samples
 from pinoise.errors import UserError
 from pinoise.experiments.recipes import SUITES, find_suite
 from pinoise.experiments.sources import check_scorable, present_sources, sample_rows
+from pinoise.paper.catalogue import entry
 
 BUNDLED = ("digits", "wine", "breast_cancer")
 

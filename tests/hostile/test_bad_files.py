@@ -21,12 +21,12 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
-from pinoise.data.catalogue.texts import parse_stories
 from pinoise.data.formats.arrays import read_npy
 from pinoise.data.lazy import FileRows
 from pinoise.data.messages import damaged
 from pinoise.data.readers import open_for_training
 from pinoise.errors import UserError
+from pinoise.paper.catalogue.texts import parse_stories
 
 Command = Callable[..., Any]
 POSIX = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs POSIX")

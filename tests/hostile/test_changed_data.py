@@ -14,12 +14,12 @@ import scipy.sparse as sp
 from PIL import Image
 
 from pinoise.data import fingerprint_parts
-from pinoise.data.catalogue.loading import converted, unpacked
 from pinoise.data.dataset import Dataset, Part
 from pinoise.data.formats.arrays import read_npy
 from pinoise.data.images import reading
 from pinoise.data.options import ReadOptions
 from pinoise.data.readers import open_for_training, open_source
+from pinoise.paper.catalogue.loading import converted, unpacked
 
 Command = Callable[..., Any]
 TINY = [*("--set", "encoder.hidden=8", "--set", "encoder.out_features=4"), *("--epochs", "2", "--device", "cpu")]

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from pinoise import PiNDA
-from pinoise.data.catalogue import entry
-from pinoise.data.catalogue.loading import load
 from pinoise.data.layout import are_images
 from pinoise.errors import UserError
 from pinoise.estimator.parameters import settings_from
 from pinoise.experiments.plans import plan
 from pinoise.experiments.recipes import RECIPES
+from pinoise.paper.catalogue import entry
+from pinoise.paper.catalogue.loading import load
 from pinoise.training.config import Settings, complete, follow, follow_kind, parse_settings
 
 PHOTOS = np.zeros((4, 16, 12, 3), np.uint8)

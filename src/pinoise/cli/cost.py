@@ -22,7 +22,7 @@ from pinoise.cli.options import (
 from pinoise.errors import UserError
 
 if TYPE_CHECKING:
-    from pinoise.experiments.cost import Cost, Share
+    from pinoise.paper.cost import Cost, Share
 
 TIMED_STEPS = 3
 
@@ -59,7 +59,7 @@ def cost(
         raise UserError(f"--steps is {steps}: it must be from 0 to {MOST_TIMES}.")
     if tflops is not None and not 0 < tflops < float("inf"):
         raise UserError(f"--tflops is {tflops}: it must be a positive number.")
-    from pinoise.experiments.cost import cost_of, size_of_data
+    from pinoise.paper.cost import cost_of, size_of_data
     from pinoise.training.config import follow_kind, read_settings
     from pinoise.training.device import check_device
 

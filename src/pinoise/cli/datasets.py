@@ -11,9 +11,9 @@ def datasets(json: JsonOption = False) -> None:
 
     Example: `pinoise datasets`
     """
-    from pinoise.data.catalogue import availability, entries
+    from pinoise.data.named import entries
 
-    found = {entry.name: availability(entry.name) for entry in entries()}
+    found = {entry.name: entry.availability for entry in entries()}
     if json:
         print_json(
             [

@@ -12,10 +12,10 @@ from pinoise.cli.console import STOPPED, note, print_json, print_table, reporter
 from pinoise.cli.options import ForceOption, JsonOption
 from pinoise.errors import UserError
 from pinoise.experiments.recipes import MOST_SEEDS
-from pinoise.experiments.reproduce.paper import SCALE, SCALES, find_item, item_names
+from pinoise.paper.reproduce.paper import SCALE, SCALES, find_item, item_names
 
 if TYPE_CHECKING:
-    from pinoise.experiments.reproduce.run import Running
+    from pinoise.paper.reproduce.run import Running
 
 
 def reproduce(
@@ -61,7 +61,7 @@ def reproduce(
     finished = _run(items, cache, scale=scale, seeds=seeds, sam=sam)
     stopped = any(not running.found.is_complete for running in finished) or len(finished) < len(items)
     if not stopped and (html is not None or out is not None):
-        from pinoise.report.reproduction import write_reproductions
+        from pinoise.paper.reproduce.page import write_reproductions
 
         write_reproductions(finished, page=html, folder=out)
     _tell(finished, as_json=json)
@@ -71,7 +71,7 @@ def reproduce(
 
 
 def _list(names: list[str], scale: str, *, as_json: bool) -> None:
-    from pinoise.experiments.reproduce.data import presence
+    from pinoise.paper.reproduce.data import presence
 
     found: list[dict[str, Any]] = []
     for item in map(find_item, names):
@@ -117,8 +117,8 @@ def _check_files(items: list[str], html: Path | None, out: Path | None, sam: Pat
 
 
 def _run(items: list[str], cache: Path | None, **asked: Any) -> list[Running]:
-    from pinoise.experiments.reproduce.run import reproduce as run
     from pinoise.files import cache_folder
+    from pinoise.paper.reproduce.run import reproduce as run
 
     finished = []
     with reporters(epochs=False) as make:
@@ -141,13 +141,13 @@ def _tell(finished: list[Running], *, as_json: bool) -> None:
 
 
 def _verdict(running: Running) -> str:
-    from pinoise.experiments.reproduce.verdict import verdict
+    from pinoise.paper.reproduce.verdict import verdict
 
     return verdict(running.found)
 
 
 def _print(running: Running) -> None:
-    from pinoise.experiments.reproduce.layout import tables
+    from pinoise.paper.reproduce.layout import tables
 
     found = running.found
     for sentence in found.notes:

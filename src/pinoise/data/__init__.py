@@ -1,7 +1,7 @@
-"""From what a user names or holds to standardised batches: readers, the catalogue, splits and standardisation.
+"""From what a user names or holds to standardised batches: readers, data sets by name, splits and standardisation.
 
 Networks, views and training do not belong here, and only ``pinoise.data.rows`` imports torch. ``table`` has tables,
-``formats`` and ``images`` read other bytes, ``catalogue`` knows published sets, ``disk`` keeps what is made once,
+``formats`` and ``images`` read other bytes, ``named`` reaches data sets by name, ``disk`` keeps what is made once,
 ``preparation`` remembers how training data was read, and ``readers`` has the ways in.
 """
 
@@ -12,10 +12,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from pinoise.data.catalogue import entries, is_name
-    from pinoise.data.catalogue.loading import load
     from pinoise.data.dataset import Dataset, Labels, Part, Samples, Targets, fingerprint_parts, split
     from pinoise.data.formats.memory import InMemory
+    from pinoise.data.named import entries, is_name, load, locate
     from pinoise.data.options import LaterOptions, ReadOptions
     from pinoise.data.preparation import Preparation, preparation_from_json
     from pinoise.data.readers import from_arrays, open_for_training, open_source, read_file
@@ -24,10 +23,9 @@ if TYPE_CHECKING:
     from pinoise.data.table.frames import is_table
 
 _HOMES = {
-    "catalogue": ("entries", "is_name"),
-    "catalogue.loading": ("load",),
     "dataset": ("Dataset", "Labels", "Part", "Samples", "Targets", "fingerprint_parts", "split"),
     "formats.memory": ("InMemory",),
+    "named": ("entries", "is_name", "load", "locate"),
     "options": ("LaterOptions", "ReadOptions"),
     "preparation": ("Preparation", "preparation_from_json"),
     "readers": ("from_arrays", "open_for_training", "open_source", "read_file"),

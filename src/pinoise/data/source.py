@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-from pinoise.data.catalogue import entries, is_name, locate
-from pinoise.data.catalogue.loading import load
 from pinoise.data.dataset import Dataset, RawArrays
-from pinoise.data.formats import binary
 from pinoise.data.formats.arrays import read_npy, read_npz
 from pinoise.data.formats.memory import InMemory
 from pinoise.data.formats.svmlight import read_svmlight
 from pinoise.data.images.reading import read_image_folder
+from pinoise.data.named import ArrayReader, entries, is_name, load, locate, published_reader, read_idx
 from pinoise.data.options import ReadOptions
 from pinoise.data.table.batches import Table, csv_table
 from pinoise.data.table.frames import is_table
@@ -42,9 +39,7 @@ MAY_BE_COMPRESSED = ("csv", "svmlight", "idx")
 _IDX = re.compile(r".*[-.]idx\d+-ubyte", re.IGNORECASE)
 
 SourceKind = Literal["catalogue", "table", "array", "images"]
-ArrayReader = Callable[[Path], RawArrays]
-
-_FILE_READERS: dict[str, ArrayReader] = {"idx": binary.read_idx_samples, "npy": read_npy, "npz": read_npz}
+_FILE_READERS: dict[str, ArrayReader] = {"idx": read_idx, "npy": read_npy, "npz": read_npz}
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,7 @@ class Source:
         """Read arrays; ``n_features`` and ``first_index`` are those of the training file, for svmlight."""
         if self.held is not None:
             return self.held.arrays()
-        reader = _folder_reader(self.path) if self.path.is_dir() else _FILE_READERS.get(file_format(self.path))
+        reader = published_reader(self.path) if self.path.is_dir() else _FILE_READERS.get(file_format(self.path))
         return reader(self.path) if reader else read_svmlight(self.path, n_features=n_features, first_index=first_index)
 
     def images(self, options: ReadOptions, *, progress: bool = False) -> RawArrays:
@@ -128,19 +123,10 @@ def _may_exist(path: Path) -> bool:
 
 def _kind_of(path: Path) -> SourceKind:
     if path.is_dir():
-        if _folder_reader(path) is not None:
+        if published_reader(path) is not None:
             return "array"
         return "table" if parquet_files(find_place(str(path))) else "images"
     return "table" if file_format(path) in ("csv", "parquet") else "array"
-
-
-def _folder_reader(folder: Path) -> ArrayReader | None:
-    """Return the reader of an unpacked MNIST, Fashion-MNIST, CIFAR-10, CIFAR-100 or STL-10; None for other folders."""
-    if binary.holds_idx(folder):
-        return binary.read_idx_folder
-    if binary.holds_cifar(folder):
-        return binary.read_cifar
-    return binary.read_stl10 if binary.holds_stl10(folder) else None
 
 
 def existing_path(path: str | Path) -> Path:

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from pinoise.data.catalogue import is_name
 from pinoise.data.dataset import Dataset
 from pinoise.data.moments import HEAVY_TAILS
+from pinoise.data.named import is_name
 from pinoise.data.options import AS_TRAINED, LaterOptions
 from pinoise.errors import UserError
 from pinoise.evaluation.knn import AGREEING

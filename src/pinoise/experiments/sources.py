@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 
 from pinoise.choices import MANY_ROWS
-from pinoise.data.catalogue import is_name, locate
 from pinoise.data.dataset import Dataset, Part, split
 from pinoise.data.lazy import LazyArray
+from pinoise.data.named import is_name, locate
 from pinoise.data.options import AS_TRAINED, LaterOptions, ReadOptions
 from pinoise.data.preparation import Preparation
 from pinoise.data.readers import open_for_training

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pinoise.data.catalogue import is_name
+from pinoise.data.named import is_name
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.files import (

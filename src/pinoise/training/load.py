@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 
-from pinoise.data.catalogue import is_name
 from pinoise.data.dataset import Dataset, Origin, Samples, fingerprint_parts
 from pinoise.data.layout import undo_image_layout
+from pinoise.data.named import is_name
 from pinoise.data.options import AS_TRAINED, LaterOptions
 from pinoise.data.preparation import Preparation, preparation_from_json
 from pinoise.data.readers import open_for_training

@@ -17,7 +17,7 @@ from tests.hostile.reference import TINY
 from pinoise.choices import EMBEDDINGS, ENGINES, MOST_PROCESSES, PAIRINGS
 from pinoise.cli.app import app
 from pinoise.experiments.recipes import RECIPES, SUITES
-from pinoise.experiments.reproduce.paper import SCALES
+from pinoise.paper.reproduce.paper import SCALES
 
 BASE: dict[str, tuple[str, ...]] = {
     "train": ("--data", "people.csv", "--label", "group", "--out", "run", "--epochs", "1", *TINY),

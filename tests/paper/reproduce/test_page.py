@@ -1,0 +1,135 @@
+"""The page about reproductions: complete, self-contained, and its tables sort."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from tests.report.test_page import Outline
+
+from pinoise.paper.reproduce.data import Used
+from pinoise.paper.reproduce.outcome import Curve, OutcomeLine, Reproduction
+from pinoise.paper.reproduce.page import curve_panels, pictures_of, sweep_panels, write_reproductions
+from pinoise.paper.reproduce.paper import find_item
+from pinoise.paper.reproduce.run import Running
+
+HAR = Used("har", "HAR", "har", "hapt561")
+
+
+def table() -> Running:
+    papers = {"knn": [77.76, 0.61], "sr": [77.62, 0.27]}
+    lines = [
+        OutcomeLine("har", "noise alone", "Random Noise", "fixed", papers, {"knn": [80.0, 82.0], "sr": [70.0, 71.0]}),
+        OutcomeLine(
+            "har",
+            "noise alone",
+            "PiNDA, μ = 0",
+            "pinda-paper",
+            {"knn": [77.14, 0.94], "sr": [86.20, 0.40]},
+            {"knn": [9.0, 9.5], "sr": [72.0, 73.0]},
+            above="Random Noise",
+            flags=("shrink",),
+        ),
+        OutcomeLine("har", "beside", "<b>raw</b>", "raw", {}, {"knn": [91.0, 91.0], "sr": [90.0, 90.0]}),
+    ]
+    return Running(
+        Reproduction(find_item("T2"), "small", [0, 1], [HAR], 3, 3, ["hapt561 stands in for HAR"], lines=lines)
+    )
+
+
+def curves() -> Running:
+    drawn = [Curve("har", title, "contrast", [1, 2], [3.0, last]) for title, last in (("a", 2.0), ("b", 1.0))]
+    lines = [
+        OutcomeLine("har", "vectors", curve.title, "fixed", {}, {"contrast": [curve.values[-1]]}) for curve in drawn
+    ]
+    return Running(Reproduction(find_item("F8"), "small", [0], [HAR], 2, 2, lines=lines, curves=drawn))
+
+
+@pytest.fixture
+def page(tmp_path: Path) -> Path:
+    write_reproductions([table(), curves()], page=tmp_path / "page.html", folder=tmp_path / "results")
+    return tmp_path / "page.html"
+
+
+def test_the_page_has_the_papers_figure_ours_and_what_they_mean(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    outline = Outline(text)
+    cells = "<td>77.76 ±0.61</td><td>81.0 [68.3, 93.7]</td><td>+3.2</td>"
+    assert f'<th scope="row">Random Noise</th>{cells}' in text
+    assert "HAR (stand-in hapt561)" in outline.words
+    assert "pinoise reproduce T2 --scale small --seeds 2" in outline.words
+    assert "Here it is above in 1 of 2, by -34.9 points on average" in outline.words
+    assert "Learned noise collapsed to almost nothing in PiNDA, μ = 0" in outline.words
+    assert "<b>raw</b>" in outline.words
+    assert "<b>raw</b>" not in text
+
+
+def test_the_page_needs_nothing_beside_it(page: Path) -> None:
+    outline = Outline(page.read_text(encoding="utf-8"))
+    addresses = [a[name] for _, a in outline.tags for name in ("src", "href") if name in a]
+    assert addresses
+    assert all(address is not None and address.startswith("data:image/png;base64,") for address in addresses)
+    assert not {"link", "iframe", "object", "embed"} & {tag for tag, _ in outline.tags}
+    identifiers = [attributes["id"] for _, attributes in outline.tags if "id" in attributes]
+    assert len(identifiers) == len(set(identifiers))
+
+
+def test_results_are_written_beside_their_pictures(page: Path) -> None:
+    folder = page.parent / "results"
+    assert sorted(path.name for path in folder.iterdir()) == ["F8-1.png", "F8.json", "T2.json"]
+    again = Reproduction.from_dict(json.loads((folder / "T2.json").read_text(encoding="utf-8")))
+    assert again.as_dict() == table().found.as_dict()
+
+
+def test_one_column_is_drawn_over_data_sets_and_lines_are_rows() -> None:
+    ((panel,),) = curve_panels(curves().found)
+    assert panel.title == "HAR: last ℓ"
+    assert panel.lines == {"a": ([1, 2], [3.0, 2.0]), "b": ([1, 2], [3.0, 1.0])}
+    (picture,) = pictures_of(curves())
+    assert picture.name == "F8-1"
+    assert "HAR: last ℓ, b: 1" in picture.alt
+
+
+def test_a_sweep_is_drawn_over_the_batch_size() -> None:
+    item = find_item("F5")
+    lines = [
+        OutcomeLine("stl10", group.title, row.title, "aug", {}, {"knn": [float(10 * n)], "sr": [1.0]})
+        for n, group in enumerate(item.groups[:3])
+        for row in group.rows
+    ]
+    found = Reproduction(item, "small", [0], [], 6, 6, lines=lines)
+    knn, _ = sweep_panels(found)
+    assert knn.lines["SimCLR"] == ([64, 128, 256], [0.0, 10.0, 20.0])
+    assert set(knn.lines) == {"SimCLR", "PiNDA + SimCLR"}
+
+
+def test_a_sweep_over_epochs_has_a_panel_for_every_score_of_a_data_set() -> None:
+    item = find_item("epochs")
+    lines = [
+        OutcomeLine(key, group.title, row.title, "fixed", {}, {"knn": [float(n + 100 * (key == "har"))], "sr": [1.0]})
+        for n, group in enumerate(item.groups[:2])
+        for row in group.rows
+        for key in item.data
+    ]
+    panels = sweep_panels(Reproduction(item, "small", [0], [], 8, 8, lines=lines))
+    assert [panel.title for panel in panels] == ["HAR: kNN", "HAR: SR", "Reuters-21578: kNN", "Reuters-21578: SR"]
+    assert panels[0].lines["PiNDA, μ = 0"] == ([1, 2], [100.0, 101.0])
+
+
+@pytest.mark.processes
+def test_a_browser_sorts_by_number(page: Path) -> None:
+    browser = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
+    if browser is None:
+        pytest.skip("needs a browser: chromium is not installed")
+    click = "<script>document.querySelectorAll('table.sortable thead th')[2].click()</script></body>"
+    clicked = page.with_name("clicked.html")
+    clicked.write_text(page.read_text(encoding="utf-8").replace("</body>", click), encoding="utf-8")
+    arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom"]
+    drawn = subprocess.run([browser, *arguments, clicked.as_uri()], check=True, capture_output=True, text=True).stdout
+    rows = re.findall(r'<th scope="row">([^<]*)', drawn.partition("<tbody>")[2].partition("</tbody>")[0])
+    assert [row[:5] for row in rows] == ["PiNDA", "Rando", "&lt;b"]  # 9.2, 81 and 91: as text 9.2 would be last
+    assert drawn.count('class="main-svg"') >= 1
