@@ -55,7 +55,7 @@ def main(folders: list[str]) -> None:
         assert run.noise is not None
         part = run.own_data().train
         x = probe_batch(run.rows(part.x, where=folder, origin=part.origin)).x[:PICTURES]
-        with Randomness(0).feeding():
+        with Randomness(0).lent():
             untrained = sensitivity(build_encoder(run.settings, run.standardizer.shape), x)
             trained = sensitivity(run.embedding.encoder, x)
         with torch.no_grad():

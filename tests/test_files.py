@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from pinoise.files import locked, replacing
+from pinoise.data.disk import locked
+from pinoise.files import replacing
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="rights are POSIX's")
@@ -40,7 +41,7 @@ def test_a_block_that_breaks_off_leaves_what_was_there(tmp_path: Path) -> None:
 HOLDER = """
 import sys
 from pathlib import Path
-from pinoise.files import locked
+from pinoise.data.disk import locked
 
 with locked(Path(sys.argv[1]), waiting="waiting"):
     print("inside", flush=True)

@@ -1,4 +1,4 @@
-"""Shared file operations: atomic writes, what may be written where, locks, JSON, checksums and the cache folder."""
+"""Shared file operations: atomic writes, what may be written where, JSON and the cache folder."""
 
 from __future__ import annotations
 
@@ -11,18 +11,12 @@ import os
 import re
 import secrets
 import stat
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from pinoise.errors import UserError
-
-try:
-    import fcntl
-except ImportError:  # on Windows
-    fcntl = None  # type: ignore[assignment]
 
 # What the verbs write in the folder of a run.
 LOCK_FILES = ("run.lock", "run.lock.json")
@@ -105,27 +99,6 @@ def replaced_by(temporary: str) -> str | None:
     return None if found is None else f"{found['stem']}{found['suffix'] or ''}"
 
 
-def remove_leftovers(path: Path) -> None:
-    """Remove what killed processes left of ``path``, but not what ``written_file`` writes at this moment.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     for name in (".a.0123456789abcdef.part.npy", ".b.0123456789abcdef.part.npy"):
-    ...         Path(folder, name).touch()
-    ...     remove_leftovers(Path(folder, "a.npy"))
-    ...     os.listdir(folder)
-    ['.b.0123456789abcdef.part.npy']
-    """
-    for file in path.parent.iterdir():
-        if replaced_by(file.name) != path.name:
-            continue
-        with suppress(OSError), ExitStack() as closed:
-            if fcntl is not None:
-                stream = closed.enter_context(open_regular(file))
-                fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            file.unlink()
-
-
 @contextmanager
 def written(path: Path) -> Iterator[Path]:
     """Yield a temporary path as ``replacing`` does, to a block that only writes: its errors become a sentence."""
@@ -135,24 +108,23 @@ def written(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def written_file(path: Path) -> Iterator[IO[bytes]]:
-    """Yield a file that replaces ``path`` as ``written`` does, after what killed processes left of it is removed."""
-    with writing(path):
-        remove_leftovers(path)
-    with ExitStack() as until_renamed, written(path) as temporary, temporary.open("wb") as file:
-        until_renamed.enter_context(_held(temporary))
-        yield file
+    """Yield a file that replaces ``path`` as ``written`` does, after what killed processes left of it is removed.
 
-
-@contextmanager
-def _held(temporary: Path) -> Iterator[None]:
-    """Keep a temporary file from ``remove_leftovers`` of any process, until the block or this process ends."""
-    if fcntl is None:  # Windows removes no file that is open
-        yield
-        return
-    with temporary.open("rb") as stream:
-        with suppress(OSError):  # a file system without locks, on which nothing is removed either
-            fcntl.flock(stream, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        yield
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for name in (".a.0123456789abcdef.part.npy", ".b.0123456789abcdef.part.npy"):
+    ...         Path(folder, name).touch()
+    ...     with written_file(Path(folder, "a.npy")) as file:
+    ...         _ = file.write(b"content")
+    ...     sorted(os.listdir(folder))
+    ['.b.0123456789abcdef.part.npy', 'a.npy']
+    """
+    with written(path) as temporary:
+        for file in path.parent.iterdir():
+            if replaced_by(file.name) == path.name:
+                file.unlink(missing_ok=True)
+        with temporary.open("wb") as stream:
+            yield stream
 
 
 def settle(temporary: Path, path: Path) -> None:
@@ -181,12 +153,6 @@ def write_text(path: Path, text: str) -> None:
     with written(path) as temporary:
         # Names of files may hold bytes that are not UTF-8; they are written as escapes.
         temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
-
-
-def write_bytes(path: Path, content: bytes) -> None:
-    """Write a file atomically."""
-    with written(path) as temporary:
-        temporary.write_bytes(content)
 
 
 def to_json(value: object) -> str:
@@ -243,91 +209,8 @@ def check_is_file(path: Path) -> None:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-def sealed(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a record of JSON values with its checksum, which ``unsealed`` verifies.
-
-    >>> unsealed(sealed({"rows": 3}), where="data.json")
-    {'rows': 3}
-    >>> unsealed({**sealed({"rows": 3}), "rows": 4}, where="data.json")
-    Traceback (most recent call last):
-    ...
-    pinoise.errors.UserError: data.json does not match its checksum: it was altered or damaged.
-    """
-    return {**record, "sha256": _json_digest(record)}
-
-
-def unsealed(record: object, *, where: object) -> dict[str, Any]:
-    """Return what ``sealed`` was given. Refuse a record that has changed since."""
-    if not isinstance(record, dict) or not isinstance(record.get("sha256"), str):
-        raise UserError(f"{where} has no checksum: it is damaged or was not written by this version of pinoise.")
-    content = {name: value for name, value in record.items() if name != "sha256"}
-    try:
-        same = _json_digest(content) == record["sha256"]
-    except RecursionError:  # values in values in values, which no file of ours has
-        same = False
-    if not same:
-        raise UserError(f"{where} does not match its checksum: it was altered or damaged.")
-    return content
-
-
-def _json_digest(value: object) -> str:
-    """Return the SHA-256 of a value as JSON, whatever the order of its keys."""
-    plain = json.dumps(_finite(value), sort_keys=True, allow_nan=False)
-    return hashlib.sha256(plain.encode()).hexdigest()
-
-
-def write_sealed(path: Path, record: Mapping[str, Any]) -> None:
-    """Write a record of JSON values atomically, with a checksum."""
-    write_json(path, sealed(record))
-
-
-def read_sealed(path: Path) -> dict[str, Any]:
-    """Read what ``write_sealed`` wrote. Refuse a file that was altered since.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_sealed(Path(folder, "a"), {"rows": 3})
-    ...     read_sealed(Path(folder, "a"))
-    {'rows': 3}
-    """
-    return unsealed(read_json(path), where=path)
-
-
-@contextmanager
-def locked(path: Path, *, waiting: str | None = None) -> Iterator[None]:
-    """Let one process at a time run the block, with a lock file beside ``path``.
-
-    The system frees the lock when its process ends. A process that has to wait prints the sentence ``waiting``. The
-    empty lock file stays.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, locked(Path(folder, "a")):
-    ...     os.listdir(folder)
-    ['a.lock']
-    """
-    from filelock import FileLock, Timeout
-
-    lock = FileLock(path.with_name(f"{path.name}.lock"))
-    try:
-        lock.acquire(blocking=False)
-    except Timeout:
-        if waiting is not None:
-            print(waiting, file=sys.stderr)
-        lock.acquire()
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 def open_regular(path: Path) -> io.BufferedReader:
-    """Open a file to read its bytes. A pipe, a socket or a device, whose reading could wait for ever, is an OSError.
-
-    >>> open_regular(Path("/dev/null"))  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    OSError: [Errno 22] it is a device, not a regular file: '/dev/null'
-    """
+    """Open a file to read its bytes. A pipe, a socket or a device, whose reading could wait for ever, is an OSError."""
     # Without waiting: to open a pipe means to wait for a writer.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     mode = os.fstat(handle).st_mode
@@ -341,15 +224,7 @@ def open_regular(path: Path) -> io.BufferedReader:
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file as 64 hexadecimal digits.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "abc")
-    ...     _ = path.write_bytes(b"abc")
-    ...     sha256_of(path)[:16]
-    'ba7816bf8f01cfea'
-    """
+    """Return the SHA-256 of a file as 64 hexadecimal digits."""
     with open_regular(path) as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -378,13 +253,12 @@ def cache_folder() -> Path:
     return Path(pooch.os_cache("pinoise"))
 
 
-def check_writable(folder: Path, *, what: str, instead: str = "choose another place") -> None:
+def check_writable(folder: Path, *, what: str) -> None:
     """Refuse a folder that cannot be written to, before any work. It need not exist yet.
 
     Args:
         folder: the folder for the files.
         what: what will be written; the error message names it.
-        instead: what the user can do, for the error message.
 
     >>> check_writable(Path(__file__, "x"), what="a report")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
@@ -393,9 +267,9 @@ def check_writable(folder: Path, *, what: str, instead: str = "choose another pl
     """
     above = next(path for path in (folder, *folder.absolute().parents) if path.exists())
     if not above.is_dir():
-        raise UserError(f"{what} cannot be written to {folder}: {above} is a file; {instead}.")
+        raise UserError(f"{what} cannot be written to {folder}: {above} is a file; choose another place.")
     if not os.access(above, os.W_OK | os.X_OK):
-        raise UserError(f"{what} cannot be written to {folder}: {above} is not writable; {instead}.")
+        raise UserError(f"{what} cannot be written to {folder}: {above} is not writable; choose another place.")
 
 
 def real(path: Path) -> Path:
@@ -435,7 +309,8 @@ def check_output(path: Path, *, inputs: Iterable[Path] = (), force: bool = False
     ...
     pinoise.errors.UserError: ...files.py is an input: choose another file to write.
     """
-    if any(_is_in(path, source) for source in inputs):
+    present = [each for each in inputs if path.exists() and each.exists()]
+    if any(path.samefile(each) or real(path).is_relative_to(real(each)) for each in present):
         raise UserError(f"{path} is an input: choose another file to write.")
     if belongs_to_run(path):
         raise UserError(f"{path} belongs to a run: choose another file to write.")
@@ -469,10 +344,3 @@ def check_new_file(
         raise UserError(f"{path} cannot be written: the folder {path.parent} does not exist.")
     check_writable(path.parent, what=what)
     check_output(path, inputs=inputs, force=force)
-
-
-def _is_in(path: Path, source: Path) -> bool:
-    """Whether an existing file is the source, under any name, or lies in it."""
-    if not path.exists() or not source.exists():
-        return False
-    return path.samefile(source) or (source.is_dir() and real(path).is_relative_to(real(source)))

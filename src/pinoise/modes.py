@@ -1,19 +1,14 @@
-"""What a block sets and leaves as it found it: modes of torch and of a network, the environment, random numbers.
-
-Torch's global generator, which all threads share, is never seeded, read or moved.
-"""
+"""What a block sets and leaves as it found it: modes of torch and of a network, the environment, random numbers."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from typing import Any
 
 import torch
 from torch import Generator, Tensor, nn
-from torch.utils._python_dispatch import TorchDispatchMode
 
 
 @contextmanager
@@ -181,6 +176,10 @@ def settle_statistics(network: nn.Module, batches: Iterable[Tensor]) -> None:
             part.training = training
 
 
+_CPU = torch.device("cpu")
+_GLOBAL = threading.RLock()  # held by the thread that has torch's global generators
+
+
 class Randomness:
     """A source of random numbers with a generator for each device, all from one seed.
 
@@ -193,9 +192,13 @@ class Randomness:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self._generators: dict[torch.device, Generator] = {}
+        self._lent = False  # to torch's global generators
 
-    def on(self, device: torch.device) -> Generator:
-        """Return the generator for tensors on a device."""
+    def on(self, device: torch.device) -> Generator | None:
+        """Return the generator for tensors on a device. None, in a block of ``lent``, is torch's global one."""
+        return None if self._lent else self._own(device)
+
+    def _own(self, device: torch.device) -> Generator:
         if device not in self._generators:
             self._generators[device] = Generator(device).manual_seed(self.seed)
         return self._generators[device]
@@ -227,7 +230,7 @@ class Randomness:
         """Go back to a state that ``state`` returned. That of another device restores the CPU's part alone."""
         sizes = [len(generator.get_state()) for generator in self._both(device)]
         if len(state) != sum(sizes):
-            device, sizes = torch.device("cpu"), sizes[:1]
+            device, sizes = _CPU, sizes[:1]
         for generator, part in zip(self._both(device), state[: sum(sizes)].split(sizes), strict=True):
             generator.set_state(part.clone())  # torch crashes on a view into a larger tensor
 
@@ -246,80 +249,38 @@ class Randomness:
         return True
 
     def _both(self, device: torch.device) -> list[Generator]:
-        devices = dict.fromkeys((torch.device("cpu"), device))
-        return [self.on(each) for each in devices]
+        return [self._own(each) for each in dict.fromkeys((_CPU, device))]
 
     @contextmanager
-    def feeding(self, wanted: bool = True) -> Iterator[None]:
-        """Let random operations in the block draw from here if they would draw from torch's global generator.
+    def lent(self, device: torch.device = _CPU) -> Iterator[None]:
+        """Let torch's global generators of the CPU and of a device go on from here, and leave them as they were.
 
-        This reaches code that cannot be given a generator: initial weights, dropout, a user's own view. It holds for
-        the calling thread alone and costs about 10 µs for every operation of torch in the block.
+        This reaches code that cannot be given a generator: initial weights, dropout, a user's own view. One thread at a
+        time has the global generators; the others that want them wait.
 
         >>> state = torch.get_rng_state()
-        >>> with Randomness(3).feeding():
+        >>> with Randomness(3).lent():
         ...     layer = torch.nn.Linear(2, 2)
-        >>> with Randomness(3).feeding():
+        >>> with Randomness(3).lent():
         ...     again = torch.nn.Linear(2, 2)
         >>> torch.equal(layer.weight, again.weight), torch.equal(state, torch.get_rng_state())
         (True, True)
         """
-        if not wanted:
+        if self._lent:
             yield
             return
-        with _Feeding(self):
-            yield
-
-
-class _Feeding(TorchDispatchMode):
-    """Gives a generator to every random operation that has none."""
-
-    def __init__(self, source: Randomness) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self._source = source
-
-    def __torch_dispatch__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Mapping[str, Any] | None = None
-    ) -> Any:
-        given = dict(kwargs or {})
-        if torch.Tag.nondeterministic_seeded not in func.tags or _has_generator(args, given):
-            return func(*args, **given)
-        device = _device_of(args, given)
-        if device.type == "meta":  # nothing is drawn
-            return func(*args, **given)
-        generator = self._source.on(device)
-        if func is torch.ops.aten.native_dropout.default:
-            return _dropout(*args, generator=generator)
-        if _takes_generator(func):
-            return func.overloadpacket(*args, **{**given, "generator": generator})
-        return func(*args, **given)  # fused attention on a GPU, which cannot be given one
-
-
-def _has_generator(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
-    return any(isinstance(value, Generator) for value in (*args, *kwargs.values()))
-
-
-def _takes_generator(func: Any) -> bool:
-    """Whether an operation, or a variant of it, takes a generator."""
-    packet = func.overloadpacket
-    return any(
-        argument.name == "generator"
-        for overload in packet.overloads()
-        for argument in getattr(packet, overload)._schema.arguments
-    )
-
-
-def _device_of(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> torch.device:
-    device = kwargs.get("device")
-    if device is not None:
-        return torch.device(device)
-    return next((value.device for value in args if isinstance(value, Tensor)), torch.device("cpu"))
-
-
-def _dropout(x: Tensor, p: float, train: bool | None, *, generator: Generator) -> tuple[Tensor, Tensor]:
-    """Dropout and its mask, as a GPU computes them in one operation."""
-    mask = torch.ones_like(x, dtype=torch.bool)
-    if train is False or p == 0:
-        return x.clone(), mask
-    mask.bernoulli_(1 - p, generator=generator)
-    return x * mask * (0.0 if p == 1 else 1 / (1 - p)), mask
+        # Not torch.random.fork_rng, which does not know Apple's GPUs.
+        places = [torch] if device.type == "cpu" else [torch, torch.get_device_module(device)]
+        own = self._both(device)
+        with _GLOBAL:
+            before = [place.get_rng_state() for place in places]
+            for place, generator in zip(places, own, strict=True):
+                place.set_rng_state(generator.get_state())
+            self._lent = True
+            try:
+                yield
+            finally:
+                self._lent = False
+                for place, generator, state in zip(places, own, before, strict=True):
+                    generator.set_state(place.get_rng_state())
+                    place.set_rng_state(state)

@@ -11,7 +11,7 @@ import pytest
 from tests.faults.families import TRAININGS
 from tests.faults.kills import Whole, whole_training, whole_verb
 
-from pinoise.files import locked
+from pinoise.data.disk import locked
 
 Wholes = Callable[[str], Whole]
 

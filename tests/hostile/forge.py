@@ -9,9 +9,7 @@ from typing import Any
 
 import torch
 
-from pinoise.files import sealed
 from pinoise.networks.embedding import read_stored, write_tensors
-from pinoise.training.checkpoint import _seal
 
 Edit = Callable[[Any], Any]
 
@@ -20,7 +18,6 @@ def tensors(path: Path, edit: Edit) -> None:
     """Change the tensors of a file of weights or of a checkpoint."""
     if path.suffix == ".ckpt":
         torch.save(edit(torch.load(path, weights_only=True)), path)
-        _seal(path)
         return
     stored = read_stored(path)
     plain: Mapping[str, torch.Tensor] = edit({name: tensor.clone() for name, tensor in stored.tensors.items()})
@@ -30,10 +27,7 @@ def tensors(path: Path, edit: Edit) -> None:
 def values(path: Path, edit: Edit) -> None:
     """Change the values of a file: the header of a model, or a record in JSON."""
     if path.suffix == ".json":
-        record = json.loads(path.read_text())
-        record.pop("sha256", None)
-        changed = edit(record)
-        path.write_text(json.dumps(sealed(changed) if isinstance(changed, dict) else changed))
+        path.write_text(json.dumps(edit(json.loads(path.read_text()))))
         return
     stored = read_stored(path)
     write_tensors(path, stored.tensors, edit(stored.metadata))

@@ -188,9 +188,7 @@ def test_real_disks_that_are_full_or_read_only(here: Path) -> None:
     ]
     said = done.stderr.splitlines()
     assert sum("(No space left on device): make room" in line for line in said) == 5, said
-    assert "pinoise: a report cannot be written to run: run is not writable; name another folder with --out." in said, (
-        said
-    )
+    assert "pinoise: a report cannot be written to run: run is not writable; choose another place." in said, said
     assert any("note: the scores are not stored" in line and "(Read-only file system)" in line for line in said), said
     assert "with 10 labels per class" in done.stdout
     assert "Traceback" not in done.stderr

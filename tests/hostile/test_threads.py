@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,12 +14,10 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from pinoise import PiNDA, PiNDAClassifier
 from pinoise.choices import METHOD, OBJECTIVE, VIEW, Covariance
 from pinoise.estimator import voting
-from pinoise.modes import Randomness
 
 X = load_digits().data[:200]
 IMAGES = (load_digits().images[:64] * 15).astype(np.uint8)
@@ -152,60 +150,3 @@ def test_draws_of_one_model_in_two_threads_are_those_of_their_seeds() -> None:
     with ThreadPoolExecutor(2) as pool:
         together = list(pool.map(lambda seed: model.augment(X, random_state=seed), list(range(5)) * 8))
     assert all(np.array_equal(found, alone[number % 5]) for number, found in enumerate(together))
-
-
-ONES = torch.ones(2, 1, 4)
-OPERATIONS: dict[str, Callable[[], Tensor]] = {
-    "rand": lambda: torch.rand(3),
-    "rand_like": lambda: torch.rand_like(torch.ones(3)),
-    "randint": lambda: torch.randint(2, 5, (3,)),
-    "randint_like": lambda: torch.randint_like(torch.ones(3), 5),
-    "randperm": lambda: torch.randperm(7),
-    "bernoulli": lambda: torch.bernoulli(torch.full((9,), 0.5)),
-    "normal": lambda: torch.normal(torch.zeros(3), 1.0),
-    "multinomial": lambda: torch.multinomial(torch.ones(9), 3),
-    "uniform_": lambda: torch.empty(3).uniform_(),
-    "exponential_": lambda: torch.empty(3).exponential_(),
-    "random_": lambda: torch.empty(3, dtype=torch.int64).random_(),
-    "poisson": lambda: torch.poisson(torch.ones(4)),
-    "binomial": lambda: torch.binomial(torch.full((3,), 5.0), torch.full((3,), 0.5)),
-    "gamma": lambda: torch.distributions.Gamma(1.0, 1.0).sample((3,)),
-    "beta": lambda: torch.distributions.Beta(torch.ones(2), torch.ones(2)).sample((3,)),
-    "dropout": lambda: F.dropout(torch.ones(9)),
-    "alpha_dropout": lambda: F.alpha_dropout(torch.ones(9)),
-    "dropout2d": lambda: F.dropout2d(torch.ones(1, 5, 2, 2)),
-    "native_dropout": lambda: torch.native_dropout(torch.ones(9), 0.5, True)[0],
-    "rrelu": lambda: F.rrelu(-torch.ones(5), training=True),
-    "gumbel_softmax": lambda: F.gumbel_softmax(torch.ones(2, 3)),
-    "attention": lambda: nn.MultiheadAttention(4, 2, dropout=0.5)(ONES, ONES, ONES)[0],
-    "lstm": lambda: nn.LSTM(4, 2, 2, dropout=0.5)(ONES)[0],
-    "transformer": lambda: nn.TransformerEncoderLayer(4, 2, 8)(ONES),
-    "trunc_normal_": lambda: nn.init.trunc_normal_(torch.empty(4)),
-    "orthogonal_": lambda: nn.init.orthogonal_(torch.empty(4, 4)),
-    "fractional_max_pool2d": lambda: F.fractional_max_pool2d(torch.ones(1, 1, 8, 8), 2, output_size=4),
-}
-
-
-@pytest.mark.parametrize("name", OPERATIONS)
-def test_every_random_operation_draws_what_a_global_generator_of_the_seed_would(name: str) -> None:
-    with untouched(), Randomness(5).feeding():
-        fed = OPERATIONS[name]()
-    torch.manual_seed(5)
-    assert torch.equal(fed, OPERATIONS[name]())
-
-
-def test_an_operation_with_a_generator_of_its_own_keeps_it() -> None:
-    wanted = torch.rand(3, generator=torch.Generator().manual_seed(8))
-    with Randomness(5).feeding():
-        assert torch.equal(torch.rand(3, generator=torch.Generator().manual_seed(8)), wanted)
-        assert torch.empty(2, device="meta").uniform_().device.type == "meta"
-
-
-def test_dropout_of_a_gpu_keeps_the_mean() -> None:
-    with Randomness(0).feeding():
-        dropped, mask = torch.native_dropout(torch.ones(10_000), 0.25, True)
-        kept, all_ones = torch.native_dropout(torch.ones(4), 0.25, False)
-    assert torch.equal(dropped, mask / 0.75)
-    assert abs(float(dropped.mean()) - 1) < 0.03
-    assert torch.equal(kept, torch.ones(4))
-    assert bool(all_ones.all())

@@ -127,17 +127,32 @@ def test_only_damaged_checkpoints_are_an_error(tmp_path: Path) -> None:
         find(tmp_path)
 
 
-def test_every_flipped_bit_is_noticed(tmp_path: Path) -> None:
+def content_of(path: Path) -> Any:
+    """Return what a checkpoint holds as values that can be compared."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, torch.Tensor):
+            return str(value.dtype), value.tolist()
+        return {key: plain(inner) for key, inner in value.items()} if isinstance(value, dict) else repr(value)
+
+    return plain(read_checkpoint(path).model_dump())
+
+
+def test_every_flipped_bit_is_noticed_or_changes_nothing(tmp_path: Path) -> None:
     save(tmp_path, 1)
     path = tmp_path / "last.ckpt"
     sound = path.read_bytes()
-    assert torch.equal(read_checkpoint(path).model["bias"], torch.ones(10))
+    expected = content_of(path)
+    noticed = 0
     for offset in {*range(0, len(sound), 97), *range(len(sound) - 90, len(sound))}:
         content = bytearray(sound)
         content[offset] ^= 1 << offset % 8
         path.write_bytes(content)
-        with pytest.raises(DamagedError, match="is damaged"):
-            read_checkpoint(path)
+        try:
+            assert content_of(path) == expected
+        except DamagedError:
+            noticed += 1
+    assert noticed > 100
 
 
 SOUND_GROUPS = [{"params": [0, 1]}]

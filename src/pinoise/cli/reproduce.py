@@ -108,9 +108,9 @@ def _check_files(items: list[str], html: Path | None, out: Path | None, sam: Pat
         check_is_file(sam)
     if html is not None:
         check_output(html, force=force)
-        check_writable(html.parent, what="a page", instead="name another file with --html")
+        check_writable(html.parent, what="a page")
     if out is not None:
-        check_writable(out, what="results", instead="name another folder with --out")
+        check_writable(out, what="results")
         for name in items:
             for path in (out / f"{name}.json", *out.glob(f"{name}-*.png")):
                 check_output(path, force=force)

@@ -13,17 +13,20 @@ import json
 import os
 import secrets
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+from filelock import FileLock, Timeout
 
 from pinoise.data.messages import cannot_read
 from pinoise.errors import UserError
-from pinoise.files import cache_folder, locked, read_json, sync, to_json, write_json, writing
+from pinoise.files import cache_folder, read_json, sync, to_json, write_json, writing
 
 VERSION = 1  # to be raised whenever a maker writes other files for the same key
 
@@ -103,6 +106,31 @@ def kept(place: Path, key: object, make: Callable[[Path], Mapping[str, Any]], *,
         place.parent.mkdir(parents=True, exist_ok=True)
         with locked(place, waiting=waiting):
             return peek(place, key) or _made(place, key, make)
+
+
+@contextmanager
+def locked(path: Path, *, waiting: str | None = None) -> Iterator[None]:
+    """Let one process at a time run the block, with a lock file beside ``path``.
+
+    The system frees the lock when its process ends. A process that has to wait prints the sentence ``waiting``. The
+    empty lock file stays.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, locked(Path(folder, "a")):
+    ...     os.listdir(folder)
+    ['a.lock']
+    """
+    lock = FileLock(path.with_name(f"{path.name}.lock"))
+    try:
+        lock.acquire(blocking=False)
+    except Timeout:
+        if waiting is not None:
+            print(waiting, file=sys.stderr)
+        lock.acquire()
+    try:
+        yield
+    finally:
+        lock.release()
 
 
 def peek(place: Path, key: object) -> Kept | None:

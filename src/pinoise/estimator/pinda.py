@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+import torch
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 from torch import Tensor
@@ -27,7 +28,7 @@ from pinoise.estimator.stored import read_estimator, write_estimator
 from pinoise.estimator.transforming import as_given, dense_embedding, in_precision, sparse_embedding, stays_sparse
 from pinoise.evaluation import embed
 from pinoise.export import ExportedModel, What, table_encoding, write_onnx
-from pinoise.modes import Randomness, own_modes
+from pinoise.modes import own_modes
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
 from pinoise.training.automatic import with_best_noise
@@ -381,8 +382,8 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         X = collected(X)
         x = self._checked(X)
-        with Randomness(seed_of_state(self._copies if random_state is None else random_state)).feeding():
-            noisy = self._each(self.noise_, x)
+        drawn = torch.Generator().manual_seed(seed_of_state(self._copies if random_state is None else random_state))
+        noisy = self._each(lambda batch: batch + self.noise_.sample(batch, generator=drawn), x)
         norms = self._standardizer.norms(x) if self._standardizer.unit_rows else None
         return as_given(self._preparation, self._standardizer.undo(noisy, norms), X, x)
 

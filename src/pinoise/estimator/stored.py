@@ -78,7 +78,7 @@ def read_estimator(path: Path, *, parameters: Iterable[str], trust: bool) -> Sto
     if features != standardizer.mean.size or (preparation is None and features != header.n_features_in):
         raise UserError(f"{path} has a standardiser for other samples than its header: the file is damaged.")
     try:
-        with Randomness(0).feeding():  # the weights of the file replace what is drawn
+        with Randomness(0).lent():  # the weights of the file replace what is drawn
             check_size(settings, standardizer.shape)
             encoder = build_encoder(settings, standardizer.shape)
             load_weights(encoder, parts["encoder"], where=path)

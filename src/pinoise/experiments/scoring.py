@@ -150,7 +150,7 @@ def fit_encoder(
 ) -> tuple[nn.Module, tuple[str, ...]]:
     """Return the encoder of a method and the names of what went wrong in training."""
     if method == "untrained":
-        with Randomness(seed_of(settings.training.seed, BUILDING)).feeding():
+        with Randomness(seed_of(settings.training.seed, BUILDING)).lent():
             encoder = build_encoder(settings, standardizer.shape, pretrained=True)
             chosen = torch.arange(min(len(rows), _STATISTICS_ROWS)) * len(rows) // min(len(rows), _STATISTICS_ROWS)
             settle_statistics(encoder, (rows[part] for part in chosen.split(_STATISTICS_BATCH)))

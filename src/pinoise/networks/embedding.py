@@ -20,7 +20,7 @@ from torch.nn import functional as F
 
 from pinoise.choices import EMBEDDINGS, EmbeddingName
 from pinoise.errors import UserError, unknown_choice
-from pinoise.files import check_is_file, write_bytes
+from pinoise.files import check_is_file, written
 from pinoise.modes import evaluating
 
 _ENTRY = "pinoise"  # of the file's metadata; a single one, because safetensors writes several in any order
@@ -34,16 +34,16 @@ class StoredTensors(NamedTuple):
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, Any] | None = None) -> None:
-    """Write tensors and JSON values to a safetensors file atomically, with a checksum of both."""
+    """Write tensors and JSON values to a safetensors file atomically, with a checksum of both against damage."""
     plain = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in tensors.items()}
     text = json.dumps(metadata or {})
     seal = json.dumps({"sha256": digest(plain, text), "metadata": text})
-    content = safetensors.torch.save(plain, metadata={_ENTRY: seal})
-    write_bytes(path, content)
+    with written(path) as temporary:
+        temporary.write_bytes(safetensors.torch.save(plain, metadata={_ENTRY: seal}))
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read the tensors of a safetensors file that ``write_tensors`` wrote. Refuse one that has changed since."""
+    """Read the tensors of a safetensors file that ``write_tensors`` wrote. Refuse a damaged one."""
     return read_stored(path).tensors
 
 
@@ -71,7 +71,7 @@ def read_stored(path: Path) -> StoredTensors:
             f"{path} has no checksum: the file is damaged or was not written by this version of pinoise."
         ) from None
     if digest(tensors, text) != expected:
-        raise UserError(f"{path} does not match its checksum: the file was altered or damaged.")
+        raise UserError(f"{path} does not match its checksum: the file is damaged.")
     return StoredTensors(tensors, metadata)
 
 

@@ -14,7 +14,6 @@ from pinoise.data.dataset import Dataset, Part, Samples
 from pinoise.data.layout import AS_IS, image_layout, undo_image_layout
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.modes import Randomness
 from pinoise.report.pictures import BYTES
 from pinoise.training.load import Run
 
@@ -77,8 +76,9 @@ def collect(run: Run, *, samples: int | None = None, seed: int = 0, data: Datase
     size = min(len(part), samples or (PICTURES if pictures else VECTORS))
     chosen = part.take(np.arange(size, dtype=np.int64) * len(part) // size)
     x = run.rows(chosen.x, where=run.settings.data.source)[torch.arange(size)]  # (m, *shape of the model)
-    with torch.no_grad(), Randomness(seed).feeding():
-        of_noise = [run.noise.scale(x), run.noise.mean(x), run.noise.sample(x), run.noise.relative_scale(x)]
+    with torch.no_grad():
+        drawn = run.noise.sample(x, generator=torch.Generator().manual_seed(seed))
+        of_noise = [run.noise.scale(x), run.noise.mean(x), drawn, run.noise.relative_scale(x)]
     sigma, mu, epsilon, relative = (value.numpy().astype(np.float64) for value in of_noise)
     unit = _units(chosen.x, run.standardizer)
 

@@ -117,7 +117,7 @@ def check_report_folder(
         force: whether a report in another folder may be replaced.
     """
     folder = runs[0] if folder is None else folder
-    check_writable(folder, what="a report", instead="name another folder with --out")
+    check_writable(folder, what="a report")
     for source in filter(Path.is_dir, sources):  # pictures among images would become samples
         if real(folder).is_relative_to(real(source)):
             raise UserError(f"{folder} is in the folder of the data, {source}: name another folder with --out.")

@@ -19,11 +19,9 @@ from pinoise.files import (
     RUN_FOLDERS,
     check_writable,
     read_json,
-    read_sealed,
     real,
     replaced_by,
     write_json,
-    write_sealed,
     write_text,
     writing,
 )
@@ -61,13 +59,13 @@ class DataRecord(BaseModel):
 
 
 def write_record(path: Path, record: DataRecord) -> None:
-    """Write ``data.json`` with its checksum."""
-    write_sealed(path, json.loads(record.model_dump_json()))
+    """Write ``data.json``."""
+    write_json(path, json.loads(record.model_dump_json()))
 
 
 def read_record(path: Path) -> DataRecord:
-    """Read ``data.json``. Refuse one that was altered or that lacks something."""
-    values = read_sealed(path)
+    """Read ``data.json``. Refuse one that lacks something."""
+    values = read_json(path)
     try:
         return DataRecord.model_validate(values)
     except ValidationError as error:

@@ -236,7 +236,7 @@ class _Restored(NamedTuple):
 
 def _from_files(path: Path, settings: Settings, standardizer: Standardizer, record: DataRecord) -> _Restored:
     """Restore a finished run from its files of weights."""
-    with Randomness(0).feeding():  # the weights of the files replace what is drawn
+    with Randomness(0).lent():  # the weights of the files replace what is drawn
         check_size(settings, standardizer.shape)
         encoder = build_encoder(settings, standardizer.shape)
         _load_into(encoder, path / ENCODER_FILE)

@@ -257,8 +257,10 @@ class ContrastiveModel(nn.Module):
             return self._step(batch)
 
     def drawing_from(self, random: Randomness | None) -> AbstractContextManager[None]:
-        """Return a context in which all parts draw from a source, those of a user too. None changes nothing."""
-        return nullcontext() if random is None else random.feeding(self.foreign)
+        """Return a context in which parts of a user, which know only torch's global generator, draw from a source."""
+        if random is None or not self.foreign:
+            return nullcontext()
+        return random.lent(next(self.parameters()).device)
 
     def _step(self, batch: Batch) -> Step:
         look = self.look(batch, psi=self.objective.psi)

@@ -202,7 +202,7 @@ def check_images(images: npt.NDArray[np.uint8]) -> None:
 
 def _blank(model: str | SamSize) -> Sam:
     """Return a SAM without weights of its own, where torch allows it: they come from a file and are held once."""
-    with Randomness(0).feeding():  # the weights of the file replace what is drawn
+    with Randomness(0).lent():  # the weights of the file replace what is drawn
         if find_sam(model) == _MOBILE:
             return build_sam(model)
         with torch.device("meta"):

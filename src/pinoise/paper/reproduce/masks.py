@@ -38,7 +38,7 @@ def random_masks(part: Part) -> Path:
     )
 
     def make(folder: Path) -> dict[str, Any]:
-        with Randomness(_SEED).feeding(), torch.no_grad():
+        with Randomness(_SEED).lent(), torch.no_grad():
             model = build_sam(TINY_SAM).eval().requires_grad_(False)
             for weight in model.parameters():
                 weight.add_(_SPREAD * torch.randn_like(weight))

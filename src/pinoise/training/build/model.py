@@ -207,7 +207,7 @@ def seeded_model(
     settings: Settings, standardizer: Standardizer, rows: Rows, *, pretrained: bool = True, progress: bool = False
 ) -> ContrastiveModel:
     """Build the model with initial weights from the seed and, if there is one, the file of weights in the settings."""
-    with Randomness(seed_of(settings.training.seed, BUILDING)).feeding():
+    with Randomness(seed_of(settings.training.seed, BUILDING)).lent():
         return build_model(settings, standardizer, rows, pretrained=pretrained, progress=progress)
 
 
