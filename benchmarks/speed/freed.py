@@ -14,7 +14,7 @@ from statistics import median
 from typing import Any
 from unittest import mock
 
-from pinoise.training import rehearsal
+from pinoise.paper import rehearsal
 from pinoise.training.device import flushed_denormals
 from speed.steps import RANDOM, make_step
 from speed.timing import in_new_process
