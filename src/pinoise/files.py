@@ -46,7 +46,7 @@ class WriteError(UserError, OSError):
 
 
 @contextmanager
-def writing(path: Path, *, advice: str = "make room or choose another place") -> Iterator[None]:
+def writing(path: object, *, advice: str = "make room or choose another place") -> Iterator[None]:
     """Turn the errors of a block that only writes ``path`` into one sentence.
 
     >>> with writing(Path("gone/a.txt")):
@@ -61,7 +61,8 @@ place.
     except WriteError:  # about another file, written in the same block
         raise
     except OSError as error:
-        reason = error.strerror or str(error)
+        # Arrow tells the system's reason at the end of its own.
+        reason = " ".join((error.strerror or str(error)).rpartition("Detail: ")[2].split())
         raise WriteError(f"{path} cannot be written ({reason}): {advice}.", reason) from error
 
 

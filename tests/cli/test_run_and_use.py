@@ -17,8 +17,9 @@ import pyarrow.parquet
 import pytest
 import yaml
 
+from pinoise.data.dataset import Part
 from pinoise.data.table.parquet import Piece
-from pinoise.engines.embedding import kept_columns
+from pinoise.engines.embedding import columns_beside
 from pinoise.evaluation import embed as embed_rows
 from pinoise.training.load import load_run
 from pinoise.training.metrics import METRICS
@@ -335,7 +336,7 @@ def test_kept_columns_are_read_without_the_others(tmp_path: Path, monkeypatch: p
         return batches(piece, columns)
 
     monkeypatch.setattr(Piece, "batches", noting)
-    found = kept_columns(str(tmp_path / "a.parquet"), ["id"], ())
+    found = columns_beside(str(tmp_path / "a.parquet"), Part(np.zeros((50, 1))), ["id"], ())
     assert found["id"].to_pylist() == ids
     assert asked == [["id"]]
 
@@ -358,4 +359,5 @@ def test_columns_of_text_files_are_kept_as_they_stand_there(
 
 def test_kept_cells_of_text_files_stay_as_they_are(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,a\n007,1\nNA,2\n")
-    assert kept_columns(str(tmp_path / "a.csv"), ["id"], ())["id"].to_pylist() == ["007", "NA"]
+    kept = columns_beside(str(tmp_path / "a.csv"), Part(np.zeros((2, 1))), ["id"], ())
+    assert kept["id"].to_pylist() == ["007", "NA"]

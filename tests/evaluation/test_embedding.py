@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
@@ -15,6 +16,10 @@ from pinoise.files import settle
 Z = np.arange(6, dtype=np.float32).reshape(3, 2)
 COLUMNS = ("age", "pinda0")
 NAMES = ("cat/a.png", "dog/b, c.png", "dog/ü.png")
+
+
+def named(files: tuple[str, ...]) -> pa.Table:
+    return pa.table({"file": files})
 
 
 class Rows:
@@ -136,7 +141,7 @@ def test_labels_that_do_not_fit_are_errors() -> None:
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_rows_of_a_table_are_named_in_its_first_column(ending: str, tmp_path: Path) -> None:
     path = tmp_path / f"z.{ending}"
-    write_embedding(path, {"test": Z}, columns=COLUMNS, names={"test": NAMES})
+    write_embedding(path, {"test": Z}, columns=COLUMNS, beside={"test": named(NAMES)})
     table = pyarrow.csv.read_csv(path) if ending == "csv" else pyarrow.parquet.read_table(path)
     assert table.column_names == ["file", "age", "pinda0"]
     assert tuple(table.column("file").to_pylist()) == NAMES
@@ -148,7 +153,9 @@ def test_rows_of_a_table_are_named_in_its_first_column(ending: str, tmp_path: Pa
 
 def test_an_archive_has_an_array_of_names_for_each_part(tmp_path: Path) -> None:
     path = tmp_path / "z.npz"
-    write_embedding(path, {"train": Z, "test": Z[:1]}, columns=COLUMNS, names={"train": NAMES, "test": NAMES[:1]})
+    write_embedding(
+        path, {"train": Z, "test": Z[:1]}, columns=COLUMNS, beside={"train": named(NAMES), "test": named(NAMES[:1])}
+    )
     with np.load(path, allow_pickle=False) as archive:
         assert sorted(archive) == ["X_test", "X_train", "names_test", "names_train"]
         assert tuple(archive["names_train"]) == NAMES
@@ -160,13 +167,13 @@ def test_an_archive_has_an_array_of_names_for_each_part(tmp_path: Path) -> None:
 
 
 def test_an_archive_of_data_without_parts_has_one_array(tmp_path: Path) -> None:
-    write_embedding(tmp_path / "z.npz", {WHOLE: Z}, columns=COLUMNS, names={WHOLE: NAMES})
+    write_embedding(tmp_path / "z.npz", {WHOLE: Z}, columns=COLUMNS, beside={WHOLE: named(NAMES)})
     with np.load(tmp_path / "z.npz") as archive:
         assert sorted(archive) == ["X", "names"]
 
 
 def test_a_bare_array_has_no_place_for_names(tmp_path: Path) -> None:
-    write_embedding(tmp_path / "z.npy", {"train": Z}, columns=COLUMNS, names={"train": NAMES})
+    write_embedding(tmp_path / "z.npy", {"train": Z}, columns=COLUMNS, beside={"train": named(NAMES)})
     np.testing.assert_array_equal(np.load(tmp_path / "z.npy"), Z)
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from functools import partial
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
 
-from pinoise.errors import UserError
 from pinoise.evaluation.softmax import fit_softmax, softmax_regression
 
 
@@ -62,19 +64,20 @@ def test_weights_equal_a_slow_adam(batch_size: int) -> None:
 
 def test_digits_are_learned_and_unseen_rows_recognised() -> None:
     x, y = load_digits(return_X_y=True)
-    assert softmax_regression(x[:1200] / 16, y[:1200], x[1200:] / 16, y[1200:], batch_size=32) > 0.9
+    assert softmax_regression(x[:1200], y[:1200], x[1200:], y[1200:]) > 0.85
 
 
-def test_the_last_epoch_is_scored_and_not_the_best() -> None:
+def test_the_last_epoch_is_scored_and_not_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(0)
     x, y = random.standard_normal((60, 5)).astype(np.float32), random.integers(0, 3, 60)
     test, y_test = random.standard_normal((40, 5)).astype(np.float32), random.integers(0, 3, 40)
     by_epochs = []
     for epochs in range(1, 12):
-        weight, bias = slow_softmax(x, y, n_classes=3, epochs=epochs, batch_size=16, learning_rate=0.1, seed=0)
+        how: dict[str, Any] = {"epochs": epochs, "batch_size": 16, "learning_rate": 0.1}
+        weight, bias = slow_softmax(x, y, n_classes=3, seed=0, **how)
         by_epochs.append(float(np.mean((test @ weight.T + bias).argmax(axis=1) == y_test)))
-        found = softmax_regression(x, y, test, y_test, epochs=epochs, batch_size=16, learning_rate=0.1)
-        assert found == pytest.approx(by_epochs[-1])
+        monkeypatch.setattr("pinoise.evaluation.softmax.fit_softmax", partial(fit_softmax, **how))
+        assert softmax_regression(x, y, test, y_test) == pytest.approx(by_epochs[-1])
     assert by_epochs[-1] < max(by_epochs)
 
 
@@ -99,13 +102,8 @@ def test_the_number_of_threads_is_restored() -> None:
 
 
 def test_labels_need_not_be_consecutive_and_unknown_ones_are_wrong() -> None:
-    x = np.repeat(np.eye(2), 30, axis=0)
-    y = np.repeat([40, -3], 30)
+    x = np.repeat(np.eye(2), 5000, axis=0)
+    y = np.repeat([40, -3], 5000)
     y_test = y.copy()
-    y_test[:15] = 99
-    assert softmax_regression(x, y, x, y_test, epochs=30, batch_size=4, learning_rate=0.1) == 0.75
-
-
-def test_zero_epochs_is_an_error() -> None:
-    with pytest.raises(UserError, match="epochs is 0"):
-        softmax_regression(np.eye(2), np.arange(2), np.eye(2), np.arange(2), epochs=0)
+    y_test[:2500] = 99
+    assert softmax_regression(x, y, x, y_test) == 0.75

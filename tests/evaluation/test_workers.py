@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from pinoise.errors import UserError
 from pinoise.evaluation import embed
-from pinoise.evaluation.workers import embed_together, mapped
+from pinoise.evaluation.workers import mapped
 from pinoise.experiments.evaluated import evaluate_run
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
@@ -43,7 +43,7 @@ class Numbered:
 @pytest.mark.processes
 @pytest.mark.parametrize("n", [1, 10_001])
 def test_two_processes_embed_every_row_once_and_in_order(n: int) -> None:
-    (whole,) = embed_together(nn.Identity(), [Numbered(n)], processes=2)
+    whole = embed(nn.Identity(), Numbered(n), processes=2, dtype=torch.float64)
     assert whole[:, 0].tolist() == list(range(n))
     one = n // 2  # rows of the first share
     readers = [set(share.tolist()) for share in (whole[:one, 1], whole[one:, 1])]
@@ -51,18 +51,12 @@ def test_two_processes_embed_every_row_once_and_in_order(n: int) -> None:
     assert all(len(share) <= 1 for share in readers)
 
 
-def test_one_process_embeds_as_ever() -> None:
-    parts = [torch.randn(7, 3), torch.randn(2, 3)]
-    for z, x in zip(embed_together(nn.Identity(), parts), parts, strict=True):
-        np.testing.assert_array_equal(z, embed(nn.Identity(), x))
-
-
 @pytest.mark.processes
 def test_a_row_that_is_not_finite_has_its_own_number() -> None:
     x = torch.zeros(10, 1)
     x[8] = torch.nan
     with pytest.raises(UserError, match=r"row 8 of the output is not finite \(1 such rows in all\)"):
-        embed_together(nn.Identity(), [torch.zeros(4, 1), x], processes=2)
+        embed(nn.Identity(), x, processes=2)
 
 
 def noted(folder: Path, seconds: float) -> float:

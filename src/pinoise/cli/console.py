@@ -60,9 +60,10 @@ def on_one_line(sentence: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in sentence)
 
 
-def note(sentence: str) -> None:
-    """Print a sentence that a user should know but need not act on."""
-    say(f"note: {sentence}")
+def note(*sentences: str) -> None:
+    """Print sentences that a user should know but need not act on."""
+    for sentence in sentences:
+        say(f"note: {sentence}")
 
 
 @contextmanager

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pinoise.choices import listed
 from pinoise.cli.console import note, on_one_line, on_terminal, print_json, say
 from pinoise.cli.options import DataOption, DevicesOption, EngineOption, ForceOption, JsonOption, TrustOption
 
 if TYPE_CHECKING:
-    from pinoise.data.dataset import Dataset, Part
+    from pinoise.data.dataset import Dataset
     from pinoise.training.load import Run
 
 PassedOption = Annotated[
@@ -54,6 +53,7 @@ def embed(
     On a cluster: `pinoise embed runs/mine --data s3://new/table --out s3://new/embedding --engine ray`
     """
     from pinoise.errors import UserError
+    from pinoise.evaluation import FORMATS
     from pinoise.training.load import load_run
 
     in_parts = engine is not None or out.endswith("/")
@@ -65,7 +65,7 @@ def embed(
     if in_parts:
         found = _embed_in_parts(load_run(run, trust=trust), data, out, keep or [], engine, processes, force=force)
     else:
-        finished = open_run(run, data, Path(out), force=force, trust=trust)
+        finished = open_run(run, data, Path(out), what="an embedding", formats=FORMATS, force=force, trust=trust)
         found = _embed_file(finished, data, Path(out), part, keep or [], processes or 1, force=force)
     if json:
         print_json({"out": out, **found})
@@ -88,28 +88,24 @@ def processes_here(devices: int | None) -> int:
     return 0 if group.rank else devices or group.per_node
 
 
-def open_run(
-    run: Path, data: str, out: Path, *, formats: tuple[str, ...] | None = None, force: bool, trust: bool
-) -> Run:
+def open_run(run: Path, data: str, out: Path, *, what: str, formats: tuple[str, ...], force: bool, trust: bool) -> Run:
     """Load a run after a look at the file to write, which must be none of those that are read.
 
     Args:
         run: the folder.
         data: what is read beside it.
         out: the file to write.
-        formats: what it may be; None for those of an embedding.
+        what: what will be written; an error message names it.
+        formats: the extensions that the file may have.
         force: whether a file that exists is replaced.
         trust: whether the run's own parts are imported.
     """
     from pinoise.data.source import source_files
-    from pinoise.errors import UserError
-    from pinoise.evaluation import check_embedding_file
-    from pinoise.files import RUN_FILES, check_output
+    from pinoise.files import RUN_FILES, check_new_file, check_output
     from pinoise.training.load import load_run
 
-    if formats is not None and out.suffix.lower() not in formats:
-        raise UserError(f"{out} has extension {out.suffix!r}: write {listed(formats)}.")
-    check_embedding_file(out, inputs=[*source_files(data), *(run / name for name in RUN_FILES)], force=force)
+    read = [*source_files(data), *(run / name for name in RUN_FILES)]
+    check_new_file(out, extensions=formats, what=what, inputs=read, force=force)
     finished = load_run(run, trust=trust)
     check_output(out, inputs=source_files(finished.settings.data.source), force=force)
     return finished
@@ -118,8 +114,7 @@ def open_run(
 def read_noted(run: Run, data: str) -> Dataset:
     """Read data as a run read its own, and tell what is new about it."""
     source = run.read(data, labelled=False, progress=on_terminal())
-    for sentence in run.new_notes(source.notes, data):
-        note(sentence)
+    note(*run.new_notes(source.notes, data))
     return source
 
 
@@ -135,53 +130,41 @@ def _embed_in_parts(
     if "://" not in out:
         check_output(Path(out), force=True)  # the folder may be there already
     work = plan_work(run, data, out, keep=keep, force=force, progress=on_terminal())
-    for sentence in work.notes:
-        note(sentence)
-    parts = len(work.plan.rows)
-    if len(work.missing) < parts:
-        note(f"{parts - len(work.missing)} of {parts} parts are there already")
+    note(*work.notes)
+    sizes = work.plan.rows
+    if len(work.missing) < len(sizes):
+        note(f"{len(sizes) - len(work.missing)} of {len(sizes)} parts are there already")
     map_: Any = mapped
     if engine is not None:
         from pinoise.engines.ray_cluster import mapped_on_ray as map_
-    work.write_missing(processes=processes, map_=map_, done=lambda number: say(f"part {number + 1} of {parts}"))
-    return {"shapes": {WHOLE: work.shape}, "kept": list(work.plan.keep), "parts": parts}
+    work.write_missing(processes=processes, map_=map_, done=lambda number: say(f"part {number + 1} of {len(sizes)}"))
+    return {"shapes": {WHOLE: (sum(sizes), len(run.column_names))}, "kept": work.plan.keep, "parts": len(sizes)}
 
 
 def _embed_file(
     run: Run, data: str, out: Path, part: str, keep: list[str], processes: int, *, force: bool
 ) -> dict[str, Any]:
-    """Embed any data into one file."""
-    from pinoise.engines.embedding import kept_columns
-    from pinoise.errors import UserError
-    from pinoise.evaluation import TABLES, write_embedding
-    from pinoise.evaluation.workers import embed_together
+    """Embed any data into one file. Data without a split of its own is neither training nor test rows."""
+    from pinoise.engines.embedding import columns_beside
+    from pinoise.errors import UserError, unknown_choice
+    from pinoise.evaluation import TABLES, WHOLE, write_embedding
+    from pinoise.evaluation import embed as embed_rows
 
     if keep and out.suffix.lower() not in TABLES:
         raise UserError(f"{out} has no columns to keep others beside: write {' or '.join(TABLES)}.")
-    kept = kept_columns(data, keep, run.column_names)
     source = read_noted(run, data)
     if (changed := run.change_of(data, progress=on_terminal())) is not None:
         note(changed)
-    parts = _parts(source, part, every=out.suffix.lower() == ".npz", where=data)
-    rows = [run.rows(some.x, where=data) for some in parts.values()]
-    embeddings = dict(zip(parts, embed_together(run.embedding, rows, processes=processes), strict=True))
-    files = {name: some.names for name, some in parts.items() if some.names is not None}
-    beside = dict(zip(kept.column_names, kept.columns, strict=True))
-    write_embedding(out, embeddings, columns=run.column_names, names=files, kept=beside, force=force)
-    return {"shapes": {name: list(z.shape) for name, z in embeddings.items()}, "kept": kept.column_names}
-
-
-def _parts(source: Dataset, wanted: str, *, every: bool, where: str) -> dict[str, Part]:
-    """Return the parts to embed by name. Data without a split of its own is neither training nor test rows."""
-    from pinoise.errors import UserError, unknown_choice
-    from pinoise.evaluation import WHOLE
-
-    known = ("train", "test")
-    if wanted not in known:
-        raise unknown_choice("part", wanted, known)
+    parts = {"train": source.train} if source.test is None else {"train": source.train, "test": source.test}
+    if part not in ("train", "test"):
+        raise unknown_choice("part", part, ("train", "test"))
+    if part not in parts:
+        raise UserError(f"{data} has no test part: leave out --part.")
     if source.test is None:
-        if wanted == "test":
-            raise UserError(f"{where} has no test part: leave out --part.")
-        return {WHOLE: source.train}
-    both = {"train": source.train, "test": source.test}
-    return both if every else {wanted: both[wanted]}
+        parts = {WHOLE: source.train}
+    elif out.suffix.lower() != ".npz":
+        parts = {part: parts[part]}
+    z = {name: embed_rows(run.embedding, run.rows(p.x, where=data), processes=processes) for name, p in parts.items()}
+    beside = {name: columns_beside(data, p, keep, run.column_names) for name, p in parts.items()}
+    write_embedding(out, z, columns=run.column_names, beside=beside, force=force)
+    return {"shapes": {name: found.shape for name, found in z.items()}, "kept": keep}

@@ -27,7 +27,7 @@ def predict(
     from pinoise.estimator.run_classifier import classifier_of, write_predictions
     from pinoise.evaluation import TABLES
 
-    finished = open_run(run, data, out, formats=TABLES, force=force, trust=trust)
+    finished = open_run(run, data, out, what="a prediction", formats=TABLES, force=force, trust=trust)
     classifier = classifier_of(finished)
     source = read_noted(finished, data)
     probabilities = classifier.probabilities(source.train, where=data)

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from pinoise.data.dataset import fingerprint_parts
+from pinoise.data.dataset import Part, fingerprint_parts
 from pinoise.data.formats.memory import InMemory
 from pinoise.data.preparation import TablePreparation
 from pinoise.data.rows import Rows
@@ -18,13 +17,13 @@ from pinoise.data.source import find_source, source_files
 from pinoise.data.table.cells import find_column
 from pinoise.data.table.parquet import BATCH_ROWS, PIECE_ROWS, ParquetFiles, Place, find_place, open_parquet
 from pinoise.errors import UserError, rows_before
-from pinoise.evaluation import embed
+from pinoise.evaluation.embedding import embed, table_of
 from pinoise.evaluation.parts import Plan, begin, check_parts, write_part
 from pinoise.evaluation.workers import mapped
 from pinoise.training.load import Run
 
-Batches = Callable[[int], Iterator[tuple[Any, np.ndarray]]]
-"""From the number of a part to batches: columns to keep, as an Arrow table, and the embedding of the same rows."""
+Tables = Callable[[int], Iterator[Any]]
+"""From the number of a part to Arrow tables of bounded size: what is kept of its rows, and their embedding."""
 
 
 @dataclass(frozen=True)
@@ -35,18 +34,7 @@ class Work:
     plan: Plan
     missing: tuple[int, ...]  # the parts that are still to be written
     notes: tuple[str, ...]
-    columns: tuple[str, ...]  # of the embedding
-    batches: Batches
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """The numbers of rows and of columns of the embedding."""
-        return sum(self.plan.rows), len(self.columns)
-
-    def tables(self, number: int) -> Iterator[Any]:
-        """Yield a part as Arrow tables of bounded size."""
-        for kept, z in self.batches(number):
-            yield pa.table([*kept.columns, *z.T], names=[*kept.column_names, *self.columns])
+    tables: Tables
 
     def write(self, number: int) -> int:
         """Write a part, complete or not at all, and return its number."""
@@ -91,9 +79,9 @@ def plan_work(
     for path in [data] if "://" in data else source_files(data):
         if place.lies_in(source := find_place(str(path))):
             raise UserError(f"{place.name} lies in {source.name}, which is read: choose another folder to write.")
-    make = _table_batches if "://" in data or _is_parquet(data) else partial(_row_batches, progress=progress)
-    plan, notes, batches = make(run, data, tuple(dict.fromkeys(keep)))
-    return Work(place, plan, tuple(begin(place, plan, force=force)), notes, run.column_names, batches)
+    plan_parts = _plan_pieces if "://" in data or _is_parquet(data) else partial(_plan_rows, progress=progress)
+    plan, notes, tables = plan_parts(run, data, keep)
+    return Work(place, plan, tuple(begin(place, plan, force=force)), notes, tables)
 
 
 def _is_parquet(data: str) -> bool:
@@ -101,88 +89,72 @@ def _is_parquet(data: str) -> bool:
     return source.kind == "table" and (source.path.is_dir() or source.path.suffix == ".parquet")
 
 
-def _row_batches(run: Run, data: str, keep: Sequence[str], *, progress: bool) -> tuple[Plan, tuple[str, ...], Batches]:
+def _plan_rows(run: Run, data: str, keep: Sequence[str], *, progress: bool) -> tuple[Plan, tuple[str, ...], Tables]:
     """Cut rows of any kind into parts."""
     found = run.read(data, labelled=False, progress=progress)
     if found.test is not None:
         raise UserError(f"{data} has a training and a test part: write one file instead, with --part.")
-    kept = kept_columns(data, keep, run.column_names)
-    if found.train.names is not None:
-        kept = pa.table({"file": pa.array(found.train.names, pa.string())})
-    n, rows = len(found.train), run.rows(found.train.x, where=data)
-    sizes = tuple(min(PIECE_ROWS, n - start) for start in range(0, n, PIECE_ROWS))
+    kept, rows = columns_beside(data, found.train, keep, run.column_names), run.rows(found.train.x, where=data)
+    sizes = tuple(min(PIECE_ROWS, len(rows) - start) for start in range(0, len(rows), PIECE_ROWS))
     plan = Plan(run.weights, fingerprint_parts(found), tuple(keep), sizes)
     return plan, run.new_notes(found.notes, data), partial(_embedded_rows, run, rows, kept, sizes)
 
 
-def _embedded_rows(
-    run: Run, rows: Rows, kept: Any, sizes: Sequence[int], number: int
-) -> Iterator[tuple[Any, np.ndarray]]:
+def _embedded_rows(run: Run, rows: Rows, kept: Any, sizes: Sequence[int], number: int) -> Iterator[Any]:
     first, stop = sum(sizes[:number]), sum(sizes[: number + 1])
     for start in range(first, stop, BATCH_ROWS):
         some = range(start, min(start + BATCH_ROWS, stop))
-        yield kept.slice(start, len(some)), embed(run.embedding, rows, only=some)
+        yield table_of(embed(run.embedding, rows, some), run.column_names, kept.slice(start, len(some)))
 
 
-def _table_batches(run: Run, data: str, keep: Sequence[str]) -> tuple[Plan, tuple[str, ...], Batches]:
-    """Take the pieces of Parquet files as parts, after the first rows have been embedded as a trial."""
+def _plan_pieces(run: Run, data: str, keep: Sequence[str]) -> tuple[Plan, tuple[str, ...], Tables]:
+    """Take the pieces of Parquet files as parts, after a look at the first rows."""
     if not isinstance(run.preparation, TablePreparation):
         raise UserError(f"{run.path} was trained on {run.preparation.description}: parts are written for tables only.")
     source = open_parquet(find_place(data))
-    keep = _check_kept(keep, source.schema.names, data, run.column_names)
+    keep = _check_kept(data, keep, source.schema.names, run.column_names)
     preparation = TablePreparation(run.preparation.encoding.for_dates_of(source.table()))
-    first = next(source.pieces[0].batches(_own_columns(preparation, source)))
-    _, found = _embedded_table(run, preparation, first, data)
+    known = {column.name for column in preparation.encoding.columns}
+    own = [name for name in source.schema.names if name in known]
+    first = next(source.pieces[0].batches(own))
+    found = preparation.read(InMemory(first, name=data), labelled=False).notes
     notes = tuple(f"in the first {first.num_rows} rows: {sentence}" for sentence in found)
     plan = Plan(run.weights, source.fingerprint, keep, tuple(piece.rows for piece in source.pieces))
-    return plan, notes, partial(_embedded_piece, run, preparation, source, keep)
+    return plan, notes, partial(_embedded_piece, run, preparation, source, own, keep)
 
 
 def _embedded_piece(
-    run: Run, preparation: TablePreparation, source: ParquetFiles, keep: Sequence[str], number: int
-) -> Iterator[tuple[Any, np.ndarray]]:
-    own = _own_columns(preparation, source)
-    first = sum(piece.rows for piece in source.pieces[:number])
+    run: Run, preparation: TablePreparation, source: ParquetFiles, own: list[str], keep: Sequence[str], number: int
+) -> Iterator[Any]:
+    first, where = sum(piece.rows for piece in source.pieces[:number]), source.place.name
     for table in source.pieces[number].batches(list(dict.fromkeys([*own, *keep]))):
         with rows_before(first):
-            z, _ = _embedded_table(run, preparation, table.select(own), source.place.name)
-        yield table.select(list(keep)), z
+            x = preparation.read(InMemory(table.select(own), name=where), labelled=False).train.x
+            z = embed(run.embedding, run.rows(x, where=where))
+        yield table_of(z, run.column_names, table.select(list(keep)))
         first += table.num_rows
 
 
-def _own_columns(preparation: TablePreparation, source: ParquetFiles) -> list[str]:
-    """Return the columns that training had, where they are there."""
-    own = {column.name for column in preparation.encoding.columns}
-    return [name for name in source.schema.names if name in own]
-
-
-def _embedded_table(
-    run: Run, preparation: TablePreparation, table: Any, where: str
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Return the embedding of some rows, and notes on them."""
-    data = preparation.read(InMemory(table, name=where), labelled=False)
-    return embed(run.embedding, run.rows(data.train.x, where=where)), data.notes
-
-
-def kept_columns(data: str, keep: Sequence[str], own: Sequence[str]) -> Any:
-    """Return columns of a table to pass through as they stand there, as an Arrow table; without any, an empty one.
+def columns_beside(data: str, part: Part, keep: Sequence[str], own: Sequence[str]) -> Any:
+    """Return what stands beside the embedding of a part of data, as an Arrow table.
 
     Args:
-        data: a file or folder.
-        keep: names of columns.
+        data: a file, a folder or a name.
+        part: its rows; those of a folder of images have the name of their file.
+        keep: columns of a table, which pass through as they stand there.
         own: the columns of the embedding, of which none can be kept.
     """
     if not keep:
-        return pa.table({})
+        return pa.table({} if part.names is None else {"file": pa.array(part.names, pa.string())})
     source = find_source(data)
     if source.kind != "table":
         raise UserError(f"--keep names columns of a table (.csv, .parquet), and {data} is none.")
     table = source.table()
-    return pa.concat_tables(table.read(_check_kept(keep, table.names, data, own)))
+    return pa.concat_tables(table.read(_check_kept(data, keep, table.names, own)))
 
 
-def _check_kept(keep: Sequence[str], names: Sequence[str], data: str, own: Sequence[str]) -> tuple[str, ...]:
-    columns = tuple(find_column(name, names, where=data) for name in dict.fromkeys(keep))
+def _check_kept(data: str, keep: Sequence[str], names: Sequence[str], own: Sequence[str]) -> tuple[str, ...]:
+    columns = tuple(dict.fromkeys(find_column(name, names, where=data) for name in keep))
     for name in columns:
         if name in own:
             raise UserError(f"--keep {name}: the embedding has this column already, standardised; leave it out.")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -12,6 +13,7 @@ import torch
 
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
+from pinoise.evaluation.workers import mapped
 from pinoise.files import check_new_file, written_file
 from pinoise.modes import own_modes
 
@@ -27,17 +29,18 @@ _BATCH_VALUES = 1 << 24  # values in one batch, so that wide samples do not fill
 def embed(
     encode: Callable[[torch.Tensor], torch.Tensor],
     rows: Rows,
-    *,
     only: range | None = None,
+    *,
     batch_size: int = 4096,
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
+    processes: int = 1,
 ) -> np.ndarray:
     """Return the embedding (n, o) of every row, or ``only`` of some rows that follow one another, in order.
 
     Batches reach ``encode`` on ``device`` in ``dtype``; the result is float64 if ``dtype`` is, and float32 otherwise.
     A batch has fewer than ``batch_size`` rows if it would otherwise hold more than 2²⁴ values.
-    A module passed as ``encode`` must already be in evaluation mode.
+    A module passed as ``encode`` must already be in evaluation mode. Each of several processes embeds a share.
 
     >>> embed(lambda x: 2 * x, torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]), batch_size=2)
     array([[ 2.,  4.],
@@ -49,6 +52,11 @@ def embed(
         raise UserError("there are no rows to embed: give at least one.")
     if batch_size < 1:
         raise UserError(f"batch_size is {batch_size}, but must be at least 1.")
+    if processes > 1:
+        count = min(processes, len(chosen))
+        shares = [chosen[len(chosen) * i // count : len(chosen) * (i + 1) // count] for i in range(count)]
+        share = partial(embed, encode, rows, batch_size=batch_size, device=device, dtype=dtype)
+        return np.concatenate(list(mapped(share, shares, processes=processes)))
     kept = torch.float64 if dtype == torch.float64 else torch.float32
     width = max(1, rows[torch.arange(1)].numel())
     batch_size = min(batch_size, max(1, _BATCH_VALUES // width))
@@ -70,16 +78,12 @@ def embed(
     return embedded
 
 
-def check_embedding_file(path: Path, *, inputs: Iterable[Path] = (), force: bool = False) -> None:
-    """Raise a ``UserError``, before any work, if an embedding cannot be written to this file.
+def table_of(z: np.ndarray, columns: Sequence[str], kept: Any = None) -> Any:
+    """Return an embedding as an Arrow table, after the columns that are ``kept`` beside it."""
+    import pyarrow as pa
 
-    The arguments are those of ``check_output``.
-
-    >>> check_embedding_file(Path("z.txt"))
-    Traceback (most recent call last):
-    pinoise.errors.UserError: z.txt has extension '.txt': an embedding is written as .npy, .npz, .csv, .parquet.
-    """
-    check_new_file(path, extensions=FORMATS, what="an embedding", inputs=inputs, force=force)
+    kept = pa.table({}) if kept is None else kept
+    return pa.table([*kept.columns, *z.T], names=[*kept.column_names, *columns])
 
 
 def write_embedding(
@@ -87,31 +91,26 @@ def write_embedding(
     embeddings: Mapping[str, np.ndarray],
     *,
     columns: Sequence[str],
-    names: Mapping[str, Sequence[str]] | None = None,
-    kept: Mapping[str, Any] | None = None,
+    beside: Mapping[str, Any] | None = None,
     force: bool = False,
 ) -> None:
     """Write the embedding of each part, complete or not at all; only ``.npz`` holds several, as X_train and X_test.
-
-    An embedding that is not finite is refused, which takes a pass over it.
 
     Args:
         path: the file; its extension is the format.
         embeddings: of each part, by name. Data without parts has the part ``WHOLE``, which is ``X`` in ``.npz``.
         columns: the names of the embedding's columns in a table.
-        names: of the rows of a part; a first column ``file``, or the arrays names_train and names_test. A ``.npy`` file
-            leaves them out.
-        kept: columns of a table that come before the embedding, as Arrow arrays; only in ``.csv`` and ``.parquet``.
+        beside: of a part, the columns that come before its embedding in a table, as an Arrow table. Of these ``.npz``
+            has ``file``, as names_train and names_test, and ``.npy`` none.
         force: whether a file that exists is replaced.
     """
-    check_embedding_file(path, force=force)
-    for part, z in embeddings.items():
-        _check_finite_rows(z, "the embedding" if part == WHOLE else f"the {part} embedding")
-    suffix, names = path.suffix.lower(), names or {}
+    check_new_file(path, extensions=FORMATS, what="an embedding", force=force)
+    suffix, beside = path.suffix.lower(), beside or {}
     with written_file(path) as file:
         if suffix == ".npz":
             arrays = {f"X_{part}": z for part, z in embeddings.items()}
-            arrays |= {f"names_{part}": np.array(rows, dtype=np.str_) for part, rows in names.items()}
+            named = {part: kept["file"] for part, kept in beside.items() if "file" in kept.column_names}
+            arrays |= {f"names_{part}": np.array(names.to_pylist(), dtype=np.str_) for part, names in named.items()}
             arrays = {name.removesuffix(f"_{WHOLE}"): values for name, values in arrays.items()}
             np.savez(file, allow_pickle=False, **arrays)
             return
@@ -121,15 +120,10 @@ def write_embedding(
             stream: Any = SimpleNamespace(write=file.write)
             np.save(stream, z)
             return
-        import pyarrow as pa
-        import pyarrow.csv
-        import pyarrow.parquet
+        from pyarrow import csv, parquet
 
-        beside = {"file": pa.array(names[part], pa.string())} if part in names else {}
-        beside |= kept or {}
-        table = pa.table([*beside.values(), *z.T], names=[*beside, *columns])
-        write = pyarrow.csv.write_csv if suffix == ".csv" else pyarrow.parquet.write_table
-        write(table, file)
+        write = csv.write_csv if suffix == ".csv" else parquet.write_table
+        write(table_of(z, columns, beside.get(part)), file)
 
 
 def check_embeddings(train: np.ndarray, test: np.ndarray, *labels: np.ndarray, what: str = "labels") -> None:

@@ -21,7 +21,7 @@ AGREEING = 10  # neighbours of a row that are compared between two embeddings
 
 _SPARE = 8  # candidates beyond k, so that rounding and a few equal distances do not force a second search
 _HELD_VALUES = 1 << 23  # distances that are held at a time, 32 MB
-_SAFE = 40  # numbers below 2⁴⁰ have squares, and sums of many, in single precision
+_SAFE = 2.0**40  # below it, and above its inverse, squares and sums of many are in the range of single precision
 _RANKED_VALUES = 1 << 20  # values of candidates that are ranked at a time, 8 MB in float64
 
 
@@ -48,7 +48,8 @@ def knn_neighbours(train: np.ndarray, test: np.ndarray, *, k: int = NEIGHBOURS) 
     norm = np.sqrt(np.einsum("ij,ij->i", queries, queries, dtype=np.float64))
     neighbours = np.empty((len(test), k), dtype=np.int64)
     rows, count = np.arange(len(test)), min(k + _SPARE, len(train))
-    precision: type = np.float32
+    largest = np.abs(points).max(initial=0)
+    precision: type = np.float32 if 1 / _SAFE < largest < _SAFE else np.float64
     while len(rows):
         if precision == np.float32:
             candidates = _by_products(points, queries, count)
@@ -67,25 +68,15 @@ def knn_neighbours(train: np.ndarray, test: np.ndarray, *, k: int = NEIGHBOURS) 
 
 def _by_products(points: np.ndarray, queries: np.ndarray, count: int) -> npt.NDArray[np.int64]:
     """Return the rows of ``points`` that are nearest to each query in single precision, (m, count), in any order."""
-    _, exponent = np.frexp(np.abs(points).max(initial=0))
-    factor = 1.0 if abs(exponent) < _SAFE else 2.0 ** -float(exponent)  # exact, and squares do not leave the range
-    points = _scaled(points, factor)
+    points = np.ascontiguousarray(points, dtype=np.float32)
     squares = torch.from_numpy(np.einsum("ij,ij->i", points, points, dtype=np.float64)).float()
     near, step = [], max(1, _HELD_VALUES // len(points))
     for start in range(0, len(queries), step):
-        some = torch.from_numpy(_scaled(queries[start : start + step], -2 * factor))
+        with np.errstate(over="ignore"):  # what becomes infinite is searched again
+            some = torch.from_numpy(np.multiply(queries[start : start + step], -2, dtype=np.float64).astype(np.float32))
         scores = linear(some, torch.from_numpy(points), squares)  # ‖b‖² − 2ab: ‖a‖² does not change the order
         near.append(scores.topk(count, dim=1, largest=False, sorted=False).indices)
     return torch.cat(near).numpy()
-
-
-def _scaled(x: np.ndarray, factor: float) -> npt.NDArray[np.float32]:
-    """Return a multiple of x in single precision. What is too large for it becomes infinite and is searched again."""
-    if factor == 1 and x.dtype == np.float32:
-        return np.ascontiguousarray(x)
-    with np.errstate(over="ignore"):
-        scaled: npt.NDArray[np.float32] = np.multiply(x, factor, dtype=np.float64).astype(np.float32)
-    return scaled
 
 
 def _error(norm: np.ndarray, distance: np.ndarray, features: int, precision: type) -> np.ndarray:

@@ -48,22 +48,19 @@ def fit_logistic(
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-    steps = [FunctionTransformer(_to_float32), LogisticRegression(C=C, max_iter=max_iter)]
+    steps = [FunctionTransformer(np.float32), LogisticRegression(C=C, max_iter=max_iter)]
     model = make_pipeline(*([StandardScaler()] if standardise else []), *steps)
     # One iteration is too small to share among threads: on busy cores, waiting for each other costs more than it saves.
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         model.fit(train, y)
     for warning in caught:
-        if not issubclass(warning.category, ConvergenceWarning):
-            warnings.warn(warning.message, stacklevel=2)
-    if any(issubclass(warning.category, ConvergenceWarning) for warning in caught):
-        warnings.warn(
-            f"logistic regression stopped after {int(model[-1].n_iter_.max())} iterations before it converged, "
-            f"so its accuracy may still move: raise max_iter (now {max_iter}) or lower C (now {C:g}).",
-            ConvergenceWarning,
-            stacklevel=2,
-        )
+        if issubclass(warning.category, ConvergenceWarning):
+            warning.message = ConvergenceWarning(
+                f"logistic regression stopped after {int(model[-1].n_iter_.max())} iterations before it converged, "
+                f"so its accuracy may still move: raise max_iter (now {max_iter}) or lower C (now {C:g})."
+            )
+        warnings.warn(warning.message, stacklevel=2)
     return model
 
 
@@ -79,11 +76,10 @@ def logistic_regression(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_te
     return float(np.mean(fit_logistic(train, y).predict(test) == y_test))
 
 
-def on_labelled(make: Callable[[int], Any]) -> Classifier:
-    """Return what fits an estimator on the labelled rows alone; ``make`` makes one from a seed.
+def on_labelled(fit: Callable[[np.ndarray, np.ndarray, int], Any]) -> Classifier:
+    """Return what fits an estimator on the labelled rows alone; ``fit`` takes these, their labels and a seed.
 
-    >>> from sklearn.neighbors import KNeighborsClassifier
-    >>> predict = on_labelled(lambda seed: KNeighborsClassifier(1))(np.array([[0.0], [1.0], [5.0]]), np.array([[2.0]]))
+    >>> predict = on_labelled(lambda x, y, seed: fit_logistic(x, y))(np.array([[0.0], [2.0], [5.0]]), np.array([[2.0]]))
     >>> predict(np.array([4, UNKNOWN, 7]), 0)
     array([4])
     """
@@ -91,7 +87,7 @@ def on_labelled(make: Callable[[int], Any]) -> Classifier:
     def prepare(train: np.ndarray, test: np.ndarray) -> Predict:
         def predict(y: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.int64]:
             known = y != UNKNOWN
-            found: npt.NDArray[np.int64] = make(seed).fit(train[known], y[known]).predict(test)
+            found: npt.NDArray[np.int64] = fit(train[known], y[known], seed).predict(test)
             return found
 
         return predict
@@ -99,24 +95,11 @@ def on_labelled(make: Callable[[int], Any]) -> Classifier:
     return prepare
 
 
-class _Logistic:
-    """``fit_logistic`` as an estimator."""
+plain = on_labelled(lambda x, y, _: fit_logistic(x, y))
+"""Logistic regression on rows as they are."""
 
-    def __init__(self, *, standardise: bool) -> None:
-        self.standardise = standardise
-
-    def fit(self, train: np.ndarray, y: np.ndarray) -> Any:
-        return fit_logistic(train, y, standardise=self.standardise)
-
-
-def plain(train: np.ndarray, test: np.ndarray) -> Predict:
-    """Logistic regression on rows as they are."""
-    return on_labelled(lambda _: _Logistic(standardise=False))(train, test)
-
-
-def standardised(train: np.ndarray, test: np.ndarray) -> Predict:
-    """Logistic regression on rows whose columns are divided by their standard deviation."""
-    return on_labelled(lambda _: _Logistic(standardise=True))(train, test)
+standardised = on_labelled(lambda x, y, _: fit_logistic(x, y, standardise=True))
+"""Logistic regression on rows whose columns are divided by their standard deviation."""
 
 
 def few_label_accuracies(
@@ -166,7 +149,3 @@ def few_label_rows(y: np.ndarray, *, labels_per_class: int, draw: int, seed: int
     random = np.random.default_rng([seed, draw])
     chosen = [random.permutation(np.flatnonzero(y == label))[:labels_per_class] for label in np.unique(y)]
     return np.concatenate(chosen)
-
-
-def _to_float32(x: np.ndarray) -> np.ndarray:
-    return np.asarray(x, dtype=np.float32)

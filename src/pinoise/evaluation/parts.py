@@ -19,7 +19,7 @@ import pyarrow.parquet
 
 from pinoise.data.table.parquet import Place
 from pinoise.errors import UserError
-from pinoise.files import sync, to_json
+from pinoise.files import sync, to_json, writing
 
 PLAN = "_plan.json"
 _UNFINISHED = "_unfinished-"
@@ -52,7 +52,7 @@ def begin(out: Place, plan: Plan, *, force: bool = False) -> list[int]:
         force: whether a folder of another plan is begun again. Only its parts are deleted.
     """
     content = to_json(plan._asdict()).encode()
-    with _errors(out):
+    with writing(out.name):
         there = _names(out)
         parts = [name for name in there if name.startswith("part-") and name.endswith(".parquet")]
         if PLAN in there:
@@ -77,7 +77,7 @@ def write_part(out: Place, number: int, tables: Iterable[Any]) -> int:
     # Hardly any number of an embedding repeats: a dictionary of them takes time and makes the file larger.
     repeated = [field.name for field in first.schema if not pa.types.is_floating(field.type)]
     with (
-        _errors(out),
+        writing(out.name),
         _written(out, part_name(number)) as file,
         pa.parquet.ParquetWriter(file, first.schema, use_dictionary=repeated) as writer,
     ):
@@ -94,12 +94,11 @@ def check_parts(out: Place, plan: Plan) -> None:
         try:
             with out.filesystem.open_input_file(out.inside(name)) as file:
                 found = pa.parquet.ParquetFile(file).metadata.num_rows
+            what = f"has {found} rows instead of {planned}"
         except (OSError, pa.ArrowException):
-            raise UserError(f"{out.name}: {name} cannot be read; delete it and give the command again.") from None
+            found, what = -1, "cannot be read"
         if found != planned:
-            raise UserError(
-                f"{out.name}: {name} has {found} rows instead of {planned}; delete it and give the command again."
-            )
+            raise UserError(f"{out.name}: {name} {what}; delete it and give the command again.")
 
 
 def _names(out: Place) -> list[str]:
@@ -131,14 +130,3 @@ def _written(out: Place, name: str) -> Iterator[Any]:
         with suppress(OSError):
             out.filesystem.delete_file(unfinished)
         raise
-
-
-@contextmanager
-def _errors(out: Place) -> Iterator[None]:
-    try:
-        yield
-    except UserError:
-        raise
-    except OSError as error:
-        reason = " ".join(str(error).rpartition("Detail: ")[2].split())
-        raise UserError(f"{out.name} cannot be written ({reason}): make room or choose another place.") from None

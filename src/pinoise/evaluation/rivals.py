@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -25,6 +24,7 @@ from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 from pinoise.errors import UserError
 from pinoise.evaluation.embedding import check_embeddings
 from pinoise.evaluation.logistic import Classifier, Predict, on_labelled
+from pinoise.evaluation.softmax import one_thread
 
 NEIGHBOURS = 7  # of a row in the graph of label spreading, as in scikit-learn
 COMPONENTS = 50  # the most of a reduction
@@ -67,30 +67,26 @@ def train_itself(train: np.ndarray, test: np.ndarray) -> Predict:
         # Nearly all rows that are ever added are added in the first rounds, and a round is a fit on up to all rows.
         model = SelfTrainingClassifier(LogisticRegression(max_iter=1000, tol=1e-3), max_iter=5)
         with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
-            warnings.filterwarnings(
-                "ignore", message="y contains no unlabeled samples"
-            )  # small classes are all labelled
+            # Small classes are all labelled.
+            warnings.filterwarnings("ignore", message="y contains no unlabeled samples")
             found: npt.NDArray[np.int64] = model.fit(train, y).predict(test)
         return found
 
     return predict
 
 
-def _forest(seed: int) -> RandomForestClassifier:
-    return RandomForestClassifier(n_estimators=200, random_state=seed)
-
-
-def _boosting(seed: int) -> GradientBoostingClassifier:
+def _boosting(x: np.ndarray, y: np.ndarray, seed: int) -> GradientBoostingClassifier:
     # HistGradientBoosting puts at least 20 rows into a leaf, so it cannot split ten rows of two classes, and its
     # histograms cost more than such small samples. Each split looks at √d features, and larger steps need fewer trees,
     # of which every class has its own: this keeps wide data and many classes affordable.
-    return GradientBoostingClassifier(n_estimators=30, learning_rate=0.2, max_features="sqrt", random_state=seed)
+    how = {"n_estimators": 30, "learning_rate": 0.2, "max_features": "sqrt"}
+    return GradientBoostingClassifier(**how, random_state=seed).fit(x, y)
 
 
 CLASSIFIERS: Mapping[str, Classifier] = {
-    "forest": on_labelled(_forest),
+    "forest": on_labelled(lambda x, y, seed: RandomForestClassifier(n_estimators=200, random_state=seed).fit(x, y)),
     "boosting": on_labelled(_boosting),
-    "svm": on_labelled(lambda _: SVC()),
+    "svm": on_labelled(lambda x, y, _: SVC().fit(x, y)),
     "label-spreading": spread_labels,
     "self-training": train_itself,
 }
@@ -115,12 +111,9 @@ def reduce_by_umap(train: np.ndarray, test: np.ndarray, *, components: int = 10)
     except ImportError as error:
         raise UserError("UMAP needs umap-learn, which is not installed: pip install umap-learn.") from error
     neighbours = min(15, len(train) - 1)
-    threads = torch.get_num_threads()
-    try:
+    with one_thread():  # numba raises torch's to all cores, and fits after it wait for busy ones
         model = umap.UMAP(n_neighbors=neighbours, n_components=components, min_dist=0.0, random_state=0, n_jobs=1)
         return np.asarray(model.fit_transform(train)), np.asarray(model.transform(test))
-    finally:
-        torch.set_num_threads(threads)  # numba raises it to all cores, and fits after it wait for busy ones
 
 
 REDUCTIONS: Mapping[str, Reduce] = {"pca": reduce_by_pca, "umap": reduce_by_umap}

@@ -10,18 +10,14 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from functools import partial
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
 from typing import Any, TypeVar
 
-import numpy as np
 import torch
 
 from pinoise.choices import OWN_MODULES
-from pinoise.data.rows import Rows
 from pinoise.errors import UserError
-from pinoise.evaluation.embedding import embed
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -88,24 +84,3 @@ def _end_with(first: Connection) -> None:
 
 def _call(item: Any) -> Any:
     return _work(item)
-
-
-def embed_together(encode: torch.nn.Module, parts: Sequence[Rows], *, processes: int = 1) -> list[np.ndarray]:
-    """Return the embedding (n, o) of every row of each part, in order; each of several processes embeds a share.
-
-    >>> embed_together(torch.nn.Identity(), [torch.tensor([[1.0], [3.0]])])
-    [array([[1.],
-           [3.]], dtype=float32)]
-    """
-    if processes == 1:
-        return [embed(encode, rows) for rows in parts]
-    sizes = [(len(rows), processes if len(rows) >= processes else 1) for rows in parts]
-    shares = [[range(n * rank // k, n * (rank + 1) // k) for rank in range(k)] for n, k in sizes]
-    items = [(part, share) for part, some in enumerate(shares) for share in some]
-    found = mapped(partial(_embedded_share, encode, parts), items, processes=processes)
-    return [np.concatenate([next(found) for _ in some]) for some in shares]
-
-
-def _embedded_share(encode: torch.nn.Module, parts: Sequence[Rows], item: tuple[int, range]) -> np.ndarray:
-    part, share = item
-    return embed(encode, parts[part], only=share)

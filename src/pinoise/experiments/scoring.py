@@ -20,7 +20,6 @@ from pinoise.evaluation import Scores, embed, evaluate, few_label_accuracies
 from pinoise.evaluation.knn import AGREEING, neighbour_agreement
 from pinoise.evaluation.rivals import CLASSIFIERS, REDUCTIONS
 from pinoise.evaluation.scores import SEEDED
-from pinoise.evaluation.workers import embed_together
 from pinoise.experiments.recipes import RECIPES, sees_features
 from pinoise.experiments.results import Cell
 from pinoise.experiments.sources import check_scorable, scored_part
@@ -164,7 +163,7 @@ def embedded(encode: nn.Module, data: Dataset, train_rows: Rows, test_rows: Rows
     assert data.test is not None  # the caller split it
     assert data.train.y is not None  # and checked its labels
     assert data.test.y is not None
-    train, test = embed_together(encode, [train_rows, test_rows], processes=processes)
+    train, test = (embed(encode, rows, processes=processes) for rows in (train_rows, test_rows))
     return Labelled(train, data.train.y, test, data.test.y)
 
 
