@@ -11,7 +11,6 @@ import torch
 
 from pinoise.errors import UserError
 from pinoise.evaluation.embedding import WHOLE, check_embeddings, check_labelled, embed, write_embedding
-from pinoise.files import settle
 
 Z = np.arange(6, dtype=np.float32).reshape(3, 2)
 COLUMNS = ("age", "pinda0")
@@ -192,21 +191,9 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     assert [found.name for found in tmp_path.iterdir()] == ["z.npy"]
 
 
-def test_what_a_killed_process_left_of_the_file_is_removed_and_what_another_writes_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_killed_process_left_of_the_file_is_removed_and_other_files_stay(tmp_path: Path) -> None:
     left, other = tmp_path / ".z.0123456789abcdef.part.npy", tmp_path / ".y.0123456789abcdef.part.npy"
     for file in (left, other):
         file.write_bytes(b"half")
     write_embedding(tmp_path / "z.npy", {WHOLE: np.eye(3)}, columns=["a", "b", "c"])
-    assert sorted(file.name for file in tmp_path.iterdir()) == [other.name, "z.npy"]
-
-    def and_another(temporary: Path, path: Path) -> None:
-        monkeypatch.undo()
-        write_embedding(path, {WHOLE: np.ones((3, 3))}, columns=["a", "b", "c"], force=True)
-        settle(temporary, path)
-
-    monkeypatch.setattr("pinoise.files.settle", and_another)
-    write_embedding(tmp_path / "z.npy", {WHOLE: np.zeros((3, 3))}, columns=["a", "b", "c"], force=True)
-    assert not np.load(tmp_path / "z.npy").any()
     assert sorted(file.name for file in tmp_path.iterdir()) == [other.name, "z.npy"]

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
 
 from pinoise.errors import UserError
-from pinoise.evaluation import knn
 from pinoise.evaluation.knn import knn_accuracy, knn_neighbours, knn_predict
 
 
@@ -51,12 +49,8 @@ def test_accuracy_equals_scikit_learn_on_a_real_set(real_data: Path) -> None:
     assert knn_accuracy(x, y, x_test, y_test) == pytest.approx(expected, abs=1 / len(y_test))
 
 
-@pytest.mark.parametrize("ranked_values", [1, 50, 4321, 2**22])
 @pytest.mark.parametrize("kind", ["generic", "integers", "duplicates"])
-def test_neighbours_are_exact_however_many_are_ranked_at_a_time(
-    kind: str, ranked_values: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(knn, "_RANKED_VALUES", ranked_values)
+def test_neighbours_are_exact(kind: str) -> None:
     train, _, test = random_sets(90, 40, 3)
     if kind == "integers":
         train, test = train.round(), test.round()
@@ -80,12 +74,9 @@ def test_a_large_offset_costs_no_precision(offset: float) -> None:
 
 
 @pytest.mark.parametrize("size", [1e-25, 1e25])
-def test_values_whose_squares_leave_single_precision_are_searched_once(
-    size: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_whose_squares_leave_single_precision_are_told_apart(size: float) -> None:
     train, _, test = (np.float32(size) * x for x in random_sets(400, 100, 8))
     np.testing.assert_array_equal(knn_neighbours(train, test), slow_neighbours(train, test, 5))
-    assert len(searches(train, test, monkeypatch)) == 1
 
 
 def test_distances_that_only_double_precision_tells_apart_are_ranked() -> None:
@@ -109,50 +100,20 @@ def test_a_collapsed_embedding_gives_the_first_rows() -> None:
     np.testing.assert_array_equal(neighbours, np.tile(np.arange(5), (20, 1)))
 
 
-def searches(train: np.ndarray, test: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int, type]]:
-    """The training rows, candidates and precision of every search that one call makes."""
-    made: list[tuple[int, int, type]] = []
-    rank, error = knn._rank, knn._error
-
-    def ranking(train: np.ndarray, test: np.ndarray, candidates: np.ndarray, k: int) -> Any:
-        made.append((len(train), candidates.shape[1], np.float64 if made else np.float32))
-        return rank(train, test, candidates, k)
-
-    def bounding(norm: np.ndarray, distance: np.ndarray, features: int, precision: type) -> Any:
-        assert precision == made[-1][2]
-        return error(norm, distance, features, precision)
-
-    monkeypatch.setattr(knn, "_rank", ranking)
-    monkeypatch.setattr(knn, "_error", bounding)
-    knn_neighbours(train, test)
-    return made
-
-
-def test_generic_data_are_searched_once_even_far_from_the_origin(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generic_data_far_from_the_origin_have_the_neighbours_of_the_slow_search() -> None:
     train, _, test = (x + 1e6 for x in random_sets(2000, 300, 32))
-    assert len(searches(train, test, monkeypatch)) == 1
+    np.testing.assert_array_equal(knn_neighbours(train, test), slow_neighbours(train, test, 5))
 
 
-def test_equal_distances_are_searched_again_with_more_candidates(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert searches(np.eye(40), np.zeros((1, 40)), monkeypatch) == [
-        (40, 13, np.float32),
-        (40, 13, np.float64),
-        (40, 40, np.float64),
-    ]
+def test_more_queries_than_one_block_holds_find_what_one_search_finds() -> None:
+    train, _, test = random_sets(3000, 2900, 2)
+    np.testing.assert_array_equal(knn_neighbours(train, test), slow_neighbours(train, test, 5))
 
 
-def test_blocks_find_what_one_search_finds(monkeypatch: pytest.MonkeyPatch) -> None:
-    train, _, test = random_sets(900, 130, 6)
-    expected = slow_neighbours(train, test, 5)
-    monkeypatch.setattr(knn, "_HELD_VALUES", 50 * 900)
-    np.testing.assert_array_equal(knn_neighbours(train, test), expected)
-    assert len(searches(train, test, monkeypatch)) == 1
-
-
-def test_equal_rows_cost_no_second_search(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_very_many_equal_rows_are_taken_in_their_order() -> None:
     train, _, test = random_sets(200, 50, 8)
-    assert searches(np.concatenate([train, np.zeros((500, 8))]), 0.01 * test, monkeypatch) == [(205, 13, np.float32)]
-    assert searches(np.zeros((500, 8)), test, monkeypatch) == [(5, 5, np.float32)]
+    train, test = np.concatenate([train, np.zeros((500, 8))]), 0.01 * test
+    np.testing.assert_array_equal(knn_neighbours(train, test), slow_neighbours(train, test, 5))
 
 
 def test_of_tied_labels_the_smallest_wins() -> None:

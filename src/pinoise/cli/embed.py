@@ -164,7 +164,7 @@ def _embed_file(
         parts = {WHOLE: source.train}
     elif out.suffix.lower() != ".npz":
         parts = {part: parts[part]}
-    z = {name: embed_rows(run.embedding, run.rows(p.x, where=data), processes=processes) for name, p in parts.items()}
     beside = {name: columns_beside(data, p, keep, run.column_names) for name, p in parts.items()}
+    z = {name: embed_rows(run.embedding, run.rows(p.x, where=data), processes=processes) for name, p in parts.items()}
     write_embedding(out, z, columns=run.column_names, beside=beside, force=force)
     return {"shapes": {name: found.shape for name, found in z.items()}, "kept": keep}
