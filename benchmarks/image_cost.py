@@ -23,8 +23,9 @@ import torch
 
 from pinoise.data import load
 from pinoise.data.rows import make_rows
-from pinoise.networks import ResNet, count_operations
+from pinoise.networks import ResNet
 from pinoise.noise import make_generator
+from pinoise.paper.counting import count_operations
 from pinoise.paper.rehearsal import training_step
 from pinoise.training.build import build_standardizer, channels_together, seeded_model
 from pinoise.training.config import parse_settings

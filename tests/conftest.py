@@ -13,8 +13,7 @@ import torch
 
 from pinoise.cli import main
 from pinoise.paper.reproduce.masks import TINY_SAM
-from pinoise.views import SamSize
-from pinoise.views.segment import build_sam
+from pinoise.paper.sam import build_sam
 
 torch.set_num_threads(1)
 TESTS = Path(__file__).parent
@@ -44,17 +43,11 @@ def real_data() -> Path:
 
 
 @pytest.fixture
-def tiny_sam() -> SamSize:
-    """The sizes of a Segment-Anything model that a test can run."""
-    return TINY_SAM
-
-
-@pytest.fixture
-def sam_weights(tiny_sam: SamSize, tmp_path: Path) -> Path:
-    """A file of weights for it, with which masks differ between prompts and images."""
+def sam_weights(tmp_path: Path) -> Path:
+    """A file of weights for a tiny Segment-Anything model, with which masks differ between prompts and images."""
     path = tmp_path / "sam.pth"
     torch.manual_seed(0)
-    tensors = build_sam(tiny_sam).state_dict()
+    tensors = build_sam(TINY_SAM).state_dict()
     # Positions start at zero and prompts hardly matter, so that both are drawn wider.
     torch.save({name: tensor + 0.3 * torch.randn_like(tensor) for name, tensor in tensors.items()}, path)
     return path

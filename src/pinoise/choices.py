@@ -132,7 +132,7 @@ VIEW = Kind(
         "modals": "pinoise.views.mixing:Modals",
         "neighbours": "pinoise.views.swap:Neighbour",
         "viewmaker": "pinoise.views.noise:Viewmaker",
-        "background": "pinoise.views.background:BackgroundNoise",
+        "background": "pinoise.paper.background:BackgroundNoise",
         "simclr": "pinoise.views.images:SimCLRPipeline",
         "byol": "pinoise.views.images:BYOLPipeline",
         "crop": "pinoise.views.images:CropPipeline",

@@ -15,13 +15,13 @@ from pinoise.choices import Distrust
 from pinoise.errors import UserError
 from pinoise.files import read_json, write_json, write_text
 from pinoise.modes import Randomness
+from pinoise.paper.background import read_masks
 from pinoise.training import build as build_module
 from pinoise.training import run as run_module
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings, read_yaml
 from pinoise.training.folder import config_text
 from pinoise.training.run import run_training
-from pinoise.views.background import read_masks
 
 CPU = torch.device("cpu")
 pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes")

@@ -11,8 +11,8 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import FlopCounterMode
 
 from pinoise.networks import mlp as module
-from pinoise.networks.cost import counting
 from pinoise.networks.mlp import Linear, linear
+from pinoise.paper.counting import counting
 
 pytestmark = pytest.mark.skipif(not torch.backends.mkldnn.is_available(), reason="torch was built without oneDNN")
 M, K, N = 128, 96, 112

@@ -8,8 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from pinoise.networks import MLPEncoder, count_operations
+from pinoise.networks import MLPEncoder
 from pinoise.noise import make_generator
+from pinoise.paper.counting import count_operations
 from pinoise.paper.reproduce.costs import paper_flops
 from pinoise.paper.reproduce.paper import find_item
 

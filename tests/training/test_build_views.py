@@ -10,10 +10,11 @@ import torch
 from pinoise.data.rows import Rows, make_rows
 from pinoise.errors import UserError
 from pinoise.methods import BYOL, DINO, MemoryBank, Method, MoCo, SimSiam
+from pinoise.paper.background import BackgroundNoise
 from pinoise.training.build import build_model, build_standardizer
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.objectives import ContrastiveModel
-from pinoise.views import BackgroundNoise, Batch, ImagePipeline, LocalCrops, View
+from pinoise.views import Batch, ImagePipeline, LocalCrops, View
 
 pytest.importorskip("kornia")
 

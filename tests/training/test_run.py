@@ -15,6 +15,7 @@ from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.networks import read_tensors, write_tensors
+from pinoise.paper.background import BackgroundNoise
 from pinoise.training import run as run_module
 from pinoise.training.build import build_standardizer, seeded_model
 from pinoise.training.callbacks import Interrupted, Quiet
@@ -23,7 +24,6 @@ from pinoise.training.folder import RUN_FORMAT, check_folder, create_folder, rea
 from pinoise.training.load import load_model, load_run
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.run import run_training
-from pinoise.views import BackgroundNoise
 
 DIGITS: dict[str, Any] = {
     "data": {"source": "digits", "rows": 200},

@@ -12,8 +12,8 @@ from pinoise.choices import NOISE_VIEW, OBJECTIVE, VIEW
 from pinoise.data.layout import are_images
 from pinoise.data.readers import open_for_training
 from pinoise.modes import own_modes
-from pinoise.networks.cost import Operations
 from pinoise.paper.catalogue import entry, is_name
+from pinoise.paper.counting import Operations
 from pinoise.paper.rehearsal import Rehearsal
 from pinoise.training.config import Choice, DataSettings, NoiseSettings, Settings, read_choice
 from pinoise.training.loop import plan_epoch

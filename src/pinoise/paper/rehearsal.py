@@ -23,9 +23,8 @@ from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.methods.base import width
-from pinoise.networks.cost import Operations, count_operations, counting
-from pinoise.networks.memory import counting_saved
 from pinoise.noise.support import SUPPORT_ROWS, TABLE_ROWS
+from pinoise.paper.counting import Operations, count_operations, counting, counting_saved
 from pinoise.training.build import build_standardizer, seeded_model, support_neighbours
 from pinoise.training.config import Settings, takes_images
 from pinoise.training.device import flushed_denormals, keep_freed_memory, make_fabric, memory_gb

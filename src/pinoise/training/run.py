@@ -196,7 +196,7 @@ def run_training(
     _tell(fabric, note, [*record.notes, *_notes_on_batches(settings, rows, fabric)])
     del data  # rows in memory are a copy, so the original can be freed
     settings, trials = _try_noises(settings, standardizer, rows, fabric=fabric, should_stop=should_stop, note=note)
-    model = seeded_model(settings, standardizer, rows, pretrained=not begun, progress=progress)
+    model = seeded_model(settings, standardizer, rows, pretrained=not begun)
     identity, state = run_identity(settings, record.fingerprint), Progress()
     expected, record = _expected(model, settings, identity, len(rows)), _noted(record, trials)
     settle = partial(settle_folder, path, settings, record, standardizer, expected, new=new, note=note)

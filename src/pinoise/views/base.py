@@ -5,9 +5,9 @@ A view is a module from a batch to a batch, run on the device inside the trainin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -18,9 +18,6 @@ from pinoise.modes import Randomness
 from pinoise.networks import ProjectionHead
 from pinoise.noise import Columns, Noise, PiNoise, TrainingRows
 from pinoise.views.gradient import scale_gradient
-
-if TYPE_CHECKING:
-    from pinoise.views.background import ImageBytes
 
 
 class Batch(NamedTuple):
@@ -66,8 +63,6 @@ class Site:
     columns: Columns | None = None  # the columns of a table that became several features, if there are any
     pixel_mean: Tensor | None = None  # (C,): for images, a pixel between 0 and 1 is x · pixel_scale + pixel_mean
     pixel_scale: Tensor | None = None  # (C,)
-    images: Callable[[], ImageBytes] | None = None  # the training images as bytes
-    progress: bool = False  # whether long work shows a progress bar
 
     @property
     def shape(self) -> tuple[int, ...]:

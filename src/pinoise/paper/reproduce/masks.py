@@ -11,7 +11,7 @@ import torch
 from pinoise.data.dataset import Part, fingerprint
 from pinoise.data.disk import kept, place_of
 from pinoise.modes import Randomness
-from pinoise.views.segment import SamSize, background_masks, build_sam
+from pinoise.paper.sam import SamSize, background_masks, build_sam
 
 # The sizes of a model that takes a moment.
 TINY_SAM = SamSize(

@@ -1,7 +1,6 @@
 """Build modules from settings and the shape of the data. Training does not belong here."""
 
 from pinoise.training.build.model import (
-    TrainingImages,
     build_embedding,
     build_model,
     build_standardizer,

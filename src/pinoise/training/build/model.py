@@ -10,12 +10,10 @@ import inspect
 import itertools
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -178,7 +176,7 @@ def build_standardizer(settings: Settings, x: Samples, *, spans: Spans = ()) -> 
 
 
 def build_model(
-    settings: Settings, standardizer: Standardizer, rows: Rows, *, pretrained: bool = False, progress: bool = False
+    settings: Settings, standardizer: Standardizer, rows: Rows, *, pretrained: bool = False
 ) -> ContrastiveModel:
     """Compose views, method and objective for standardised samples.
 
@@ -187,14 +185,13 @@ def build_model(
         standardizer: the units of the samples.
         rows: the training samples, for views that need other samples.
         pretrained: whether the encoder starts from the file of weights in the settings, if there is one.
-        progress: whether long work, such as finding the background of images, shows a progress bar.
     """
     unit = feature_scale(standardizer)
     if not bool(unit.any()):
         raise UserError("every feature is constant: there is nothing to learn from; give at least one that varies.")
     check_size(settings, standardizer.shape)
     encoder = build_encoder(settings, standardizer.shape, pretrained=pretrained)
-    site = make_site(settings, standardizer, rows, encoder, progress=progress)
+    site = make_site(settings, standardizer, rows, encoder)
     pairing = build_pairing(settings, site)
     method = _build_method(settings.method, site)
     noise = None if pairing.noise is None else pairing.noise.learned
@@ -204,16 +201,14 @@ def build_model(
 
 
 def seeded_model(
-    settings: Settings, standardizer: Standardizer, rows: Rows, *, pretrained: bool = True, progress: bool = False
+    settings: Settings, standardizer: Standardizer, rows: Rows, *, pretrained: bool = True
 ) -> ContrastiveModel:
     """Build the model with initial weights from the seed and, if there is one, the file of weights in the settings."""
     with Randomness(seed_of(settings.training.seed, BUILDING)).lent():
-        return build_model(settings, standardizer, rows, pretrained=pretrained, progress=progress)
+        return build_model(settings, standardizer, rows, pretrained=pretrained)
 
 
-def make_site(
-    settings: Settings, standardizer: Standardizer, rows: Rows, encoder: nn.Module, *, progress: bool = False
-) -> Site:
+def make_site(settings: Settings, standardizer: Standardizer, rows: Rows, encoder: nn.Module) -> Site:
     """Return what the parts of a model are built from: the data, the encoder and sizes."""
     images: dict[str, Any] = {}
     if standardizer.layout != AS_IS:
@@ -222,7 +217,6 @@ def make_site(
         images = {
             "pixel_mean": torch.from_numpy(mean).float(),
             "pixel_scale": torch.from_numpy(scale).float(),
-            "images": partial(TrainingImages, rows, standardizer),
         }
     return Site(
         unit=feature_scale(standardizer),
@@ -234,34 +228,8 @@ def make_site(
         batch_size=settings.training.batch_size,
         local_crops=settings.views.local_crops,
         device=settings.training.device,
-        progress=progress,
         **images,
     )
-
-
-class TrainingImages:
-    """Training images as bytes, channels last, recovered from standardised rows on request."""
-
-    dtype = np.dtype(np.uint8)
-    ndim = 4
-
-    def __init__(self, rows: Rows, standardizer: Standardizer) -> None:
-        channels, height, width = standardizer.shape
-        self.shape = (len(rows), height, width, channels)
-        origin = getattr(rows, "origin", None)
-        self.source_rows: npt.NDArray[np.int64] | None = None if origin is None else np.asarray(origin.rows)
-        self.source_total = len(rows) if origin is None else origin.total
-        self._rows = rows
-        self._standardizer = standardizer
-
-    def __len__(self) -> int:
-        return len(self._rows)
-
-    def __getitem__(self, part: slice) -> npt.NDArray[np.uint8]:
-        chosen = torch.arange(*part.indices(len(self._rows)))
-        standard = self._rows[chosen].double().numpy()
-        values = 255 * (standard * self._standardizer.scale + self._standardizer.mean) / self._standardizer.white
-        return np.ascontiguousarray(np.moveaxis(values.round().clip(0, 255).astype(np.uint8), 1, -1))
 
 
 def _build_method(item: Choice, site: Site) -> Method:

@@ -1,14 +1,27 @@
 from __future__ import annotations
 
+import re
+import shlex
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import torch
 from scipy.stats import kstest
+from torch import nn
 
+from pinoise.data.dataset import Part
+from pinoise.data.layout import to_image_layout
+from pinoise.data.rows import Rows, make_rows
+from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.views import BackgroundNoise, Batch, GaussianNoise, read_masks
+from pinoise.paper.background import BackgroundNoise, bytes_of, read_masks
+from pinoise.training.build import make_site
+from pinoise.training.config import Settings, override, parse_assignment, parse_settings
+from pinoise.views import Batch, GaussianNoise
 
 SCALE = torch.tensor([1.0, 0.5, 0.0])[:, None, None].expand(3, 6, 5)
 
@@ -137,3 +150,82 @@ def test_a_file_that_is_missing_or_damaged_is_named(tmp_path: Path, name: str) -
 def test_another_kind_of_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError, match=r"a \.npy or \.npz file"):
         read_masks(tmp_path / "masks.png", rows=1, size=(2, 2))
+
+
+def draw_images(*shape: int) -> npt.NDArray[np.uint8]:
+    return np.random.default_rng(0).integers(0, 256, shape, dtype=np.uint8)
+
+
+def masks_of(standardizer: Standardizer, rows: Rows, **options: Any) -> npt.NDArray[np.bool_]:
+    site = make_site(Settings(), standardizer, rows, nn.Identity())
+    found: npt.NDArray[np.bool_] = BackgroundNoise.build(site, **options).masks.numpy()
+    return found
+
+
+def as_bytes(x: npt.NDArray[Any], start: int = 0, stop: int = 30) -> npt.NDArray[np.uint8]:
+    """Standardise images as training does, and take them back."""
+    standardizer = Standardizer.fit(x, scaling="channels")
+    site = make_site(Settings(), standardizer, make_rows(x, standardizer), nn.Identity())
+    return bytes_of(site.rows, *site.pixel_units("a test"), start, stop)
+
+
+@pytest.mark.parametrize("shape", [(8, 6), (8, 6, 1), (8, 6, 3), (3, 8, 6), (8, 6, 12)])
+def test_the_bytes_of_images_come_back_from_standardised_rows(shape: tuple[int, ...]) -> None:
+    x = draw_images(30, *shape)
+    x[:, :2] = 9  # parts that never vary keep their value too
+    layout = Standardizer.fit(x, scaling="channels").layout
+    np.testing.assert_array_equal(as_bytes(x, 3, 17), np.moveaxis(to_image_layout(x, layout), 1, -1)[3:17])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "uint16", "int64"])
+def test_other_numbers_become_the_bytes_of_the_same_gray(dtype: str) -> None:
+    bytes_ = draw_images(30, 8, 6)
+    factors = {"float64": 1 / 255, "uint16": 257, "int64": 1}
+    x = bytes_.astype(dtype) * np.array(factors[dtype], dtype)
+    np.testing.assert_array_equal(as_bytes(x)[..., 0], bytes_)
+
+
+def test_masks_of_a_user_are_read_as_they_are(tmp_path: Path) -> None:
+    x = draw_images(10, 8, 6)
+    masks = np.random.default_rng(1).random((10, 8, 6)) < 0.5
+    np.savez(tmp_path / "m.npz", masks=255 * masks.astype(np.uint8))
+    standardizer = Standardizer.fit(x, scaling="channels")
+    np.testing.assert_array_equal(masks_of(standardizer, make_rows(x, standardizer), masks=tmp_path / "m.npz"), masks)
+
+
+def test_masks_of_a_user_are_those_of_the_images_that_are_trained_on(tmp_path: Path) -> None:
+    x = draw_images(10, 8, 6)
+    masks = np.random.default_rng(1).random((10, 8, 6)) < 0.5
+    np.save(tmp_path / "m.npy", masks)
+    part = Part(x).take(np.array([7, 0, 1, 9])).take(np.array([2, 0, 3]))
+    standardizer = Standardizer.fit(part.x, scaling="channels")
+    rows = make_rows(part.x, standardizer, origin=part.origin)
+    found = masks_of(standardizer, rows, masks=tmp_path / "m.npy")
+    np.testing.assert_array_equal(found, masks[[1, 7, 9]])
+
+
+def test_a_background_needs_images_and_one_source_of_masks(tmp_path: Path) -> None:
+    digits = np.random.default_rng(0).normal(size=(10, 64))
+    vectors = Standardizer.fit(digits)
+    with pytest.raises(UserError, match=r"'background' is for images: these samples have shape \(64,\)"):
+        masks_of(vectors, make_rows(digits, vectors), masks=tmp_path / "m.npy")
+    x = draw_images(10, 8, 6)
+    standardizer = Standardizer.fit(x, scaling="channels")
+    rows = make_rows(x, standardizer)
+    with pytest.raises(UserError, match="neither masks nor weights: name a file of masks, or one with the weights"):
+        masks_of(standardizer, rows)
+    with pytest.raises(UserError, match="was given masks and weights"):
+        masks_of(standardizer, rows, masks=tmp_path / "m.npy", weights=tmp_path / "w.pth")
+    with pytest.raises(UserError, match=r"m\.npy does not exist"):
+        masks_of(standardizer, rows, masks=tmp_path / "m.npy")
+
+
+def test_the_command_of_the_docs_trains_noise_on_the_background_alone() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "images.md").read_text(encoding="utf-8")
+    (line,) = re.findall(r"^pinoise train .*name: background.*$", page, re.MULTILINE)
+    words = shlex.split(line)
+    given = [parse_assignment(after) for word, after in pairwise(words) if word == "--set"]
+    settings = parse_settings(override({"encoder": words[words.index("--encoder") + 1]}, given))
+    assert [choice.part for choice in settings.views.augmentations] == [BackgroundNoise]
+    assert settings.views.noise.part is None
+    assert not settings.is_learned

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,26 +16,10 @@ from torch import Tensor
 from pinoise.choices import Positive
 from pinoise.errors import UserError
 from pinoise.files import open_regular
-from pinoise.views.base import Batch, Site, View
-from pinoise.views.mask_cache import cached_masks
+from pinoise.noise import TrainingRows
+from pinoise.paper.sam import DEFAULT_SAM, Images, Masks, SamName, kept_masks
+from pinoise.views import Batch, Site, View
 from pinoise.views.noise import SIGMA
-from pinoise.views.segment import DEFAULT_SAM, SamName
-
-
-class ImageBytes(Protocol):
-    """Training images as bytes, channels last, made on request."""
-
-    shape: tuple[int, ...]  # (n, H, W, C)
-    source_rows: npt.NDArray[np.int64] | None  # their numbers in the source; None for all images of the source
-    source_total: int  # the number of images in the source
-
-    def __len__(self) -> int:
-        """The number of images."""
-        ...
-
-    def __getitem__(self, part: slice, /) -> npt.NDArray[np.uint8]:
-        """Return some images, (m, H, W, C)."""
-        ...
 
 
 class BackgroundNoise(View):
@@ -90,16 +75,17 @@ class BackgroundNoise(View):
             model: the name of that model.
             options: options of the constructor.
         """
-        if site.images is None:
-            raise UserError(f"the view 'background' is for images: these samples have shape {site.shape}.")
+        mean, scale = site.pixel_units("the view 'background'")
         cls.check_options({"masks": masks, "weights": weights})
-        images = site.images()
         if masks is not None:
-            background = read_masks(
-                masks, rows=images.source_total, size=(images.shape[1], images.shape[2]), chosen=images.source_rows
-            )
+            origin = getattr(site.rows, "origin", None)
+            total, chosen = (len(site.rows), None) if origin is None else (origin.total, np.asarray(origin.rows))
+            _, height, width = site.shape
+            background = read_masks(masks, rows=total, size=(height, width), chosen=chosen)
         else:
-            background = _segmented(images, weights or Path(), model=model, device=site.device, progress=site.progress)
+            where = "cuda" if site.device in ("auto", "cuda") and torch.cuda.is_available() else "cpu"
+            read = partial(bytes_of, site.rows, mean, scale)
+            background = kept_masks(read, len(site.rows), weights or Path(), model=model, device=where)
         return cls(site.unit, torch.from_numpy(background), len(site.rows), **options)
 
     @staticmethod
@@ -125,19 +111,23 @@ class BackgroundNoise(View):
         return batch.moved(batch.x + noise * background)
 
 
-def _segmented(
-    images: ImageBytes, weights: Path, *, model: SamName, device: str, progress: bool
-) -> npt.NDArray[np.bool_]:
-    """Return the masks that a model finds. Several processes share the work."""
-    from tqdm import tqdm
+def bytes_of(rows: TrainingRows, mean: Tensor, scale: Tensor, start: int, stop: int) -> Images:
+    """Return standardised images as bytes, channels last.
 
-    where = "cuda" if device in ("auto", "cuda") and torch.cuda.is_available() else "cpu"
-    with tqdm(total=len(images), desc="finding the background", disable=not progress, leave=False) as bar:
+    Args:
+        rows: the standardised images.
+        mean: per channel; a pixel between 0 and 1 is x · scale + mean.
+        scale: per channel.
+        start: the number of the first image.
+        stop: the number after that of the last image.
 
-        def show(done: int, _: int) -> None:
-            bar.update(done - bar.n)
-
-        return cached_masks(images, weights, model=model, device=where, progress=show)  # type: ignore[arg-type]
+    >>> rows = torch.tensor([[[[-1.0, 1.0]]]])  # (1, 1, 1, 2)
+    >>> bytes_of(rows, torch.tensor([0.5]), torch.tensor([0.1]), 0, 1).tolist()
+    [[[[102], [153]]]]
+    """
+    x = rows[torch.arange(start, stop)]
+    pixels = 255 * (x * scale[:, None, None] + mean[:, None, None])
+    return pixels.round().clamp(0, 255).byte().movedim(1, -1).contiguous().numpy()
 
 
 def check_masks(
@@ -165,9 +155,7 @@ def check_masks(
         )
 
 
-def read_masks(
-    path: Path, *, rows: int, size: tuple[int, int], chosen: npt.NDArray[np.int64] | None = None
-) -> npt.NDArray[np.bool_]:
+def read_masks(path: Path, *, rows: int, size: tuple[int, int], chosen: npt.NDArray[np.int64] | None = None) -> Masks:
     """Read masks (n, h, w) that a user supplies, True (or 1, or 255) where a pixel is background.
 
     Args:

@@ -1,4 +1,4 @@
-"""Background masks from a Segment-Anything model (SAM; Kirillov et al., 2023), computed once before training.
+"""Background masks from a Segment-Anything model (SAM; Kirillov et al., 2023), found once before training.
 
 SAM answers a prompt, here a point, with masks and a predicted IoU for each. The paper keeps the background with the
 highest probability. Here the prompts are the corners and the middles of the edges of the image, which most likely show
@@ -8,9 +8,12 @@ is kornia's; its tensors have the names of the published checkpoints.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable
+from contextlib import nullcontext
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -18,64 +21,51 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from pinoise.data.disk import kept, place_of
 from pinoise.errors import UserError, unknown_choice
+from pinoise.files import sha256_of
 from pinoise.modes import Randomness
 from pinoise.networks import read_weights
 
 if TYPE_CHECKING:
     from kornia.models.sam.model import Sam
 
-# A function that is called with the number of images that are done, and of all images.
-TellDone = Callable[[int, int], None]
+VERSION = 1  # to be raised whenever other masks are found in the same images
+BLOCK = 256  # images whose masks are kept together, and are lost at most when the work is interrupted
+_BATCH = 4  # images that SAM segments at a time
 
-BATCH = 4  # images that SAM segments at a time
-
+# The published models; ``mobile_sam`` (Zhang et al., 2023) is by far the quickest on a CPU.
 SamName = Literal["vit_b", "vit_l", "vit_h", "mobile_sam"]
+SAM_MODELS: tuple[SamName, ...] = get_args(SamName)
 DEFAULT_SAM: SamName = "vit_b"
 
 # The training pixels of SAM, in units of 0..255.
 _MEAN = (123.675, 116.28, 103.53)
 _STD = (58.395, 57.12, 57.375)
 
+Masks = npt.NDArray[np.bool_]
+Images = npt.NDArray[np.uint8]
+
 
 class SamSize(NamedTuple):
-    """The sizes of a SAM whose image encoder is a ViT."""
+    """The sizes of a SAM that nobody published, whose image encoder is a ViT."""
 
     width: int
     depth: int
     heads: int
     global_blocks: tuple[int, ...]  # blocks that attend to the whole image; the others to a window
-    image_size: int = 1024
-    patch: int = 16
-    window: int = 14
-    channels: int = 256  # of the decoder
-    decoder_heads: int = 8
-    decoder_hidden: int = 2048
+    image_size: int
+    patch: int
+    window: int
+    channels: int  # of the decoder
+    decoder_heads: int
+    decoder_hidden: int
 
 
-_SIZES: dict[str, SamSize] = {
-    "vit_b": SamSize(width=768, depth=12, heads=12, global_blocks=(2, 5, 8, 11)),
-    "vit_l": SamSize(width=1024, depth=24, heads=16, global_blocks=(5, 11, 17, 23)),
-    "vit_h": SamSize(width=1280, depth=32, heads=16, global_blocks=(7, 15, 23, 31)),
-}
-_MOBILE = "mobile_sam"  # its encoder is not a plain ViT
-
-# The published models; ``mobile_sam`` (Zhang et al., 2023) is by far the quickest on a CPU.
-SAM_MODELS: tuple[str, ...] = (*_SIZES, _MOBILE)
-
-
-def find_sam(model: str | SamSize) -> str | SamSize:
-    """Return the sizes of a model, or its name if it is not a plain ViT."""
-    if isinstance(model, SamSize):
-        return model
-    if model not in SAM_MODELS:
+def build_sam(model: SamName | SamSize) -> Sam:
+    """Return an untrained SAM: a published one by its name, or one of other sizes."""
+    if not isinstance(model, SamSize) and model not in SAM_MODELS:
         raise unknown_choice("SAM model", model, SAM_MODELS)
-    return _SIZES.get(model, model)
-
-
-def build_sam(model: str | SamSize) -> Sam:
-    """Return an untrained SAM."""
-    size = find_sam(model)
     try:
         from kornia.models.sam.architecture.common import LayerNorm
         from kornia.models.sam.architecture.image_encoder import ImageEncoderViT
@@ -85,36 +75,34 @@ def build_sam(model: str | SamSize) -> Sam:
         from kornia.models.sam.model import Sam
     except ImportError:
         raise UserError("a Segment-Anything model needs the extra 'vision': pip install 'pinoise[vision]'") from None
-    if isinstance(size, str):
-        return Sam.from_name(size)
-    if size.image_size % size.patch:
-        raise UserError(f"a patch of {size.patch} does not divide SAM's image size of {size.image_size}.")
-    grid = size.image_size // size.patch
+    if not isinstance(model, SamSize):
+        return Sam.from_name(model)
+    grid = model.image_size // model.patch
     encoder = ImageEncoderViT(
-        size.image_size,
-        patch_size=size.patch,
-        embed_dim=size.width,
-        depth=size.depth,
-        num_heads=size.heads,
-        out_chans=size.channels,
+        model.image_size,
+        patch_size=model.patch,
+        embed_dim=model.width,
+        depth=model.depth,
+        num_heads=model.heads,
+        out_chans=model.channels,
         norm_layer=LayerNorm,
         use_rel_pos=True,
-        window_size=size.window,
-        global_attn_indexes=size.global_blocks,
+        window_size=model.window,
+        global_attn_indexes=model.global_blocks,
     )
     prompts = PromptEncoder(
-        embed_dim=size.channels,
+        embed_dim=model.channels,
         image_embedding_size=(grid, grid),
-        input_image_size=(size.image_size, size.image_size),
+        input_image_size=(model.image_size, model.image_size),
         mask_in_chans=16,
     )
     transformer = TwoWayTransformer(
-        depth=2, embedding_dim=size.channels, num_heads=size.decoder_heads, mlp_dim=size.decoder_hidden
+        depth=2, embedding_dim=model.channels, num_heads=model.decoder_heads, mlp_dim=model.decoder_hidden
     )
-    return Sam(encoder, prompts, MaskDecoder(transformer_dim=size.channels, transformer=transformer))
+    return Sam(encoder, prompts, MaskDecoder(transformer_dim=model.channels, transformer=transformer))
 
 
-def load_sam(weights: Path, *, model: str | SamSize = DEFAULT_SAM) -> Sam:
+def load_sam(weights: Path, *, model: SamName | SamSize = DEFAULT_SAM) -> Sam:
     """Return a SAM with the weights of a file, ready to segment.
 
     Args:
@@ -124,7 +112,7 @@ def load_sam(weights: Path, *, model: str | SamSize = DEFAULT_SAM) -> Sam:
     blank = _blank(model)
     tensors = read_weights(weights, wanted="SAM's checkpoint as it was published")
     if fault := _misfit(blank, tensors):
-        label = f"SAM {model!r}" if isinstance(model, str) else "a SAM of the given size"
+        label = "a SAM of the given size" if isinstance(model, SamSize) else f"SAM {model!r}"
         fitting = next((name for name in SAM_MODELS if _misfit(_blank(name), tensors) is None), None)
         advice = f"choose the model {fitting!r}" if fitting else "give a checkpoint of Segment Anything"
         raise UserError(f"{weights} does not hold the weights of {label} ({fault}): {advice}.")
@@ -132,33 +120,66 @@ def load_sam(weights: Path, *, model: str | SamSize = DEFAULT_SAM) -> Sam:
     return blank.eval().requires_grad_(False)
 
 
-def background_masks(
-    images: npt.NDArray[np.uint8], model: Sam, *, batch: int = BATCH, progress: TellDone | None = None
-) -> npt.NDArray[np.bool_]:
+def kept_masks(
+    read: Callable[[int, int], Images],
+    count: int,
+    weights: Path,
+    *,
+    model: SamName | SamSize = DEFAULT_SAM,
+    device: torch.device | str = "cpu",
+    folder: Path | None = None,
+    block: int = BLOCK,
+) -> Masks:
+    """Return ``background_masks``, from a folder as far as it holds those of the same images, weights and model.
+
+    Interrupted work continues after the last finished block of images, and several processes share the blocks.
+
+    Args:
+        read: returns the images from one number up to another, (m, h, w, c) with 1 or 3 channels.
+        count: the number of images.
+        weights: the file of SAM's weights.
+        model: which SAM the weights are of.
+        device: what computes the masks.
+        folder: where masks are kept; made if it does not exist, and the cache's if None.
+        block: the number of images whose masks are kept together.
+    """
+    from tqdm import tqdm
+
+    about = (_weights_checksum(weights), model)
+    sam = cache(lambda: load_sam(weights, model=model).to(device))
+    masks = []
+    for start in tqdm(range(0, count, block), "finding the background", unit="block", leave=False, disable=None):
+        images = read(start, min(start + block, count))
+
+        def make(place: Path, images: Images = images) -> dict[str, Any]:
+            np.save(place / "masks.npy", background_masks(images, sam()))
+            return {}
+
+        content = hashlib.sha256(np.ascontiguousarray(images).data).hexdigest()
+        stored = kept(place_of("masks", "masks", *about, images.shape, content, folder=folder), VERSION, make)
+        masks.append(np.load(stored.folder / "masks.npy"))
+    return np.concatenate(masks)
+
+
+def background_masks(images: Images, model: Sam) -> Masks:
     """Return masks (n, h, w) that are True where SAM sees background; the same for the same images and model.
 
     Args:
-        images: (n, h, w) or (n, h, w, c) with 1 or 3 channels, of any size; each is scaled to SAM's.
+        images: (n, h, w, c) with 1 or 3 channels, of any size; each is scaled to SAM's.
         model: from ``load_sam``, on the device that does the work.
-        batch: images at a time.
-        progress: called after every batch.
     """
-    check_images(images)
-    masks = np.zeros(images.shape[:3], dtype=np.bool_)
-    for start in range(0, len(images), batch):
-        part = np.asarray(images[start : start + batch])
-        masks[start : start + len(part)] = _segment(part, model).cpu().numpy()
-        if progress is not None:
-            progress(start + len(part), len(images))
-    return masks
+    if images.shape[3] not in (1, 3):
+        raise UserError(f"images for SAM must have 1 or 3 channels, got {images.shape[3]}: give masks of your own.")
+    return np.concatenate(
+        [_segment(images[start : start + _BATCH], model).cpu().numpy() for start in range(0, len(images), _BATCH)]
+    )
 
 
 @torch.no_grad()
-def _segment(images: npt.NDArray[np.uint8], model: Sam) -> Tensor:
+def _segment(images: Images, model: Sam) -> Tensor:
     """Return the background (m, h, w) of a few images."""
     device = next(model.parameters()).device
     pixels = torch.from_numpy(np.ascontiguousarray(images)).to(device)
-    pixels = pixels.unsqueeze(-1) if pixels.ndim == 3 else pixels
     pixels = pixels.permute(0, 3, 1, 2).float().expand(-1, 3, -1, -1)  # (m, 3, h, w)
     height, width = pixels.shape[2:]
     side = model.image_encoder.img_size
@@ -190,23 +211,12 @@ def border_points(height: int, width: int, inner: tuple[int, int]) -> Tensor:
     return centres * torch.tensor([inner[1] / width, inner[0] / height]) - 0.5
 
 
-def check_images(images: npt.NDArray[np.uint8]) -> None:
-    """Refuse images that SAM does not take."""
-    if images.dtype != np.uint8:
-        raise UserError(f"images for SAM must be uint8, got {images.dtype}.")
-    if images.ndim not in (3, 4) or 0 in images.shape:
-        raise UserError(f"images for SAM must have shape (n, height, width) or with channels last, got {images.shape}.")
-    if images.ndim == 4 and images.shape[3] not in (1, 3):
-        raise UserError(f"images for SAM must have 1 or 3 channels, got {images.shape[3]}: give masks of your own.")
-
-
-def _blank(model: str | SamSize) -> Sam:
+def _blank(model: SamName | SamSize) -> Sam:
     """Return a SAM without weights of its own, where torch allows it: they come from a file and are held once."""
-    with Randomness(0).lent():  # the weights of the file replace what is drawn
-        if find_sam(model) == _MOBILE:
-            return build_sam(model)
-        with torch.device("meta"):
-            return build_sam(model)
+    # The encoder of ``mobile_sam`` is no plain ViT, and cannot be built without values.
+    where = nullcontext() if model == "mobile_sam" else torch.device("meta")
+    with Randomness(0).lent(), where:  # the weights of the file replace what is drawn
+        return build_sam(model)
 
 
 def _misfit(sam: Sam, tensors: dict[str, Tensor]) -> str | None:
@@ -219,3 +229,12 @@ def _misfit(sam: Sam, tensors: dict[str, Tensor]) -> str | None:
             return f"{name} has shape {tuple(tensors[name].shape)} instead of {tuple(tensor.shape)}"
     extra = next((name for name in tensors if name not in wanted), None)
     return None if extra is None else f"{extra} is not part of it"
+
+
+def _weights_checksum(path: Path) -> str:
+    try:
+        return sha256_of(path)
+    except FileNotFoundError:
+        raise UserError(f"{path} does not exist: give the file of SAM's weights.") from None
+    except OSError as error:
+        raise UserError(f"{path} cannot be read as SAM's weights ({error.strerror or error}).") from None
