@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pinoise.data import read_file
-from pinoise.data.lazy import FileRows
+from pinoise.data.lazy import LazyArray
 from pinoise.errors import UserError
 from pinoise.paper.formats import holds_stl10, read_stl10, read_stl10_images, read_stl10_unlabelled
 
@@ -38,7 +38,7 @@ def test_labelled_images_are_mapped_upright_with_labels_from_zero(tmp_path: Path
     raw = read_stl10(tmp_path / "stl10_binary")
     assert raw.test is not None
     for part, side in ((raw.train, "train"), (raw.test, "test")):
-        assert isinstance(part.x, FileRows)
+        assert isinstance(part.x, LazyArray)
         assert part.x.shape == arrays[side].shape
         np.testing.assert_array_equal(part.x, arrays[side])
         np.testing.assert_array_equal(np.asarray(part.y), arrays[f"y_{side}"] - 1)
@@ -48,7 +48,7 @@ def test_labelled_images_are_mapped_upright_with_labels_from_zero(tmp_path: Path
 def test_the_unlabelled_part_is_a_part_to_train_on(tmp_path: Path) -> None:
     arrays = write_stl10(tmp_path / "a")
     raw = read_stl10_unlabelled(tmp_path / "a")
-    assert isinstance(raw.train.x, FileRows)
+    assert isinstance(raw.train.x, LazyArray)
     np.testing.assert_array_equal(raw.train.x, arrays["unlabeled"])
     assert (raw.train.y, raw.test) == (None, None)
 

@@ -103,6 +103,28 @@ def _not_numeric(dtype: np.dtype[Any], where: str) -> UserError:
     )
 
 
+def check_sparse(matrix: Any, *, where: str) -> None:
+    """Refuse a sparse matrix whose indices point outside it: compiled code would read other memory there.
+
+    It takes a pass over the indices.
+
+    >>> matrix = sp.csr_array([[0.0, 1.0], [2.0, 0.0]])
+    >>> matrix.indices[0] = 9
+    >>> check_sparse(matrix, where="X")
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: X is a broken sparse matrix (indices must be < 2): make it again.
+    """
+    check_memory(8 * max(matrix.shape), where=where, what=f"a sparse matrix of shape {matrix.shape}")
+    if matrix.format not in ("csr", "csc", "bsr"):
+        return
+    try:  # a copy of the frame alone, because the check may change it
+        frame = type(matrix)((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape, copy=False)
+        frame.check_format(full_check=True)
+    except ValueError as error:
+        raise UserError(f"{where} is a broken sparse matrix ({error}): make it again.") from None
+
+
 def check_rows(got: int, rows: int, what: str, where: str) -> None:
     """Raise an error unless there is one label or group for each row."""
     if got != rows:

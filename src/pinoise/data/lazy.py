@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import pairwise
 from math import prod
@@ -18,9 +17,6 @@ import numpy.typing as npt
 from pinoise.data.disk import has_changed, state_of
 from pinoise.data.messages import cannot_read
 from pinoise.files import open_regular
-
-_SPARSEST = 2  # rows from one to the next, on average, that are still read in one go
-_MOST_BYTES = 1 << 30  # in one call of the system, which takes less than 2 GiB on some
 
 Array = npt.NDArray[Any]
 
@@ -68,12 +64,7 @@ class LazyArray(ABC):
         """Return the samples (m, *shape) of these rows of all that there are."""
 
     def __getitem__(self, rows: Any) -> Array:
-        """Read the rows that NumPy would choose; indices after the first apply to the samples."""
-        if isinstance(rows, tuple):
-            first, *inside = rows
-            samples = self[first]
-            axes = samples.ndim - len(self._sample_shape)
-            return np.asarray(samples[(*(slice(None),) * axes, *inside)])
+        """Read the rows that NumPy would choose."""
         numbers = row_numbers(rows, len(self))
         return self._read(self._stored(numbers.ravel())).reshape(*numbers.shape, *self._sample_shape)
 
@@ -116,14 +107,7 @@ class FileRows(LazyArray):
     [[6, 7, 8], [0, 1, 2]]
     """
 
-    def __init__(
-        self,
-        path: Path,
-        shape: tuple[int, ...],
-        dtype: np.dtype[Any],
-        offset: int = 0,
-        axes: tuple[int, ...] | None = None,
-    ) -> None:
+    def __init__(self, path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], offset: int = 0) -> None:
         """Describe the array.
 
         Args:
@@ -131,11 +115,9 @@ class FileRows(LazyArray):
             shape: of the array in the file, rows first.
             dtype: of its values.
             offset: where it begins, in bytes.
-            axes: the order in which the axes of a batch are given, as in ``np.transpose``; as in the file if None.
         """
-        super().__init__(shape if axes is None else tuple(shape[axis] for axis in axes), dtype)
+        super().__init__(shape, dtype)
         self.path, self.offset = path, offset
-        self._in_file, self._axes = shape[1:], axes
         self._open()
         self._state = state_of(self._stream.fileno())
 
@@ -153,10 +135,8 @@ class FileRows(LazyArray):
         self._open()
 
     def _read(self, numbers: npt.NDArray[np.integer]) -> Array:
-        if _are_dense(numbers):  # reading what lies between costs less than another call
-            return np.asarray(self._read(np.arange(numbers[0], numbers[-1] + 1))[numbers - numbers[0]])
-        batch = np.empty((len(numbers), *self._in_file), self.dtype)
-        width = prod(self._in_file) * self.dtype.itemsize
+        batch = np.empty((len(numbers), *self._sample_shape), self.dtype)
+        width = prod(self._sample_shape) * self.dtype.itemsize
         content: memoryview = batch.reshape(-1).view(np.uint8).data
         starts = np.flatnonzero(np.diff(numbers, prepend=-2) != 1)  # neighbouring rows are read in one go
         bounds = [*(starts * width).tolist(), len(content)]
@@ -164,30 +144,17 @@ class FileRows(LazyArray):
             self._fill(content[start:stop], self.offset + row * width)
         if state_of(self._stream.fileno()) != self._state:
             raise has_changed(self.path)
-        return batch if self._axes is None else batch.transpose(self._axes)
+        return batch
 
     def _fill(self, buffer: memoryview, position: int) -> None:
         try:
-            while len(buffer):
-                got = self._read_at(buffer[:_MOST_BYTES], position)
-                if got == 0:
-                    raise has_changed(self.path)
-                buffer, position = buffer[got:], position + got
+            with self._turn:
+                self._stream.seek(position)
+                got = self._stream.readinto(buffer)
         except OSError as error:
             raise cannot_read(self.path, error) from error
-
-    def _read_at(self, buffer: memoryview, position: int) -> int:
-        if hasattr(os, "preadv"):
-            return os.preadv(self._stream.fileno(), [buffer], position)
-        with self._turn:
-            self._stream.seek(position)
-            return self._stream.readinto(buffer)
-
-
-def _are_dense(numbers: npt.NDArray[np.integer]) -> bool:
-    """Whether rows come in order and are most, but not all, of those between the first and the last."""
-    between = len(numbers) > 1 and len(numbers) <= numbers[-1] - numbers[0] < _SPARSEST * len(numbers)
-    return bool(between and (np.diff(numbers) > 0).all())
+        if got < len(buffer):
+            raise has_changed(self.path)
 
 
 class MappedRows(LazyArray):
@@ -227,24 +194,3 @@ def some_columns(table: LazyArray, columns: Array) -> MappedRows:
     [1, 2]
     """
     return MappedRows(table, partial(np.take, indices=columns, axis=1), sample_shape=columns.shape)
-
-
-class JoinedRows(LazyArray):
-    """The rows of several arrays, one array after another.
-
-    >>> rows = JoinedRows([MappedRows(np.arange(6).reshape(3, 2)), np.array([[9, 9]])])
-    >>> rows.shape, rows[np.array([3, 0])].tolist(), rows.take(np.array([2, 3]))[:].tolist()
-    ((4, 2), [[9, 9], [0, 1]], [[4, 5], [9, 9]])
-    """
-
-    def __init__(self, arrays: Sequence[Array | LazyArray]) -> None:
-        """Join arrays of samples of one shape and type."""
-        self._arrays, self._starts = tuple(arrays), np.cumsum([0, *map(len, arrays)])
-        super().__init__((int(self._starts[-1]), *arrays[0].shape[1:]), arrays[0].dtype)
-
-    def _read(self, numbers: npt.NDArray[np.integer]) -> Array:
-        batch = np.empty((len(numbers), *self._sample_shape), self.dtype)
-        for array, (start, stop) in zip(self._arrays, pairwise(self._starts), strict=True):
-            here = (start <= numbers) & (numbers < stop)
-            batch[here] = array[numbers[here] - start]
-        return batch

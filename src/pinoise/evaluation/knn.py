@@ -12,27 +12,24 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
+from pinoise.data.dataset import RowNumbers
 from pinoise.errors import UserError
 from pinoise.evaluation.embedding import check_embeddings, check_labelled
-from pinoise.networks.mlp import linear
 
 NEIGHBOURS = 5  # k in the paper's protocol
 AGREEING = 10  # neighbours of a row that are compared between two embeddings
 
-_SPARE = 8  # candidates beyond k, so that rounding and a few equal distances do not force a second search
-_HELD_VALUES = 1 << 23  # distances that are held at a time, 32 MB
-_SAFE = 2.0**40  # below it, and above its inverse, squares and sums of many are in the range of single precision
-_RANKED_VALUES = 1 << 20  # values of candidates that are ranked at a time, 8 MB in float64
+HELD_VALUES = 1 << 22  # 32 MB
 
 
-def knn_neighbours(train: np.ndarray, test: np.ndarray, *, k: int = NEIGHBOURS) -> npt.NDArray[np.int64]:
+def knn_neighbours(
+    train: np.ndarray, test: np.ndarray, *, k: int = NEIGHBOURS, held: int = HELD_VALUES
+) -> npt.NDArray[np.int64]:
     """Return the rows of ``train`` nearest to each row of ``test``, nearest first: (m, k).
 
-    Among equally distant rows the one that comes first in ``train`` wins. Distances ‖a‖² + ‖b‖² − 2ab are fast, but
-    they cancel badly when the data lie far from the origin. So the training mean is subtracted first where it
-    dominates, such distances only propose candidates, and the sum of squared differences ranks them. A bound on the
-    rounding error shows where a neighbour may be missing. Single precision proposes first. Where that is too coarse,
-    scikit-learn does in double precision, with more candidates each time. Memory does not grow with the rows.
+    Among equally distant rows the one that comes first in ``train`` wins. Distances ‖b‖² − 2ab, which products give,
+    propose all rows that may be among the ``k`` by a bound on their rounding; the sum of squared differences ranks
+    them. At most ``held`` values are in memory at a time, beside both embeddings.
 
     >>> import numpy as np
     >>> knn_neighbours(np.array([[0.0], [1.0], [5.0]]), np.array([[4.0], [0.1]]), k=2)
@@ -44,51 +41,46 @@ def knn_neighbours(train: np.ndarray, test: np.ndarray, *, k: int = NEIGHBOURS) 
         raise UserError(f"k is {k}, but must be from 1 to the number of training rows, which is {len(train)}.")
     kept = _first_copies(train, k)
     train = train if len(kept) == len(train) else train[kept]
-    points, queries = _near_origin(train, test)
-    norm = np.sqrt(np.einsum("ij,ij->i", queries, queries, dtype=np.float64))
-    neighbours = np.empty((len(test), k), dtype=np.int64)
-    rows, count = np.arange(len(test)), min(k + _SPARE, len(train))
-    largest = np.abs(points).max(initial=0)
-    precision: type = np.float32 if 1 / _SAFE < largest < _SAFE else np.float64
-    while len(rows):
-        if precision == np.float32:
-            candidates = _by_products(points, queries, count)
-        else:
-            from sklearn.neighbors import NearestNeighbors  # which imports much that the doors do not need
-
-            search = NearestNeighbors(algorithm="brute").fit(points)
-            candidates = search.kneighbors(queries[rows], count, return_distance=False)
-        neighbours[rows], farthest, limit = _rank(train, test[rows], candidates, k)
-        if count == len(train):
-            break
-        rows = rows[farthest >= limit - _error(norm[rows], np.sqrt(limit), train.shape[1], precision)]
-        count, precision = count if precision == np.float32 else min(4 * count, len(train)), np.float64
+    mean = train.mean(axis=0, dtype=np.float64)  # products cancel badly far from the origin
+    points = torch.from_numpy(np.subtract(train, mean, dtype=np.float64))
+    squares = points.square().sum(dim=1)
+    neighbours, step = np.empty((len(test), k), dtype=np.int64), max(1, held // len(train))
+    for start in range(0, len(test), step):
+        some = test[start : start + step]
+        queries = np.subtract(some, mean, dtype=np.float64)
+        # ‖a‖² does not change the order.
+        distance = torch.addmm(squares, torch.from_numpy(queries), points.T, alpha=-2)
+        limit = distance.topk(k, dim=1, largest=False).values[:, -1].numpy()
+        limit += _error(np.sqrt(np.einsum("ij,ij->i", queries, queries)), limit, train.shape[1])
+        row, candidate = (distance <= torch.from_numpy(limit)[:, None]).nonzero().numpy().T
+        neighbours[start : start + step] = _ranked(train, some, row, candidate, k=k, held=held)
     return kept[neighbours]
 
 
-def _by_products(points: np.ndarray, queries: np.ndarray, count: int) -> npt.NDArray[np.int64]:
-    """Return the rows of ``points`` that are nearest to each query in single precision, (m, count), in any order."""
-    points = np.ascontiguousarray(points, dtype=np.float32)
-    squares = torch.from_numpy(np.einsum("ij,ij->i", points, points, dtype=np.float64)).float()
-    near, step = [], max(1, _HELD_VALUES // len(points))
-    for start in range(0, len(queries), step):
-        with np.errstate(over="ignore"):  # what becomes infinite is searched again
-            some = torch.from_numpy(np.multiply(queries[start : start + step], -2, dtype=np.float64).astype(np.float32))
-        scores = linear(some, torch.from_numpy(points), squares)  # ‖b‖² − 2ab: ‖a‖² does not change the order
-        near.append(scores.topk(count, dim=1, largest=False, sorted=False).indices)
-    return torch.cat(near).numpy()
-
-
-def _error(norm: np.ndarray, distance: np.ndarray, features: int, precision: type) -> np.ndarray:
-    """Return the largest error in comparing two squared distances to a query a, up to which no neighbour is missing.
+def _error(norm: np.ndarray, distance: np.ndarray, features: int) -> np.ndarray:
+    """Return by how much a row that is among the neighbours of a query a may seem too far away, (m,).
 
     A row b with ‖b‖ > ‖a‖ + d is farther than d, so only shorter ones matter. A squared distance is off by at most
     u (2 n ‖a‖‖b‖ + 8 (‖a‖ + ‖b‖)²) for n features: by the sum of n products, and by the rounding of a, b, ‖b‖² and
-    their sum.
+    their sum. Two distances are compared.
     """
-    longest = norm + distance
-    off: np.ndarray = np.finfo(precision).eps / 2 * (2 * features * norm * longest + 8 * (norm + longest) ** 2)
-    return 2 * off
+    longest = norm + np.sqrt(np.maximum(distance + norm**2, 0))
+    off: np.ndarray = np.finfo(np.float64).eps * (2 * features * norm * longest + 8 * (norm + longest) ** 2)
+    return off
+
+
+def _ranked(
+    train: np.ndarray, test: np.ndarray, row: RowNumbers, candidate: RowNumbers, *, k: int, held: int
+) -> RowNumbers:
+    """Return the ``k`` nearest candidates of every row of ``test`` by (distance, row), (m, k); ``row`` is in order."""
+    distance, step = np.empty(len(row)), max(1, held // train.shape[1])
+    for start in range(0, len(row), step):
+        here = slice(start, start + step)
+        difference = np.subtract(train[candidate[here]], test[row[here]], dtype=np.float64)
+        distance[here] = np.square(difference).sum(axis=1)
+    order, first = np.lexsort((candidate, distance, row)), np.searchsorted(row, np.arange(len(test)))
+    nearest: RowNumbers = candidate[order[first[:, None] + np.arange(k)]]
+    return nearest
 
 
 def knn_predict(
@@ -163,34 +155,3 @@ def _first_copies(train: np.ndarray, k: int) -> npt.NDArray[np.int64]:
         if copies[content] <= k:
             kept.append(number)
     return np.array(kept, dtype=np.int64)
-
-
-def _near_origin(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Return both as they are, or less the mean of ``train`` in float64 where that mean dominates.
-
-    Blocks become single precision as they are searched; copies in float64 would take twice the memory of float32 rows.
-    """
-    mean = train.mean(axis=0, dtype=np.float64)
-    squares = np.einsum("ij,ij->", train, train, dtype=np.float64)
-    if train.dtype == test.dtype == np.float32 and len(train) * (mean @ mean) < 0.9 * squares:
-        return train, test
-    return np.subtract(train, mean, dtype=np.float64), np.subtract(test, mean, dtype=np.float64)
-
-
-def _rank(
-    train: np.ndarray, test: np.ndarray, candidates: npt.NDArray[np.int64], k: int
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64], npt.NDArray[np.float64]]:
-    """Return the ``k`` nearest candidates by (distance, row), (m, k), and two squared distances, (m,) each.
-
-    The first is that of the last neighbour, the second that of the farthest candidate.
-    """
-    candidates = np.sort(candidates, axis=1)
-    distance = np.empty(candidates.shape)
-    step = max(1, _RANKED_VALUES // (candidates.shape[1] * train.shape[1]))
-    for start in range(0, len(test), step):
-        here = slice(start, start + step)
-        difference = np.subtract(train[candidates[here]], test[here, None], dtype=np.float64)
-        distance[here] = np.square(difference).sum(axis=-1)
-    order = np.argsort(distance, axis=1, kind="stable")[:, :k]
-    farthest = np.take_along_axis(distance, order[:, -1:], axis=1)[:, 0]
-    return np.take_along_axis(candidates, order, axis=1), farthest, distance.max(axis=1)

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import pairwise
 from math import prod
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pinoise.data.dataset import Array, RawArrays, RawPart
-from pinoise.data.formats.archives import members, open_compressed
-from pinoise.data.lazy import FileRows, JoinedRows
+from pinoise.data.formats.compressed import open_compressed
+from pinoise.data.lazy import FileRows, LazyArray, MappedRows
 from pinoise.data.messages import check_memory, damage_named, listed
 from pinoise.errors import UserError
+from pinoise.paper.archives import members
 
 # The third byte of an IDX file; numbers are big-endian.
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
@@ -178,11 +182,33 @@ def read_stl10_all(folder: Path) -> RawArrays:
     return RawArrays(RawPart(JoinedRows(images)), notes=(note,))
 
 
-def read_stl10_images(path: Path) -> FileRows:
+def read_stl10_images(path: Path) -> LazyArray:
     """Open a file of images as (n, 96, 96, 3), never read whole; in it each channel is stored column by column."""
     with damage_named(path, OSError):
         rows = _whole_rows(path.stat().st_size, 3 * 96 * 96, where=str(path))
-    return FileRows(path, (rows, 3, 96, 96), np.dtype(np.uint8), axes=(0, 3, 2, 1))  # channel, column, row
+    stored = FileRows(path, (rows, 3, 96, 96), np.dtype(np.uint8))  # channel, column, row
+    return MappedRows(stored, partial(np.transpose, axes=(0, 3, 2, 1)), sample_shape=(96, 96, 3))
+
+
+class JoinedRows(LazyArray):
+    """The rows of several arrays, one array after another.
+
+    >>> rows = JoinedRows([MappedRows(np.arange(6).reshape(3, 2)), np.array([[9, 9]])])
+    >>> rows.shape, rows[np.array([3, 0])].tolist(), rows.take(np.array([2, 3]))[:].tolist()
+    ((4, 2), [[9, 9], [0, 1]], [[4, 5], [9, 9]])
+    """
+
+    def __init__(self, arrays: Sequence[Array | LazyArray]) -> None:
+        """Join arrays of samples of one shape and type."""
+        self._arrays, self._starts = tuple(arrays), np.cumsum([0, *map(len, arrays)])
+        super().__init__((int(self._starts[-1]), *arrays[0].shape[1:]), arrays[0].dtype)
+
+    def _read(self, numbers: npt.NDArray[np.integer]) -> Array:
+        batch = np.empty((len(numbers), *self._sample_shape), self.dtype)
+        for array, (start, stop) in zip(self._arrays, pairwise(self._starts), strict=True):
+            here = (start <= numbers) & (numbers < stop)
+            batch[here] = array[numbers[here] - start]
+        return batch
 
 
 def _stl10_part(folder: Path, side: str) -> RawPart:

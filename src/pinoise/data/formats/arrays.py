@@ -5,16 +5,15 @@ What a header promises is compared with what the file holds and with the machine
 
 from __future__ import annotations
 
-import zipfile
-from collections import UserDict
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.lib.npyio import NpzFile
 
+from pinoise.data.checks import check_sparse
 from pinoise.data.dataset import Array, RawArrays, RawPart
 from pinoise.data.lazy import FileRows
 from pinoise.data.messages import check_memory, damage_named, damaged, listed
@@ -22,7 +21,6 @@ from pinoise.errors import UserError
 from pinoise.files import open_regular
 
 _BESIDE = (("y",), ("groups", "group", "qid", "subject", "user", "speaker"))  # names of labels and of groups
-_LAYOUTS = {"csr": sp.csr_array, "csc": sp.csc_array, "bsr": sp.bsr_array, "coo": sp.coo_array}
 
 
 def read_npy(path: Path) -> RawArrays:
@@ -45,8 +43,22 @@ def read_npz(path: Path) -> RawArrays:
     where the file has them; other arrays are ignored.
     """
     with open_npz(path) as archive:
-        read = _sparse if {"format", "shape", "data"} <= set(archive) else _from_archive
-        return read(archive, path)
+        if {"format", "shape", "data"} <= set(archive):
+            matrix = sp.load_npz(path)
+            check_sparse(matrix, where=str(path))
+            return RawArrays(RawPart(sp.csr_array(matrix)))
+        alone = archive if len(archive) == 1 else ()
+        samples = next((name for name in ("X_train", "X", "x", *alone) if name in archive), None)
+        if samples is None:
+            raise UserError(
+                f"{path} has neither X_train nor X among its arrays ({listed(archive) or 'none'}): name the samples "
+                "X_train and the labels y_train, and X_test, y_test where there is a test part."
+            )
+        if "y_test" in archive and "X_test" not in archive:
+            raise UserError(f"{path} has labels y_test and no samples X_test: add them, or leave the labels out.")
+        train = _part(archive, samples, "_train" if samples == "X_train" else "")
+        test = _part(archive, "X_test", "_test") if "X_test" in archive else None
+        return RawArrays(train, test, _names(archive, "feature_names"), _names(archive, "class_names"))
 
 
 @contextmanager
@@ -55,52 +67,10 @@ def open_npz(path: Path) -> Iterator[Mapping[str, Array]]:
     with _unreadable_named(path), open_regular(path) as stream:
         if stream.peek(6)[:6] == np.lib.format.MAGIC_PREFIX:
             raise UserError(f"{path} is a single array: rename it to .npy.")
-        yield _Arrays(zipfile.ZipFile(stream), path)
-
-
-class _Arrays(UserDict[str, Any]):
-    """The arrays of an archive, each read when it is asked for."""
-
-    def __init__(self, archive: zipfile.ZipFile, path: Path) -> None:
-        super().__init__({info.filename.removesuffix(".npy"): info for info in archive.infolist()})
-        self._archive, self._path = archive, path
-
-    def __getitem__(self, name: str) -> Array:
-        info = super().__getitem__(name)
-        check_memory(info.file_size, where=self._path, what=f"the array {name!r}")
-        with self._archive.open(info) as stream:
-            array: Array = np.lib.format.read_array(stream, allow_pickle=False)
-            stream.read()  # to the end, where the checksum is compared
-        return array
-
-    def __missing__(self, name: str) -> Array:
-        raise UserError(f"{self._path} has no array {name}.")
-
-
-def _sparse(archive: Mapping[str, Array], path: Path) -> RawArrays:
-    """Return a matrix that SciPy saved."""
-    layout, shape = archive["format"].astype(str).item(), tuple(archive["shape"].tolist())
-    if layout not in _LAYOUTS:
-        raise UserError(f"{path} holds a sparse matrix of format {layout!r}: save it as one of {listed(_LAYOUTS)}.")
-    check_memory(8 * max(shape), where=path, what=f"a sparse matrix of shape {shape}")
-    place = ((archive["row"], archive["col"]),) if layout == "coo" else (archive["indices"], archive["indptr"])
-    matrix = _LAYOUTS[layout]((archive["data"], *place), shape=shape)
-    if layout != "coo":
-        matrix.check_format(full_check=True)
-    return RawArrays(RawPart(sp.csr_array(matrix)))
-
-
-def _from_archive(archive: Mapping[str, Array], path: Path) -> RawArrays:
-    alone = archive if len(archive) == 1 else ()
-    samples = next((name for name in ("X_train", "X", "x", *alone) if name in archive), None)
-    if samples is None:
-        raise UserError(
-            f"{path} has neither X_train nor X among its arrays ({listed(archive) or 'none'}): name the samples "
-            "X_train and the labels y_train, and X_test, y_test where there is a test part."
-        )
-    train = _part(archive, samples, "_train" if samples == "X_train" else "")
-    test = _part(archive, "X_test", "_test") if {"X_test", "y_test"} & set(archive) else None
-    return RawArrays(train, test, _names(archive, "feature_names"), _names(archive, "class_names"))
+        with NpzFile(stream, allow_pickle=False) as archive:
+            for info in archive.zip.infolist():  # type: ignore[union-attr]
+                check_memory(info.file_size, where=path, what=f"the array {info.filename.removesuffix('.npy')!r}")
+            yield archive
 
 
 def _part(archive: Mapping[str, Array], samples: str, ending: str) -> RawPart:

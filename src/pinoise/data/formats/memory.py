@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow as pa
 import scipy.sparse as sp
 
+from pinoise.data.checks import check_sparse
 from pinoise.data.dataset import Array, RawArrays, RawPart, Samples
-from pinoise.data.messages import check_memory
 from pinoise.data.table.batches import Table
 from pinoise.data.table.frames import frame_table
 from pinoise.data.table.labels import label_array
@@ -67,28 +67,6 @@ def to_samples(X: Any, *, where: str) -> Samples:
         return cast(Array, np.asanyarray(X))
     except ValueError as error:
         raise UserError(f"{where} has rows of different lengths: samples must all have one shape.") from error
-
-
-def check_sparse(matrix: Any, *, where: str) -> None:
-    """Refuse a sparse matrix whose indices point outside it: compiled code would read other memory there.
-
-    It takes a pass over the indices.
-
-    >>> matrix = sp.csr_array([[0.0, 1.0], [2.0, 0.0]])
-    >>> matrix.indices[0] = 9
-    >>> check_sparse(matrix, where="X")
-    Traceback (most recent call last):
-    ...
-    pinoise.errors.UserError: X is a broken sparse matrix (indices must be < 2): make it again.
-    """
-    check_memory(8 * max(matrix.shape), where=where, what=f"a sparse matrix of shape {matrix.shape}")
-    if matrix.format not in ("csr", "csc", "bsr"):
-        return
-    try:  # a copy of the frame alone, because the check may change it
-        frame = type(matrix)((matrix.data, matrix.indices, matrix.indptr), shape=matrix.shape, copy=False)
-        frame.check_format(full_check=True)
-    except ValueError as error:
-        raise UserError(f"{where} is a broken sparse matrix ({error}): make it again.") from None
 
 
 def _from_torch(value: Any, where: str) -> Any:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pinoise.data.dataset import Array, RawArrays, RawPart
-from pinoise.data.formats.archives import open_compressed
+from pinoise.data.formats.compressed import open_compressed
 from pinoise.data.messages import first_line, free_memory
 from pinoise.errors import UserError
 

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from pinoise.data.disk import has_changed, states_of
-from pinoise.data.formats.archives import open_compressed
+from pinoise.data.formats.compressed import open_compressed
 from pinoise.data.messages import damaged, listed
 from pinoise.data.table.cells import MISSING_WORDS, is_number, is_text, looks_like_number, text_of, without
 from pinoise.errors import UserError

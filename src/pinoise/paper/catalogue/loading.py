@@ -18,13 +18,14 @@ import scipy.sparse as sp
 from pinoise.data.arrays import learn_arrays
 from pinoise.data.dataset import Array, Dataset, Part, RawArrays, RawPart, split
 from pinoise.data.disk import kept, place_of, state_of
-from pinoise.data.formats.archives import GIB, open_member
 from pinoise.data.formats.arrays import open_npz, read_npz
+from pinoise.data.formats.compressed import GIB
 from pinoise.data.images.decoding import pillow
 from pinoise.data.images.reading import read_image_folder, resized
 from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError
 from pinoise.files import WriteError, cache_folder
+from pinoise.paper.archives import open_member
 from pinoise.paper.catalogue.facts import Entry, entry
 from pinoise.paper.catalogue.fetch import obtain
 from pinoise.paper.catalogue.texts import read_har, read_mslr, read_reuters10k, read_reuters21578, read_svmlight_files

@@ -17,10 +17,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from pinoise.data.dataset import RawArrays, RawPart, stratified_rows
-from pinoise.data.formats.archives import GIB, members, open_compressed, open_member
+from pinoise.data.formats.compressed import GIB, open_compressed
 from pinoise.data.formats.svmlight import parse_dense, read_svmlight
 from pinoise.data.messages import damage_named
 from pinoise.errors import UserError
+from pinoise.paper.archives import members, open_member
 from pinoise.paper.catalogue.facts import Entry
 
 ROOTS = ("CCAT", "ECAT", "GCAT", "MCAT")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pinoise.data import ReadOptions, load, open_source, read_file
-from pinoise.data.lazy import FileRows
+from pinoise.data.lazy import LazyArray
 from pinoise.errors import UserError
 from pinoise.experiments.sources import open_compared
 from pinoise.paper.catalogue import facts, locate
@@ -42,7 +42,7 @@ def test_labelled_and_unlabelled_images_are_two_sets_of_one_archive_and_are_mapp
     data = load("stl10", cache=cache, download=False)
     assert data.test is not None
     for part, rows in ((data.train, 4), (data.test, 3)):
-        assert isinstance(part.x, FileRows)
+        assert isinstance(part.x, LazyArray)
         assert part.x.shape == (rows, 96, 96, 3)
     assert np.asarray(data.train.y).tolist() == [0, 9, 2, 0]
     assert data.class_names is not None
@@ -51,7 +51,7 @@ def test_labelled_and_unlabelled_images_are_two_sets_of_one_archive_and_are_mapp
     assert not list(cache.glob("unpacked/*/unlabeled_X.bin"))
 
     more = load("stl10_unlabeled", cache=cache, download=False)
-    assert isinstance(more.train.x, FileRows)
+    assert isinstance(more.train.x, LazyArray)
     assert (len(more.train), more.train.y, more.test) == (5, None, None)
     assert more.notes == ("the labelled images are not among these: they are the set stl10",)
 

@@ -15,8 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pinoise.data.formats.archives import Members, members, open_compressed, open_member
+from pinoise.data.formats.compressed import open_compressed
 from pinoise.errors import UserError
+from pinoise.paper.archives import Members, members, open_member
 
 
 def write_zip(path: Path, files: dict[str, bytes]) -> Path:

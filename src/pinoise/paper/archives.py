@@ -1,4 +1,4 @@
-"""Compressed files and archive members as bounded streams; nothing is ever unpacked on disk.
+"""The members of archives as bounded streams.
 
 A file from the network is not trusted. An archive with an absolute path, a path that leaves it with ``..``,
 a link or a device is refused as a whole. Reading stops with an error after ``limit`` bytes, which a decompression bomb
@@ -7,8 +7,6 @@ exceeds. Damage of any kind is one clear sentence.
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
 import stat
 import tarfile
@@ -16,67 +14,14 @@ import zipfile
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
+from pinoise.data.formats.compressed import GIB, bounded, decompressed
 from pinoise.data.messages import damage_named
 from pinoise.errors import UserError
 from pinoise.files import open_regular
 
-GIB = 1 << 30
 Members = Generator[tuple[str, BinaryIO], None, None]
-
-_EXCESS = "it may be a decompression bomb; rows of a larger file are read in parts from .npy and Parquet"
-
-
-class _Bounded(io.RawIOBase):
-    """A stream that gives at most ``limit`` bytes of ``inner``, if bounded, and names ``label`` in every error."""
-
-    def __init__(self, inner: Any, label: str, limit: int | None) -> None:
-        self._inner, self._label, self._limit, self._given = inner, label, limit, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        with damage_named(self._label, Exception):  # damaged bytes can raise any error
-            count: int = self._inner.readinto(buffer)
-        self._given += count
-        if self._limit is not None and self._given > self._limit:
-            raise UserError(f"{self._label} holds more than the {self._limit} bytes allowed: {_EXCESS}.")
-        return count
-
-
-def _bounded(inner: Any, label: str, limit: int | None) -> io.BufferedReader:
-    return io.BufferedReader(_Bounded(inner, label, limit), buffer_size=1 << 16)
-
-
-def _decompressed(raw: BinaryIO) -> Any:
-    """Return what a gzip, bzip2 or plain stream holds."""
-    start = raw.read(3)
-    raw.seek(0)
-    if start[:2] == b"\x1f\x8b":
-        return gzip.GzipFile(fileobj=raw)
-    return bz2.BZ2File(raw) if start == b"BZh" else raw
-
-
-@contextmanager
-def open_compressed(path: Path, *, limit: int | None = GIB) -> Iterator[io.BufferedReader]:
-    """Open a gzip, bzip2 or plain file, recognised by its first bytes and not by its name.
-
-    ``limit`` is None for no bound.
-
-    >>> import gzip, tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "words.dat")
-    ...     _ = path.write_bytes(gzip.compress(b"alpha beta"))
-    ...     with open_compressed(path) as stream:
-    ...         print(stream.read())
-    b'alpha beta'
-    """
-    with damage_named(path, OSError):
-        raw = open_regular(path)
-    with raw:
-        yield _bounded(_decompressed(raw), str(path), limit)
 
 
 def members(path: Path, pattern: str, *, inner: str = "", limit: int = GIB) -> Members:
@@ -126,18 +71,18 @@ def _zip_members(stream: BinaryIO, pattern: str, label: str, limit: int) -> Memb
         _check_member(info.filename, label, plain=kind in (0, stat.S_IFREG, stat.S_IFDIR))
     for info in archive.infolist():
         if PurePosixPath(info.filename).match(pattern) and not info.is_dir():
-            yield info.filename, _bounded(archive.open(info), label, limit)
+            yield info.filename, bounded(archive.open(info), label, limit)
             limit -= info.file_size
 
 
 def _tar_members(stream: BinaryIO, pattern: str, label: str, limit: int) -> Members:
     # The bound is on the whole unpacked tar, headers and skipped members included.
-    whole = _bounded(_decompressed(stream), label, limit)
+    whole = bounded(decompressed(stream), label, limit)
     archive = tarfile.open(fileobj=whole, mode="r|", bufsize=tarfile.BLOCKSIZE)  # noqa: SIM115
     for info in archive:
         _check_member(info.name, label, plain=info.isreg() or info.isdir())
         if info.isreg() and PurePosixPath(info.name).match(pattern):
-            yield info.name, _bounded(archive.extractfile(info), label, limit)
+            yield info.name, bounded(archive.extractfile(info), label, limit)
     # tarfile takes a damaged header for the end; reading on finds it, and lets gzip verify its checksum.
     while rest := whole.read(1 << 16):
         if rest.strip(b"\0"):

@@ -1,0 +1,71 @@
+"""Plain and compressed files as streams of a bounded size; damage of any kind is one clear sentence."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from pinoise.data.messages import damage_named
+from pinoise.errors import UserError
+from pinoise.files import open_regular
+
+GIB = 1 << 30
+
+_EXCESS = "it may be a decompression bomb; rows of a larger file are read in parts from .npy and Parquet"
+
+
+class _Bounded(io.RawIOBase):
+    """A stream that gives at most ``limit`` bytes of ``inner``, if bounded, and names ``label`` in every error."""
+
+    def __init__(self, inner: Any, label: str, limit: int | None) -> None:
+        self._inner, self._label, self._limit, self._given = inner, label, limit, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        with damage_named(self._label, Exception):  # damaged bytes can raise any error
+            count: int = self._inner.readinto(buffer)
+        self._given += count
+        if self._limit is not None and self._given > self._limit:
+            raise UserError(f"{self._label} holds more than the {self._limit} bytes allowed: {_EXCESS}.")
+        return count
+
+
+def bounded(inner: Any, label: str, limit: int | None) -> io.BufferedReader:
+    """Return a stream that gives at most ``limit`` bytes of another, and names ``label`` in every error."""
+    return io.BufferedReader(_Bounded(inner, label, limit), buffer_size=1 << 16)
+
+
+def decompressed(raw: BinaryIO) -> Any:
+    """Return what a gzip, bzip2 or plain stream holds."""
+    start = raw.read(3)
+    raw.seek(0)
+    if start[:2] == b"\x1f\x8b":
+        return gzip.GzipFile(fileobj=raw)
+    return bz2.BZ2File(raw) if start == b"BZh" else raw
+
+
+@contextmanager
+def open_compressed(path: Path, *, limit: int | None = GIB) -> Iterator[io.BufferedReader]:
+    """Open a gzip, bzip2 or plain file, recognised by its first bytes and not by its name.
+
+    ``limit`` is None for no bound.
+
+    >>> import gzip, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "words.dat")
+    ...     _ = path.write_bytes(gzip.compress(b"alpha beta"))
+    ...     with open_compressed(path) as stream:
+    ...         print(stream.read())
+    b'alpha beta'
+    """
+    with damage_named(path, OSError):
+        raw = open_regular(path)
+    with raw:
+        yield bounded(decompressed(raw), str(path), limit)
