@@ -88,10 +88,10 @@ def write(path: Path, groups: Iterator[Any]) -> None:
             writer.write_table(group)
 
 
-def command(*arguments: str) -> dict[str, float]:
-    """Run a command of pinoise, and return its time and the peak of its memory."""
+def command(*arguments: str, scratch: Path) -> dict[str, float]:
+    """Run a command of pinoise that keeps rows in ``scratch``, and return its time and the peak of its memory."""
     began = time.perf_counter()
-    one_thread = {**os.environ, "OMP_NUM_THREADS": "1"}
+    one_thread = {**os.environ, "OMP_NUM_THREADS": "1", "PINOISE_CACHE": str(scratch)}
     process = subprocess.Popen([sys.executable, "-m", "pinoise", *arguments], stdout=subprocess.DEVNULL, env=one_thread)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -105,11 +105,10 @@ def epoch_and_embedding(path: Path, label: str, rows: int, scratch: Path) -> dic
     run, out = scratch / f"run-{path.stem}", scratch / f"embedding-{path.stem}"
     for folder in (run, out):
         shutil.rmtree(folder, ignore_errors=True)
-    cache = ["--set", f"data.cache={scratch / 'cache'}"]
     data = ["--data", str(path), "--label", label, "--set", "data.stream=always"]
-    trained = command("train", *data, "--out", str(run), "--epochs", "1", *cache)
-    kept = sum(file.stat().st_size for file in (scratch / "cache").glob(f"{path.stem}-*"))
-    embedded = command("embed", str(run), "--data", str(path), "--out", f"{out}/", "--trust")
+    trained = command("train", *data, "--out", str(run), "--epochs", "1", scratch=scratch)
+    kept = sum(file.stat().st_size for file in scratch.glob(f"rows/{path.stem}-*/*"))
+    embedded = command("embed", str(run), "--data", str(path), "--out", f"{out}/", scratch=scratch)
     parts = sorted(out.glob("*.parquet"))
     found = sum(pyarrow.parquet.read_metadata(part).num_rows for part in parts)
     result = {
@@ -124,7 +123,7 @@ def epoch_and_embedding(path: Path, label: str, rows: int, scratch: Path) -> dic
     return result
 
 
-def rates(path: str, label: str, scratch: str) -> None:
+def rates(path: str, label: str) -> None:
     """Print the steps a second on rows in files and in memory, and their ratio: in turns, medians."""
     import torch
 
@@ -140,7 +139,7 @@ def rates(path: str, label: str, scratch: str) -> None:
     batch = settings.training.batch_size
     doing = {}
     for stream in ("never", "always"):
-        options = ReadOptions(label=label, stream=stream, cache=Path(scratch) / "cache" if stream == "always" else None)
+        options = ReadOptions(label=label, stream=stream)
         data, _ = open_for_training(path, options)
         standardizer = build_standardizer(settings, data.train.x, spans=data.spans)
         rows = make_rows(data.train.x, standardizer)
@@ -171,7 +170,8 @@ def rates(path: str, label: str, scratch: str) -> None:
 def step_rates(path: Path, label: str, scratch: Path) -> dict[str, float]:
     """Measure step rates in a process of their own."""
     done = subprocess.run(
-        [sys.executable, __file__, "--rates", str(path), label, str(scratch)],
+        [sys.executable, __file__, "--rates", str(path), label],
+        env={**os.environ, "PINOISE_CACHE": str(scratch)},
         capture_output=True,
         text=True,
         check=True,
@@ -196,7 +196,7 @@ def main() -> None:
         "--scratch", type=Path, default=Path("scratch"), help="a folder with 20 GB free; emptied in the end"
     )
     parser.add_argument("--only", nargs="+", default=list(SETS), help="measure these again, and leave the others")
-    parser.add_argument("--rates", nargs=3, help=argparse.SUPPRESS)
+    parser.add_argument("--rates", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.rates:
         rates(*arguments.rates)

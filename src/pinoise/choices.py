@@ -179,14 +179,13 @@ class Distrust(NamedTuple):
     file: Path
     typed: frozenset[tuple[str, str]] = frozenset()  # settings and their texts
 
-    def check(self, setting: str, value: str, *, what: str, anywhere: bool = True) -> None:
+    def check(self, setting: str, value: str, *, what: str) -> None:
         """Refuse the value of a setting that the user did not type.
 
         Args:
             setting: the setting, for the refusal.
             value: its value in the file.
             what: what the value does.
-            anywhere: whether to have typed it for another setting counts, as it does for code to run.
 
         >>> Distrust(Path("a.yaml")).check("encoder", "mine:Net", what="runs code")
         Traceback (most recent call last):
@@ -194,7 +193,7 @@ class Distrust(NamedTuple):
         pinoise.errors.UserError: a.yaml names encoder 'mine:Net', which runs code: if you trust the file, pass \
 --trust, or trust=True in Python.
         """
-        if not any(text == value and (anywhere or path == setting) for path, text in self.typed):
+        if all(text != value for _, text in self.typed):
             raise UserError(
                 f"{self.file} names {setting} {value!r}, which {what}: if you trust the file, pass --trust, or "
                 "trust=True in Python."

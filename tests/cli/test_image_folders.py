@@ -1,4 +1,4 @@
-"""Folders of images that a run was not trained on: their own classes, their names, and the run's cache."""
+"""Folders of images that a run was not trained on: their own classes, and their names."""
 
 from __future__ import annotations
 
@@ -30,24 +30,22 @@ def labelled(*classes: str) -> list[str]:
 
 @pytest.fixture
 def flat_run(pinoise: Command, folder: Path, tiny: list[str]) -> str:
-    """A run on a folder without classes, whose decoded images are kept."""
+    """A run on a folder without classes, which leaves out corrupt files."""
     write_images("flat", *(f"{number:02}.png" for number in range(20)))
-    choices = ["--set", "data.size=8", "--set", "data.cache=kept", "--set", "data.corrupt=skip", "--batch-size", "8"]
+    choices = ["--set", "data.size=8", "--set", "data.corrupt=skip", "--batch-size", "8"]
     trained = pinoise("train", "--data", "flat", "--out", "run", *choices, *tiny)
     assert trained.code == 0, trained.err
     return "run"
 
 
 def test_a_run_without_labels_is_scored_on_a_labelled_folder(pinoise: Command, flat_run: str) -> None:
-    assert "Without labels, nobody can say" in pinoise("evaluate", "run", "--trust").out
+    assert "Without labels, nobody can say" in pinoise("evaluate", "run").out
     write_images("later", *labelled("cat", "dog"), side=9)
-    kept = len(list(Path("kept").glob("*/about.json")))
-    scored = pinoise("evaluate", "run", "--data", "later", "--json", "--trust")
+    scored = pinoise("evaluate", "run", "--data", "later", "--json")
     assert scored.code == 0, scored.err
     assert json.loads(scored.out)["scores"].keys() == {"raw", "untrained", "learned"}
-    assert len(list(Path("kept").glob("*/about.json"))) == kept + 1
     write_images("more", *(f"{number}.png" for number in range(3)))
-    told = pinoise("evaluate", "run", "--data", "more", "--trust").out
+    told = pinoise("evaluate", "run", "--data", "more").out
     assert "Without labels, nobody can say" in told
     assert "For labels to score it with, put images into one folder per class" in told
 
@@ -68,14 +66,14 @@ def test_rows_of_a_folder_are_embedded_with_their_names_and_skipped_files_are_to
     write_images("new", *(f"{letter}.png" for letter in "abcdefgh"))
     for letter in "bcdfg":
         Path("new", f"{letter}.png").write_bytes(b"no image")
-    embedded = pinoise("embed", "run", "--data", "new", "--out", "z.csv", "--trust")
+    embedded = pinoise("embed", "run", "--data", "new", "--out", "z.csv")
     assert embedded.code == 0, embedded.err
     assert re.search(
         r"note: left out 5 corrupt images, first b\.png \(.*\), then c\.png, d\.png, f\.png and 1 more", embedded.err
     )
     table = pyarrow.csv.read_csv("z.csv")
     assert table.column("file").to_pylist() == ["a.png", "e.png", "h.png"]
-    assert pinoise("embed", "run", "--data", "new", "--out", "z.npz", "--trust").code == 0  # from what is kept
+    assert pinoise("embed", "run", "--data", "new", "--out", "z.npz").code == 0
     with np.load("z.npz") as archive:
         assert archive["names"].tolist() == ["a.png", "e.png", "h.png"]
         np.testing.assert_allclose(archive["X"][:, 0], table.column("x0"), rtol=1e-6)

@@ -174,23 +174,3 @@ def test_a_corrupt_file_is_refused_or_skipped(pinoise: Command, photographs: Pat
     embedded = pinoise("embed", "run", "--data", "photographs", "--out", "z.npy")  # as the training folder was read
     assert embedded.code == 0, embedded.err
     assert len(np.load("z.npy")) == 39
-
-
-def test_decoded_images_are_kept_and_give_the_same_run(
-    pinoise: Command, photographs: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    train = ["train", "--data", "photographs", *SMALL, *FOLDER]
-    assert pinoise(*train, "--out", "plain").code == 0
-    first = pinoise(*train, "--out", "first", "--set", "data.cache=kept")
-    assert first.code == 0, first.err
-    assert "kept" not in first.err
-
-    def refuse(*_: object, **__: object) -> None:
-        raise AssertionError("an image was opened again")
-
-    monkeypatch.setattr(Image, "open", refuse)
-    second = pinoise(*train, "--out", "second", "--set", "data.cache=kept")
-    assert second.code == 0, second.err
-    assert "note: read from the decoded images kept in kept" in second.err
-    assert weights(Path("plain")) == weights(Path("first")) == weights(Path("second"))
-    assert pinoise("evaluate", "second", "--trust").code == 0

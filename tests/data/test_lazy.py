@@ -42,8 +42,6 @@ def mapped(pixels: Any, tmp_path: Path) -> Any:
         np.array([], dtype=np.int64),
         np.arange(6) % 2 == 0,
         [2, 5],
-        (3, 2),
-        (slice(2, 4), 0, slice(1, 3)),
     ],
     ids=str,
 )

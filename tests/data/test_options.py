@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import re
 from dataclasses import FrozenInstanceError, dataclass
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -63,17 +62,17 @@ def test_values_that_are_not_allowed_are_one_sentence(given: dict[str, Any], sen
 
 
 def test_values_are_normalised_and_cannot_change_later() -> None:
-    options = ReadOptions(drop=["a"], categorical=["b"], cache="~/images")  # type: ignore[arg-type]
-    assert (options.drop, options.categorical, options.cache) == (("a",), ("b",), Path.home() / "images")
-    assert hash(options) == hash(ReadOptions(drop=("a",), categorical=("b",), cache=Path.home() / "images"))
+    options = ReadOptions(drop=["a"], categorical=["b"])  # type: ignore[arg-type]
+    assert (options.drop, options.categorical) == (("a",), ("b",))
+    assert hash(options) == hash(ReadOptions(drop=("a",), categorical=("b",)))
     with pytest.raises(FrozenInstanceError):
         options.rows = 3  # type: ignore[misc]
 
 
 def test_pydantic_validates_the_options_and_refuses_unknown_ones() -> None:
     adapter = TypeAdapter(ReadOptions)
-    given = {"label": "y", "size": [48, 64], "drop": ["a"], "cache": "images"}
-    assert adapter.validate_python(given) == ReadOptions(label="y", size=(48, 64), drop=("a",), cache=Path("images"))
+    given = {"label": "y", "size": [48, 64], "drop": ["a"]}
+    assert adapter.validate_python(given) == ReadOptions(label="y", size=(48, 64), drop=("a",))
     with pytest.raises(ValidationError, match="lable"):
         adapter.validate_python({"lable": "y"})
     with pytest.raises(ValidationError, match="rows is 1: learning by contrast needs at least 2"):
@@ -98,7 +97,7 @@ def test_a_section_that_extends_the_options_is_validated_alike_and_taken_by_ever
 
 @pytest.mark.parametrize(
     ("given", "named"),
-    [({"size": 3}, "size"), ({"color": "rgb"}, "color"), ({"corrupt": "skip"}, "corrupt"), ({"cache": "a"}, "cache")],
+    [({"size": 3}, "size"), ({"color": "rgb"}, "color"), ({"corrupt": "skip"}, "corrupt")],
 )
 def test_options_of_images_are_refused_elsewhere(given: dict[str, Any], named: str) -> None:
     ReadOptions().refuse_image_options("a.csv")

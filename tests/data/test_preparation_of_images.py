@@ -9,8 +9,7 @@ import pytest
 from PIL import Image
 
 from pinoise.data.images.decoding import ImageFiles
-from pinoise.data.lazy import FileRows
-from pinoise.data.options import LaterOptions, ReadOptions
+from pinoise.data.options import ReadOptions
 from pinoise.data.preparation import ArrayPreparation, preparation_from_json
 from pinoise.data.readers import read_file
 from pinoise.errors import UserError
@@ -63,8 +62,6 @@ def test_a_later_folder_is_read_with_the_size_colour_and_classes_of_training(tra
 
     save(tmp_path / "flat/x.png", 9, 9, 3)
     assert preparation.read(tmp_path / "flat").train.y is None
-    kept = preparation.read(tmp_path / "flat", LaterOptions(cache=tmp_path / "cache"))
-    assert isinstance(kept.train.x, FileRows)
 
 
 def test_a_later_folder_of_colour_becomes_gray_where_training_was(tmp_path: Path) -> None:

@@ -326,13 +326,6 @@ def test_a_cell_is_another_once_a_file_that_settings_name_has_another_content(
     assert not fitted(file)
 
 
-def test_where_decoded_images_are_kept_makes_no_other_cell(few: Dataset, fits: list[Settings], tmp_path: Path) -> None:
-    for folder in (None, tmp_path / "here", tmp_path / "there"):
-        plans = plan(["fixed"], [0], settings={**SMALL, "data": {"cache": folder}})
-        list(fit_all([few], plans, cache=CellCache(tmp_path / "cells")))
-    assert len(fits) == 1
-
-
 @pytest.mark.parametrize("part", ["encoder", "noise"])
 def test_cells_of_a_users_own_module_are_not_kept(
     few: Dataset, part: str, fits: list[Settings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

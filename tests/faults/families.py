@@ -77,24 +77,17 @@ class Training:
         kills: in the long version.
         write: writes the data into a folder.
         devices: the processes that train together.
-        cache: whether decoded images or converted rows are kept, in a folder of its own for every training.
     """
 
     flags: tuple[str, ...]
     kills: int
     write: Callable[[Path], None] = write_nothing
     devices: int = 1
-    cache: bool = False
 
     @property
     def source(self) -> tuple[str, ...]:
-        """The flags by which ``pinoise embed`` reads the data. Settings that name a folder to write to need trust."""
-        return ("--data", self.flags[self.flags.index("--data") + 1], *self.trust)
-
-    @property
-    def trust(self) -> tuple[str, ...]:
-        """The flag of whoever uses a run whose settings name a folder to write to."""
-        return ("--trust",) if self.cache else ()
+        """The flags by which ``pinoise embed`` reads the data."""
+        return ("--data", self.flags[self.flags.index("--data") + 1])
 
 
 TRAININGS: dict[str, Training] = {
@@ -106,10 +99,8 @@ TRAININGS: dict[str, Training] = {
         ("--data", "people.parquet", "--label", "group", "--set", "data.stream=always", *MLP, *OFTEN),
         30,
         write_parquet,
-        cache=True,
     ),
     "images": Training(("--data", "images", *VIT), 25, write_images),
-    "decoded images": Training(("--data", "images", *VIT), 15, write_images, cache=True),
 }
 
 

@@ -139,14 +139,9 @@ def whole_training(family: str, home: Path, *, warm: Warm | None = None) -> Whol
     training = TRAININGS[family]
     training.write(home)
     (home / "0").mkdir()
-    seconds, seen = watched(home, home / "0", "train", "--out", "0/run", *_flags(family, "0"), warm=warm)
+    seconds, seen = watched(home, home / "0", "train", "--out", "0/run", *TRAININGS[family].flags, warm=warm)
     embedding = embedded(home / "0/run", training.source, home, warm)
     return Whole(home, seconds, seen, state(home / "0/run"), embedding, newest_step(home / "0/run"))
-
-
-def _flags(family: str, name: str) -> tuple[str, ...]:
-    training = TRAININGS[family]
-    return (*training.flags, *(("--set", f"data.cache={name}/cache") if training.cache else ()))
 
 
 def embedded(folder: Path, source: tuple[str, ...], home: Path, warm: Warm | None) -> bytes:
@@ -160,6 +155,7 @@ def kill_training(case: Case) -> Struck:
     """Kill a training, resume it and so on, and compare what it ends with."""
     family, whole, place, reached = case.family, case.whole, case.whole.home / str(case.number + 1), [0]
     place.mkdir()
+    shutil.rmtree(whole.home / "user-cache/rows", ignore_errors=True)  # so that a kill may come while they are encoded
 
     def check() -> float:
         reached.append(newest_step(place / "run"))
@@ -183,8 +179,8 @@ def kill_training(case: Case) -> Struck:
 def _begin(family: str, place: Path, warm: Warm | None) -> Process:
     """Start a training as a user would: go on with it if it has begun."""
     if (place / "run/config.yaml").exists():
-        return start("train", "--resume", f"{place.name}/run", *TRAININGS[family].trust, where=place.parent, warm=warm)
-    return start("train", "--out", f"{place.name}/run", *_flags(family, place.name), where=place.parent, warm=warm)
+        return start("train", "--resume", f"{place.name}/run", where=place.parent, warm=warm)
+    return start("train", "--out", f"{place.name}/run", *TRAININGS[family].flags, where=place.parent, warm=warm)
 
 
 def _ranks(rng: np.random.Generator, devices: int) -> tuple[int, ...]:
@@ -205,7 +201,7 @@ def was_killed(process: Process, group: list[int], ranks: tuple[int, ...] = (0,)
 
 def _compare(family: str, place: Path, whole: Whole, instants: list[str], warm: Warm | None) -> None:
     try:
-        check_same(whole.state, place / "run", elsewhere=TRAININGS[family].cache)
+        check_same(whole.state, place / "run")
     except Fault as fault:
         raise Fault(f"after {instants}: {fault}") from None
     if embedded(place / "run", TRAININGS[family].source, whole.home, warm) != whole.embedding:

@@ -16,9 +16,7 @@ from PIL import Image
 from pinoise.data import fingerprint_parts
 from pinoise.data.dataset import Dataset, Part
 from pinoise.data.formats.arrays import read_npy
-from pinoise.data.images import reading
-from pinoise.data.options import ReadOptions
-from pinoise.data.readers import open_for_training, open_source
+from pinoise.data.readers import open_source
 from pinoise.paper.catalogue.loading import converted, unpacked
 
 Command = Callable[..., Any]
@@ -126,57 +124,14 @@ def turn_last_byte(content: bytes) -> bytes:
     return content[:-3] + bytes([content[-3] ^ 0x80]) + content[-2:]
 
 
-@pytest.mark.parametrize("kept", [False, True])
-def test_an_image_that_changed_in_silence_is_noticed(kept: bool, tmp_path: Path) -> None:
+def test_an_image_that_changed_in_silence_is_noticed(tmp_path: Path) -> None:
     write_images(tmp_path / "images")
-    options = ReadOptions(cache=tmp_path / "kept") if kept else ReadOptions()
-    before, _ = open_source(tmp_path / "images", options)
+    before, _ = open_source(tmp_path / "images")
     known, pixels = fingerprint_parts(before), np.array(before.train.x[:])
-    assert known == fingerprint_parts(open_source(tmp_path / "images", ReadOptions())[0])  # kept decoded or not
     change_quietly(tmp_path / "images/004.bmp", turn_last_byte)
-    after, _ = open_source(tmp_path / "images", options)
+    after, _ = open_source(tmp_path / "images")
     assert fingerprint_parts(after) != known
     assert (np.array(after.train.x[:]) != pixels).any(axis=(1, 2, 3)).tolist() == [row == 4 for row in range(8)]
-
-
-def test_part_of_a_kept_folder_has_the_fingerprint_of_its_files(tmp_path: Path) -> None:
-    for label in ("a", "b"):
-        (tmp_path / "images").mkdir(exist_ok=True)
-        write_images(tmp_path / "images" / label)
-    fingerprints = {
-        fingerprint_parts(open_for_training(tmp_path / "images", options)[0])
-        for options in (ReadOptions(), ReadOptions(cache=tmp_path / "kept"), ReadOptions(cache=tmp_path / "kept"))
-    }
-    assert len(fingerprints) == 1
-
-
-@pytest.mark.parametrize("file", ["0.npy", "0.sha256.npy"])
-def test_kept_images_with_an_altered_byte_anywhere_are_decoded_again(file: str, tmp_path: Path) -> None:
-    write_images(tmp_path / "images")
-    options = ReadOptions(cache=tmp_path / "kept")
-    pixels = np.array(open_source(tmp_path / "images", options)[0].train.x[:])
-    (path,) = (tmp_path / "kept").glob(f"*/{file}")
-    content = path.read_bytes()
-    rng = np.random.default_rng(0)
-    for place in rng.integers(0, len(content), 15).tolist():
-        altered = bytearray(content)
-        altered[place] ^= 1 << int(rng.integers(8))
-        path.write_bytes(bytes(altered))
-        np.testing.assert_array_equal(open_source(tmp_path / "images", options)[0].train.x[:], pixels)
-
-
-def test_inspections_are_made_again_where_their_file_or_an_image_was_altered(
-    tmp_path: Path, private_cache: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(reading, "WORTH", 1)
-    write_images(tmp_path / "images")
-    assert open_source(tmp_path / "images")[0].shape == (6, 5, 3)
-    (path,) = (private_cache / "inspections").glob("*/sizes.npy")
-    np.save(path, np.load(path) + 1)
-    assert open_source(tmp_path / "images")[0].shape == (6, 5, 3)
-    change_quietly(tmp_path / "images/004.bmp", lambda content: b"no picture" + content[10:])
-    with pytest.raises(ValueError, match=r"004\.bmp cannot be decoded"):
-        open_source(tmp_path / "images")
 
 
 def test_an_altered_conversion_is_made_again(tmp_path: Path) -> None:

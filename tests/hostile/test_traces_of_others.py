@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from pinoise import PiNDA
-from pinoise.choices import Distrust
 from pinoise.errors import UserError
 from pinoise.files import read_json, write_json, write_text
 from pinoise.modes import Randomness
@@ -75,13 +74,6 @@ def test_a_record_nested_without_an_end_is_refused(tmp_path: Path) -> None:
 def test_a_name_that_is_not_utf8_is_written_as_an_escape(tmp_path: Path) -> None:
     write_json(tmp_path / "a", {"name": os.fsdecode(b"\xff.csv")})
     assert "udcff" in (tmp_path / "a").read_text(encoding="utf-8")
-
-
-def test_a_folder_that_was_typed_for_another_setting_is_no_consent() -> None:
-    distrust = Distrust(Path("a.yaml"), frozenset({("data.source", "photos"), ("encoder", "mine:Net")}))
-    distrust.check("encoder", "mine:Net", what="runs code")
-    with pytest.raises(UserError, match=r"data\.cache 'photos'"):
-        distrust.check("data.cache", "photos", what="is a folder to write to", anywhere=False)
 
 
 @pytest.mark.parametrize("extra", [16, 5056])

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pinoise.data.options import LaterOptions
     from pinoise.experiments.evaluated import Estimated, Evaluation, Informative
 
-_MAY_DIFFER = ("data.label", "data.regression", "data.rows", "data.drop", "data.corrupt", "data.stream", "data.cache")
+_MAY_DIFFER = ("data.label", "data.regression", "data.rows", "data.corrupt", "data.stream")
 _SETTABLE = listed(_MAY_DIFFER, last="and")
 
 

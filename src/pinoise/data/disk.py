@@ -1,4 +1,4 @@
-"""The one store of what is made from files once and used often: encoded rows, decoded images, conversions, findings.
+"""The one store of what is made from files once and used often: encoded rows, conversions, masks, findings.
 
 What is kept for one purpose is one folder: the files that its maker wrote, and ``about.json``, which says what they
 were made from. A folder is written under another name and renamed when it is complete, so that a killed process leaves
@@ -102,7 +102,7 @@ def kept(place: Path, key: object, make: Callable[[Path], Mapping[str, Any]], *,
     found = peek(place, key)
     if found is not None:
         return found
-    with writing(place.parent, advice="make room, or choose another folder (data.cache, PINOISE_CACHE)"):
+    with writing(place.parent, advice="make room, or choose another folder with PINOISE_CACHE"):
         place.parent.mkdir(parents=True, exist_ok=True)
         with locked(place, waiting=waiting):
             return peek(place, key) or _made(place, key, make)
@@ -179,7 +179,7 @@ def check_room(place: Path, needed: int, *, what: str) -> None:
     if needed > free:
         raise UserError(
             f"{place.parent} has {free / 1e9:.1f} GB free, but {what} take {needed / 1e9:.1f} GB: choose another "
-            "folder for them with --set data.cache=FOLDER."
+            "folder for them with PINOISE_CACHE."
         )
 
 

@@ -28,7 +28,6 @@ class LazyArray(ABC):
         self._total, *sample_shape = shape
         self._sample_shape, self.dtype = tuple(sample_shape), np.dtype(dtype)
         self._rows: npt.NDArray[np.integer] | None = None  # those that were chosen, None for all
-        self.checksums: npt.NDArray[np.uint8] | None = None  # (rows, 32), of the files that rows were made from
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -55,9 +54,7 @@ class LazyArray(ABC):
 
     def file_checksums(self) -> Iterator[bytes] | None:
         """Return a checksum of the file of every row where each row is a file, so that none need be decoded."""
-        if self.checksums is None:
-            return None
-        return (self.checksums[row].tobytes() for row in self._stored(np.arange(len(self))).tolist())
+        return None
 
     @abstractmethod
     def _read(self, numbers: npt.NDArray[np.integer]) -> Array:

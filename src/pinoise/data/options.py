@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import ClassVar, Literal, TypeGuard, get_args
 
 from pinoise.errors import UserError, unknown_choice
-from pinoise.files import expanded
 
 MissingPolicy = Literal["median", "mean", "zero", "error"]
 """What fills a missing number of a table, learned from its column; ``error`` refuses missing cells."""
@@ -53,7 +51,6 @@ class ReadOptions:
         corrupt: what happens to images of a folder that cannot be decoded.
         stream: whether the rows of a table are kept on disk, so that memory does not grow with them; ``auto`` does so
             above 1 GB of numbers.
-        cache: a folder that keeps decoded images, so that each is decoded once, or such rows.
 
     >>> ReadOptions(size=64).height_and_width
     (64, 64)
@@ -81,7 +78,6 @@ Allowed: median, mean, zero, error.
     color: Color = "auto"
     corrupt: Corrupt = "refuse"
     stream: Stream = "auto"
-    cache: Path | None = None
 
     def __post_init__(self) -> None:
         for kind, value, choices in (
@@ -102,17 +98,15 @@ Allowed: median, mean, zero, error.
             object.__setattr__(self, name, _column_names(name, getattr(self, name)))
         if isinstance(self.size, list):
             object.__setattr__(self, "size", tuple(self.size))
-        if self.cache is not None:
-            object.__setattr__(self, "cache", expanded(self.cache))
 
     @property
     def height_and_width(self) -> tuple[int, int] | None:
         """The size as two numbers."""
         return (self.size, self.size) if isinstance(self.size, int) else self.size
 
-    def refuse_image_options(self, where: str, *, but: str | None = None) -> None:
-        """Raise an error for an option that only a folder of images can follow, but for one that is allowed."""
-        for name in self._chosen(*(name for name in ("size", "color", "corrupt", "cache") if name != but)):
+    def refuse_image_options(self, where: str, *, sized: bool = False) -> None:
+        """Raise an error for an option that only a folder of images can follow, or any images that are ``sized``."""
+        for name in self._chosen("color", "corrupt", *(() if sized else ("size",))):
             raise UserError(f"{where} is not a folder of images, so {name} cannot apply: leave it out.")
 
     def refuse_table_options(self, where: str, *, fills_gaps: bool = False) -> None:
@@ -136,10 +130,8 @@ class LaterOptions:
     Args:
         label: the column of the labels where it is not the one that training had; its classes are its own.
         regression: as in ``ReadOptions``, for labels that training did not have.
-        drop: columns that are left out; those that training did not have are ignored anyway.
         corrupt: what happens to images that cannot be decoded; None is what training did.
         stream: as in ``ReadOptions``.
-        cache: a folder that keeps decoded images, or the rows of a large table.
 
     >>> import pyarrow as pa
     >>> from pinoise.data import from_arrays
@@ -151,10 +143,8 @@ class LaterOptions:
 
     label: str | int | None = None
     regression: bool | None = None
-    drop: tuple[str, ...] = ()
     corrupt: Corrupt | None = None
     stream: Stream = ReadOptions.stream
-    cache: Path | None = None
 
     def as_read_options(self) -> ReadOptions:
         """Return these options with the defaults of all others."""

@@ -21,7 +21,6 @@ from pinoise.data.images.reading import holds_images, resized
 from pinoise.data.options import AS_TRAINED, Corrupt, LaterOptions, ReadOptions, Stream
 from pinoise.data.source import Source, find_source
 from pinoise.data.table.batches import Table
-from pinoise.data.table.cells import find_column
 from pinoise.data.table.encoding import TableEncoder, TableEncoding, learn_table
 from pinoise.data.table.labels import LabelEncoding
 from pinoise.errors import UserError
@@ -29,7 +28,7 @@ from pinoise.errors import UserError
 STREAM_BYTES = 10**9
 """Numbers in double precision, or text, above which the rows of a table are kept on disk."""
 
-_ASIDE = ("rows", "cache", "stream")  # options that decide nothing about a table's rows
+_ASIDE = ("rows", "stream")  # options that decide nothing about a table's rows
 
 ArrayKind = Literal["array", "images", "catalogue"]
 
@@ -93,7 +92,7 @@ class Preparation(ABC):
         if found.kind != "table":
             later.as_read_options().refuse_table_options(found.where)
         if found.kind != "images":
-            later.as_read_options().refuse_image_options(found.where, but="cache")
+            later.as_read_options().refuse_image_options(found.where)
         if found.kind == "catalogue":
             data = self._in_size(found.dataset(label=later.label, progress=progress))
         elif found.kind == "table":
@@ -135,9 +134,8 @@ class TablePreparation(Preparation):
     def learn(cls, source: Source, options: ReadOptions) -> tuple[Dataset, TablePreparation]:
         """Read a training table."""
         table = source.table()
-        on_disk = _is_large(table, options.stream)
-        options.refuse_image_options(source.where, but="cache" if on_disk else None)
-        if on_disk:
+        options.refuse_image_options(source.where)
+        if _is_large(table, options.stream):
             data, encoding = _on_disk(source, table, options)
             return data, cls(encoding)
         encoding, _, table = learn_table(table, options)
@@ -145,7 +143,6 @@ class TablePreparation(Preparation):
 
     def _read_table(self, source: Source, later: LaterOptions, *, labelled: bool) -> Dataset:
         table, encoding = source.table(), self.encoding
-        table = table.without([find_column(name, table.names, where=table.where) for name in later.drop])
         if later.label is not None:
             encoding = encoding.for_label(table, later.label)
         encoding = encoding.for_dates_of(table)
@@ -182,12 +179,12 @@ def _on_disk(
     else:
         how = asdict(encoding)
     about = [str(source.path.resolve()), table.names, how, labelled]
-    place = place_of("rows", source.name, about, folder=options.cache)
+    place = place_of("rows", source.name, about)
     waiting = f"waiting for another process, which reads {table.where}"
     folder, found = kept(place, [table.states, about], make, waiting=waiting)
     own = _restored(TableEncoding, found["encoding"])
     size = (folder / "rows.npy").stat().st_size / 1e9
-    note = f"read in batches (data.stream): {size:.2g} GB of rows stay on disk, in {folder.parent} (data.cache)"
+    note = f"read in batches (data.stream): {size:.2g} GB of rows stay on disk, in {folder.parent} (PINOISE_CACHE)"
     x = read_npy(folder / "rows.npy").train.x
     y = np.load(folder / "y.npy") if found["labels"] else None
     return own.dataset(x, y, [*found["notes"], note], name=source.name), own
@@ -216,7 +213,7 @@ class ArrayPreparation(Preparation):
         """Read training arrays, a folder of images, or a data set of the catalogue."""
         options.refuse_table_options(source.where, fills_gaps=source.kind == "array")
         if source.kind == "catalogue":
-            options.refuse_image_options(source.where, but="size")
+            options.refuse_image_options(source.where, sized=True)
             data = source.dataset(label=options.label, size=options.height_and_width, progress=progress)
             return data, cls(ArrayEncoding(data.shape, bool(sp.issparse(data.train.x))), "catalogue")
         if source.kind == "images":

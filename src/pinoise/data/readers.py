@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pinoise.data.dataset import Dataset, split, varies
 from pinoise.data.formats.memory import NAME, InMemory
-from pinoise.data.options import DEFAULTS, LaterOptions, ReadOptions
+from pinoise.data.options import DEFAULTS, ReadOptions
 from pinoise.data.preparation import Preparation, prepare
 from pinoise.errors import UserError
 
@@ -65,8 +65,8 @@ def read_file(
     not read into memory. Text with ``index:value`` pairs is svmlight's format. IDX files are those of MNIST.
 
     A folder holds images: directly, or in subfolders that are their classes, or in ``train`` and ``test`` or ``val``
-    with either. Images are decoded whenever they are indexed, unless ``options.cache`` names a folder that keeps them
-    decoded. A folder with the unpacked files of MNIST, Fashion-MNIST, CIFAR-10, CIFAR-100 or STL-10 is read as such.
+    with either. Images are decoded whenever they are indexed. A folder with the unpacked files of MNIST, Fashion-MNIST,
+    CIFAR-10, CIFAR-100 or STL-10 is read as such.
 
     Args:
         path: the file or folder.
@@ -86,7 +86,7 @@ def read_file(
     if test is not None:
         if data.test is not None:
             raise UserError(f"{path} brings its own test part, so the test file {test} has no place: leave it out.")
-        held_out = preparation.read(Path(test), LaterOptions(cache=options.cache), progress=progress)
+        held_out = preparation.read(Path(test), progress=progress)
         if preparation.labels is not None and held_out.train.y is None:
             raise UserError(f"the test file {test} has no labels, but {path} has.")
         notes = (f"{Path(test).name}: {note}" for note in held_out.notes)

@@ -76,9 +76,8 @@ def fit_all(
 
 
 def _what_counts(method: str, settings: Settings) -> dict[str, Any]:
-    """Return the settings that a cell depends on, with files by their content; the image cache does not count."""
+    """Return the settings that a cell depends on, with files by their content."""
     values = settings.model_dump(exclude={"data": {"source", "label"}, "embedding": True})
-    values["data"]["cache"] = None
     counting: dict[str, Any] = by_content({"data": values["data"]} if sees_features(method) else values)
     return counting
 

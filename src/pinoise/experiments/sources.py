@@ -178,7 +178,7 @@ def open_compared(
         elif preparation is None:
             return open_for_training(scored, replace(options, label=label_of[scored], rows=None), progress=progress)[0]
         else:
-            later = LaterOptions(label=label_of[scored], cache=options.cache)
+            later = LaterOptions(label=label_of[scored])
             found = preparation.read(scored, later, own_classes=True, progress=progress)
         return split(found) if found.test is None and found.train.y is not None else found
 

@@ -154,9 +154,8 @@ class Run:
             labelled: whether to read labels at all.
             progress: whether downloads and the decoding of images show a progress bar.
         """
-        own = self.settings.data
-        stream = own.stream if later.stream == "auto" else later.stream
-        later = replace(later, cache=later.cache or own.cache, stream=stream)
+        if later.stream == "auto":
+            later = replace(later, stream=self.settings.data.stream)
         return self.preparation.read(source, later, labelled=labelled, own_classes=True, progress=progress)
 
     def rows(self, x: Samples, *, where: str, origin: Origin | None = None) -> Rows:
@@ -188,8 +187,7 @@ def load_run(path: str | Path, *, trust: bool = False) -> Run:
 
     Args:
         path: the folder.
-        trust: whether to import the parts that its ``config.yaml`` names by an import path, and so run their code, and
-            to keep decoded images in the folder that it names.
+        trust: whether to import the parts that its ``config.yaml`` names by an import path, and so run their code.
     """
     path = Path(path)
     if not path.is_dir():

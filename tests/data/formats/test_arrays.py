@@ -112,7 +112,7 @@ def test_unknown_names_are_listed(tmp_path: Path) -> None:
 
 def test_test_labels_without_test_samples_are_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", X_train=np.ones((2, 2)), y_test=[0, 1])
-    with pytest.raises(UserError, match="has no array X_test"):
+    with pytest.raises(UserError, match="has labels y_test and no samples X_test"):
         read_npz(tmp_path / "a.npz")
 
 
@@ -131,11 +131,14 @@ def test_a_pickle_is_never_run(tmp_path: Path) -> None:
 
 def test_a_sparse_matrix_with_columns_outside_its_shape_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", data=[1.0], indices=[9], indptr=[0, 1], shape=[1, 3], format=b"csr")
-    with pytest.raises(UserError, match=r"a\.npz is damaged.*indices must be < 3"):
+    with pytest.raises(UserError, match=r"a\.npz is a broken sparse matrix \(indices must be < 3\)"):
         read_npz(tmp_path / "a.npz")
 
 
 def test_an_array_that_a_file_lacks_is_named(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", X=np.eye(2))
-    with pytest.raises(UserError, match=r"a\.npz has no array y_test"), open_npz(tmp_path / "a.npz") as arrays:
+    with (
+        pytest.raises(UserError, match=r"a\.npz is damaged.*y_test is not a file in the archive"),
+        open_npz(tmp_path / "a.npz") as arrays,
+    ):
         arrays["y_test"]

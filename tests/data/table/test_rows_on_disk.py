@@ -235,8 +235,8 @@ def test_the_rule_is_the_size_of_the_source(tmp_path: Path, monkeypatch: pytest.
 def test_rows_are_made_once_and_again_when_the_source_or_the_cache_has_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, cache = written(mixed_table(), tmp_path / "mixed.parquet"), tmp_path / "here"
-    options = ReadOptions(label="class", stream="always", cache=cache)
+    path, cache = written(mixed_table(), tmp_path / "mixed.parquet"), tmp_path / "cache"
+    options = ReadOptions(label="class", stream="always")
     first = read_file(path, options)[0]
     learned: list[object] = []
 
@@ -284,12 +284,12 @@ def test_a_file_that_changes_between_passes_is_refused_and_leaves_nothing(
 def test_a_disk_without_room_is_one_sentence_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path, cache = written(mixed_table(), tmp_path / "mixed.parquet"), tmp_path / "here"
+    path, cache = written(mixed_table(), tmp_path / "mixed.parquet"), tmp_path / "cache"
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
-    with pytest.raises(UserError, match=r"GB free, but the rows of .* choose another folder .* data\.cache=FOLDER"):
-        read_file(path, ReadOptions(label="class", stream="always", cache=cache))
-    assert [file.suffix for file in cache.iterdir()] == [".lock"]
+    with pytest.raises(UserError, match=r"GB free, but the rows of .* choose another folder .* PINOISE_CACHE"):
+        read_file(path, ReadOptions(label="class", stream="always"))
+    assert [file.suffix for file in cache.glob("rows/*")] == [".lock"]
 
 
 def test_a_source_that_has_no_batches_refuses_to_be_read_in_batches() -> None:
@@ -345,9 +345,9 @@ def test_a_set_of_the_catalogue_reads_later_tables_onto_disk_where_the_user_says
     path = tmp_path / "later.csv"
     rows = np.asarray(data.train.x).reshape(-1, 64)[:50]
     path.write_text("\n".join([",".join(f"x{i}" for i in range(64)), *(",".join(map(str, row)) for row in rows)]))
-    later = preparation.read(path, LaterOptions(stream="always", cache=tmp_path / "here"))
+    later = preparation.read(path, LaterOptions(stream="always"))
     assert isinstance(later.train.x, LazyArray)
-    assert list((tmp_path / "here").rglob("rows.npy"))
+    assert list((tmp_path / "cache").rglob("rows.npy"))
 
 
 def test_parquet_keeps_its_types_and_damage_is_one_sentence(tmp_path: Path) -> None:

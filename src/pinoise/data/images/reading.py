@@ -1,103 +1,42 @@
-"""From a folder of images to arrays: sound files only, of one size, all gray or all in colour.
-
-Where the user names a folder for them, images are decoded once, and kept by ``pinoise.data.disk``.
-"""
+"""From a folder of images to arrays: sound files only, of one size, all gray or all in colour."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 from dataclasses import replace
-from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
-from pinoise.data.dataset import Dataset, Part, RawArrays, RawPart, Samples, row_slices
-from pinoise.data.disk import check_room, in_threads, kept, peek, place_of, write_rows
-from pinoise.data.formats.arrays import read_npy
+from pinoise.data.dataset import Dataset, Part, RawArrays, RawPart, Samples
+from pinoise.data.disk import in_threads
 from pinoise.data.images.decoding import ImageFiles, Inspection, describe, inspect_image, resized_images
 from pinoise.data.images.folders import ImageFolder, list_images
-from pinoise.data.lazy import LazyArray
 from pinoise.data.messages import counted, listed
 from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError
 
-VERSION = 5  # to be raised whenever images are decoded to other pixels
-
 
 def read_image_folder(folder: Path, options: ReadOptions, *, progress: bool = False) -> RawArrays:
-    """Inspect every file of a folder, and return its images as arrays that decode when indexed, or are kept decoded.
+    """Inspect every file of a folder, and return its images as arrays that decode when indexed.
 
     Args:
         folder: see ``list_images``.
-        options: size, colour, what happens to corrupt files, and where decoded images are kept.
+        options: size, colour, and what happens to corrupt files.
         progress: whether bars are shown.
     """
-    listing, arrays = (_sound_files if options.cache is None else _decoded)(list_images(folder), options, progress)
-    parts = [
-        RawPart(x, None if part.labels is None else np.array(part.labels), names=part.names)
-        for part, x in zip(listing.parts, arrays, strict=True)
-    ]
-    return RawArrays(parts[0], parts[1] if len(parts) > 1 else None, notes=listing.notes)
-
-
-def _sound_files(listing: ImageFolder, options: ReadOptions, progress: bool) -> tuple[ImageFolder, list[ImageFiles]]:
-    """Return the files that can be decoded, and those of every part as an array."""
+    listing = list_images(folder)
     found = inspect_folder(listing, progress=progress)
     sound = _without_corrupt(listing, {name: each for name, each in found.items() if each.problem is not None}, options)
-    shape, resize = _shape(sound.root, {name: found[name] for name in sound.names}, options), options.size is not None
-    return sound, [ImageFiles(sound.root, part.names, shape=shape, resize=resize) for part in sound.parts]
-
-
-def _decoded(listing: ImageFolder, options: ReadOptions, progress: bool) -> tuple[ImageFolder, list[LazyArray]]:
-    """Return the files that could be decoded, and the images of every part, which are kept in a folder."""
-    assert options.cache is not None
-    root = listing.root.resolve()
-    chosen = (options.height_and_width, options.color, options.corrupt)
-    place, key = place_of("images", root.name, str(root), chosen, folder=options.cache), _key(listing)
-
-    def make(folder: Path) -> dict[str, Any]:
-        sound, files = _sound_files(listing, options, progress)
-        check_room(place, sum(prod(images.shape) for images in files), what="decoded images")
-        for number, images in enumerate(files):
-            checksums = np.frombuffer(b"".join(images.file_checksums()), np.uint8)
-            np.save(folder / f"{number}.sha256.npy", checksums.reshape(-1, 32))
-            chunks = tqdm(list(row_slices(images)), desc="decoding", unit="chunk", disable=not progress)
-            decoded = (images[rows] for rows in chunks)
-            write_rows(folder / f"{number}.npy", decoded, shape=images.shape[1:], dtype=np.uint8)
-        skipped = sorted(set(listing.names) - set(sound.names))
-        return {"skipped": skipped, "notes": sound.notes[len(listing.notes) :]}
-
-    before = peek(place, key)
-    waiting = f"waiting for another process, which decodes the images of {root}" if progress else None
-    folder, about = before or kept(place, key, make, waiting=waiting)
-    sound = listing.without(set(about["skipped"])).noting(*about["notes"])
-    arrays = []
-    for number in range(len(sound.parts)):
-        pixels: Any = read_npy(folder / f"{number}.npy").train.x
-        pixels.checksums = np.load(folder / f"{number}.sha256.npy")
-        arrays.append(pixels)
-    if before is not None:
-        sound = sound.noting(f"read from the decoded images kept in {options.cache}")
-    return sound, arrays
-
-
-def _key(listing: ImageFolder) -> list[Any]:
-    """Return what changes with any of the files."""
-
-    def state(path: Path) -> list[int]:
-        try:
-            found = path.stat()
-        except OSError:  # the inspection says why
-            return []
-        # The second time is the system's own, which no program sets back.
-        return [found.st_size, found.st_mtime_ns, found.st_ctime_ns]
-
-    states = list(in_threads(state, [listing.root / name for name in listing.names]))
-    return [VERSION, hashlib.sha256(json.dumps([listing.names, states]).encode()).hexdigest()]
+    shape, resize = _shape(folder, {name: found[name] for name in sound.names}, options), options.size is not None
+    parts = [
+        RawPart(
+            ImageFiles(folder, part.names, shape=shape, resize=resize),
+            None if part.labels is None else np.array(part.labels),
+            names=part.names,
+        )
+        for part in sound.parts
+    ]
+    return RawArrays(parts[0], parts[1] if len(parts) > 1 else None, notes=sound.notes)
 
 
 def inspect_folder(listing: ImageFolder, *, progress: bool = False) -> dict[str, Inspection]:

@@ -243,7 +243,7 @@ class Settings(Section):
     @property
     def needs_trust(self) -> bool:
         """Whether a file of these settings is read only if the user trusts it."""
-        return self.data.cache is not None or any(part.own for part in self.parts.values())
+        return any(part.own for part in self.parts.values())
 
     @property
     def is_learned(self) -> bool:
