@@ -10,15 +10,16 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any
 
+from diagrams import critical_difference, rank_diagrams
 from few_labels import summaries
 from image_noise import chosen
 from image_noise import table as tried
 from machine import describe
 from pinoise.cli.console import SCORE_TITLES
-from pinoise.experiments.ranking import against_rivals, critical_difference, rank_methods
+from pinoise.experiments.ranking import against_rivals, rank_methods
 from pinoise.experiments.recipes import RECIPES, SUITES
 from pinoise.experiments.results import Cell, Line, columns, summarise, verdict
-from pinoise.report import rank_diagrams, to_png
+from pinoise.report import to_png
 from pinoise.training.automatic import NOISE_KINDS
 from size_sections import (
     bench,

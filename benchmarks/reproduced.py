@@ -16,10 +16,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from machine import describe
-from pinoise.paper.reproduce.layout import TextTable, number, tables
+from pinoise.paper.reproduce.layout import number, tables
 from pinoise.paper.reproduce.outcome import Reproduction
 from pinoise.paper.reproduce.paper import find_item, item_names
 from pinoise.paper.reproduce.verdict import verdict
+from pinoise.report.page import ReportTable
 from render import RESULTS, ROOT
 
 FOLDER = RESULTS / "reproduce"
@@ -60,7 +61,7 @@ def filled(text: str, found: Reproduction) -> str:
     return re.sub(r"\{([^}]*)\}", figure, text)
 
 
-def markdown(table: TextTable) -> list[str]:
+def markdown(table: ReportTable) -> list[str]:
     """Return a table as Markdown."""
     rows = [table.titles, ["---"] * len(table.titles), *table.rows]
     return [f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in row)} |" for row in rows]

@@ -102,7 +102,7 @@ LATER = {
     *("torch._dynamo", "torch._inductor", "lightning_fabric", "tensorboard", "kornia", "onnx", "onnxruntime"),
     *("sklearn.metrics", "sklearn.linear_model", "sklearn.ensemble", "sklearn.neighbors", "sklearn.preprocessing"),
     *("sklearn.decomposition", "sklearn.model_selection", "sklearn.datasets", "sklearn.semi_supervised", "sklearn.svm"),
-    *("matplotlib", "plotly", "jinja2", "rich", "typer", "pooch", "umap", "pinoise.report", "pinoise.experiments"),
+    *("matplotlib", "jinja2", "rich", "typer", "pooch", "umap", "pinoise.report", "pinoise.experiments"),
 }
 """What is needed only by some work, and takes long to import."""
 

@@ -20,7 +20,7 @@ from pinoise.errors import UserError
 
 # What the verbs write in the folder of a run.
 LOCK_FILES = ("run.lock", "run.lock.json")
-REPORT_FILES = ("report.html", "map_pca.png", "map_umap.png", "curves.png", "noise.png", "sigma.png", "comparison.png")
+REPORT_FILES = ("report.html", "noise.png", "comparison.png")
 RUN_FILES = frozenset(
     (
         *("config.yaml", "data.json", "environment.json", "metrics.csv", "evaluation.json"),

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,14 +11,11 @@ from pinoise.choices import SCORES
 from pinoise.experiments.ranking import (
     against_best_rival,
     against_rivals,
-    critical_difference,
     rank_methods,
     ranking_as_dict,
-    runs_alike,
     score_table,
 )
 from pinoise.experiments.results import Cell, Line, summarise
-from pinoise.experiments.significance import holm
 
 METHODS = ("raw", "untrained", "fixed", "scarf", "pinda")
 
@@ -171,7 +167,6 @@ def test_the_standing_is_json_of_ranks_and_significance() -> None:
         for stored, item in zip(found["significance"]["over_sets"][score], against_rivals(lines, score), strict=True):
             assert stored.keys() == {"method", "rival", "sets", "wins", "losses", "median", "p", "holm"}
             assert (stored["rival"], stored["wins"], stored["p"]) == (item.rival, item.wins, item.p)
-        assert found["significance"]["alike"][score].keys() == {"friedman", "groups"}
     within = found["significance"]["within_sets"]
     assert list(within) == [f"set{number}" for number in range(6)]
     for name, stored in within.items():
@@ -179,37 +174,6 @@ def test_the_standing_is_json_of_ranks_and_significance() -> None:
         gap = against_best_rival([cell for cell in cells if cell.data == name])
         assert gap is not None
         assert (stored["rival"], stored["mean"]) == (gap[0], gap[1].mean)
-
-
-def test_groups_are_the_longest_runs_without_a_pair_that_differs() -> None:
-    random = np.random.default_rng(0)
-    order = "abcdefg"
-    for _ in range(50):
-        p = {pair: float(random.choice([0.01, 0.5], p=[0.3, 0.7])) for pair in combinations(order, 2)}
-        runs = [order[i:j] for i in range(7) for j in range(i + 2, 8)]
-        alike = [run for run in runs if all(p[pair] >= 0.05 for pair in combinations(run, 2))]
-        longest = [run for run in alike if not any(run in other and run != other for other in alike)]
-        assert ["".join(run) for run in runs_alike(order, p)] == longest
-
-
-def test_all_pairs_are_tested_and_corrected_together() -> None:
-    cells = table(sets=8)
-    found = critical_difference(summarise(cells), "few")
-    assert found is not None
-    rows = means(cells, "few")
-    ranked = list(rank_methods(summarise(cells), "few"))
-    pairs = list(combinations(ranked, 2))
-    raw = [float(stats.wilcoxon([row[a] - row[b] for row in rows.values()]).pvalue) for a, b in pairs]
-    assert list(found.p) == pairs
-    assert list(found.p.values()) == pytest.approx(holm(raw))
-    assert found.friedman == pytest.approx(
-        stats.friedmanchisquare(*[[row[method] for row in rows.values()] for method in ranked]).pvalue
-    )
-    assert (found.sets, list(found.ranks)) == (8, ranked)
-    assert found.friedman > 0.05  # random scores
-    assert found.groups == [tuple(ranked)]
-    assert replace(found, friedman=0.01, p=dict.fromkeys(pairs, 0.01)).groups == []
-    assert critical_difference(summarise(table(sets=1)), "few") is None
 
 
 def test_one_set_has_ranks_too() -> None:

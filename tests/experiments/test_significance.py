@@ -13,7 +13,6 @@ from pinoise.experiments.significance import (
     against,
     against_all,
     bootstrap_difference,
-    friedman,
     holm,
     wilcoxon,
 )
@@ -67,17 +66,6 @@ def test_an_example_worked_by_hand_is_corrected_so() -> None:
     # .005 × 4 = .02, .01 × 3 = .03, .03 × 2 = .06; .04 × 1 is below .06 and becomes it.
     assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
     assert holm([]) == []
-
-
-def test_friedman_is_the_chi_square_of_the_squared_rank_sums() -> None:
-    table = np.random.default_rng(0).random((9, 4))
-    n, k = table.shape
-    sums = stats.rankdata(table, axis=1).sum(axis=0)
-    statistic = 12 / (n * k * (k + 1)) * (sums**2).sum() - 3 * n * (k + 1)
-    assert friedman(table) == pytest.approx(stats.chi2.sf(statistic, k - 1))
-    assert friedman(np.ones((5, 3))) == 1.0
-    with pytest.raises(UserError, match=r"shape \(5, 2\): Friedman's test needs at least 2 sets and 3 methods"):
-        friedman(np.ones((5, 2)))
 
 
 def test_rivals_are_corrected_for_their_number() -> None:

@@ -26,13 +26,13 @@ from pinoise.estimator.run_classifier import CLASSIFIER, fit_run_classifier, rea
 from pinoise.evaluation import embed
 from pinoise.experiments.evaluated import read_evaluation
 from pinoise.networks import read_stored, read_weights, write_tensors
-from pinoise.report.describe import comparison_table, environment_of, evaluation_tables
+from pinoise.report.tables import evaluation_tables, runs_table
+from pinoise.report.write import environment_of
 from pinoise.training.automatic import NOISE_KINDS
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
 from pinoise.training.load import load_run
 from pinoise.training.run import run_training
-from pinoise.training.running import read_metrics
 
 STRANGE: tuple[Any, ...] = (None, True, -1, 2.5, 10**30, "x", "", [], [1], {}, {"a": 1}, [[]], float("nan"))
 
@@ -255,7 +255,7 @@ def use(run: Path) -> npt.NDArray[Any] | None:
         source = str(run.parent / "people.csv")
         z = embed(found.embedding, found.rows(found.read(source).train.x, where=source))
         evaluation = read_evaluation(found)
-        comparison_table({"run": found}, [read_metrics(run / "metrics.csv")], [evaluation])
+        runs_table({"run": found}, [evaluation])
         if evaluation is not None:
             evaluation_tables(evaluation)
         environment_of(found)

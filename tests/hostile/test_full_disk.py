@@ -67,7 +67,7 @@ def here(_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run with a report, and older files where the verbs write."""
     shutil.copytree(_run, tmp_path / "run")
     monkeypatch.chdir(tmp_path)
-    for name in ("z.parquet", "page/report.html", "page/sigma.png", "page/t1.html", "page/T1.json"):
+    for name in ("z.parquet", "page/report.html", "page/t1.html", "page/T1.json"):
         Path(name).parent.mkdir(exist_ok=True)
         Path(name).write_text("old")
     return tmp_path

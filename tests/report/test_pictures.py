@@ -30,6 +30,11 @@ def rows_of(figure: Figure, columns: int) -> list[list[Axes]]:
     return [cells[start : start + columns] for start in range(0, len(cells), columns)]
 
 
+def bars_of(figure: Figure) -> list[Axes]:
+    """The axes of colour bars."""
+    return [child for axes in figure.axes for child in axes.child_axes if isinstance(child, Axes)]
+
+
 def shown(row: list[Axes]) -> Array:
     return np.stack([np.asarray(axes.images[0].get_array()) for axes in row])
 
@@ -79,7 +84,7 @@ def test_all_maps_of_sigma_share_one_scale_and_those_of_noise_a_symmetric_one() 
     low, high = of_epsilon[0].images[0].get_clim()
     assert low == -high
     assert high > 0
-    bars = [axes for axes in figure.axes if not axes.images]
+    bars = bars_of(figure)
     assert len(bars) == 2  # a legend for each scale
     assert all("pixel values" in axes.get_ylabel() for axes in bars)
 
@@ -89,7 +94,7 @@ def test_one_extreme_pixel_does_not_hide_the_others_and_is_told() -> None:
     sigma[0, 0, 0] = 9876.0
     figure = noise_grid(x, sigma, epsilon, x + epsilon)
     assert rows_of(figure, columns=3)[1][0].images[0].get_clim()[1] < 50
-    assert any("up to 9,876" in axes.get_ylabel() for axes in figure.axes)
+    assert any("up to 9,876" in axes.get_ylabel() for axes in bars_of(figure))
 
 
 def test_noise_of_zero_is_drawn() -> None:

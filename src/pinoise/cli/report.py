@@ -42,7 +42,6 @@ def report(
     """
     if samples is not None and samples < 1:
         raise UserError(f"--samples is {samples}: give at least 1.")
-    from pinoise.cli.train import FLAGS
     from pinoise.report import check_report_folder, write_report
     from pinoise.report.write import check_same_data
     from pinoise.training.load import load_run
@@ -54,7 +53,6 @@ def report(
         loaded,
         folder=out,
         evaluations=[_evaluated(run, store=out is None) for run in loaded],
-        flags={setting: "--" + flag.replace("_", "-") for flag, setting in FLAGS.items()},
         samples=samples,
         seed=seed,
         progress=on_terminal(),

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
-from itertools import combinations
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -19,12 +18,7 @@ from pinoise.experiments.significance import (
     Versus,
     against_all,
     bootstrap_difference,
-    friedman,
-    holm,
-    wilcoxon,
 )
-
-LEVEL = 0.05  # of p-values
 
 
 def mean_ranks(scores: ScoreTable) -> dict[str, float]:
@@ -95,56 +89,6 @@ def against_best_rival(cells: Sequence[Cell]) -> tuple[str, Interval] | None:
     return best, bootstrap_difference(ours, theirs)
 
 
-@dataclass(frozen=True)
-class CriticalDifference:
-    """Which methods can be told apart over data sets (Demšar, 2006; Benavoli et al., 2016)."""
-
-    sets: int
-    ranks: dict[str, float]  # mean over sets, best first
-    friedman: float  # p-value that all rank alike
-    p: dict[tuple[str, str], float]  # Wilcoxon of every pair, the better-ranked first, corrected by Holm's method
-
-    @property
-    def groups(self) -> list[tuple[str, ...]]:
-        """The largest runs of neighbours in rank of which no two differ; all methods if Friedman's test says so."""
-        order = list(self.ranks)
-        return [tuple(order)] if self.friedman >= LEVEL else runs_alike(order, self.p)
-
-
-def runs_alike(order: Sequence[str], p: Mapping[tuple[str, str], float]) -> list[tuple[str, ...]]:
-    """Return the largest runs of two or more neighbours in which every pair has a p-value of at least ``LEVEL``.
-
-    >>> runs_alike("abc", {("a", "b"): 0.2, ("a", "c"): 0.01, ("b", "c"): 0.3})
-    [('a', 'b'), ('b', 'c')]
-    """
-    runs: list[tuple[str, ...]] = []
-    end = 0
-    for start in range(len(order)):
-        stop = start + 1
-        while stop < len(order) and all(p[other, order[stop]] >= LEVEL for other in order[start:stop]):
-            stop += 1
-        if stop > max(end, start + 1):
-            runs.append(tuple(order[start:stop]))
-            end = stop
-    return runs
-
-
-def critical_difference(lines: Sequence[Line], score: str) -> CriticalDifference | None:
-    """Compare every ranked method with every other over data sets; nothing below two sets or three methods."""
-    ranks, table = rank_methods(lines, score), score_table(lines, score)
-    if len(table) < 2 or len(ranks) < 3:
-        return None
-    columns = {method: [row[method] for row in table.values()] for method in ranks}
-    pairs = list(combinations(ranks, 2))
-    corrected = holm([wilcoxon(columns[first], columns[second]) for first, second in pairs])
-    return CriticalDifference(
-        sets=len(table),
-        ranks=ranks,
-        friedman=friedman(np.transpose(list(columns.values()))),
-        p=dict(zip(pairs, corrected, strict=True)),
-    )
-
-
 def ranking_as_dict(cells: Sequence[Cell]) -> dict[str, Any]:
     """Return ranks and significance for JSON."""
     lines = summarise(cells)
@@ -153,16 +97,10 @@ def ranking_as_dict(cells: Sequence[Cell]) -> dict[str, Any]:
         best = against_best_rival([cell for cell in cells if cell.data == data])
         if best is not None:
             within[data] = {"rival": best[0], **asdict(best[1])}
-    differences = {score: critical_difference(lines, score) for score in SCORES}
     return {
         "ranks": {score: rank_methods(lines, score) for score in SCORES},
         "significance": {
             "over_sets": {score: [asdict(found) for found in against_rivals(lines, score)] for score in SCORES},
             "within_sets": within,
-            "alike": {
-                score: {"friedman": found.friedman, "groups": [list(group) for group in found.groups]}
-                for score, found in differences.items()
-                if found is not None
-            },
         },
     }

@@ -22,7 +22,7 @@ from pinoise.evaluation.rivals import CLASSIFIERS, REDUCTIONS
 from pinoise.evaluation.scores import SEEDED
 from pinoise.experiments.recipes import RECIPES, sees_features
 from pinoise.experiments.results import Cell
-from pinoise.experiments.sources import check_scorable, scored_part
+from pinoise.experiments.sources import check_scorable, scored_part, shown_part
 from pinoise.modes import Randomness, own_modes
 from pinoise.networks import Embedding, Raw, settle_statistics
 from pinoise.training.build import build_embedding, build_encoder
@@ -208,16 +208,14 @@ def agreements(run: Run, data: Dataset) -> dict[str, float]:
 
     They are looked for among at most ``_AGREEING_ROWS`` test rows, or training rows where there are no others.
     """
-    part = data.train if data.test is None else data.test
-    size = min(len(part), _AGREEING_ROWS)
-    part = part.take(np.arange(size, dtype=np.int64) * len(part) // size)
+    part, _ = shown_part(data, most=_AGREEING_ROWS)
     rows = run.rows(part.x, where=data.name)
     raw, (of_raw,) = raw_rows(part, spans=data.spans)
     reference = embed(raw, of_raw)
     return {
         "learned": neighbour_agreement(reference, embed(run.embedding, rows)),
         "untrained": neighbour_agreement(reference, embed(_untrained(run, rows), rows)),
-        "chance": AGREEING / (size - 1),
+        "chance": AGREEING / (len(part) - 1),
     }
 
 

@@ -111,25 +111,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return found
 
 
-def friedman(scores: npt.ArrayLike) -> float:
-    """Return the p-value of Friedman's test that methods rank alike, 1 where nothing differs.
-
-    Args:
-        scores: one of every data set and method, of shape (sets, methods), with at least three methods.
-
-    >>> round(friedman([[1, 2, 3], [1, 2, 3], [1, 2, 3], [2, 1, 3]]), 4)
-    0.0388
-    """
-    table = np.round(np.asarray(scores, dtype=np.float64), DECIMALS)
-    if table.ndim != 2 or table.shape[0] < 2 or table.shape[1] < 3:
-        raise UserError(f"the scores have shape {table.shape}: Friedman's test needs at least 2 sets and 3 methods.")
-    if (table == table[:, :1]).all():
-        return 1.0
-    from scipy import stats
-
-    return float(stats.friedmanchisquare(*table.T).pvalue)
-
-
 @dataclass(frozen=True)
 class Versus:
     """A method against a rival over all data sets that have both."""

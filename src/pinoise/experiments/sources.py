@@ -60,6 +60,18 @@ def score_elsewhere(data: Dataset, scored: Dataset) -> ScoredElsewhere:
     return ScoredElsewhere(f"{data.name} → {scored.name}", train=data.train, notes=notes, scored=scored)
 
 
+def shown_part(data: Dataset, *, most: int) -> tuple[Part, str]:
+    """Return test rows at even distances, or training rows if there are no others, and what they are called.
+
+    >>> part, name = shown_part(Dataset("toy", train=Part(np.arange(9.0)[:, None])), most=3)
+    >>> part.x.ravel().tolist(), name
+    ([0.0, 3.0, 6.0], 'training')
+    """
+    part, name = (data.train, "training") if data.test is None else (data.test, "test")
+    size = min(len(part), most)
+    return part.take(np.arange(size, dtype=np.int64) * len(part) // max(1, size)), name
+
+
 def is_scorable(data: Dataset) -> bool:
     """Whether a data set has labels in both parts.
 

@@ -3,8 +3,7 @@
 Functions of arrays draw; ``collect`` and ``write_report`` read run folders. Nothing here trains or scores.
 """
 
-from pinoise.report.charts import Ranking, compare_bars, curves, rank_features, sigma_bars, to_png
+from pinoise.report.charts import Ranking, rank_features, to_png
 from pinoise.report.collect import NoisySamples, collect
-from pinoise.report.diagrams import rank_diagrams
 from pinoise.report.pictures import MapRow, compare_grid, noise_grid
 from pinoise.report.write import Report, check_report_folder, write_report

@@ -1,31 +1,31 @@
-"""Charts of a run: σ of every feature, and curves over the epochs."""
+"""Charts as SVG, and the ranking of features by their noise."""
 
 from __future__ import annotations
 
 import io
 import math
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any, NamedTuple
 
+import matplotlib as mpl
 import numpy as np
 import numpy.typing as npt
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from pinoise.errors import UserError
+from pinoise.report.page import Picture
 from pinoise.training.callbacks import Record
 
 MOST_FEATURES = 30
-LOW, HIGH = 5.0, 95.0  # percentiles of samples between which the spread of σ is drawn
+LOW, HIGH = 5, 95  # percentiles of samples that tell the spread of σ
 
 _DOTS_PER_INCH = 130
-_NAME, _HEAD = 38, 24  # letters of a feature's name, and of the beginning of a shortened one
-_BLUE, _ORANGE, _GREY = "#1f5fa8", "#c8551b", "#444444"
-_MARKERS = "osD^vP*X"
-COLOURS = (_BLUE, _ORANGE, "#2b7a3d", "#8a3fa0", "#937000", "#00808a", "#b0396b", _GREY)
-MARKED = 30  # points of a curve from which they are not marked
+_COLOURS = ("#1f5fa8", "#c8551b", "#2b7a3d", "#8a3fa0", "#937000", "#00808a", "#b0396b", "#444444")
+_MARKED = 30  # points of a curve from which they are not marked
 
 
 class Ranking(NamedTuple):
@@ -39,7 +39,7 @@ class Ranking(NamedTuple):
 
 
 class Panel(NamedTuple):
-    """One chart of curves over the epochs."""
+    """One chart of curves."""
 
     title: str
     lines: dict[str, tuple[list[int], list[float]]]  # legend to epochs and values, where they were measured
@@ -65,9 +65,8 @@ def rank_features(sigma: npt.NDArray[Any], names: Sequence[str] | None = None, *
     """
     if sigma.ndim < 2 or 0 in sigma.shape:
         raise UserError(f"σ has the shape {sigma.shape}: give a row for each sample.")
-    shape = sigma.shape[1:]
     flat = sigma.reshape(len(sigma), -1).astype(np.float64)
-    names = feature_names(shape) if names is None else names
+    names = feature_names(sigma.shape[1:]) if names is None else names
     if len(names) != flat.shape[1]:
         raise UserError(f"there are {len(names)} names for {flat.shape[1]} features: give one for each.")
     mean = flat.mean(axis=0)
@@ -85,41 +84,6 @@ def feature_names(shape: tuple[int, ...]) -> list[str]:
     return ["feature " + ", ".join(map(str, place)) for place in np.ndindex(*shape)]
 
 
-def sigma_bars(ranking: Ranking, *, symbol: str = "σ") -> Figure:
-    """Draw a bar for every ranked feature, and its spread over samples as a thin line."""
-    figure, axes, places = _axes_for(ranking.names)
-    axes.barh(places, ranking.mean, color=_BLUE, height=0.7)
-    axes.hlines(places, ranking.low, ranking.high, color="black", linewidth=1)
-    axes.set_xlim(left=0)
-    axes.set_xlabel(f"mean {symbol} in standard deviations of the feature; line: {LOW:.0f} to {HIGH:.0f} % of samples")
-    return figure
-
-
-def compare_bars(names: Sequence[str], series: Sequence[tuple[str, npt.NDArray[Any]]], *, symbol: str) -> Figure:
-    """Draw a dot for every feature and run: the features that are largest in any of the runs.
-
-    Args:
-        names: of all features.
-        series: the title of each run and its σ, (m, *shape).
-        symbol: what is drawn.
-    """
-    if not series:
-        raise UserError("there is nothing to compare: give the σ of at least one run.")
-    means = np.stack([sigma.reshape(len(sigma), -1).mean(axis=0) for _, sigma in series])  # (runs, d)
-    ranking = rank_features(means.max(axis=0, keepdims=True), names)
-    figure, axes, places = _axes_for(ranking.names)
-    for number, (title, _) in enumerate(series):
-        colour, marker = COLOURS[number % len(COLOURS)], _MARKERS[number % len(_MARKERS)]
-        axes.scatter(means[number, ranking.columns], places, s=28, label=title, color=colour, marker=marker)
-    axes.set_xlim(left=0)
-    axes.grid(axis="y", linewidth=0.4)
-    axes.set_axisbelow(True)
-    axes.set_xlabel(f"mean {symbol} in standard deviations of the feature")
-    for text in axes.legend(fontsize=8).get_texts():
-        text.set_parse_math(False)
-    return figure
-
-
 def panels(history: Sequence[Record]) -> list[Panel]:
     """Return the curves of a run's history, without values that were not measured and panels that have none.
 
@@ -127,56 +91,67 @@ def panels(history: Sequence[Record]) -> list[Panel]:
     >>> panels(history)
     [Panel(title='Loss', lines={'loss': ([1], [2.0])})]
     """
-    found = []
     measured = [(record.epoch, {**record.metrics, "loss": record.loss}) for record in history]
-    for title, columns in _PANELS.items():
-        lines: dict[str, tuple[list[int], list[float]]] = {}
-        for column, label in columns.items():
-            kept = [
-                (epoch, values[column]) for epoch, values in measured if math.isfinite(values.get(column, math.nan))
-            ]
-            line = ([epoch for epoch, _ in kept], [value for _, value in kept])
-            if kept and line not in lines.values():  # an objective that adds nothing has a loss of ℓ alone
-                lines[label] = line
-        if lines:
-            found.append(Panel(title, lines))
-    return found
+    return [Panel(title, lines) for title, columns in _PANELS.items() if (lines := _lines(measured, columns))]
 
 
-def curves(history: Sequence[Record]) -> Figure:
-    """Draw loss, size of the noise and information over the epochs at which they were measured."""
-    shown = panels(history)
-    if not shown:
-        raise UserError("the history has no finite number: there is no curve to draw.")
-    return draw_panels(shown)
+def _lines(
+    measured: Sequence[tuple[int, Mapping[str, float]]], columns: Mapping[str, str]
+) -> dict[str, tuple[list[int], list[float]]]:
+    lines: dict[str, tuple[list[int], list[float]]] = {}
+    for column, label in columns.items():
+        kept = [(epoch, values[column]) for epoch, values in measured if math.isfinite(values.get(column, math.nan))]
+        line = ([epoch for epoch, _ in kept], [value for _, value in kept])
+        if kept and line not in lines.values():  # an objective that adds nothing has a loss of ℓ alone
+            lines[label] = line
+    return lines
 
 
-def colours_of(shown: Sequence[Panel]) -> dict[str, str]:
-    """Return a colour for every curve, the same where panels share one; they come again only after all were used.
+def draw_curves(name: str, panel: Panel, *, x: str = "epoch") -> Picture:
+    """Draw the curves of a panel; ``x`` is what they are drawn over."""
+    figure = Figure(figsize=(4.2, 3), layout="constrained")
+    axes = figure.add_subplot()
+    for number, (label, (epochs, values)) in enumerate(panel.lines.items()):
+        marker = "o" if len(epochs) < _MARKED else None
+        axes.plot(epochs, values, label=label, color=_COLOURS[number % len(_COLOURS)], marker=marker, markersize=3)
+    axes.set_xlabel(x)
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+    axes.grid(linewidth=0.4)
+    for text in axes.legend(fontsize=9).get_texts():
+        text.set_parse_math(False)
+    ends = "; ".join(f"{label} {values[-1]:.4g}" for label, (_, values) in panel.lines.items())
+    return chart(name, figure, alt=f"{panel.title} over {x}. Last values: {ends}.", title=panel.title)
 
-    >>> colours = colours_of([Panel("a", {"x": ([1], [1.0])}), Panel("b", {"y": ([1], [1.0]), "x": ([1], [2.0])})])
-    >>> list(colours), len(set(colours.values()))
-    (['x', 'y'], 2)
+
+def chart(name: str, figure: Figure, *, alt: str, title: str, points: Sequence[str] = ()) -> Picture:
+    """Return a figure as an SVG that can stand in a page beside others.
+
+    Args:
+        name: of the picture.
+        figure: what is drawn.
+        alt: the same in words.
+        title: stands above it.
+        points: a text for every dot of a scatter plot, which browsers show under the pointer.
     """
-    labels = dict.fromkeys(label for panel in shown for label in panel.lines)
-    return {label: COLOURS[number % len(COLOURS)] for number, label in enumerate(labels)}
-
-
-def draw_panels(shown: Sequence[Panel], *, x: str = "epoch") -> Figure:
-    """Draw panels of curves side by side; ``x`` is what they are drawn over."""
-    figure = Figure(figsize=(4.2 * len(shown), 3.2), layout="constrained")
-    colours = colours_of(shown)
-    for number, panel in enumerate(shown):
-        axes = figure.add_subplot(1, len(shown), number + 1)
-        for label, (epochs, values) in panel.lines.items():
-            marker = "o" if len(epochs) < MARKED else None
-            axes.plot(epochs, values, label=label, color=colours[label], marker=marker, markersize=3)
-        axes.set_title(panel.title, fontsize=10)
-        axes.set_xlabel(x)
-        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-        axes.grid(linewidth=0.4)
-        axes.legend(fontsize=8)
-    return figure
+    buffer = io.StringIO()
+    with mpl.rc_context({"svg.fonttype": "none", "svg.hashsalt": name}):
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(buffer, format="svg", metadata=nothing, transparent=True)
+    svg = buffer.getvalue()
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r'( id="|url\(#|href="#)', rf"\1{name}-", svg)  # no name stands twice in a page
+    texts = iter(points)
+    svg = (
+        re.sub(
+            r"(<use [^>]*)/>",
+            lambda dot: f"{dot[1]}><title>{escape(next(texts))}</title></use>",
+            svg,
+            count=len(points),
+        )
+        if points
+        else svg
+    )
+    return Picture(name, "svg", svg.encode(), alt, title)
 
 
 def to_png(figure: Figure) -> bytes:
@@ -186,24 +161,3 @@ def to_png(figure: Figure) -> bytes:
         warnings.filterwarnings("ignore", message="Glyph .* missing")  # the page shows the names in full
         figure.savefig(buffer, format="png", dpi=_DOTS_PER_INCH, metadata={"Software": None})
     return buffer.getvalue()
-
-
-def shortened(name: str) -> str:
-    """Return a name that fits beside a bar; long names mostly differ at their ends, so the middle is cut.
-
-    >>> shortened("acceleration of the body, band energy 25 to 32")
-    'acceleration of the body…ergy 25 to 32'
-    """
-    name = " ".join(name.split())
-    return name if len(name) <= _NAME else f"{name[:_HEAD]}…{name[_HEAD + 1 - _NAME :]}"
-
-
-def _axes_for(names: Sequence[str]) -> tuple[Figure, Axes, npt.NDArray[np.int64]]:
-    """Return a figure, its axes with a named line for every feature, and the places of these lines."""
-    figure = Figure(figsize=(8, 0.9 + 0.24 * max(4, len(names))), layout="constrained")
-    axes, places = figure.add_subplot(), np.arange(len(names))
-    axes.set_yticks(places, [shortened(name) for name in names], fontsize=8)
-    for text in axes.get_yticklabels():
-        text.set_parse_math(False)
-    axes.set_ylim(len(names) - 0.4, -0.6)  # the largest on top
-    return figure, axes, places

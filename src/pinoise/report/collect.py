@@ -14,13 +14,14 @@ from pinoise.data.dataset import Dataset, Part, Samples
 from pinoise.data.layout import AS_IS, image_layout, undo_image_layout
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.report.pictures import BYTES
+from pinoise.experiments.sources import shown_part
 from pinoise.training.load import Run
 
 Array = npt.NDArray[Any]
 
 PICTURES, MOST_PICTURES = 8, 32
 VECTORS = 256
+BYTES = (0.0, 255.0)  # black and white of pictures that are stored as bytes
 
 
 @dataclass(frozen=True)
@@ -69,13 +70,11 @@ def collect(run: Run, *, samples: int | None = None, seed: int = 0, data: Datase
     if samples is not None and samples < 1:
         raise UserError(f"samples is {samples}: give at least 1.")
     data = run.own_data() if data is None else data
-    part, name = (data.train, "training") if data.test is None else (data.test, "test")
-    pictures = are_pictures(part.x, run.standardizer)
+    pictures = are_pictures(data.train.x, run.standardizer)
     if pictures and samples is not None and samples > MOST_PICTURES:
         raise UserError(f"samples is {samples}: at most {MOST_PICTURES} pictures fit side by side.")
-    size = min(len(part), samples or (PICTURES if pictures else VECTORS))
-    chosen = part.take(np.arange(size, dtype=np.int64) * len(part) // size)
-    x = run.rows(chosen.x, where=run.settings.data.source)[torch.arange(size)]  # (m, *shape of the model)
+    chosen, name = shown_part(data, most=samples or (PICTURES if pictures else VECTORS))
+    x = run.rows(chosen.x, where=run.settings.data.source)[torch.arange(len(chosen))]  # (m, *shape of the model)
     with torch.no_grad():
         drawn = run.noise.sample(x, generator=torch.Generator().manual_seed(seed))
         of_noise = [run.noise.scale(x), run.noise.mean(x), drawn, run.noise.relative_scale(x)]

@@ -1,121 +1,72 @@
-"""The report as one self-contained page: it needs no network, and its pictures need no script."""
+"""A page as one file: it needs no network and no script."""
 
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Any, Literal, NamedTuple
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-
-from pinoise.report.answer import Answer
-from pinoise.report.describe import Health, ReportTable
-
-
-class Chart(NamedTuple):
-    """A chart with values under the pointer: HTML from ``interactive``, which needs the charts' script in the page."""
-
-    title: str
-    html: str
-
-
-class Key(NamedTuple):
-    """What a colour means."""
-
-    colour: str
-    text: str
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture with what it shows in words, and charts in its place where scripts run and nobody prints."""
+    """A picture with what it shows in words: a chart as SVG, whose text has the page's size, or pixels as PNG."""
 
     name: str  # of its file, without the extension
-    png: bytes
+    kind: Literal["svg", "png"]
+    content: bytes
     alt: str
-    caption: str
-    charts: list[Chart] = field(default_factory=list)
-    key: list[Key] = field(default_factory=list)  # to the colours of the charts
+    title: str = ""  # above it
+    caption: str = ""  # below it
+
+    @property
+    def file(self) -> str:
+        """The name of its file."""
+        return f"{self.name}.{self.kind}"
+
+    @property
+    def svg(self) -> str:
+        """The chart as a piece of a page."""
+        return self.content.decode()
 
     @property
     def uri(self) -> str:
-        """The picture as an address that contains it."""
-        return "data:image/png;base64," + base64.b64encode(self.png).decode("ascii")
+        """The pixels as an address that contains them."""
+        return "data:image/png;base64," + base64.b64encode(self.content).decode("ascii")
 
 
-@dataclass(frozen=True)
-class PageSection:
-    """A part of the page: sentences, flags, pictures, tables, facts and notes, in this order."""
+class ReportTable(NamedTuple):
+    """A table: the first column is text, the others are figures."""
 
-    title: str
-    sentences: list[str] = field(default_factory=list)
-    pictures: list[Picture] = field(default_factory=list)
-    tables: list[ReportTable] = field(default_factory=list)
-    health: Health | None = None
-    facts: list[tuple[str, str]] = field(default_factory=list)  # names and values
-    notes: list[str] = field(default_factory=list)
+    caption: str
+    titles: list[str]
+    rows: list[list[str]]
+    total: bool = False  # whether the last row sums up the others
+    bars: tuple[int, ...] = ()  # the columns that have a bar as long as their number; the bars share a scale
+
+    def share(self, cell: str) -> float:
+        """Return the length of a cell's bar, in percent of the longest.
+
+        >>> ReportTable("", ["feature", "σ"], [["age", "2"], ["cost", "0.5"]], bars=(1,)).share("0.5")
+        25.0
+        """
+        most = max((float(row[column]) for row in self.rows for column in self.bars), default=0.0)
+        return 100 * float(cell) / (most or 1.0)
 
 
-def render_page(
-    title: str,
-    *,
-    answer: Answer,
-    sections: list[PageSection],
-    command: str,
-    environment: list[tuple[str, str]],
-    config: str,
-    script: str,
-) -> str:
-    """Return the page as HTML; all text is escaped, whatever users call their files and columns.
+def render(template: str, **content: Any) -> str:
+    """Return a page as HTML; all text is escaped, whatever users call their files and columns.
 
     Args:
-        title: of the page, which names the run.
-        answer: what the reader wants to know first.
-        sections: the body.
-        command: what trains the run again.
-        environment: names and values of what the run ran on.
-        config: the whole configuration.
-        script: draws the charts; included if there are any.
-
-    >>> answer = Answer("better", "2 < 3", [])
-    >>> page = render_page("<b>", answer=answer, sections=[], command="", environment=[], config="", script="")
-    >>> "<title>&lt;b&gt;" in page, "2 &lt; 3" in page
-    (True, True)
+        template: its path below ``pinoise``.
+        content: what the template shows; to leave something out is an error.
     """
-    return render(
-        "report.html.jinja",
-        title=title,
-        summary=[],
-        sections=sections,
-        script=script,
-        answer=answer,
-        command=command,
-        environment=environment,
-        config=config,
+    found = Environment(
+        loader=PackageLoader("pinoise", ""),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-
-
-def render(
-    template: str,
-    *,
-    title: str,
-    summary: list[tuple[str, str]],
-    sections: list[PageSection],
-    script: str,
-    **further: object,
-) -> str:
-    """Return a page of any template, with the scripts that its charts and sortable tables need."""
-    loader = PackageLoader("pinoise.report")
-    templates = Environment(
-        loader=loader, autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
-    )
-    has_charts = any(picture.charts for section in sections for picture in section.pictures)
-    sortable = any(table.sortable for section in sections for table in section.tables)
-    return templates.get_template(template).render(
-        title=title,
-        summary=summary,
-        sections=sections,
-        script=script if has_charts else None,
-        sorting=loader.get_source(templates, "sorting.js")[0] if sortable else None,
-        **further,
-    )
+    return found.get_template(template).render(content)

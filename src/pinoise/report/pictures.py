@@ -14,11 +14,11 @@ from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 
 from pinoise.errors import UserError
+from pinoise.report.charts import to_png
+from pinoise.report.collect import BYTES, NoisySamples
+from pinoise.report.page import Picture
 
 Array = npt.NDArray[Any]
-
-# Black and white of pictures that are stored as bytes.
-BYTES = (0.0, 255.0)
 
 # Maps of σ or w, which are not negative, or of μ or ε, which have both signs.
 MapKind = Literal["scale", "signed"]
@@ -173,44 +173,75 @@ def _draw(rows: Sequence[_Row], titles: Sequence[str] | None) -> Figure:
     columns, height, width = rows[0].images.shape[:3]
     if titles is not None and len(titles) != columns:
         raise UserError(f"there are {len(titles)} titles for {columns} columns: give one for each.")
-    labels = [_wrapped(row.title) for row in rows]
+    labels = ["\n".join(part for line in row.title.split("\n") for part in textwrap.wrap(line, _LINE)) for row in rows]
     left = 0.2 + _LETTER * max(len(line) for label in labels for line in label.split("\n"))
-    tall = _CELL * min(4.0, max(0.25, height / width))
-    top = 0.1 if titles is None else 0.35
-    size = (left + columns * (_CELL + _GAP) + _BAR, top + len(rows) * (tall + _GAP) + 0.1)
-    figure = Figure(figsize=size)
-
-    def place(row: int, start: float, wide: float) -> tuple[float, float, float, float]:
-        bottom = size[1] - top - row * (tall + _GAP) - tall
-        return (start / size[0], bottom / size[1], wide / size[0], tall / size[1])
-
-    for number, (row, label) in enumerate(zip(rows, labels, strict=True)):
-        norm = row.norm or Normalize(*BYTES)
-        for column, image in enumerate(row.images):
-            axes = figure.add_axes(place(number, left + column * (_CELL + _GAP), _CELL))
-            shown = axes.imshow(image, cmap=row.colours, norm=norm, aspect="auto")
-            axes.set_xticks([])
-            axes.set_yticks([])
-            if column == 0:
-                axes.set_ylabel(label, rotation=0, ha="right", va="center", fontsize=9, parse_math=False)
-            if number == 0 and titles is not None:
-                axes.set_title(textwrap.shorten(titles[column], 16, placeholder="…"), fontsize=8, parse_math=False)
+    top, cells = 0.35 if titles else 0.1, columns * (_CELL + _GAP)
+    tall = len(rows) * (_CELL * min(4.0, max(0.25, height / width)) + _GAP)
+    wide, high = left + cells + _BAR, top + tall + 0.1
+    figure = Figure(figsize=(wide, high))
+    inside = {"left": left / wide, "right": (left + cells) / wide, "bottom": 0.1 / high, "top": 1 - top / high}
+    grid = figure.subplots(len(rows), columns, squeeze=False, gridspec_kw={**inside, "wspace": 0.05, "hspace": 0.05})
+    for row, label, line in zip(rows, labels, grid, strict=True):
+        for axes, image in zip(line, row.images, strict=True):
+            shown = axes.imshow(image, cmap=row.colours, norm=row.norm or Normalize(*BYTES), aspect="auto")
+            axes.set(xticks=[], yticks=[])
+        line[0].set_ylabel(label, rotation=0, ha="right", va="center", fontsize=9, parse_math=False)
         if row.norm is not None:
-            beside = figure.add_axes(place(number, left + columns * (_CELL + _GAP) + 0.05, 0.12))
-            _draw_bar(figure, beside, shown, row)
+            _draw_bar(line[-1].inset_axes((1.05, 0, 0.1, 1)), shown, row)
+    for axes, title in zip(grid[0], titles or (), strict=False):
+        axes.set_title(textwrap.shorten(title, 16, placeholder="…"), fontsize=8, parse_math=False)
     return figure
 
 
-def _draw_bar(figure: Figure, axes: Axes, shown: AxesImage, row: _Row) -> None:
+def _draw_bar(axes: Axes, shown: AxesImage, row: _Row) -> None:
     """Draw a row's colour scale, with arrows and the largest value where pixels lie beyond it."""
     most = float(np.abs(row.images).max())
     signed = row.colours == _COLOURS["signed"]
     beyond = row.norm is not None and row.norm.vmax is not None and most > row.norm.vmax
-    figure.colorbar(shown, cax=axes, extend=("both" if signed else "max") if beyond else "neither")
+    shown.figure.colorbar(shown, cax=axes, extend=("both" if signed else "max") if beyond else "neither")
     largest = f"\nup to {'±' if signed else ''}{most:,.{0 if most >= 100 else 2}f}" if beyond else ""
     axes.set_ylabel(f"pixel values{largest}", fontsize=7)
     axes.tick_params(labelsize=7)
 
 
-def _wrapped(title: str) -> str:
-    return "\n".join(part for line in title.split("\n") for part in textwrap.wrap(line, _LINE) or [""])
+def draw_noise(name: str, noisy: NoisySamples, *, caption: str = "") -> Picture:
+    """Draw the noise of samples that are pictures."""
+    figure = noise_grid(
+        noisy.originals,
+        noisy.sigma,
+        noisy.epsilon,
+        noisy.noisy,
+        mu=noisy.mu if noisy.learns_mean else None,
+        titles=noisy.labels,
+        symbol=noisy.symbol,
+        brightness=noisy.brightness,
+    )
+    mean = ", μ" if noisy.learns_mean else ""
+    alt = (
+        f"{len(noisy.originals)} {noisy.part} samples in columns; in rows the originals{mean}, {noisy.symbol} of "
+        f"every pixel (mean {noisy.sigma.mean():.3g}, largest {noisy.sigma.max():.3g}), one draw of ε, and x + ε."
+    )
+    scales = f"{noisy.symbol} and ε are in pixel values; a colour scale holds for its whole row."
+    return Picture(name, "png", to_png(figure), alt, caption=f"{caption}{scales}")
+
+
+def draw_comparison(name: str, runs: Sequence[tuple[str, NoisySamples]]) -> Picture:
+    """Draw the noise of runs on the same pictures, as Figure 4 of the paper."""
+    first = runs[0][1]
+    rows = [row for title, noisy in runs for row in _map_rows(title, noisy)]
+    figure = compare_grid(first.originals, rows, titles=first.labels, brightness=first.brightness)
+    titles = "; ".join(row.title.replace("\n", " ") for row in rows)
+    alt = f"The same samples in columns; in rows the originals, then {titles}."
+    caption = "All maps of σ and w share one colour scale, all maps of μ another; values are pixel values."
+    return Picture(name, "png", to_png(figure), alt, caption=caption)
+
+
+def _map_rows(name: str, noisy: NoisySamples) -> list[MapRow]:
+    """Return the rows of Figure 4 that a run gives: learned μ and σ, w of uniform noise, or σ with μ = 0."""
+    if noisy.learns_mean:
+        return [
+            MapRow(f"{name}:\nlearned μ", noisy.mu, "signed"),
+            MapRow(f"{name}:\n{noisy.symbol}, μ learned", noisy.sigma, "scale"),
+        ]
+    what = "w, uniform" if noisy.symbol == "w" else f"{noisy.symbol}, μ = 0"
+    return [MapRow(f"{name}:\n{what}", noisy.sigma, "scale")]

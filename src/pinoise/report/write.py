@@ -1,27 +1,37 @@
-"""From finished runs to a report: the page and its pictures as files."""
+"""From finished runs to a report: the page, and its pictures of noise as files."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import Any, NamedTuple
 
+from pinoise.data.dataset import Dataset
 from pinoise.data.source import source_files
 from pinoise.errors import UserError
-from pinoise.experiments.evaluated import Evaluation, read_evaluation
-from pinoise.files import REPORT_FILES, check_output, check_writable, is_run, real, written
+from pinoise.evaluation.knn import AGREEING
+from pinoise.experiments.evaluated import Evaluation, read_evaluation, shown_source
+from pinoise.files import REPORT_FILES, check_output, check_writable, is_run, read_json, real, written
 from pinoise.information import HealthFlag
-from pinoise.report import interactive
-from pinoise.report.answer import answer
-from pinoise.report.collect import collect
-from pinoise.report.command import shown_config, train_command
-from pinoise.report.describe import comparison_table, environment_of, health_of
-from pinoise.report.maps import maps_section
-from pinoise.report.page import render_page
-from pinoise.report.sections import comparison_section, data_section, noise_section, scores_section, training_section
+from pinoise.report.charts import draw_curves, panels
+from pinoise.report.collect import NoisySamples, collect
+from pinoise.report.maps import draw_maps
+from pinoise.report.page import Picture, ReportTable, render
+from pinoise.report.pictures import draw_comparison, draw_noise
+from pinoise.report.tables import (
+    compared_features,
+    describe_noise,
+    ends_table,
+    evaluation_tables,
+    features_table,
+    runs_table,
+)
+from pinoise.training.config import dump_yaml
 from pinoise.training.folder import read_record
-from pinoise.training.load import Run
+from pinoise.training.load import Run, load_model
+from pinoise.training.run import run_health
 
 
 @dataclass(frozen=True)
@@ -41,11 +51,12 @@ def write_report(
     samples: int | None = None,
     seed: int = 0,
     evaluations: Sequence[Evaluation | None] = (),
-    flags: Mapping[str, str] | None = None,
     progress: bool = False,
     force: bool = False,
 ) -> Report:
-    """Write ``report.html`` on the first of some runs, with a comparison of all, and its pictures as PNG files.
+    """Write ``report.html`` on the first of some runs, with a comparison of all.
+
+    Noise on pictures is written as PNG files beside the page, too.
 
     Args:
         runs: one, or several that were trained on the same data.
@@ -53,7 +64,6 @@ def write_report(
         samples: the number of pictures to show, or of vectors to average σ over.
         seed: of the draw of ε.
         evaluations: what is known about each run; by default, and for None, what its folder says.
-        flags: of the command, by the setting that each stands for, to write the command that trains the run again.
         progress: whether a download of the data shows a bar.
         force: whether a report in another folder than the run's own may be replaced.
     """
@@ -62,45 +72,128 @@ def write_report(
     folder = check_report_folder(folder, [other.path for other in runs], sources, force=force)
     check_same_data(runs)
     data = run.own_data(progress=progress)
-    histories = [other.history for other in runs]
-    health = health_of(run, data, histories[0])
+    named = dict(zip(distinct_names([other.path for other in runs]), runs, strict=True))
+    noisy = {
+        name: collect(other, samples=samples, seed=seed, data=data)
+        for name, other in named.items()
+        if other.noise is not None
+    }
     given = [*evaluations, *[None] * (len(runs) - len(evaluations))]
-    known = [read_evaluation(other) if one is None else one for other, one in zip(runs, given, strict=True)]
-    found = [None if other.noise is None else collect(other, samples=samples, seed=seed, data=data) for other in runs]
-    names = distinct_names([other.path for other in runs])
-
-    notes = [f"{name} has no learned noise" for name, noisy in zip(names, found, strict=True) if noisy is None]
-    sections = [
-        scores_section(known[0]),
-        maps_section(run, data),
-        training_section(histories[0], health),
-        noise_section(run, found[0]),
-    ]
-    if len(runs) > 1:
-        table = comparison_table(dict(zip(names, runs, strict=True)), histories, known)
-        sections.append(comparison_section(names, found, table))
-    sections.append(data_section(run, data, histories[0]))
-    page = render_page(
-        names[0],
-        answer=answer(run, known[0], health.flags),
-        sections=sections,
-        command=train_command(run.settings, run.path.resolve().name, flags),
-        environment=environment_of(run),
-        config=shown_config(run.settings.model_dump()),
-        script=interactive.script(),
+    known = [_current(other, one) for other, one in zip(runs, given, strict=True)]
+    health = health_of(run, data)
+    noise = _shown_noise(next(iter(named)), noisy, several=len(runs) > 1)
+    page = render(
+        "report/templates/report.html.jinja",
+        title=next(iter(named)),
+        data=data,
+        health=health,
+        several=runs_table(named, known) if len(runs) > 1 else None,
+        **_content_of(run, known[0]),
+        **noise,
+        maps=draw_maps(run, data),
     )
-    pictures = {picture.name: picture.png for section in sections for picture in section.pictures}
-    _write(folder, {"report.html": page.encode(), **{f"{name}.png": png for name, png in pictures.items()}})
-    paths = {name: folder / f"{name}.png" for name in pictures}
-    return Report(page=folder / "report.html", pictures=paths, flags=health.flags, notes=notes)
+    pictures = [picture for picture in noise.values() if isinstance(picture, Picture)]
+    write_all({folder / "report.html": page.encode(), **{folder / one.file: one.content for one in pictures}})
+    return Report(
+        page=folder / "report.html",
+        pictures={picture.name: folder / picture.file for picture in pictures},
+        flags=health.flags,
+        notes=[f"{name} has no learned noise" for name in named if name not in noisy],
+    )
 
 
-def _write(folder: Path, files: Mapping[str, bytes]) -> None:
+def _content_of(run: Run, found: Evaluation | None) -> dict[str, Any]:
+    """Return what the page says about a run from the files of its folder."""
+    shown = panels(run.history)
+    return {
+        "run": run,
+        "source": shown_source(run.settings.data.source),
+        "notes": read_record(run.path / "data.json").notes,
+        "noise_in_words": describe_noise(run),
+        "found": found,
+        "scores": [] if found is None else evaluation_tables(found),
+        "agreeing": AGREEING,
+        "curves": [draw_curves(f"curves-{number}", panel) for number, panel in enumerate(shown)],
+        "ends": ends_table(shown) if shown else None,
+        "environment": environment_of(run),
+        "config": dump_yaml(without_folders(run.settings.model_dump())),
+    }
+
+
+def _shown_noise(
+    name: str, found: Mapping[str, NoisySamples], *, several: bool
+) -> dict[str, Picture | ReportTable | None]:
+    """Return the noise of the first run, ``name``, and of all runs together: pictures of pictures, tables of others."""
+    own, first = found.get(name), next(iter(found.values()), None)
+    alike = [(title, one) for title, one in found.items() if first and one.originals.shape == first.originals.shape]
+    drawn = first is not None and first.are_pictures
+    return {
+        "noise": draw_noise("noise", own) if own and own.are_pictures else None,
+        "features": features_table(own) if own and not own.are_pictures else None,
+        "comparison": draw_comparison("comparison", alike) if several and drawn else None,
+        "compared": compared_features(alike) if several and alike and not drawn else None,
+    }
+
+
+def write_all(files: Mapping[Path, bytes]) -> None:
     """Write all files or none."""
-    folder.mkdir(parents=True, exist_ok=True)
     with ExitStack() as all_or_none:
-        for name, content in files.items():
-            all_or_none.enter_context(written(folder / name)).write_bytes(content)
+        for path, content in files.items():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            all_or_none.enter_context(written(path)).write_bytes(content)
+
+
+class Health(NamedTuple):
+    """What is wrong with a run; ``unknown`` is the reason if that cannot be found out."""
+
+    flags: list[HealthFlag]
+    unknown: str | None = None
+
+
+def health_of(run: Run, data: Dataset) -> Health:
+    """Return the flags that the run's training ended with, measured again from its last checkpoint."""
+    if not run.history:
+        return Health([], "metrics.csv is missing or empty.")
+    rows = run.rows(data.train.x, where=run.settings.data.source, origin=data.train.origin)
+    try:
+        model = load_model(run, rows)
+    except UserError as error:
+        return Health([], str(error).replace(str(run.path), run.path.name))
+    training = run.settings.training
+    processes = training.devices * training.nodes
+    return Health(run_health(model, rows, run.settings, run.history, processes=processes))
+
+
+def environment_of(run: Run) -> dict[str, Any]:
+    """Return what the run ran on; empty if its folder does not say."""
+    path = run.path / "environment.json"
+    if not path.exists():
+        return {}
+    found = read_json(path)
+    if not isinstance(found, dict):
+        raise UserError(f"{path} does not describe an environment: the run folder is damaged.")
+    return found
+
+
+def without_folders(value: Any) -> Any:
+    """Return nested settings with the names of files, but without the folders that they are in.
+
+    >>> without_folders({"data": {"source": "/home/me/a.csv", "rows": 3}})
+    {'data': {'source': 'a.csv', 'rows': 3}}
+    """
+    if isinstance(value, Mapping):
+        return {key: without_folders(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_folders(inner) for inner in value]
+    if isinstance(value, PurePath) or (isinstance(value, str) and PurePath(value).is_absolute()):
+        return PurePath(value).name
+    return value
+
+
+def _current(run: Run, found: Evaluation | None) -> Evaluation | None:
+    """Return what is known about a run as it is now: scores of an earlier state are not."""
+    found = read_evaluation(run) if found is None else found
+    return found if found is not None and run.is_current(found.model_dump()) else None
 
 
 def check_report_folder(

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
-import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -71,27 +68,26 @@ def test_the_page_has_the_papers_figure_ours_and_what_they_mean(page: Path) -> N
 def test_the_page_needs_nothing_beside_it(page: Path) -> None:
     outline = Outline(page.read_text(encoding="utf-8"))
     addresses = [a[name] for _, a in outline.tags for name in ("src", "href") if name in a]
-    assert addresses
-    assert all(address is not None and address.startswith("data:image/png;base64,") for address in addresses)
-    assert not {"link", "iframe", "object", "embed"} & {tag for tag, _ in outline.tags}
+    assert addresses == []
+    assert not {"script", "link", "iframe", "object", "embed"} & {tag for tag, _ in outline.tags}
     identifiers = [attributes["id"] for _, attributes in outline.tags if "id" in attributes]
     assert len(identifiers) == len(set(identifiers))
 
 
 def test_results_are_written_beside_their_pictures(page: Path) -> None:
     folder = page.parent / "results"
-    assert sorted(path.name for path in folder.iterdir()) == ["F8-1.png", "F8.json", "T2.json"]
+    assert sorted(path.name for path in folder.iterdir()) == ["F8-1.svg", "F8.json", "T2.json"]
     again = Reproduction.from_dict(json.loads((folder / "T2.json").read_text(encoding="utf-8")))
     assert again.as_dict() == table().found.as_dict()
 
 
 def test_one_column_is_drawn_over_data_sets_and_lines_are_rows() -> None:
-    ((panel,),) = curve_panels(curves().found)
+    (panel,) = curve_panels(curves().found)
     assert panel.title == "HAR: last ℓ"
     assert panel.lines == {"a": ([1, 2], [3.0, 2.0]), "b": ([1, 2], [3.0, 1.0])}
     (picture,) = pictures_of(curves())
     assert picture.name == "F8-1"
-    assert "HAR: last ℓ, b: 1" in picture.alt
+    assert picture.alt == "HAR: last ℓ over epoch. Last values: a 2; b 1."
 
 
 def test_a_sweep_is_drawn_over_the_batch_size() -> None:
@@ -118,18 +114,3 @@ def test_a_sweep_over_epochs_has_a_panel_for_every_score_of_a_data_set() -> None
     panels = sweep_panels(Reproduction(item, "small", [0], [], 8, 8, lines=lines))
     assert [panel.title for panel in panels] == ["HAR: kNN", "HAR: SR", "Reuters-21578: kNN", "Reuters-21578: SR"]
     assert panels[0].lines["PiNDA, μ = 0"] == ([1, 2], [100.0, 101.0])
-
-
-@pytest.mark.processes
-def test_a_browser_sorts_by_number(page: Path) -> None:
-    browser = next(filter(None, map(shutil.which, ["chromium", "chromium-browser", "google-chrome"])), None)
-    if browser is None:
-        pytest.skip("needs a browser: chromium is not installed")
-    click = "<script>document.querySelectorAll('table.sortable thead th')[2].click()</script></body>"
-    clicked = page.with_name("clicked.html")
-    clicked.write_text(page.read_text(encoding="utf-8").replace("</body>", click), encoding="utf-8")
-    arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom"]
-    drawn = subprocess.run([browser, *arguments, clicked.as_uri()], check=True, capture_output=True, text=True).stdout
-    rows = re.findall(r'<th scope="row">([^<]*)', drawn.partition("<tbody>")[2].partition("</tbody>")[0])
-    assert [row[:5] for row in rows] == ["PiNDA", "Rando", "&lt;b"]  # 9.2, 81 and 91: as text 9.2 would be last
-    assert drawn.count('class="main-svg"') >= 1

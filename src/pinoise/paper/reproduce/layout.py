@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import stdev
-from typing import NamedTuple
 
 from pinoise.paper.reproduce.outcome import OutcomeLine, Reproduction, interval
 from pinoise.paper.reproduce.paper import COLUMNS, COSTS, Item
+from pinoise.report.page import ReportTable
 
 
-class TextTable(NamedTuple):
-    """A table of one data set, or of an item that has no data sets: rows begin with a title and end with remarks."""
+def tables(found: Reproduction, *, intervals: bool = False) -> list[ReportTable]:
+    """Return a table for every data set, whose rows end with remarks.
 
-    caption: str
-    titles: list[str]
-    rows: list[list[str]]
-
-
-def tables(found: Reproduction, *, intervals: bool = False) -> list[TextTable]:
-    """Return a table for every data set; ``intervals`` shows those of our means, instead of standard deviations."""
+    ``intervals`` shows those of our means, instead of standard deviations.
+    """
     if found.item.kind == "data":
         return [_data_table(found)]
     shown = {used.key: used.shown for used in found.used}
@@ -35,7 +30,7 @@ def tables(found: Reproduction, *, intervals: bool = False) -> list[TextTable]:
     ]
 
 
-def _table(title: str, lines: Sequence[OutcomeLine], item: Item, *, intervals: bool) -> TextTable:
+def _table(title: str, lines: Sequence[OutcomeLine], item: Item, *, intervals: bool) -> ReportTable:
     columns = [column for column in item.columns if any(column in line.ours for line in lines)]
     papers = {column: any(column in line.paper for line in lines) for column in columns}
     titles = [title]
@@ -52,10 +47,10 @@ def _table(title: str, lines: Sequence[OutcomeLine], item: Item, *, intervals: b
             row += [_ours(line, column, sign=sign, intervals=intervals)]
             row += [_difference(line, column)] if papers[column] else []
         rows.append([*row, _remarks(line)])
-    return TextTable(title, [*titles, "remarks"], rows)
+    return ReportTable(title, [*titles, "remarks"], rows)
 
 
-def _data_table(found: Reproduction) -> TextTable:
+def _data_table(found: Reproduction) -> ReportTable:
     rows = []
     for line in found.lines:
         here = f"{line.method}: {number(line.ours['here'][0], 'rows')} rows" if line.method else "absent"
@@ -63,7 +58,7 @@ def _data_table(found: Reproduction) -> TextTable:
         row = [_papers(line, "rows"), _ours(line, "rows"), "" if apart == "+0" else apart]
         rows.append([line.title, *row, _papers(line, "classes"), _ours(line, "classes"), here])
     titles = ["set", "paper rows", "publisher's rows", "difference", "paper classes", "classes", "here"]
-    return TextTable("Sizes, all parts together", titles, rows)
+    return ReportTable("Sizes, all parts together", titles, rows)
 
 
 def number(value: float, column: str) -> str:
