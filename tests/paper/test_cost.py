@@ -86,8 +86,7 @@ def test_counting_without_values_finds_what_a_real_step_does(values: dict[str, A
     rehearsal = Rehearsal(settings, shape, 40)
     step = training_step(settings, rehearsal.model, rehearsal.rows, batch_size=12)
     step()  # the first one finds neighbours, which is no part of a usual step
-    # Without oneDNN, whose products torch's counter does not know.
-    with torch.backends.mkldnn.flags(enabled=False), FlopCounterMode(display=False) as counter:
+    with FlopCounterMode(display=False) as counter:
         step()
     assert products == counter.get_total_flops() // 2
 

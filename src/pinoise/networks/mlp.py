@@ -9,20 +9,18 @@ from __future__ import annotations
 
 import math
 import platform
-from functools import cache
-from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
 from torch.nn import functional as F
+from torch.utils.flop_counter import register_flop_formula
 
 from pinoise.choices import Size
 from pinoise.errors import UserError
 
-_LEAST_PRODUCTS = 1 << 20  # multiply-accumulates below which the way to oneDNN takes longer than it saves
+LEAST_PRODUCTS = 1 << 20  # multiply-accumulates below which the way to oneDNN takes longer than it saves
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -38,8 +36,8 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     >>> linear(torch.tensor([[1.0, 2.0]]), torch.tensor([[3.0, 4.0]]), torch.tensor([5.0]))
     tensor([[16.]])
     """
-    if _is_plain(x, weight) and _is_large(x, weight) and prefers_onednn():
-        product: Tensor = _Linear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
+    if ONEDNN_IS_FASTER and torch.backends.mkldnn.enabled and _suits_onednn(x, weight):
+        product: Tensor = OneDNNLinear.apply(x, weight, bias)  # type: ignore[no-untyped-call]
         return product
     return F.linear(x, weight, bias)
 
@@ -57,101 +55,48 @@ class Linear(nn.Linear):
         return linear(x, self.weight, self.bias)
 
 
-@cache
-def has_slow_mkl() -> bool:
-    """Whether MKL leaves half of this processor unused. It depends on the machine alone, so that runs can be repeated.
-
-    >>> has_slow_mkl() in (True, False)
-    True
-    """
-    libraries = torch.backends.mkl.is_available() and has_product()
-    return libraries and torch.backends.cpu.get_cpu_capability() == "AVX512" and "AuthenticAMD" in _vendor()
-
-
-def has_product() -> bool:
-    """Whether this torch has oneDNN's product, and what tells where it may be used: no name of torch's public ones.
-
-    >>> has_product() in (True, False)
-    True
-    """
-    hidden = ("_get_mkldnn_enabled", "_is_tracing", "_functorch.is_functorch_wrapped_tensor")
-    return (
-        torch.backends.mkldnn.is_available()
-        and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-        and hasattr(forward_ad, "_current_level")
-        and all(_has(torch._C, name) for name in hidden)
-    )
-
-
-def _has(owner: object, name: str) -> bool:
-    try:
-        attrgetter(name)(owner)
-    except AttributeError:
-        return False
-    return True
-
-
-def prefers_onednn() -> bool:
-    """Whether products go to oneDNN: it is faster here and not switched off.
-
-    >>> with torch.backends.mkldnn.flags(enabled=False):
-    ...     prefers_onednn()
-    False
-    """
-    return has_slow_mkl() and torch._C._get_mkldnn_enabled()
-
-
-def count_products(x: Any, weight: Any, *_: Any, **__: Any) -> int:
-    """Return the operations of oneDNN's product of matrices with these shapes, as torch's counter wants to know it.
-
-    >>> count_products((5, 3), (2, 3))
-    60
-    """
-    return 2 * int(x[0] * x[1] * weight[0])
-
-
-ONEDNN_COUNTS = {torch.ops.mkldnn._linear_pointwise: count_products} if has_product() else {}
-"""For torch's ``FlopCounterMode``, which does not know oneDNN's product."""
-
-
-def _vendor() -> str:
-    info = Path("/proc/cpuinfo")
-    if info.exists():
-        return info.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
-    return platform.processor()
-
-
-def _is_large(x: Tensor, weight: Tensor) -> bool:
-    fit = x.ndim == weight.ndim == 2 and x.shape[1] == weight.shape[1]
-    return fit and x.shape[0] * weight.numel() >= _LEAST_PRODUCTS
-
-
-def _is_plain(x: Tensor, weight: Tensor) -> bool:
-    """Whether both are ordinary tensors on a CPU, and nothing traces, transforms or lowers what is done with them."""
-    # First: what compiles or exports must see neither the sizes, on which its graph would depend, nor the processor.
-    if torch.compiler.is_compiling() or torch._C._is_tracing() or forward_ad._current_level >= 0:
-        return False
-    for each in (x, weight):
-        if type(each) not in (Tensor, nn.Parameter) or each.dtype != torch.float32 or each.device.type != "cpu":
-            return False
-        if torch._C._functorch.is_functorch_wrapped_tensor(each):
-            return False
-    return not torch.is_autocast_enabled("cpu")
-
-
-def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+@torch.library.custom_op(
+    "pinoise::linear",
+    mutates_args=(),
+    device_types="cpu",
+    schema="(Tensor x, Tensor weight, Tensor? bias) -> Tensor",
+)
+def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """X Wᵀ + b by oneDNN, as an operator of torch, so that profilers and counters see it."""
+    # The only name of torch here that it does not document. The documented way, x.to_mkldnn() and F.linear, gives the
+    # same numbers, but copies transposed matrices: a forward and a backward pass together take a sixth longer.
     product: Tensor = torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
     return product
 
 
-class _Linear(torch.autograd.Function):
+@onednn_linear.register_fake
+def _(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    return x.new_empty(x.shape[0], weight.shape[0])
+
+
+@register_flop_formula(torch.ops.pinoise.linear)
+def _(x: torch.Size, weight: torch.Size, *_: object, **__: object) -> int:
+    return 2 * x[0] * x[1] * weight[0]
+
+
+class OneDNNLinear(torch.autograd.Function):
+    """The rules of ``onednn_linear``. Those that ``torch.library`` registers do not serve ``torch.func``."""
+
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        return _product(x, weight, bias)
+    def forward(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Return the product."""
+        product: Tensor = onednn_linear(x, weight, bias)
+        return product
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        """Keep what both derivatives need."""
+        ctx.save_for_backward(*inputs[:2])
+        ctx.save_for_forward(*inputs[:2])
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        """Return the gradients of x, W and b."""
         x, weight = ctx.saved_tensors
         (gradient,), (for_x, for_weight, for_bias) = gradients, ctx.needs_input_grad
         # ``linear`` rather than the bare product, so that these gradients have gradients.
@@ -160,6 +105,55 @@ class _Linear(torch.autograd.Function):
             linear(gradient.T, x.T) if for_weight else None,
             gradient.sum(dim=0) if for_bias else None,
         )
+
+    @staticmethod
+    def jvp(ctx: Any, *tangents: Tensor | None) -> Tensor:
+        """Return the derivative along tangents of x, W and b."""
+        x, weight = ctx.saved_tensors
+        along_x, along_weight, along_bias = tangents
+        found = x.new_zeros(()) if along_bias is None else along_bias
+        if along_x is not None:
+            found = found + along_x @ weight.T
+        return (found if along_weight is None else found + x @ along_weight.T).expand(len(x), len(weight))
+
+    @staticmethod
+    def vmap(
+        info: Any, dims: tuple[int | None, ...], x: Tensor, weight: Tensor, bias: Tensor | None
+    ) -> tuple[Tensor, int]:
+        """Return torch's own product of a batch of matrices."""
+        x, weight = (part if at is None else part.movedim(at, 0) for part, at in zip((x, weight), dims, strict=False))
+        product = x @ weight.mT
+        if bias is not None:
+            product = product + (bias if dims[2] is None else bias.movedim(dims[2], 0)[:, None])
+        return product, 0
+
+
+def _has_slow_mkl() -> bool:
+    """Whether MKL leaves half of this processor unused. The machine alone decides, so that runs can be repeated."""
+    if not (torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()):
+        return False
+    return torch.backends.cpu.get_cpu_capability() == "AVX512" and "AuthenticAMD" in _vendor()
+
+
+def _vendor() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        with info.open(encoding="utf-8", errors="replace") as lines:
+            return next((line for line in lines if line.startswith("vendor_id")), "")
+    return platform.processor()
+
+
+ONEDNN_IS_FASTER = _has_slow_mkl() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
+
+
+def _suits_onednn(x: Tensor, weight: Tensor) -> bool:
+    """Whether both are matrices in single precision on a CPU, large enough, and nothing records a graph of torch's."""
+    traced = torch.compiler.is_compiling() or torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    if traced or torch.is_autocast_enabled("cpu"):
+        return False
+    if any(each.ndim != 2 or each.dtype != torch.float32 or each.device.type != "cpu" for each in (x, weight)):
+        return False
+    return x.shape[1] == weight.shape[1] and x.shape[0] * weight.numel() >= LEAST_PRODUCTS
 
 
 HIDDEN = 1024  # the width of fully connected layers in the paper

@@ -15,7 +15,6 @@ from torch.nn.modules.module import register_module_forward_hook
 from torch.utils.flop_counter import FlopCounterMode
 
 from pinoise.modes import evaluating
-from pinoise.networks.mlp import ONEDNN_COUNTS
 
 
 class Operations(NamedTuple):
@@ -42,7 +41,7 @@ class Tally:
     """The operations that a block has done so far."""
 
     def __init__(self) -> None:
-        self._products = FlopCounterMode(display=False, custom_mapping=ONEDNN_COUNTS)
+        self._products = FlopCounterMode(display=False)
         self._normalisation = 0
 
     @property
