@@ -155,6 +155,13 @@ def test_a_column_of_dates_becomes_days_and_cycles_as_on_the_command_line(people
     assert raw.tolist() == ["born", "born:year_sin", "born:year_cos", "born:week_sin", "born:week_cos"]
 
 
+def test_gaps_of_a_category_stay_gaps_and_no_cell_becomes_one(people: pd.DataFrame) -> None:
+    people.loc[::5, "town"] = None
+    noisy = fitted(people).augment(people, random_state=0)
+    assert noisy["town"].isna().tolist() == people["town"].isna().tolist()
+    assert set(noisy["town"].dropna()) == {"Rome", "Oslo", "Bonn"}
+
+
 def test_an_augmented_frame_has_dates_whole_numbers_and_what_carries_no_feature(people: pd.DataFrame) -> None:
     day = pd.Timestamp("2000-01-01") + pd.to_timedelta(np.arange(200) * 7 % 500, unit="D")
     frame = people.assign(born=day, children=np.arange(200) % 4, key=[f"k{i}" for i in range(200)])

@@ -108,7 +108,7 @@ def test_constant_and_empty_columns_are_noted(pinoise: Command, folder: Path, ti
     [
         (["--data", "digts"], "unknown data set 'digts': did you mean 'digits'?"),
         (["--data", "gone.csv"], "gone.csv does not exist"),
-        (["--label", "y"], "--label 'y' is for files"),
+        (["--label", "y"], "so label=y cannot apply"),
         (["--method", "simlcr"], "setting 'method' is 'simlcr': did you mean 'simclr'? Allowed: simclr, simcl, clae, "),
         (["--objective", "papr"], "setting 'objective' is 'papr': did you mean 'paper'?"),
         (["--generator", "resnet"], "setting 'noise.generator' is 'resnet': did you mean 'resnet50'? Allowed: auto, "),

@@ -18,8 +18,8 @@ X = np.arange(12, dtype=np.float32).reshape(4, 3)
 NUMBERS, TEXT = np.array([0, 1, 0, 1]), np.array(["a", "b", "a", "b"])
 
 
-def learned(raw: RawArrays, label: str | int | None = None) -> tuple[Dataset, ArrayEncoding]:
-    return learn_arrays(raw, name="a", where="a.npz", options=ReadOptions(label=label))
+def learned(raw: RawArrays) -> tuple[Dataset, ArrayEncoding]:
+    return learn_arrays(raw, name="a", where="a.npz")
 
 
 def test_labels_are_numbered_over_both_parts() -> None:
@@ -53,21 +53,6 @@ def test_groups_of_text_are_the_same_number_in_both_parts() -> None:
     assert np.asarray(data.test.groups).tolist() == [2, 0]
 
 
-@pytest.mark.parametrize("label", [0, 1, 2, -1, -3])
-@pytest.mark.parametrize("written", [int, str])
-def test_a_column_of_an_array_can_be_the_label(label: int, written: type) -> None:
-    x = X.copy()
-    x[:, label] = [3, 8, 8, 3]
-    data, encoding = learned(RawArrays(RawPart(x)), written(label))
-    np.testing.assert_array_equal(data.train.x, np.delete(X, label, axis=1))
-    assert np.asarray(data.train.y).tolist() == [0, 1, 1, 0]
-    again = encoding.apply(RawArrays(RawPart(x[1:])), name="b", where="b")
-    assert np.asarray(again.train.y).tolist() == [1, 1, 0]
-    without = encoding.apply(RawArrays(RawPart(np.delete(x, label, axis=1))), name="b", where="b")
-    assert without.train.y is None
-    np.testing.assert_array_equal(without.train.x, data.train.x)
-
-
 def test_later_samples_take_the_layout_of_training() -> None:
     _, sparse = learned(RawArrays(RawPart(sp.csr_array(X))))
     assert sp.issparse(sparse.apply(RawArrays(RawPart(X)), name="b", where="b").train.x)
@@ -89,28 +74,22 @@ def with_nan() -> Any:
 
 
 @pytest.mark.parametrize(
-    ("raw", "label", "message"),
+    ("raw", "message"),
     [
-        (RawArrays(RawPart(X, y=np.array([0, 1]))), None, "a.npz has 4 rows but 2 labels"),
-        (RawArrays(RawPart(X, groups=np.array([0, 1]))), None, "a.npz has 4 rows but 2 groups"),
-        (RawArrays(RawPart(X), RawPart(X[:, :2])), None, "training samples have shape (3,) and test samples (2,)"),
-        (RawArrays(RawPart(X), feature_names=("a",)), None, "1 feature names for samples of shape (3,)"),
-        (RawArrays(RawPart(X), RawPart(with_nan())), None, "NaN in row 2"),
-        (RawArrays(RawPart(X, y=np.zeros(4))), None, "every label is '0'"),
-        (RawArrays(RawPart(X, y=np.zeros(4)), RawPart(X, y=np.ones(4))), None, "every training label is the same"),
-        (RawArrays(RawPart(X, NUMBERS), RawPart(X, TEXT)), None, "type int64 and test labels of type large_string"),
-        (RawArrays(RawPart(X, groups=np.ones(4))), None, "groups must be whole numbers or text"),
-        (RawArrays(RawPart(X, y=np.array([0, 1, 0, 1]))), 0, "brings its own labels"),
-        (RawArrays(RawPart(X)), "class", "has no column names: give label as a number from 0 to 2, not 'class'"),
-        (RawArrays(RawPart(X)), 3, "has 3 columns: there is no column 3"),
-        (RawArrays(RawPart(X[:, :1])), 0, "no feature column left"),
-        (RawArrays(RawPart(np.zeros((4, 2, 2)))), 0, "not a dense array of two axes"),
-        (RawArrays(RawPart(sp.csr_array(X))), 0, "not a dense array of two axes"),
+        (RawArrays(RawPart(X, y=np.array([0, 1]))), "a.npz has 4 rows but 2 labels"),
+        (RawArrays(RawPart(X, groups=np.array([0, 1]))), "a.npz has 4 rows but 2 groups"),
+        (RawArrays(RawPart(X), RawPart(X[:, :2])), "training samples have shape (3,) and test samples (2,)"),
+        (RawArrays(RawPart(X), feature_names=("a",)), "1 feature names for samples of shape (3,)"),
+        (RawArrays(RawPart(X), RawPart(with_nan())), "NaN in row 2"),
+        (RawArrays(RawPart(X, y=np.zeros(4))), "every label is '0'"),
+        (RawArrays(RawPart(X, y=np.zeros(4)), RawPart(X, y=np.ones(4))), "every training label is the same"),
+        (RawArrays(RawPart(X, NUMBERS), RawPart(X, TEXT)), "type int64 and test labels of type large_string"),
+        (RawArrays(RawPart(X, groups=np.ones(4))), "groups must be whole numbers or text"),
     ],
 )  # fmt: skip
-def test_mistakes_are_explained(raw: RawArrays, label: str | int | None, message: str) -> None:
+def test_mistakes_are_explained(raw: RawArrays, message: str) -> None:
     with pytest.raises(UserError) as caught:
-        learned(raw, label)
+        learned(raw)
     assert message in str(caught.value)
 
 

@@ -35,13 +35,6 @@ def test_a_file_is_read_with_its_label_and_policy_and_gives_a_preparation(tmp_pa
     assert np.asarray(data.train.y).tolist() == [0, 1, 0]
 
 
-def test_the_number_of_a_label_column_may_be_text_as_the_command_gives_it(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", np.array([[1.0, 2.0, 0.0], [3.0, 4.0, 1.0]]))
-    data, preparation = open_source(str(tmp_path / "a.npy"), ReadOptions(label="-1"))
-    assert isinstance(preparation, ArrayPreparation)
-    assert (data.shape, np.asarray(data.train.y).tolist()) == ((2,), [0, 1])
-
-
 def test_a_file_called_like_a_set_is_read_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "wine").write_text("1 1:2\n0 1:3\n")
@@ -62,7 +55,7 @@ def test_a_path_that_does_not_exist_is_not_taken_for_a_name(path: str) -> None:
 
 
 def test_a_label_for_a_set_of_the_catalogue_is_refused() -> None:
-    with pytest.raises(UserError, match="'class' is for files: the labels of 'digits' are known"):
+    with pytest.raises(UserError, match="so label=class cannot apply"):
         open_source("digits", ReadOptions(label="class"))
 
 

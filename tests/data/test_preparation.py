@@ -70,7 +70,7 @@ def test_every_kind_survives_json_and_reads_sets_of_the_catalogue(
     assert stored == preparation
     assert (stored.shape, stored.labels) == (preparation.shape, preparation.labels)
     assert stored.read("digits").shape == (64,)
-    with pytest.raises(UserError, match="--label 'y' is for files: the labels of 'digits' are known"):
+    with pytest.raises(UserError, match="'digits' has no named columns, so label=y cannot apply"):
         stored.read("digits", LaterOptions(label="y"))
     with pytest.raises(UserError, match="unknown data set 'digts': did you mean 'digits'"):
         stored.read("digts")
@@ -121,27 +121,11 @@ def test_a_feature_of_training_cannot_become_the_label(tmp_path: Path) -> None:
     sentence = r"column {} was a feature in training, so it cannot be the label: train again with --label"
     with pytest.raises(UserError, match=sentence.format("'t'")):
         of_table(tmp_path).read(tmp_path / "training.csv", LaterOptions(label="t"))
-    np.save(tmp_path / "a.npy", np.eye(3))
-    with pytest.raises(UserError, match=sentence.format("1")):
-        read_file(tmp_path / "a.npy")[1].read(tmp_path / "a.npy", LaterOptions(label="1"))
-
-
-def test_the_label_column_of_a_later_array_is_beside_the_features(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", np.eye(3))
-    _, preparation = read_file(tmp_path / "a.npy")
-    np.save(tmp_path / "b.npy", np.array([[7.0, 1.0, 2.0, 3.0], [9.0, 4.0, 5.0, 6.0]]))
-    later = preparation.read(tmp_path / "b.npy", LaterOptions(label=0))
-    assert (np.asarray(later.train.y).tolist(), later.class_names) == ([0, 1], ("7", "9"))
-    assert np.asarray(later.train.x).tolist() == [[1, 2, 3], [4, 5, 6]]
-    trained, preparation = read_file(tmp_path / "b.npy", ReadOptions(label=0))
-    for label in (None, 0, "0", -4):
-        again = preparation.read(tmp_path / "b.npy", LaterOptions(label=label))
-        np.testing.assert_array_equal(np.asarray(again.train.y), np.asarray(trained.train.y))
 
 
 def test_a_column_cannot_label_a_folder_of_images(tmp_path: Path) -> None:
     preparation = of_images(tmp_path)
-    with pytest.raises(UserError, match=r"whose subfolders are the classes: leave out label='y'"):
+    with pytest.raises(UserError, match=r"has no named columns, so label=y cannot apply"):
         preparation.read(tmp_path / "training", LaterOptions(label="y"))
 
 

@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from pinoise.data.lazy import MappedRows
 from pinoise.data.options import ReadOptions
 from pinoise.data.preparation import TablePreparation, preparation_from_json
 from pinoise.data.readers import open_for_training, read_file
@@ -101,35 +100,6 @@ def test_a_later_csv_is_read_like_the_first_after_a_round_trip_through_json(
     assert data.class_names == tuple(classes)
 
 
-def test_a_test_file_becomes_the_test_part_and_its_notes_carry_its_name(tmp_path: Path) -> None:
-    (tmp_path / "train.csv").write_text("a,t,y\n1,x,p\n2,z,q\n")
-    (tmp_path / "test.csv").write_text("y,t,a\nq,new,\n")
-    data, _ = read_file(tmp_path / "train.csv", ReadOptions(label="y"), test=tmp_path / "test.csv")
-    assert data.name == "train"
-    assert data.test is not None
-    assert np.asarray(data.test.x).tolist() == [[1.5, 0, 0]]
-    assert np.asarray(data.test.y).tolist() == [1]
-    assert data.notes == (
-        "test.csv: column 't': 1 cell with values that training did not have (new) became all zeros",
-        "test.csv: filled 1 missing value in 1 column with its median: a",
-    )
-
-
-def test_an_unlabelled_test_file_is_refused_where_training_has_labels(tmp_path: Path) -> None:
-    (tmp_path / "train.csv").write_text("a,y\n1,p\n2,q\n")
-    (tmp_path / "test.csv").write_text("a\n1\n")
-    with pytest.raises(UserError, match=r"test\.csv has no labels, but .*train\.csv has"):
-        read_file(tmp_path / "train.csv", ReadOptions(label="y"), test=tmp_path / "test.csv")
-    _, preparation = read_file(tmp_path / "train.csv", ReadOptions(label="y"))
-    assert preparation.read(tmp_path / "test.csv").train.y is None
-
-
-def test_a_second_test_part_is_refused(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", X_train=np.eye(3), X_test=np.eye(3))
-    with pytest.raises(UserError, match="brings its own test part"):
-        read_file(tmp_path / "a.npz", test=tmp_path / "a.npz")
-
-
 def test_text_that_looks_like_numbers_in_a_later_file_stays_text(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("code,n,y\n01,1,01\nx,2,b\ny,3,b\n")
     (tmp_path / "b.csv").write_text("code,n,y\n01,1,01\n01,2,01\n")
@@ -162,26 +132,16 @@ def test_an_infinite_cell_of_a_csv_is_named(tmp_path: Path) -> None:
         read_file(tmp_path / "a.csv")
 
 
-def test_an_npy_file_with_its_label_at_the_end_stays_on_disk(tmp_path: Path) -> None:
-    x = np.array([[1.0, 2.0, 0.0], [3.0, 4.0, 1.0]])
-    np.save(tmp_path / "a.npy", x)
-    data, _ = read_file(tmp_path / "a.npy", ReadOptions(label=-1))
-    assert isinstance(data.train.x, MappedRows)
-    np.testing.assert_array_equal(data.train.x, x[:, :2])
-    assert np.asarray(data.train.y).tolist() == [0, 1]
-
-
 def test_a_later_svmlight_file_with_fewer_features_keeps_the_columns_of_training(tmp_path: Path) -> None:
     (tmp_path / "a.svm").write_text("-1 0:1 9:1\n1 4:1\n")
     (tmp_path / "b.svm").write_text("1 2:7\n")
-    data, preparation = read_file(tmp_path / "a.svm", test=tmp_path / "b.svm")
+    _, preparation = read_file(tmp_path / "a.svm")
     stored = preparation_from_json(json.loads(json.dumps(preparation.to_json())))
-    for part in (data.test, stored.read(tmp_path / "b.svm").train):
-        assert part is not None
-        assert isinstance(part.x, sp.csr_array)
-        assert part.x.shape == (1, 10)
-        assert part.x.toarray()[0, 2] == 7
-        assert np.asarray(part.y).tolist() == [1]
+    part = stored.read(tmp_path / "b.svm").train
+    assert isinstance(part.x, sp.csr_array)
+    assert part.x.shape == (1, 10)
+    assert part.x.toarray()[0, 2] == 7
+    assert np.asarray(part.y).tolist() == [1]
 
 
 def test_formats_of_tables_and_arrays_are_not_taken_for_each_other(tmp_path: Path) -> None:
@@ -235,13 +195,13 @@ def test_the_real_sparse_matrix_equals_the_dense_one(real_data: Path) -> None:
 
 
 def test_real_svmlight_files_with_queries_and_with_signs(real_data: Path) -> None:
-    ranking, _ = read_file(real_data / "msn1.fold1.train.5k.txt.gz", test=real_data / "msn1.fold1.test.5k.txt.gz")
-    assert ranking.test is not None
-    assert ranking.train.x.shape == ranking.test.x.shape == (5000, 136)
+    ranking, preparation = read_file(real_data / "msn1.fold1.train.5k.txt.gz")
+    test = preparation.read(real_data / "msn1.fold1.test.5k.txt.gz").train
+    assert ranking.train.x.shape == test.x.shape == (5000, 136)
     assert ranking.class_names == ("0", "1", "2", "3", "4")
     assert np.asarray(ranking.train.groups)[0] == 1
     np.testing.assert_allclose(np.asarray(ranking.train.x)[0, [0, 10, 15]], [3, 156, 6.931275], rtol=1e-6)
-    epsilon, _ = read_file(real_data / "epsilon_normalized.gz", test=real_data / "epsilon_normalized.t.gz")
+    epsilon, _ = read_file(real_data / "epsilon_normalized.gz")
     assert epsilon.name == "epsilon_normalized"
     assert epsilon.class_names == ("-1", "1")
     np.testing.assert_allclose(np.linalg.norm(np.asarray(epsilon.train.x), axis=1), 1.0, rtol=1e-4)
@@ -288,9 +248,7 @@ def test_a_folder_of_images_is_read_like_a_file(tmp_path: Path) -> None:
     assert np.asarray(data.train.x).max(axis=(1, 2, 3)).tolist() == [0, 10, 20]
     assert np.asarray(data.train.y).tolist() == [0, 1, 1]
     later = write_images(tmp_path / "later", "dog/z.png")
-    data, _ = read_file(folder, test=later)
-    assert data.test is not None
-    assert np.asarray(data.test.y).tolist() == [1]
+    assert np.asarray(read_file(folder)[1].read(later).train.y).tolist() == [1]
 
 
 def test_options_that_do_not_fit_the_source_are_refused(tmp_path: Path) -> None:
@@ -300,9 +258,7 @@ def test_options_that_do_not_fit_the_source_are_refused(tmp_path: Path) -> None:
         read_file(tmp_path / "a.csv", ReadOptions(size=8))
     with pytest.raises(UserError, match=r"photos has no named columns, so drop="):
         read_file(folder, ReadOptions(drop=("n",)))
-    with pytest.raises(
-        UserError, match=r"photos is a folder of images, whose subfolders are the classes: leave out label"
-    ):
+    with pytest.raises(UserError, match=r"photos has no named columns, so label=class cannot apply"):
         read_file(folder, ReadOptions(label="class"))
     with pytest.raises(UserError, match="unknown color 'red'"):
         read_file(folder, ReadOptions(color="red"))  # type: ignore[arg-type]

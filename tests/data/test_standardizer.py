@@ -330,10 +330,10 @@ def test_mean_and_scale_alone_mean_scaling_by_features() -> None:
 
 
 @pytest.mark.parametrize("scaling", ["auto", *SCALINGS])
-def test_a_wide_sparse_matrix_is_never_made_dense(scaling: Scaling) -> None:
+def test_a_wide_sparse_matrix_is_made_dense_in_parts_alone(scaling: Scaling) -> None:
     values, rows, columns = RNG.random(10_000), RNG.integers(5000, size=10_000), RNG.integers(20_000, size=10_000)
     x = sp.csr_array((values, (rows, columns)), shape=(5000, 20_000))  # 800 MB if dense
-    assert peak_memory(x, scaling) < 8e6
+    assert peak_memory(x, scaling) < 150e6
 
 
 @pytest.mark.parametrize("scaling", ["auto", *SCALINGS])

@@ -12,11 +12,10 @@ import scipy.sparse as sp
 
 from pinoise.data.checks import check_finite, check_rows, numeric_samples
 from pinoise.data.dataset import Array, Dataset, Part, RawArrays, RawPart, Samples, Spans, row_slices
-from pinoise.data.lazy import LazyArray, some_columns
+from pinoise.data.lazy import LazyArray
 from pinoise.data.messages import counted
 from pinoise.data.options import DEFAULTS, ReadOptions
 from pinoise.data.table.cells import is_number
-from pinoise.data.table.encoding import was_a_feature
 from pinoise.data.table.labels import LabelEncoding, label_array, learn_targets, measurement_note
 from pinoise.data.table.numbers import MARKED, fill_value
 from pinoise.errors import UserError
@@ -96,7 +95,6 @@ class ArrayEncoding:
     shape: tuple[int, ...]
     sparse: bool = False
     feature_names: tuple[str, ...] | None = None
-    label: int | None = None  # the label's column where it is one of the array's, counted from 0
     labels: LabelEncoding | None = None
     first_index: int | None = None  # number of the first feature in an svmlight file
     gaps: GapFilling | None = None
@@ -104,8 +102,7 @@ class ArrayEncoding:
     def __post_init__(self) -> None:
         names, own = self.feature_names, self.raw_shape
         sound = bool(self.shape) and min(own) >= 1 and (names is None or (len(names),) == self.shape)
-        in_row = self.label is None or (len(own) == 1 and 0 <= self.label <= own[0])
-        if not sound or not in_row or self.first_index not in (None, 0, 1):
+        if not sound or self.first_index not in (None, 0, 1):
             raise ValueError("the samples have no shape")
 
     @property
@@ -120,8 +117,6 @@ class ArrayEncoding:
 
         With ``own_classes`` labels that training did not have are classes too.
         """
-        if self.label is not None and raw.train.x.shape[1:] == (self.raw_shape[0] + 1,):
-            raw = take_label(raw, self.label)
         groups = _group_numbers([part.groups for part in raw.parts], where)
         own = _own_labels(self.labels, raw, where=f"{where}, labels") if labelled and own_classes else self.labels
         labels = own if labelled else None
@@ -129,18 +124,6 @@ class ArrayEncoding:
         notes = raw.notes if self.gaps is None else (*raw.notes, *self.gaps.notes(raw))
         classes = own.class_names if own else None
         return Dataset(name, train, test[0] if test else None, self.feature_names, classes, notes=notes)
-
-    def with_label(
-        self, raw: RawArrays, label: str | int, *, regression: bool | None = None, where: str
-    ) -> ArrayEncoding:
-        """Return the encoding for an array whose labels are in another column than training's, with its own classes."""
-        column = _label_column(raw, label, where)
-        if column == self.label:
-            return self
-        if raw.train.x.shape[1:] == self.raw_shape:
-            raise was_a_feature(column, where)
-        labels = learn_targets(take_label(raw, column).train.y, where=f"{where}, labels", regression=regression)
-        return replace(self, label=column, labels=labels)
 
     def _part(self, raw: RawPart, groups: Groups | None, labels: LabelEncoding | None, where: str) -> Part:
         x = numeric_samples(raw.x, where=where)
@@ -160,10 +143,7 @@ def learn_arrays(
     raw: RawArrays, *, name: str, where: str, options: ReadOptions = DEFAULTS
 ) -> tuple[Dataset, ArrayEncoding]:
     """Check arrays, number their labels, and return them with what later arrays need to be read the same way."""
-    column, regression = None, options.regression
-    if options.label is not None:
-        column = _label_column(raw, options.label, where)
-        raw = take_label(raw, column)
+    regression = options.regression
     x = numeric_samples(raw.train.x, where=where)
     shape = tuple(int(size) for size in x.shape[1:])
     gaps = learn_filling(x, options)
@@ -187,38 +167,8 @@ def learn_arrays(
         known = names or tuple(f"x{feature}" for feature in range(shape[0]))
         names = (*known, *(f"{known[feature]}=missing" for feature in gaps.marked))
         shape = (len(names),)
-    encoding = ArrayEncoding(shape, bool(sp.issparse(x)), names, column, labels, raw.first_index, gaps)
+    encoding = ArrayEncoding(shape, bool(sp.issparse(x)), names, labels, raw.first_index, gaps)
     return encoding.apply(raw, name=name, where=where), encoding
-
-
-def take_label(raw: RawArrays, column: int) -> RawArrays:
-    """Move one column of a two-dimensional array from its samples to its labels."""
-    x = raw.train.x
-    others = np.delete(np.arange(x.shape[1]), column)
-    if isinstance(x, LazyArray):  # perhaps larger than memory
-        y = np.concatenate([x[chunk][:, column] for chunk in row_slices(x)])
-        return RawArrays(RawPart(some_columns(x, others), y), notes=raw.notes)
-    table = cast(Array, x)
-    return RawArrays(RawPart(table[:, others], np.array(table[:, column])), notes=raw.notes)
-
-
-def _label_column(raw: RawArrays, label: str | int, where: str) -> int:
-    if raw.train.y is not None:
-        raise UserError(f"{where} brings its own labels, so label={label!r} cannot name a column: leave it out.")
-    if raw.train.x.ndim != 2 or sp.issparse(raw.train.x):
-        raise UserError(f"{where} is not a dense array of two axes, so label={label!r} cannot name a column.")
-    width = raw.train.x.shape[1]
-    if isinstance(label, str):
-        try:  # the command line gives numbers as text
-            label = int(label)
-        except ValueError:
-            how = f"give label as a number from 0 to {width - 1}, not {label!r}"
-            raise UserError(f"{where} has no column names: {how}.") from None
-    if not -width <= label < width:
-        raise UserError(f"{where} has {width} columns: there is no column {label}.")
-    if width < 2:
-        raise UserError(f"{where} has no feature column left beside the label.")
-    return int(label % width)
 
 
 def _own_labels(known: LabelEncoding | None, raw: RawArrays, *, where: str) -> LabelEncoding | None:

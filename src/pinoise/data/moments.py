@@ -51,11 +51,6 @@ def row_norms(x: Samples) -> Floats:
     return norms
 
 
-def feature_moments(x: Samples, *, unit_rows: bool) -> Moments:
-    """Return mean and variance of every feature, of rows brought to length 1 if ``unit_rows``."""
-    return _sparse_moments(x, unit_rows) if isinstance(x, sp.csr_array) else _dense_moments(x, unit_rows)
-
-
 def row_divisors(x: Samples) -> Floats:
     """Return what brings every row to length 1, (n, 1, …) to divide by; 1 for a row of zeros, which stays as it is."""
     norms = row_norms(x)
@@ -86,15 +81,16 @@ def canonical(x: sp.csr_array) -> sp.csr_array:
     return x
 
 
-def _dense_moments(x: Samples, unit_rows: bool) -> Moments:
-    n = len(x)
+def feature_moments(x: Samples, *, unit_rows: bool) -> Moments:
+    """Return mean and variance of every feature, of rows brought to length 1 if ``unit_rows``."""
+    n = x.shape[0]
 
-    def read(rows: slice) -> npt.NDArray[Any]:
-        dense = np.asarray(x[rows])
-        return dense / row_divisors(dense) if unit_rows else dense
+    def read(rows: slice) -> Floats:
+        rows_read = dense(x[rows])
+        return rows_read / row_divisors(rows_read) if unit_rows else rows_read
 
     # Sums are of distances from the first row, so that those of a constant feature are exactly zero.
-    first = read(slice(1))[0].astype(np.float64)
+    first = read(slice(1))[0]
     mean = first + sum((read(chunk) - first).sum(axis=0) for chunk in row_slices(x)) / n
     rest = np.zeros_like(first)  # what rounding left out of the mean
     square = np.zeros_like(first)
@@ -115,25 +111,6 @@ def one_pass_moments(x: Samples) -> Moments:
         squares += np.square(distance, out=distance).sum(axis=0)
     mean = total / len(x)
     return first + mean, np.maximum(squares / len(x) - np.square(mean), 0.0)
-
-
-def _sparse_moments(x: sp.csr_array, unit_rows: bool) -> Moments:
-    n, width = x.shape
-    rows = canonical(x).astype(np.float64)
-    if unit_rows:
-        rows.data /= np.repeat(row_divisors(rows), np.diff(rows.indptr))
-    columns = rows.tocsc(copy=True)
-    filled = np.diff(columns.indptr)
-    # As for dense samples; a column with a zero in it is constant only if it is zero throughout.
-    first = np.zeros(width)
-    full = np.flatnonzero(filled == n)
-    first[full] = columns.data[columns.indptr[full]]
-    columns.data -= np.repeat(first, filled)
-    offset = np.asarray(columns.sum(axis=0)).ravel() / n
-    columns.data -= np.repeat(offset, filled)
-    # The zeros of a sparse column are all at distance mean from it.
-    square = np.asarray(columns.multiply(columns).sum(axis=0)).ravel() + (n - filled) * offset**2
-    return first + offset, square / n
 
 
 class Tails(NamedTuple):
@@ -183,7 +160,7 @@ def local_units(x: Samples, middle: Floats, scale: Floats, tails: Tails) -> Floa
     >>> local_units(x, np.zeros(1), np.ones(1), Tails(np.zeros(1), np.ones(1))).round(1).tolist()
     [[1.0], [30.0]]
     """
-    z = (_dense(x) - middle) / np.where(scale > 0, scale, np.inf)
+    z = (dense(x) - middle) / np.where(scale > 0, scale, np.inf)
     return np.asarray(scale * tails.scale * np.hypot(1, z))
 
 
@@ -198,7 +175,7 @@ def measure_tails(x: Samples, middle: Floats, scale: Floats) -> Tails:
     divisor = np.where(scale > 0, scale, np.inf)
 
     def compressed(rows: slice) -> Floats:
-        return np.arcsinh((_dense(x[rows]) - middle) / divisor)
+        return np.arcsinh((dense(x[rows]) - middle) / divisor)
 
     n, none = x.shape[0], np.zeros_like(middle)
     mean = sum((compressed(chunk).sum(axis=0) for chunk in row_slices(x)), none) / n
@@ -236,7 +213,7 @@ def _some_rows(x: Samples) -> Floats:
     n, features = int(x.shape[0]), int(np.prod(x.shape[1:]))
     size = min(n, _MOST_ROWS, max(_LEAST_ROWS, _MOST_ENTRIES // max(1, features)))
     rows = np.sort(np.random.default_rng(0).choice(n, size, replace=False))
-    return _dense(x[rows]).reshape(size, -1)
+    return dense(x[rows]).reshape(size, -1)
 
 
 def _column_blocks(values: Floats) -> Iterator[Floats]:
@@ -244,5 +221,6 @@ def _column_blocks(values: Floats) -> Iterator[Floats]:
     return (values[:, start : start + step] for start in range(0, values.shape[1], step))
 
 
-def _dense(x: Any) -> Floats:
+def dense(x: Any) -> Floats:
+    """Return samples as an array in double precision."""
     return np.asarray(x.toarray() if isinstance(x, sp.csr_array) else x, dtype=np.float64)

@@ -32,7 +32,7 @@ class ReadOptions:
     """How a source becomes a data set. Options that a source cannot follow are errors.
 
     Args:
-        label: the column of the labels, by name or number, in a table or an array of two axes.
+        label: the column of the labels of a table, by name or number.
         regression: whether the labels are a measurement, whose prediction is scored by R², or classes; None decides by
             their values (``LabelStudy.is_measurement``).
         rows: the most rows to train on, drawn at random but always the same.
@@ -112,7 +112,7 @@ Allowed: median, mean, zero, error.
     def refuse_table_options(self, where: str, *, fills_gaps: bool = False) -> None:
         """Raise an error for an option that only a table with named columns can follow, or an array with gaps."""
         gaps = () if fills_gaps else ("missing", "mark_missing")
-        for name in self._chosen("categorical", "drop", "keep", "text", "na", "max_categories", *gaps):
+        for name in self._chosen("label", "categorical", "drop", "keep", "text", "na", "max_categories", *gaps):
             value = getattr(self, name)
             shown = list(value) if isinstance(value, tuple) else value
             raise UserError(f"{where} has no named columns, so {name}={shown} cannot apply: leave it out.")

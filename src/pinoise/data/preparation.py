@@ -94,7 +94,7 @@ class Preparation(ABC):
         if found.kind != "images":
             later.as_read_options().refuse_image_options(found.where)
         if found.kind == "catalogue":
-            data = self._in_size(found.dataset(label=later.label, progress=progress))
+            data = self._in_size(found.dataset(progress=progress))
         elif found.kind == "table":
             data = self._read_table(found, later, labelled=labelled)
         else:
@@ -145,7 +145,6 @@ class TablePreparation(Preparation):
         table, encoding = source.table(), self.encoding
         if later.label is not None:
             encoding = encoding.for_label(table, later.label)
-        encoding = encoding.for_dates_of(table)
         if _is_large(table, later.stream):
             return _on_disk(source, table, later.as_read_options(), encoding, labelled=labelled)[0]
         return encoding.apply(table, name=source.name, labelled=labelled, regression=later.regression)
@@ -214,12 +213,11 @@ class ArrayPreparation(Preparation):
         options.refuse_table_options(source.where, fills_gaps=source.kind == "array")
         if source.kind == "catalogue":
             options.refuse_image_options(source.where, sized=True)
-            data = source.dataset(label=options.label, size=options.height_and_width, progress=progress)
+            data = source.dataset(size=options.height_and_width, progress=progress)
             return data, cls(ArrayEncoding(data.shape, bool(sp.issparse(data.train.x))), "catalogue")
         if source.kind == "images":
             raw = source.images(options, progress=progress)
             _check_class_folders(raw, source.where)
-            options = replace(options, label=None)
         else:
             options.refuse_image_options(source.where)
             raw = source.arrays()
@@ -240,10 +238,7 @@ class ArrayPreparation(Preparation):
             later = replace(later, corrupt=later.corrupt or self.corrupt)
             options = replace(later.as_read_options(), size=(height, width), color="rgb" if channels else "gray")
             return source.images(options, progress=progress), encoding
-        raw = source.arrays(n_features=self.shape[0], first_index=encoding.first_index)
-        if later.label is not None:
-            encoding = encoding.with_label(raw, later.label, regression=later.regression, where=source.where)
-        return raw, encoding
+        return source.arrays(n_features=self.shape[0], first_index=encoding.first_index), encoding
 
 
 def check_regression(regression: bool | None, data: Dataset, *, where: str) -> None:

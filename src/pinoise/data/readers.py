@@ -52,7 +52,7 @@ def open_for_training(
 
 
 def read_file(
-    path: str | Path, options: ReadOptions = DEFAULTS, *, test: str | Path | None = None, progress: bool = False
+    path: str | Path, options: ReadOptions = DEFAULTS, *, progress: bool = False
 ) -> tuple[Dataset, Preparation]:
     """Read a training file or folder, and return it with the preparation that reads later ones the same way.
 
@@ -71,7 +71,6 @@ def read_file(
     Args:
         path: the file or folder.
         options: how it is read.
-        test: a second file or folder, read as the first one, that becomes the test part.
         progress: whether the decoding of images shows a bar.
 
     >>> import tempfile
@@ -83,14 +82,6 @@ def read_file(
     (('age', 'town=Oslo', 'town=Rome'), ('filled 1 missing value in 1 column with its median: age',))
     """
     data, preparation = prepare(Path(path), options, progress=progress)
-    if test is not None:
-        if data.test is not None:
-            raise UserError(f"{path} brings its own test part, so the test file {test} has no place: leave it out.")
-        held_out = preparation.read(Path(test), progress=progress)
-        if preparation.labels is not None and held_out.train.y is None:
-            raise UserError(f"the test file {test} has no labels, but {path} has.")
-        notes = (f"{Path(test).name}: {note}" for note in held_out.notes)
-        data = replace(data, test=held_out.train, notes=(*data.notes, *notes))
     return _limited(data, options), preparation
 
 

@@ -56,12 +56,8 @@ class Source:
     path: Path = Path()  # of a file or folder
     held: InMemory | None = None  # samples in memory
 
-    def dataset(
-        self, *, label: str | int | None = None, size: tuple[int, int] | None = None, progress: bool = False
-    ) -> Dataset:
-        """Load a data set of the catalogue; its labels are known, so naming their column is an error."""
-        if label is not None:
-            raise UserError(f"--label {label!r} is for files: the labels of {self.name!r} are known.")
+    def dataset(self, *, size: tuple[int, int] | None = None, progress: bool = False) -> Dataset:
+        """Load a data set of the catalogue."""
         return load(self.name, size=size, progress=progress)
 
     def table(self) -> Table:
@@ -81,9 +77,6 @@ class Source:
 
     def images(self, options: ReadOptions, *, progress: bool = False) -> RawArrays:
         """Read a folder of images, whose labels are its subfolders."""
-        if options.label is not None:
-            what = "a folder of images, whose subfolders are the classes"
-            raise UserError(f"{self.where} is {what}: leave out label={options.label!r}.")
         return read_image_folder(self.path, options, progress=progress)
 
 

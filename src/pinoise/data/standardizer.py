@@ -17,6 +17,7 @@ from pinoise.data.moments import (
     Tails,
     beside,
     canonical,
+    dense,
     feature_moments,
     has_heavy_tails,
     local_units,
@@ -279,19 +280,13 @@ def _scaling_by_zeros(x: Samples) -> Scaling:
 
 def _is_table(x: Samples) -> bool:
     """Whether samples that are mostly zeros are a table with categories rather than counts of one kind."""
-    if isinstance(x, sp.csr_array):
-        rows = canonical(x)
-        unit = rows.data / np.repeat(row_divisors(rows), np.diff(rows.indptr))
-        negative = bool((unit < 0).any())
-        counts: npt.NDArray[Any] = np.bincount(rows.indices, minlength=x.shape[1])
-        lengths: npt.NDArray[Any] = np.bincount(rows.indices, weights=np.square(unit), minlength=x.shape[1])
-    else:
-        negative, counts, lengths = False, np.zeros(x.shape[1:]), np.zeros(x.shape[1:])
-        for chunk in row_slices(x):
-            dense = x[chunk] / row_divisors(x[chunk])
-            negative = negative or bool((dense < 0).any())
-            counts += np.count_nonzero(dense, axis=0)
-            lengths += np.square(dense).sum(axis=0)
+    negative, counts, lengths = False, np.zeros(x.shape[1:]), np.zeros(x.shape[1:])
+    for chunk in row_slices(x):
+        rows = dense(x[chunk])
+        rows /= row_divisors(rows)
+        negative = negative or bool((rows < 0).any())
+        counts += np.count_nonzero(rows, axis=0)
+        lengths += np.square(rows).sum(axis=0)
     return negative or bool(lengths[2 * counts >= x.shape[0]].sum() > _MOST * lengths.sum())
 
 

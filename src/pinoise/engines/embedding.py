@@ -113,7 +113,7 @@ def _plan_pieces(run: Run, data: str, keep: Sequence[str]) -> tuple[Plan, tuple[
         raise UserError(f"{run.path} was trained on {run.preparation.description}: parts are written for tables only.")
     source = open_parquet(find_place(data))
     keep = _check_kept(data, keep, source.schema.names, run.column_names)
-    preparation = TablePreparation(run.preparation.encoding.for_dates_of(source.table()))
+    preparation = run.preparation
     known = {column.name for column in preparation.encoding.columns}
     own = [name for name in source.schema.names if name in known]
     first = next(source.pieces[0].batches(own))

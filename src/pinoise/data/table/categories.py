@@ -60,23 +60,18 @@ class CategoricalColumn:
         return Encoded(int(empty.sum()), int(strange.sum()), tuple(examples), numbers)
 
     def decode(self, features: Floats, column: Any) -> Any:
-        """Return features as cells of the type that ``column`` has: every cell is a category that exists, or empty.
+        """Return features as cells of the type that ``column`` has: categories that exist; gaps stay gaps.
 
         A cell without a category of its own stays as it is where no category has more than half of it.
         """
         text = self._text(column, "")
-        codes, _, _ = self._codes(text)
-        found = features.argmax(axis=1)
-        own = self.categories.index(OTHER) if self.other else -1
-        stays = ((codes < 0) & (features.max(axis=1, initial=0) < 0.5)) | ((found == own) & (codes == own))
-        # "other" is no value: a cell that becomes it takes its next best category.
-        known = features.copy()
-        if self.other:
-            known[:, own] = -np.inf
+        codes, empty, _ = self._codes(text)
+        extras = [self.categories.index(name) for name, used in ((MISSING, self.missing), (OTHER, self.other)) if used]
+        found, known = features.argmax(axis=1), features.copy()
+        faint, same = features.max(axis=1, initial=0) < 0.5, codes == found
+        stays = empty | ((codes < 0) & faint) | (np.isin(codes, extras) & same)
+        known[:, extras] = -np.inf  # "missing" and "other" are no values: such a cell takes its next best category
         names = pa.array(self.categories, pa.large_string()).take(pa.array(known.argmax(axis=1)))
-        if self.missing:
-            gone = pc.equal(names, MISSING)
-            names = pc.if_else(gone, pa.scalar(None, pa.large_string()), names)
         cells = pc.if_else(pa.array(stays), text, names)
         return cells.cast(column.type) if not pa.types.is_dictionary(column.type) else cells.dictionary_encode()
 

@@ -31,6 +31,7 @@ _CASTS = {  # of text that looks so
     ISO: (rf"{_MOMENT}$", pa.timestamp("us")),
     ZONED: (rf"{_MOMENT}(Z|[+-]\d\d(:?\d\d)?)$", pa.timestamp("us", "UTC")),
 }
+_SAFE = (ISO, ZONED, *_CLOCKS)
 FORMATS = (*(day + time for day in _DAYS for time in _TIMES), ISO, ZONED, *_CLOCKS)
 """How dates may be written in text. Where a month could be a day, it is the month that comes first beside slashes."""
 
@@ -120,15 +121,15 @@ def is_date(kind: Any) -> bool:
     return bool(pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_time(kind))
 
 
-def fitting_formats(text: Any, formats: Sequence[str] = FORMATS) -> list[str]:
-    """Return those of some formats in which every cell of text is a date; missing cells are in any.
+def fitting_format(text: Any, formats: Sequence[str] = FORMATS) -> str | None:
+    """Return the first format in which every cell of text is a date, None without one; missing cells are in any.
 
-    >>> fitting_formats(pa.array(["31.12.2024", "01.02.2025", None])), fitting_formats(pa.array(["Rome"]))
-    (['%d.%m.%Y'], [])
+    >>> fitting_format(pa.array(["31.12.2024", "01.02.2025", None])), fitting_format(pa.array(["Rome"]))
+    ('%d.%m.%Y', None)
     """
     cells = text_of(text).drop_null()
-    likely = [form for form in formats if _parsed(cells[:1], form).null_count == 0]
-    return [form for form in likely if _parsed(cells, form).null_count == 0]
+    fits = (form for form in formats if not _parsed(cells[:1], form).null_count + _parsed(cells, form).null_count)
+    return next(fits, None)
 
 
 def _parsed(text: Any, form: str) -> Any:
@@ -156,7 +157,7 @@ def days_of(column: Any, *, written: str, where: str) -> Floats:
     kind = column.type
     if is_text(kind) or pa.types.is_null(kind):
         text = text_of(column.cast(pa.large_string()))
-        form = written or next(iter(fitting_formats(text)), FORMATS[0])
+        form = written or fitting_format(text, _SAFE) or ISO  # a slash would not say which number is the month
         column = _parsed(text, form)
         stray = first_true(pc.and_(pc.is_null(column), pc.is_valid(text)))
         if stray >= 0:

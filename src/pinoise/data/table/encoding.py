@@ -17,8 +17,7 @@ from pinoise.data.messages import counted, listed
 from pinoise.data.options import MissingPolicy, ReadOptions
 from pinoise.data.table.batches import Table, held_table
 from pinoise.data.table.categories import CategoricalColumn
-from pinoise.data.table.cells import Encoded, column_of, find_column, is_text, other_kind
-from pinoise.data.table.dates import FORMATS, DateColumn, fitting_formats
+from pinoise.data.table.cells import Encoded, column_of, find_column, other_kind
 from pinoise.data.table.kinds import Column, Learned, Looked, learn_column, look, notes_on
 from pinoise.data.table.labels import LabelEncoding, learn_targets, measurement_note, typed
 from pinoise.errors import UserError, rows_among, rows_before
@@ -123,26 +122,9 @@ class TableEncoding:
         if column == self.label:
             return self
         if column in [known.name for known in self.columns]:
-            raise was_a_feature(column, table.where)
+            why = "was a feature in training, so it cannot be the label"
+            raise UserError(f"{table.where}: column {column!r} {why}: train again with --label {column}.")
         return replace(self, label=column, labels=None)
-
-    def for_dates_of(self, table: Table) -> TableEncoding:
-        """Return the encoding for a table that may write as text what were dates in training.
-
-        All rows together say how: 01/02/2025 alone could be a day of January or of February.
-        """
-        kinds, columns = table.kinds, []
-        for column in self.columns:
-            name = column.name
-            there = name in table.names and (kinds is None or is_text(kinds[name]))
-            if isinstance(column, DateColumn) and not column.written and there:
-                formats = list(FORMATS)
-                for _, batch in table.batches([name]):
-                    fitting = fitting_formats(batch.column(0), formats)
-                    formats = fitting or formats[:1]
-                column = replace(column, written=formats[0])
-            columns.append(column)
-        return replace(self, columns=tuple(columns))
 
 
 class TableLearned(NamedTuple):
@@ -299,9 +281,3 @@ def _missing_notes(encoding: TableEncoding, filled: dict[str, int], blank: dict[
 def label_column(name: str | None, where: str) -> str:
     """Return how messages call the label's column."""
     return f"{where}, label column {name!r}"
-
-
-def was_a_feature(column: str | int, where: str) -> UserError:
-    """Return the error for labels in a column that training used as a feature."""
-    why = "was a feature in training, so it cannot be the label"
-    return UserError(f"{where}: column {column!r} {why}: train again with --label {column}.")

@@ -16,7 +16,7 @@ from pinoise.data.options import ReadOptions
 from pinoise.data.table.batches import Table
 from pinoise.data.table.categories import MISSING, OTHER, CategoricalColumn, are_truths, most_frequent
 from pinoise.data.table.cells import are_all, are_codes, column_of, first_true, is_number, is_text, text_of
-from pinoise.data.table.dates import FORMATS, DateColumn, fitting_formats, is_date, learn_dates
+from pinoise.data.table.dates import DateColumn, fitting_format, is_date, learn_dates
 from pinoise.data.table.numbers import (
     STYLES,
     NumericColumn,
@@ -180,8 +180,8 @@ def _text(looked: Looked, text: Any) -> Learned:
         note = f"took column {looked.name!r} for categories: {listed(pc.unique(strays).to_pylist())} is no number"
         names = _names(looked, text)
         return names._replace(notes=(note, *names.notes))
-    if share == 0 and (formats := fitting_formats(present, FORMATS)):
-        return _dates(looked, formats[0])
+    if share == 0 and (written_as := fitting_format(present)):
+        return _dates(looked, written_as)
     return _names(looked, text, truths=are_truths(present))
 
 

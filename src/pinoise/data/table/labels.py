@@ -189,18 +189,6 @@ def typed(text: Any) -> Any:
 
 def label_array(labels: object, *, where: str) -> Any:
     """Return labels as an Arrow array of text, integers or floats; a missing one is an error that names its row."""
-    array = label_cells(labels, where=where)
-    if len(array) == 0:
-        raise UserError(f"{where} holds no labels.")
-    if array.null_count:
-        how = "fill in or remove these rows, or learn without labels"
-        rest = f" is missing ({array.null_count} missing in all): {how}."
-        raise RowError(f"{where}: the label of data row ", first_true(pc.is_null(array)), rest)
-    return array
-
-
-def label_cells(labels: object, *, where: str) -> Any:
-    """Return labels as an Arrow array of text, integers or floats, null where they are missing."""
     if isinstance(labels, np.ndarray):
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = labels[:, 0]
@@ -220,9 +208,15 @@ def label_cells(labels: object, *, where: str) -> Any:
         array = array.cast(array.type.value_type)
     if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):
         array = array.cast(pa.float64(), safe=False)
-        return pc.if_else(pc.is_nan(array), pa.scalar(None, pa.float64()), array)
-    if is_text(array.type):
-        return text_of(array)
-    if not (pa.types.is_integer(array.type) or pa.types.is_boolean(array.type) or pa.types.is_null(array.type)):
+        array = pc.if_else(pc.is_nan(array), pa.scalar(None, pa.float64()), array)
+    elif is_text(array.type):
+        array = text_of(array)
+    elif not (pa.types.is_integer(array.type) or pa.types.is_boolean(array.type) or pa.types.is_null(array.type)):
         raise UserError(f"{where} holds labels of type {array.type}: they must be text, numbers or true / false.")
+    if len(array) == 0:
+        raise UserError(f"{where} holds no labels.")
+    if array.null_count:
+        how = "fill in or remove these rows, or learn without labels"
+        rest = f" is missing ({array.null_count} missing in all): {how}."
+        raise RowError(f"{where}: the label of data row ", first_true(pc.is_null(array)), rest)
     return array

@@ -169,35 +169,19 @@ def _schema(data: Any, fragments: Sequence[Any]) -> Any:
     """Return the columns of all files, in types that hold those of every file; files of other columns are an error."""
     if not fragments:
         return data.schema
-    paths = [str(fragment.path) for fragment in fragments]
     own = [fragment.physical_schema.remove_metadata() for fragment in fragments]
-    named = [dict.fromkeys(pa.dataset.get_partition_keys(fragment.partition_expression)) for fragment in fragments]
-    first = {*own[0].names, *named[0]}
-    for path, schema, part in zip(paths, own, named, strict=True):
-        names = {*schema.names, *part}
-        if names != first:
-            lacks, extra = sorted(first - names), sorted(names - first)
-            how = [*([f"lacks {listed(lacks)}"] if lacks else []), *([f"has {listed(extra)} besides"] if extra else [])]
-            what = f"other columns than {paths[0]}: it {' and '.join(how)}"
-            raise UserError(f"{path} has {what}; give files of one table.")
-        if part.keys() != named[0].keys():
-            raise UserError(f"{path} lies in other key=value folders than {paths[0]}: give files of one table.")
-    fields = [pa.field(each.name, _common_type(each, own, paths)) for each in own[0] if each.name not in named[0]]
-    return pa.schema([*fields, *(data.schema.field(name) for name in named[0])])
-
-
-def _common_type(field: Any, schemas: Sequence[Any], paths: Sequence[str]) -> Any:
-    """Return the type that holds a column of all files."""
-    kind = field.type
-    for path, schema in zip(paths, schemas, strict=True):
-        other = schema.field(field.name).type
-        pair = [pa.schema([("x", one)]) for one in (kind, other)]
-        try:
-            kind = kind if other == kind else pa.unify_schemas(pair, promote_options="permissive").field("x").type
-        except pa.ArrowException:
-            what = f"column {field.name!r} is of type {other}, but in {paths[0]} of type {kind}"
-            raise UserError(f"{path}: {what}: write it alike in all files.") from None
-    return kind
+    keys = [list(pa.dataset.get_partition_keys(fragment.partition_expression)) for fragment in fragments]
+    first = {*own[0].names, *keys[0]}
+    for fragment, schema, part in zip(fragments, own, keys, strict=True):
+        if strange := sorted(first ^ {*schema.names, *part} | set(keys[0]) ^ set(part)):
+            what = f"has other columns or key=value folders than {fragments[0].path}"
+            raise UserError(f"{fragment.path} {what} ({listed(strange)}): give files of one table.")
+    try:
+        whole = pa.unify_schemas(own, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise UserError(f"{fragments[0].path} and the files beside it: {error}: write it alike in all files.") from None
+    fields = [field for field in whole if field.name not in keys[0]]
+    return pa.schema([*fields, *(data.schema.field(name) for name in keys[0])])
 
 
 def _joined(sizes: Sequence[int], least: int) -> Iterator[tuple[list[int], int]]:
