@@ -46,7 +46,6 @@ from pinoise.experiments.sources import open_compared, sample_rows, shrink_image
 from pinoise.files import read_json, write_json
 from pinoise.training.build import build_embedding
 from pinoise.training.callbacks import Quiet
-from pinoise.training.config import scaling_of
 from pinoise.training.device import describe_environment, flushed_denormals
 from validation import SUITE, validation
 
@@ -139,7 +138,7 @@ def study(data: Dataset) -> dict[str, Any]:
     """Return the accuracies of all methods for every number of labels, and the seconds that each method took."""
     settings = plan([OURS], [SEED], settings=SUITE.settings)[OURS, SEED]
     settings = with_steps(settings, SUITE.steps, rows=len(data.train))
-    prepared = Prepared(data, scaling_of(settings))
+    prepared = Prepared(data, settings.data.scaling)
     start = time.perf_counter()
     encoder, _ = fit_encoder(OURS, settings, prepared.standardizer, prepared.train, Quiet())
     encode = build_embedding(encoder, "joined", prepared.standardizer, prepared.train)

@@ -50,12 +50,15 @@ def variants(width: int, batch_size: int) -> dict[str, dict[str, Any]]:
         name: {
             **shared,
             "views": {"augmentations": ["simclr"]},
-            "objective": {"name": "supported", "neighbours": 0},
-            "noise": {"generator": {"name": name, **({"width": width} if name.startswith("resnet") else {})}},
+            "objective": "supported",
+            "noise": {
+                "generator": {"name": name, **({"width": width} if name.startswith("resnet") else {})},
+                "neighbours": 0,
+            },
         }
         for name in GENERATORS
     }
-    along = {**noisy["shared"], "objective": {"name": "supported"}}
+    along = {**noisy["shared"], "noise": {"generator": {"name": "shared"}}}
     return {"SimCLR": bare, **noisy, "shared, along the data": along}
 
 

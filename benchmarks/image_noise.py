@@ -79,7 +79,7 @@ def coarse(sigma: float, grid: int, *, smooth: bool = True) -> Configuration:
     return {"name": Coarse, "sigma": sigma, "grid": grid, "smooth": smooth}
 
 
-AROUND = {"name": "supported", "neighbours": 0}
+AROUND: dict[str, Any] = {"objective": "supported", "neighbours": 0}
 CANDIDATES: dict[str, Configuration] = {
     "augmentations": dict(RECIPES["aug"].settings or {}),
     "+ the image itself": beside("identity"),
@@ -87,10 +87,10 @@ CANDIDATES: dict[str, Configuration] = {
     "+ random noise, σ = .25": beside("pi", initial_scale=0.25),
     "random noise on top, σ = .1": beside("pi", pairing="compose", initial_scale=0.1),
     "random noise on top, σ = .25": beside("pi", pairing="compose", initial_scale=0.25),
-    "+ PiNDA": beside("pi", objective=AROUND),
-    "PiNDA on top, σ = .25": beside("pi", pairing="compose", objective=AROUND, initial_scale=0.25),
+    "+ PiNDA": beside("pi", **AROUND),
+    "PiNDA on top, σ = .25": beside("pi", pairing="compose", **AROUND, initial_scale=0.25),
     "+ PiNDA along the data": beside("pi", objective="supported"),
-    "+ differences": beside("pi", objective=AROUND, covariance="differences"),
+    "+ differences": beside("pi", **AROUND, covariance="differences"),
     "+ low-frequency, 4 × 4, σ = .5": beside(coarse(0.5, 4)),
     "+ low-frequency, 4 × 4, σ = 1": beside(coarse(1.0, 4)),
     "patch-wise on top, σ = .5": beside(coarse(0.5, 6, smooth=False), pairing="compose"),
@@ -100,24 +100,20 @@ CANDIDATES: dict[str, Configuration] = {
     "noise in maps, σ learned": inside(sigma=0.5),
     "differences in maps, σ learned": inside(sigma=0.5, kind="differences"),
     "+ the image itself, random noise on top, σ = .25": on_top("pi", initial_scale=0.25),
-    "+ the image itself, PiNDA on top, σ = .25": on_top("pi", objective=AROUND, initial_scale=0.25),
+    "+ the image itself, PiNDA on top, σ = .25": on_top("pi", **AROUND, initial_scale=0.25),
     "+ the image itself, low-frequency on top, σ = .5": on_top(coarse(0.5, 4)),
     "+ the image itself, bands on top, σ learned": on_top({"name": Bands, "sigma": 0.5}, objective="paper"),
-    "+ the image itself, differences on top, × .5": on_top(
-        "pi", objective=AROUND, covariance="differences", amplitude=0.5
-    ),
-    "+ the image itself, differences on top, × 1": on_top(
-        "pi", objective=AROUND, covariance="differences", amplitude=1.0
-    ),
+    "+ the image itself, differences on top, × .5": on_top("pi", **AROUND, covariance="differences", amplitude=0.5),
+    "+ the image itself, differences on top, × 1": on_top("pi", **AROUND, covariance="differences", amplitude=1.0),
     "+ the image itself, differences in maps": merge(
         inside(sigma=0.5, kind="differences"), {"views": {"augmentations": ["simclr", "identity"]}}
     ),
     "alone: random noise, σ = 1": dict(RECIPES["fixed"].settings or {}),
     "alone: PiNDA": dict(RECIPES["pinda"].settings or {}),
-    "alone: differences": alone("pi", objective=AROUND, covariance="differences"),
-    "alone: differences × .5": alone("pi", objective=AROUND, covariance="differences", amplitude=0.5),
+    "alone: differences": alone("pi", **AROUND, covariance="differences"),
+    "alone: differences × .5": alone("pi", **AROUND, covariance="differences", amplitude=0.5),
     "alone: mixed × .5": alone("pi", objective="supported", covariance="mixed", amplitude=0.5),
-    "alone: PiNDA, 0 neighbours, σ = .25": alone("pi", objective=AROUND, initial_scale=0.25),
+    "alone: PiNDA, 0 neighbours, σ = .25": alone("pi", **AROUND, initial_scale=0.25),
     "alone: low-frequency, 4 × 4, σ = 1": alone(coarse(1.0, 4)),
     "alone: any scale, σ = 1": alone({"name": Scales, "sigma": 1.0}),
     "alone: bands, σ learned": alone({"name": Bands, "sigma": 1.0}, objective="paper"),

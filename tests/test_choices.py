@@ -201,7 +201,7 @@ OPTIONS: dict[tuple[str, str], set[str]] = {
     ("generator", "resnet18"): {"width", "hidden", "stem"},
     ("generator", "resnet50"): {"width", "hidden", "stem"},
     ("generator", "unet"): {"width", "depth", "up_convolution"},
-    ("objective", "supported"): {"neighbours", "weight"},
+    ("objective", "supported"): {"weight"},
     ("objective", "paper"): {"penalty"},
     ("objective", "fixed"): set(),
     ("objective", "adversarial"): set(),

@@ -14,7 +14,7 @@ import yaml
 from torch import Tensor, nn
 
 import pinoise
-from pinoise.choices import ENCODER, METHOD, OBJECTIVE, VIEW, find, options_of
+from pinoise.choices import ENCODER, METHOD, VIEW, find, options_of
 from pinoise.data import ReadOptions, from_arrays, open_source
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
@@ -139,15 +139,6 @@ def test_hints_with_several_types_are_checked_in_words() -> None:
 
     with pytest.raises(UserError, match=r"setting 'method.mode' is 'sfot': did you mean 'soft'"):
         read_choice({"name": loss, "mode": "sfot"}, METHOD, "method")
-
-
-def test_an_objective_may_leave_its_neighbours_open() -> None:
-    def objective(look: Any, *, neighbours: int | None = None) -> Tensor:
-        mean: Tensor = look.losses.mean()
-        return mean
-
-    assert parse_settings({"objective": objective}).neighbours == 0
-    assert read_choice({"name": objective, "neighbours": 4}, OBJECTIVE, "objective").options == {"neighbours": 4}
 
 
 def test_a_users_function_called_pi_is_not_the_learned_noise() -> None:

@@ -8,7 +8,6 @@ import pytest
 
 from pinoise.errors import UserError
 from pinoise.experiments.plans import plan
-from pinoise.training.config import noise_defaults, scaling_of
 
 
 def test_a_plan_finds_mistakes_before_any_work() -> None:
@@ -25,12 +24,11 @@ def test_a_plan_finds_mistakes_before_any_work() -> None:
 
 def test_all_rows_of_a_table_see_samples_in_the_same_units() -> None:
     beside = plan(["raw", "untrained", "aug", "fixed"], [0], settings={})
-    assert {scaling_of(planned) for planned in beside.values()} == {"channels"}
+    assert {planned.data.scaling for planned in beside.values()} == {"channels"}
     alone = plan(["raw", "fixed"], [0], settings={})
-    assert {scaling_of(planned) for planned in alone.values()} == {"auto"}
-    given = plan(["raw", "aug"], [0], settings={"data": {"scaling": "features"}})
+    assert {planned.data.scaling for planned in alone.values()} == {"auto"}
     with pytest.raises(UserError, match=r"data.scaling is 'features': images are scaled by 'channels'"):
-        scaling_of(given["aug", 0])
+        plan(["raw", "aug"], [0], settings={"data": {"scaling": "features"}})
 
 
 def temperatures(*methods: str, settings: dict[str, Any] | None = None) -> list[float]:
@@ -65,7 +63,7 @@ def test_a_row_without_the_option_stays_as_it_is_and_a_note_names_it() -> None:
 def test_an_option_that_no_row_has_is_refused_with_those_that_there_are() -> None:
     sentence = (
         "unknown setting 'objective.penalty' in every method of this comparison: of objective, 'fixed' takes none; "
-        "'supported' takes neighbours, weight."
+        "'supported' takes weight."
     )
     with pytest.raises(UserError, match=re.escape(sentence)):
         plan(["raw", "fixed", "pinda"], [0], settings={"objective": {"penalty": 1}})
@@ -87,17 +85,17 @@ def test_to_repeat_what_makes_a_row_is_no_contradiction() -> None:
 def test_the_papers_rows_have_its_penalty_and_stem_on_images_alone() -> None:
     vectors = plan(["pinda-paper"], [0], settings={})["pinda-paper", 0]
     assert vectors.objective.options == {"penalty": 0.0}
-    assert vectors.noise.generator.options == {}
+    assert vectors.noise.generator.as_dict() == {"name": "mlp", "hidden": 1024}
     rows = ["pinda-paper", "pinda-paper-mean", "aug-paper", "aug-paper-mean", "aug-paper-uniform"]
     images = plan([*rows, "pinda"], [0], settings={"encoder": "resnet18", "noise": {"generator": {"width": 8}}})
     for method in rows:
         assert images[method, 0].objective.options == {"penalty": 1.0}
-        generator = noise_defaults(images[method, 0]).generator
+        generator = images[method, 0].noise.generator
         assert (generator.name, generator.options["stem"], generator.options["width"]) == ("resnet18", "cifar", 8)
-    assert noise_defaults(images["pinda", 0]).generator.name == "shared"
+    assert images["pinda", 0].noise.generator.name == "shared"
     other = plan(["aug-paper"], [0], settings={"objective": {"penalty": 2}, "noise": {"generator": {"stem": "auto"}}})
     assert other["aug-paper", 0].objective.options == {"penalty": 2.0}
-    assert noise_defaults(other["aug-paper", 0]).generator.options["stem"] == "auto"
+    assert other["aug-paper", 0].noise.generator.options["stem"] == "auto"
 
 
 def test_noise_on_the_background_takes_its_masks_by_a_setting() -> None:

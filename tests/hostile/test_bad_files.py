@@ -240,7 +240,7 @@ def test_rows_of_a_file_are_those_of_the_array(tmp_path: Path) -> None:
 @POSIX
 def test_an_array_that_is_cut_off_during_training_is_one_sentence(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.random.default_rng(0).normal(size=(4000, 40)))
-    small = ("--set", "encoder.hidden=8", "--set", "encoder.out_features=4", "--set", "objective.neighbours=0")
+    small = ("--set", "encoder.hidden=8", "--set", "encoder.out_features=4", "--set", "noise.neighbours=0")
     command = [sys.executable, "-m", "pinoise", "train", "--data", "x.npy", "--out", "r", "--epochs", "10000", *small]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True, env=environment) as training:

@@ -108,10 +108,10 @@ def test_stopping_among_the_trials_leaves_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"objective": "paper"}, r"which objective 'paper' does not have: choose objective 'supported'"),
+        ({"objective": "paper"}, r"noise.neighbours is 0, .*or choose objective 'supported'"),
         ({"noise": {"covariance": "mixed"}}, r"noise.covariance is given, and views.noise 'auto' chooses it"),
         ({"noise": {"amplitude": 2.0}}, r"noise.amplitude is given"),
-        ({"objective": {"name": "supported", "neighbours": 0}}, r"'auto' chooses whether samples move to neighbours"),
+        ({"noise": {"neighbours": 0}}, r"'auto' chooses whether samples move to neighbours"),
         ({"noise": {"initial_scale": 2.0}}, r"noise.initial_scale is given"),
         ({"noise": {"distribution": "uniform"}}, r"is for distribution 'gaussian'"),
     ],
@@ -130,7 +130,7 @@ def test_a_candidate_changes_the_noise_alone() -> None:
     settings = parse_settings({"training": {"seed": 3}, "objective": {"weight": 0.1}})
     found = with_noise(settings, NOISE_KINDS["both"])
     assert found.noise.covariance == "differences"
-    assert found.objective.options == {"neighbours": 10, "weight": 0.1}
+    assert found.objective.options == {"weight": 0.1}
     assert found.model_copy(update={"noise": settings.noise}) == settings
     assert Trial("both", 1.0).name in NOISE_KINDS
 
@@ -138,7 +138,5 @@ def test_a_candidate_changes_the_noise_alone() -> None:
 def test_the_estimator_speaks_of_its_own_parameters() -> None:
     with pytest.raises(UserError, match=r"^covariance is given, and noise 'auto' chooses it"):
         PiNDA(noise="auto", covariance="mixed", **SMALL).fit(X)
-    with pytest.raises(UserError, match=r"^amplitude is a multiple of how much neighbours differ, and this noise has"):
+    with pytest.raises(UserError, match=r"^amplitude is 2.0, a multiple of how much neighbours differ, and this noise"):
         PiNDA(objective="paper", amplitude=2.0, **SMALL).fit(X)
-    with pytest.raises(UserError, match=r"^noise.amplitude is a multiple of how much neighbours differ"):
-        parse_settings({"noise": {"amplitude": 2.0, "covariance": "diagonal"}, "objective": "paper"})

@@ -101,7 +101,7 @@ def test_generator_and_map_follow_the_objective_where_they_are_not_given(
         ({"views": {"noise": "viewmaker"}, "objective": "adversarial"}, "identity-noise"),
         ({"views": {"pairing": "identity-noise"}}, "identity-noise"),
         ({"views": {"pairing": "noise-noise"}, "objective": "paper"}, "noise-noise"),
-        ({"views": {"pairing": "compose", "augmentations": ["gaussian"]}, "objective": {"neighbours": 0}}, "compose"),
+        ({"views": {"pairing": "compose", "augmentations": ["gaussian"]}, "noise": {"neighbours": 0}}, "compose"),
     ],
 )
 def test_the_pairing_follows_from_the_views(problem: Problem, changes: dict[str, Any], pairing: str) -> None:
@@ -168,7 +168,7 @@ def test_the_noise_begins_where_neighbours_differ(digits: np.ndarray) -> None:
     x = digits[:60]
     standardizer = Standardizer.fit(x)
     rows = make_rows(x, standardizer)
-    settings = parse_settings({"encoder": {"hidden": 8}, "objective": {"neighbours": 4}})
+    settings = parse_settings({"encoder": {"hidden": 8}, "noise": {"neighbours": 4}})
     model = build_model(settings, standardizer, rows)
 
     live = x.std(axis=0) > 0
@@ -199,7 +199,7 @@ def test_an_initial_scale_that_is_asked_for_replaces_how_much_neighbours_differ(
 
 @pytest.mark.parametrize("covariance", ["diagonal", "mixed"])
 def test_noise_without_neighbours_stays_where_the_sample_is(problem: Problem, covariance: str) -> None:
-    _, model, rows = problem(objective={"neighbours": 0}, noise={"initial_scale": 0.01, "covariance": covariance})
+    _, model, rows = problem(noise={"neighbours": 0, "initial_scale": 0.01, "covariance": covariance})
     assert not model.noise.moves
     assert (model.noise.support is None) == (covariance == "diagonal")
     assert model.pairing.name == "noise-noise"

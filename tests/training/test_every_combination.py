@@ -31,8 +31,7 @@ PROTOTYPES, QUEUE = 64, 128
 
 COMMON: dict[str, Any] = {
     "head": {"hidden": 32, "out_features": 16},
-    "noise": {"generator": {"hidden": 32}},
-    "objective": {"neighbours": 2},  # of so few rows
+    "noise": {"generator": {"hidden": 32}, "neighbours": 2},  # of so few rows
     "training": {
         "epochs": EPOCHS,
         "batch_size": BATCH,

@@ -21,7 +21,7 @@ PHOTOS = np.zeros((4, 16, 12, 3), np.uint8)
 DEFAULT = {
     "encoder": "resnet18",
     "views.augmentations": ("simclr", "identity"),
-    "objective.neighbours": 0,
+    "noise.neighbours": 0,
     "views.pairing": "compose",
     "noise.covariance": "differences",
     "noise.amplitude": 0.5,
@@ -73,15 +73,15 @@ def test_silence_on_vectors_means_what_it_did() -> None:
     ("values", "left"),
     [
         ({"encoder": "mlp"}, []),
-        ({"objective": {"neighbours": 10}}, ["encoder", "views.augmentations"]),
+        ({"noise": {"neighbours": 10}}, ["encoder", "views.augmentations"]),
         ({"views": {"augmentations": ["byol"]}}, [path for path in DEFAULT if path != "views.augmentations"]),
         ({"views": {"augmentations": []}}, ["encoder"]),
         ({"views": {"pairing": "noise-noise"}}, ["encoder"]),
-        ({"views": {"pairing": "sampled"}}, ["encoder", "views.augmentations", "objective.neighbours"]),
+        ({"views": {"pairing": "sampled"}}, ["encoder", "views.augmentations", "noise.neighbours"]),
         ({"views": {"noise": "none"}}, ["encoder", "views.augmentations"]),
         ({"views": {"noise": "auto"}}, ["encoder", "views.augmentations"]),
         ({"objective": "paper"}, ["encoder", "views.augmentations"]),
-        ({"noise": {"covariance": "diagonal"}}, ["encoder", "views.augmentations", "objective.neighbours"]),
+        ({"noise": {"covariance": "diagonal"}}, ["encoder", "views.augmentations", "noise.neighbours"]),
         ({"noise": {"initial_scale": 0.25}}, [path for path in DEFAULT if path != "noise.amplitude"]),
         ({"encoder": {"width": 8}}, list(DEFAULT)),
         ({"encoder": "resnet50"}, [path for path in DEFAULT if path != "encoder"]),
@@ -133,7 +133,7 @@ def test_the_estimator_has_the_same_defaults_as_the_command() -> None:
 def test_the_estimator_keeps_what_it_was_given() -> None:
     model = PiNDA(image_shape=(16, 12, 3), encoder="vit", neighbours=5, augmentations=["crop"], pairing="sampled")
     settings = settings_from(vars(model), seed=0)
-    assert (settings.encoder.name, settings.neighbours, settings.views.pairing) == ("vit", 5, "sampled")
+    assert (settings.encoder.name, settings.noise.neighbours, settings.views.pairing) == ("vit", 5, "sampled")
     assert [view.name for view in settings.views.augmentations] == ["crop"]
 
 

@@ -47,7 +47,8 @@ OTHERS: dict[str, Any] = {
     "the paper's penalty": {"objective": {"name": "paper", "penalty": 2.0}},
     "Algorithm 2, in which some samples draw noise": {
         "views": {"pairing": "sampled", "augmentations": ["gaussian"]},
-        "objective": {"name": "supported", "weight": 3.0, "neighbours": 0},
+        "objective": {"name": "supported", "weight": 3.0},
+        "noise": {"neighbours": 0},
     },
     "Algorithm 2 with the paper's penalty": {
         "views": {"pairing": "sampled", "augmentations": ["gaussian"]},

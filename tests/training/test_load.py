@@ -67,7 +67,7 @@ def draws(noise: PiNoise, x: torch.Tensor) -> torch.Tensor:
     [
         {},
         {"noise": {"generator": "shared", "mean": "learned", "initial_scale": 0.5}},
-        {"objective": {"neighbours": 0}},
+        {"noise": {"neighbours": 0}},
         {"objective": "paper", "noise": {"distribution": "uniform", "normalize": 1.0}},
         {"objective": "adversarial"},
         {"objective": "fixed"},

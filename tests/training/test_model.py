@@ -20,7 +20,7 @@ EVERYWHERE: list[dict[str, Any]] = [
     {"method": "simcl"},
     {"method": "clae", "noise": {"mean": "learned"}},
     {"views": {"augmentations": ["scarf"]}},
-    {"views": {"pairing": "compose", "augmentations": ["gaussian"]}, "objective": {"neighbours": 0}},
+    {"views": {"pairing": "compose", "augmentations": ["gaussian"]}, "noise": {"neighbours": 0}},
 ]
 
 

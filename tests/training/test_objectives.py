@@ -278,7 +278,7 @@ def test_options_of_an_objective_reach_it() -> None:
     supported, paper, information = (
         find(OBJECTIVE, name).build(site, **options)
         for name, options in (
-            ("supported", {"weight": 0.9, "neighbours": 3}),
+            ("supported", {"weight": 0.9}),
             ("paper", {"penalty": 0.4}),
             ("information", {"draws": 7}),
         )

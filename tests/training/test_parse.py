@@ -65,8 +65,8 @@ def test_a_section_without_a_name_keeps_the_default_name() -> None:
         (["metod=simclr"], "unknown setting 'metod': did you mean 'method'?"),
         (["training.zzzz=1"], "unknown setting 'training.zzzz': allowed there are epochs, batch_size,"),
         (["objective=paper", "objective.penalty=.inf"], "setting 'objective.penalty' is inf"),
-        (["objective.penalty=1"], "unknown setting 'objective.penalty': allowed there are weight, neighbours."),
-        (["objective.neighbours=-1"], "setting 'objective.neighbours' is -1"),
+        (["objective.penalty=1"], "unknown setting 'objective.penalty': allowed there are weight."),
+        (["noise.neighbours=-1"], "setting 'noise.neighbours' is -1"),
         (
             ["objective=supprted"],
             "did you mean 'supported'? Allowed: supported, paper, fixed, adversarial, information",

@@ -6,37 +6,26 @@ from typing import Any
 
 import pytest
 import torch
+import yaml
 from pydantic import ValidationError
 from torch import Tensor, nn
 
 from pinoise.choices import GENERATOR, METHOD, NOISE_VIEW, OBJECTIVE, VIEW
 from pinoise.errors import UserError
 from pinoise.methods import SimCLR
-from pinoise.training.config import (
-    NoiseSettings,
-    Settings,
-    embedding_of,
-    encoder_of,
-    noise_defaults,
-    parse_settings,
-    read_choice,
-)
+from pinoise.training.config import NoiseSettings, Settings, complete, follow_kind, parse_settings, read_choice
 from pinoise.training.objectives import Supported
 
 
 def test_the_default_is_noise_along_the_data_and_a_joined_embedding() -> None:
-    settings = Settings()
+    settings = complete(Settings())
     assert settings.objective.part is Supported
-    assert min(settings.objective.options["weight"], settings.neighbours) > 0
-    assert embedding_of(settings) == "joined"
+    assert min(settings.objective.options["weight"], settings.noise.neighbours or 0) > 0
+    assert (settings.embedding, settings.data.scaling) == ("joined", "auto")
     assert (settings.method.part, settings.method.options["temperature"]) == (SimCLR, 0.5)
-    assert encoder_of(settings).as_dict() == {"name": "mlp", "hidden": 1024, "out_features": 256}
-    assert settings.data.scaling == "auto"
-    assert (settings.noise.generator.name, settings.noise.positive, settings.noise.initial_scale) == (
-        "auto",
-        "auto",
-        None,
-    )
+    assert settings.encoder.as_dict() == {"name": "mlp", "hidden": 1024, "out_features": 256}
+    noise = settings.noise
+    assert (noise.generator.name, noise.positive, noise.covariance) == ("global", "fixed-entropy", "mixed")
 
 
 @pytest.mark.parametrize("generator", ["auto", "global", "mlp", "shared"])
@@ -45,23 +34,45 @@ def test_the_default_is_noise_along_the_data_and_a_joined_embedding() -> None:
 def test_what_is_given_is_kept_and_what_is_auto_follows_the_objective(
     objective: str, generator: str, positive: str
 ) -> None:
-    found = noise_defaults(
-        parse_settings({"objective": objective, "noise": {"generator": generator, "positive": positive}})
-    )
+    values = {"objective": objective, "noise": {"generator": generator, "positive": positive}}
+    found = complete(parse_settings(values)).noise
     expected_generator = generator if generator != "auto" else {"supported": "global"}.get(objective, "mlp")
     bounded = objective in ("supported", "adversarial")
     expected_positive = positive if positive != "auto" else "fixed-entropy" if bounded else "softplus"
     assert found.generator.name == ("constant" if objective == "fixed" else expected_generator)
     assert found.positive == expected_positive
+    assert found.neighbours == (10 if objective == "supported" else 0)
+
+
+@pytest.mark.parametrize("encoder", ["auto", "resnet18"])
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        *({"objective": name} for name in OBJECTIVE.names),
+        {"noise": {"neighbours": 3, "covariance": "diagonal"}, "objective": "paper"},
+        {"noise": {"distribution": "uniform", "initial_scale": 0.5}},
+        {"views": {"noise": "auto"}},
+        {"views": {"noise": "scarf", "augmentations": ["dacl"]}},
+    ],
+)
+def test_what_is_complete_has_nothing_open_and_is_read_back_as_it_was_written(values: Any, encoder: str) -> None:
+    settings = complete(parse_settings({**values, "encoder": encoder}))
+    again = parse_settings(yaml.safe_load(yaml.safe_dump(settings.model_dump(mode="json"))))
+    assert again == settings
+    assert follow_kind(again, images=True) == (settings, {}, ())
+    left = [name for name, value in settings.noise if value in ("auto", None)]
+    assert set(left) <= {"amplitude", "initial_scale", "normalize", *(["covariance"] if settings.is_automatic else [])}
+    assert "auto" not in (settings.encoder.name, settings.embedding, settings.views.pairing)
 
 
 def test_options_of_what_is_auto_go_to_the_generator_that_has_them() -> None:
     noise = {"generator": {"hidden": 7, "width": 5}}
     for objective, expected in {"supported": {}, "paper": {"hidden": 7}, "fixed": {}}.items():
-        found = noise_defaults(parse_settings({"objective": objective, "noise": noise})).generator
+        found = complete(parse_settings({"objective": objective, "noise": noise})).noise.generator
         assert found.options == expected
-    images = parse_settings({"objective": "paper", "noise": noise, "encoder": "resnet18"})
-    assert noise_defaults(images).generator.as_dict() == {"name": "resnet18", "hidden": 7, "width": 5, "stem": "auto"}
+    images = complete(parse_settings({"objective": "paper", "noise": noise, "encoder": "resnet18"}))
+    assert images.noise.generator.as_dict() == {"name": "resnet18", "hidden": 7, "width": 5, "stem": "auto"}
 
 
 def objective_of(noise: str) -> str:
@@ -91,8 +102,7 @@ def test_a_view_that_learns_against_the_encoder_needs_an_objective_that_lets_it(
 
 
 def test_options_of_every_objective_are_its_own() -> None:
-    settings = parse_settings({"objective": {"weight": 2, "neighbours": 0}})
-    assert (settings.objective.options, settings.neighbours) == ({"weight": 2.0, "neighbours": 0}, 0)
+    assert parse_settings({"objective": {"weight": 2}}).objective.options == {"weight": 2.0}
     assert parse_settings({"objective": {"name": "information", "draws": 6}}).objective.options == {"draws": 6}
     assert parse_settings({"objective": "adversarial"}).objective.options == {}
     with pytest.raises(ValidationError):

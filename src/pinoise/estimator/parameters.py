@@ -12,8 +12,7 @@ from sklearn.utils import check_random_state
 from pinoise.choices import ENCODER, GENERATOR, LARGEST_SEED, METHOD, OBJECTIVE, Distrust, Kind, find, options_of
 from pinoise.data.layout import image_layout
 from pinoise.errors import UserError, brief, unknown_choice
-from pinoise.training.config import Settings, follow_kind, image_part, parse_settings
-from pinoise.training.config.settings import IMAGE_ENCODER, VECTOR_ENCODER
+from pinoise.training.config import IMAGE_ENCODER, VECTOR_ENCODER, Settings, follow_kind, image_part, parse_settings
 
 # What a parameter is called whose setting has another name.
 _NAMES = {
@@ -66,10 +65,10 @@ def settings_from(
         "method": _section(METHOD, parameters["method"], distrust, its_own=named("temperature")),
         "noise": {
             **named("distribution", "mean"),
-            **given("covariance", "amplitude", "initial_scale"),
+            **given("covariance", "neighbours", "amplitude", "initial_scale"),
             "generator": _section(GENERATOR, parameters["generator"], distrust, where_it_fits={"hidden": hidden}),
         },
-        "objective": _section(OBJECTIVE, parameters["objective"], distrust, its_own=named("penalty", "neighbours")),
+        "objective": _section(OBJECTIVE, parameters["objective"], distrust, its_own=named("penalty")),
         "views": {**named("noise"), **given("pairing")},
         "training": {
             **named("epochs", "batch_size", "learning_rate", "noise_learning_rate", "device"),

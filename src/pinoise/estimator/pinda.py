@@ -36,7 +36,7 @@ from pinoise.training.build import (
     build_standardizer,
 )
 from pinoise.training.callbacks import checked_callbacks, shown
-from pinoise.training.config import Settings, encoder_of
+from pinoise.training.config import Settings, complete
 from pinoise.training.metrics import METRICS
 from pinoise.training.run import fit
 
@@ -216,7 +216,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_components: int = encoder_of(_SETTINGS).options["out_features"],
+        n_components: int = complete(_SETTINGS).encoder.options["out_features"],
         *,
         embedding: str = _SETTINGS.embedding,
         encoder: Any = ENCODER.default,

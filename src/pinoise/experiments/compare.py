@@ -35,8 +35,7 @@ from pinoise.experiments.recipes import (
 from pinoise.experiments.results import Cell, Line, summarise, verdict
 from pinoise.experiments.sources import open_compared, present_sources, sample_rows, scored_part, shrink_images
 from pinoise.training.callbacks import Quiet, Reporter
-from pinoise.training.config import embedding_of, merge, parse_settings
-from pinoise.training.config.settings import IMAGE_ENCODER, VECTOR_ENCODER
+from pinoise.training.config import IMAGE_ENCODER, VECTOR_ENCODER, merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
 
 
@@ -231,7 +230,7 @@ def _share(
 
 
 def _embedding(asked: str | None, suite: Suite | None, plans: Plans) -> EmbeddingName:
-    usual: set[str] = {embedding_of(planned) for planned in plans.values()}  # of images, if any method is for them
+    usual: set[str] = {planned.embedding for planned in plans.values()}  # of images, if any method is for them
     if asked is not None and asked not in EMBEDDINGS:
         raise unknown_choice("embedding", asked, EMBEDDINGS)
     name = asked or (suite.embeddings[0] if suite else "learned" if "learned" in usual else "joined")

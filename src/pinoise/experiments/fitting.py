@@ -20,7 +20,7 @@ from pinoise.experiments.results import Cell
 from pinoise.experiments.scoring import Prepared, fit_cells
 from pinoise.experiments.sources import check_scorable, scored_part
 from pinoise.training.callbacks import Quiet, Reporter
-from pinoise.training.config import Settings, scaling_of
+from pinoise.training.config import Settings
 
 CELL_FORMAT = 3  # raised whenever a change of the code makes cached cells wrong
 
@@ -60,7 +60,7 @@ def fit_all(
             cells = {name: _cached(kept, parts[name]) for name in embeddings}
             missing = [name for name in embeddings if cells[name] is None]
             if missing:
-                scaling = scaling_of(settings)
+                scaling = settings.data.scaling
                 if scaling not in prepared:
                     prepared[scaling] = Prepared(data, scaling)
                 title = f"{data.name} · {RECIPES[method].title} · seed {seed}"

@@ -12,8 +12,16 @@ from pinoise.choices import listed
 from pinoise.errors import UserError
 from pinoise.experiments.recipes import RECIPES, is_trained, usual_settings
 from pinoise.training.build import check_options
-from pinoise.training.config import Choice, Settings, complete, merge, override, parse_settings, takes_images
-from pinoise.training.config.settings import VECTOR_ENCODER
+from pinoise.training.config import (
+    VECTOR_ENCODER,
+    Choice,
+    Settings,
+    complete,
+    merge,
+    override,
+    parse_settings,
+    takes_images,
+)
 from pinoise.training.device import check_device
 
 Plans = Mapping[tuple[str, int], Settings]  # the settings of every method and seed

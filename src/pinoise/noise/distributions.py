@@ -280,4 +280,7 @@ def check_covariance(
             f"covariance {covariance!r} belongs to distribution 'gaussian', not {distribution!r}: change one of them."
         )
     if amplitude is not None and not has_support:
-        raise UserError(f"amplitude is {amplitude}, a multiple of how much neighbours differ: give a support.")
+        raise UserError(
+            f"amplitude is {amplitude}, a multiple of how much neighbours differ, and this noise looks at none: leave "
+            "it out, or choose another objective, covariance or number of neighbours."
+        )

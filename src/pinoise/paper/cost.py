@@ -178,14 +178,13 @@ def without_noise(settings: Settings) -> Settings:
     """
     if not settings.is_learned or not settings.objective.trait("learns_noise", True):
         return settings
-    if settings.views.augmentations or settings.method.trait("makes_views"):
+    views = settings.views.model_copy(update={"pairing": "auto"})
+    if views.augmentations or settings.method.trait("makes_views"):
         nothing = read_choice("none", NOISE_VIEW, "views.noise")
-        return settings.model_copy(
-            update={"views": settings.views.model_copy(update={"noise": nothing, "pairing": "auto"})}
-        )
+        return settings.model_copy(update={"views": views.model_copy(update={"noise": nothing})})
     random = read_choice("fixed", OBJECTIVE, "objective")
     noise = NoiseSettings(distribution=settings.noise.distribution)
-    return settings.model_copy(update={"objective": random, "noise": noise})
+    return settings.model_copy(update={"objective": random, "noise": noise, "views": views})
 
 
 def _countable(settings: Settings) -> Settings:

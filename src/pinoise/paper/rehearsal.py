@@ -25,8 +25,8 @@ from pinoise.errors import UserError
 from pinoise.methods.base import width
 from pinoise.noise.support import SUPPORT_ROWS, TABLE_ROWS
 from pinoise.paper.counting import Operations, count_operations, counting, counting_saved
-from pinoise.training.build import build_standardizer, seeded_model, support_neighbours
-from pinoise.training.config import Settings, takes_images
+from pinoise.training.build import build_standardizer, seeded_model
+from pinoise.training.config import Settings, complete, takes_images
 from pinoise.training.device import flushed_denormals, keep_freed_memory, make_fabric, memory_gb
 from pinoise.training.loop import make_optimizer, shuffled_rows
 from pinoise.training.objectives import ContrastiveModel
@@ -75,9 +75,9 @@ class Rehearsal:
     """
 
     def __init__(self, settings: Settings, shape: tuple[int, ...], rows: int) -> None:
-        self.settings = settings
+        self.settings = settings = complete(settings)
         self.batch_size = min(settings.training.batch_size, rows)
-        if support_neighbours(settings) and rows <= TABLE_ROWS:
+        if settings.noise.support_neighbours and rows <= TABLE_ROWS:
             # To look neighbours up costs the same in a table of any length.
             rows = min(rows, max(SUPPORT_ROWS, self.batch_size))
         self.standardizer, self.rows = stand_in(settings, shape, rows)

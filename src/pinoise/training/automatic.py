@@ -7,8 +7,7 @@ The score is how far clusters of the embedding lie apart. Of the scores that wer
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 
@@ -30,7 +29,7 @@ class NoiseKind(NamedTuple):
     """A kind of noise that may be chosen."""
 
     covariance: str
-    neighbours: int | None = None  # None is the objective's own number
+    neighbours: int | None = None  # None leaves the number, and the amplitude, as it is
     amplitude: float | None = None
 
 
@@ -98,19 +97,13 @@ def with_noise(settings: Settings, candidate: NoiseKind) -> Settings:
     """Return settings with a candidate as their noise.
 
     >>> found = with_noise(Settings(), NOISE_KINDS["differences"])
-    >>> found.noise.covariance, found.neighbours
+    >>> found.noise.covariance, found.noise.neighbours
     ('differences', 0)
     """
-    options: dict[str, Any] = dict(settings.objective.options)
-    if candidate.neighbours is not None:
-        options["neighbours"] = candidate.neighbours
-    noise = {"covariance": candidate.covariance, "amplitude": candidate.amplitude}
+    noise = {key: value for key, value in candidate._asdict().items() if value is not None}
+    views = {"noise": Settings().views.noise}
     return settings.model_copy(
-        update={
-            "noise": settings.noise.model_copy(update=noise),
-            "objective": replace(settings.objective, options=options),
-            "views": settings.views.model_copy(update={"noise": Settings().views.noise}),
-        }
+        update={"noise": settings.noise.model_copy(update=noise), "views": settings.views.model_copy(update=views)}
     )
 
 

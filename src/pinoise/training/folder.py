@@ -30,7 +30,7 @@ from pinoise.training.build import embedding_tensors
 from pinoise.training.build.model import standardizer_tensors
 from pinoise.training.callbacks import Record
 from pinoise.training.checkpoint import DAMAGED, LAST, Expected, RunIdentity, Stored, find_checkpoint
-from pinoise.training.config import Settings, distrusted, dump_yaml, parse_settings, read_yaml
+from pinoise.training.config import Settings, complete, distrusted, dump_yaml, parse_settings, read_yaml
 from pinoise.training.device import describe_environment
 from pinoise.training.metrics import has_stalled, held_out_losses
 from pinoise.training.objectives import ContrastiveModel
@@ -183,7 +183,7 @@ def read_config(path: Path, *, trust: bool = False) -> Settings:
             f"{path} was made by {_maker(path)}, which wrote run folders of format {found}; this version reads format "
             f"{RUN_FORMAT}: use the version that made it, or train again."
         )
-    return parse_settings(values, distrust=distrusted(config, trust=trust))
+    return complete(parse_settings(values, distrust=distrusted(config, trust=trust)))
 
 
 def _maker(path: Path) -> str:

@@ -41,7 +41,7 @@ from pinoise.training.build import (
 from pinoise.training.build.model import read_standardizer
 from pinoise.training.callbacks import Record
 from pinoise.training.checkpoint import Expected, Stored, find_checkpoint
-from pinoise.training.config import Settings, embedding_of
+from pinoise.training.config import Settings
 from pinoise.training.folder import (
     ENCODER_FILE,
     NOISE_FILE,
@@ -253,7 +253,7 @@ def _from_checkpoint(path: Path, settings: Settings, standardizer: Standardizer,
     data = _open_own(path, settings, record.fingerprint)
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
     model, stored = _stored_model(path, settings, standardizer, rows, record.fingerprint)
-    embedding = build_embedding(model.method.encoder, embedding_of(settings), standardizer, rows)
+    embedding = build_embedding(model.method.encoder, settings.embedding, standardizer, rows)
     epoch = len(stored.history)
     return _Restored(embedding, model.noise, epoch, finished=epoch >= settings.training.epochs, data=(data,))
 

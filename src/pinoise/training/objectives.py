@@ -51,6 +51,7 @@ class Objective(nn.Module):
     positive: ClassVar[ScaleMap] = SCALE_MAP
     covariance: ClassVar[Covariance] = COVARIANCE
     image_covariance: ClassVar[Covariance] = COVARIANCE
+    neighbours: ClassVar[int] = 0
     pairing: ClassVar[PairingName] = "identity-noise"
     """The defaults of the noise, for settings that the configuration leaves open."""
 
@@ -59,10 +60,7 @@ class Objective(nn.Module):
 
     @classmethod
     def build(cls, site: Site, **options: Any) -> Objective:
-        """Return the objective. ``site.noise`` is the noise that it trains, or None if all views are predefined.
-
-        An objective with an option ``neighbours`` has noise that moves samples along the data.
-        """
+        """Return the objective. ``site.noise`` is the noise that it trains, or None if all views are predefined."""
         return cls(**options)
 
     def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
@@ -92,6 +90,7 @@ class Supported(Objective):
     image_generator = "shared"
     positive = "fixed-entropy"
     covariance = ALONG_COVARIANCE
+    neighbours = NEIGHBOURS
     pairing = "noise-noise"
     prior: Tensor
 
@@ -102,10 +101,8 @@ class Supported(Objective):
         self.weight = weight
 
     @classmethod
-    def build(
-        cls, site: Site, *, neighbours: Annotated[int, Interval(ge=0, le=1000)] = NEIGHBOURS, **options: Any
-    ) -> Objective:
-        """Return the objective for noise along the data, or for noise around x with 0 neighbours."""
+    def build(cls, site: Site, **options: Any) -> Objective:
+        """Return the objective for the noise."""
         if site.noise is None:
             return Fixed()  # predefined views alone: there is no noise to train
         return cls(site.noise.initial_scale.clone(), site.columns, **options)

@@ -27,7 +27,7 @@ from pinoise.training.build import build_embedding, build_standardizer, seeded_m
 from pinoise.training.build.model import read_standardizer
 from pinoise.training.callbacks import Callbacks, Interrupted, Quiet, Record, Reporter
 from pinoise.training.checkpoint import LAST, PREVIOUS, Expected, Progress, RunIdentity
-from pinoise.training.config import Settings, embedding_of, follow
+from pinoise.training.config import Settings, complete, follow
 from pinoise.training.device import any_process, make_fabric, on_first
 from pinoise.training.folder import DataRecord, check_usable, full_source, run_identity, settle_folder, write_weights
 from pinoise.training.loop import broken_weights, diverged, make_optimizer, plan_epoch, train
@@ -106,7 +106,7 @@ def fit(
         keep_interrupted: whether an interrupt after the first step ends training with the model as it is.
     """
     fabric = make_fabric(settings.training)
-    settings, trials = _try_noises(settings, standardizer, rows, fabric=fabric)
+    settings, trials = _try_noises(complete(settings), standardizer, rows, fabric=fabric)
     model = seeded_model(settings, standardizer, rows, pretrained=earlier is None)
     progress = Progress() if earlier is None else earlier.into(model)
     training = settings.training.model_copy(update={"epochs": len(progress.history) + settings.training.epochs})
@@ -124,7 +124,7 @@ def fit(
     model.to("cpu").eval()
     if model.noise is not None and model.noise.support is not None:
         model.noise.support.fetch = None  # the fitted model must not keep the training data in memory
-    embedding = build_embedding(model.method.encoder, embedding_of(settings), standardizer, rows)
+    embedding = build_embedding(model.method.encoder, settings.embedding, standardizer, rows)
     flags = run_health(model, rows, settings, progress.history) if progress.history else []
     return Fitted(model, embedding, progress.history, flags, trials, progress, interrupted)
 
@@ -241,7 +241,7 @@ def _finished(
     fabric: Fabric,
 ) -> Fitted:
     """Write the weights of a run that has ended, and return what it ended with."""
-    embedding = build_embedding(model.method.encoder, embedding_of(settings), standardizer, rows)
+    embedding = build_embedding(model.method.encoder, settings.embedding, standardizer, rows)
     on_first(fabric, partial(write_weights, path, model, embedding))
     flags = run_health(model, rows, settings, progress.history, processes=fabric.world_size)
     return Fitted(model, embedding, progress.history, flags, trials, progress)

@@ -20,5 +20,4 @@ from pinoise.training.build.parts import (
     columns_of,
     feature_scale,
     restore_noise,
-    support_neighbours,
 )

@@ -36,7 +36,7 @@ from pinoise.training.build.parts import (
     columns_of,
     feature_scale,
 )
-from pinoise.training.config import Choice, Settings, embedding_of, image_part, scaling_of
+from pinoise.training.config import Choice, Settings, complete, image_part
 from pinoise.training.device import BUILDING, seed_of
 from pinoise.training.objectives import ContrastiveModel, FunctionObjective, Objective
 from pinoise.views import Site
@@ -152,7 +152,7 @@ def restore_embedding(
     if any(stored.shape != own.shape or stored.dtype != own.dtype for stored, own in zip(blocks, empty, strict=True)):
         raise RuntimeError("the units of the embedding have another shape")
     check_finite_weights(tensors, where="the embedding")
-    return Embedding(encoder, name=embedding_of(settings), blocks=blocks, unit_rows=standardizer.unit_rows).eval()
+    return Embedding(encoder, name=complete(settings).embedding, blocks=blocks, unit_rows=standardizer.unit_rows).eval()
 
 
 def embedding_tensors(embedding: Embedding) -> dict[str, Tensor]:
@@ -165,7 +165,7 @@ def build_standardizer(settings: Settings, x: Samples, *, spans: Spans = ()) -> 
 
     ``spans`` are the features of columns that became several, as of ``Dataset.spans``.
     """
-    scaling = scaling_of(settings)
+    scaling = complete(settings).data.scaling
     if scaling == "channels":
         try:
             image_layout(tuple(x.shape[1:]))
@@ -186,6 +186,7 @@ def build_model(
         rows: the training samples, for views that need other samples.
         pretrained: whether the encoder starts from the file of weights in the settings, if there is one.
     """
+    settings = complete(settings)
     unit = feature_scale(standardizer)
     if not bool(unit.any()):
         raise UserError("every feature is constant: there is nothing to learn from; give at least one that varies.")

@@ -11,14 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pinoise.choices import ENCODER, VIEW, Kind, PairingName, check_call
+from pinoise.choices import ENCODER, VIEW, Kind, check_call
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError, shown
 from pinoise.networks import check_finite_weights, evaluating, load_weights
-from pinoise.noise import NEIGHBOURS, SUPPORT_ROWS, Columns, PiNoise, Support, draw_bank, make_generator
-from pinoise.training.config import Choice, Settings, encoder_of, looks_at_neighbours, noise_defaults
+from pinoise.noise import SUPPORT_ROWS, Columns, PiNoise, Support, draw_bank, make_generator
+from pinoise.training.config import Choice, NoiseSettings, Settings, complete
 from pinoise.training.device import memory_gb
-from pinoise.training.objectives import Objective
 from pinoise.views import FunctionView, Pairing, PiNoiseView, Site, View, local_crops
 
 
@@ -50,7 +49,7 @@ def check_options(settings: Settings) -> None:
 
 def build_encoder(settings: Settings, shape: tuple[int, ...], *, pretrained: bool = False) -> nn.Module:
     """Return f_θ with new weights. ``pretrained`` loads the file of weights in the settings, if there is one."""
-    choice = encoder_of(settings)
+    choice = settings.encoder
     if isinstance(choice.part, nn.Module):
         encoder: Any = copy.deepcopy(choice.part).float()  # a user's object stays as it was given
     else:
@@ -103,7 +102,7 @@ def check_size(settings: Settings, shape: tuple[int, ...]) -> None:
     with torch.device("meta"):  # counts sizes without taking memory
         if not settings.encoder.own:
             networks.append(build_encoder(settings, shape))
-        generator = noise_defaults(settings).generator
+        generator = settings.noise.generator
         if settings.is_learned and not generator.own and generator.name != "shared":
             outputs = 2 if settings.noise.mean == "learned" else 1
             networks.append(make_generator(generator.part, shape, outputs, options=generator.options))
@@ -127,7 +126,7 @@ def columns_of(standardizer: Standardizer) -> Columns | None:
 
 
 def build_noise(
-    settings: Settings,
+    noise: NoiseSettings,
     unit: Tensor,
     encoder: nn.Module,
     *,
@@ -136,10 +135,10 @@ def build_noise(
     columns: Columns | None = None,
     donors: Tensor | None = None,
 ) -> PiNoise:
-    """Return untrained p_ψ(ε|x). If the objective learns no noise, the scale stays at its initial value.
+    """Return untrained p_ψ(ε|x).
 
     Args:
-        settings: the sections ``noise`` and ``objective``.
+        noise: the settings of the noise, with nothing left open.
         unit: the standard deviation of every standardised feature, 0 for dead ones, shape (*shape).
         encoder: the encoder, for a generator that reads its features.
         support: the training rows to which noise moves samples.
@@ -147,7 +146,7 @@ def build_noise(
         columns: the columns that became several features.
         donors: rows to take such columns from, if there is no support.
     """
-    noise, (generator, positive, covariance) = settings.noise, noise_defaults(settings)
+    generator = noise.generator
     shape, outputs = tuple(unit.shape), 2 if noise.mean == "learned" else 1
     part = copy.deepcopy(generator.part).float() if isinstance(generator.part, nn.Module) else generator.part
     made = make_generator(part, shape, outputs, encoder=encoder, options=generator.options)
@@ -162,32 +161,24 @@ def build_noise(
         distribution=noise.distribution,
         mean=noise.mean,
         generator=channels_together(made),
-        positive=positive,
+        positive=noise.positive,
         initial_scale=noise.initial_scale if initial_scale is None else initial_scale,
         feature_scale=unit,
         normalize=noise.normalize,
         support=support,
-        covariance=covariance,
+        covariance=noise.covariance,
         amplitude=noise.amplitude if initial_scale is None else None,  # a stored scale has it already
-        moves=settings.neighbours > 0,
+        moves=bool(noise.neighbours),
         columns=columns,
         donors=donors,
     )
-
-
-def support_neighbours(settings: Settings) -> int:
-    """Return how many neighbours each row of the noise's support has; 0 if the noise needs no support.
-
-    >>> support_neighbours(Settings()), support_neighbours(Settings.model_validate({"objective": "paper"}))
-    (10, 0)
-    """
-    return settings.neighbours or (NEIGHBOURS if looks_at_neighbours(settings) else 0)
 
 
 def restore_noise(
     settings: Settings, standardizer: Standardizer, encoder: nn.Module, tensors: Mapping[str, Tensor]
 ) -> PiNoise:
     """Return trained noise from its stored tensors. Tensors that do not fit raise torch's RuntimeError."""
+    chosen = complete(settings).noise
     # Noise is built from these, so that comparing with what was built would not find them broken.
     own = {name: tensor for name, tensor in tensors.items() if not name.startswith("generator.")}
     check_finite_weights(own, where="the noise")
@@ -196,12 +187,10 @@ def restore_noise(
         total = tensors.get("support.total", torch.tensor(0))
         if not bank.is_floating_point() or bank.shape[1:] != standardizer.shape or not len(bank) or total.shape != ():
             raise RuntimeError("the support has another shape than the samples")
-        support = Support(
-            bank, numbers=torch.arange(len(bank)), rows=int(total), k=max(1, support_neighbours(settings))
-        )
+        support = Support(bank, numbers=torch.arange(len(bank)), rows=int(total), k=max(1, chosen.support_neighbours))
     initial = tensors.get("initial_scale", 1.0)
     noise = build_noise(
-        settings,
+        chosen,
         feature_scale(standardizer),
         encoder,
         support=support,
@@ -224,8 +213,6 @@ def build_pairing(settings: Settings, site: Site) -> Pairing:
     noise = _noise_view(settings, site)
     augmentations = [view for item in settings.views.augmentations for view in build_views(item, site)]
     name = settings.views.pairing
-    if name == "auto":
-        name = _auto_pairing(settings, noise, has_augmentations=bool(augmentations))
     if name == "identity" and not settings.method.trait("makes_views"):
         raise UserError(
             f"method {settings.method.name!r} compares two views: give it a noise (views.noise) or augmentations."
@@ -236,10 +223,12 @@ def build_pairing(settings: Settings, site: Site) -> Pairing:
 
 def _noise_view(settings: Settings, site: Site) -> View | None:
     if settings.is_learned:
-        neighbours = support_neighbours(settings)
+        neighbours = settings.noise.support_neighbours
         support = Support.of(site.rows, k=neighbours) if neighbours else None
         donors = None if site.columns is None or support else draw_bank(site.rows, most=SUPPORT_ROWS)[0]
-        noise = build_noise(settings, site.unit, site.encoder, support=support, columns=site.columns, donors=donors)
+        noise = build_noise(
+            settings.noise, site.unit, site.encoder, support=support, columns=site.columns, donors=donors
+        )
         return PiNoiseView(noise)
     if settings.views.noise.part is None:
         return None
@@ -250,15 +239,6 @@ def _noise_view(settings: Settings, site: Site) -> View | None:
             "views.augmentations."
         )
     return views[0]
-
-
-def _auto_pairing(settings: Settings, noise: View | None, *, has_augmentations: bool) -> PairingName:
-    if has_augmentations:
-        return "sampled"
-    if noise is None:
-        return "identity"
-    chosen: PairingName = settings.objective.trait("pairing", Objective.pairing)
-    return chosen if noise.learned is not None else Objective.pairing
 
 
 def build_views(item: Choice, site: Site) -> tuple[View, ...]:

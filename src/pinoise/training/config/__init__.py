@@ -3,11 +3,10 @@
 A part (encoder, method, objective, generator, view) is declared once: its signature defines its section.
 """
 
+from pinoise.training.config.complete import IMAGE_ENCODER, VECTOR_ENCODER, complete, follow, follow_kind
 from pinoise.training.config.parse import (
-    complete,
     distrusted,
-    follow,
-    follow_kind,
+    dump_yaml,
     merge,
     override,
     parse_assignment,
@@ -15,7 +14,7 @@ from pinoise.training.config.parse import (
     read_settings,
     read_yaml,
 )
-from pinoise.training.config.section import Choice, dump_yaml, read_choice
+from pinoise.training.config.section import Choice, read_choice
 from pinoise.training.config.settings import (
     DataSettings,
     HeadSettings,
@@ -23,11 +22,6 @@ from pinoise.training.config.settings import (
     Settings,
     TrainingSettings,
     ViewSettings,
-    embedding_of,
-    encoder_of,
     image_part,
-    looks_at_neighbours,
-    noise_defaults,
-    scaling_of,
     takes_images,
 )

@@ -1,29 +1,119 @@
-"""From files, flags and ``--set`` to settings, with one clear sentence for each mistake, and what follows from images.
+"""From files, flags and ``--set`` to settings, with one clear sentence for each mistake.
 
-What settings mean for images is told here, where they are silent; which samples are images, in ``data.layout``.
-Of what was measured (``benchmarks/image_noise.py``), small differences between neighbours on top of augmentations and
-of the image itself gave the best kNN on average over two sets: ``docs/images.md`` has the figures and their limits.
+YAML is as settings use it: plain values of a bounded size, numbers as people write them, and nothing else.
 """
 
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ValidationError
+import yaml
+from pydantic import ValidationError
+from yaml.nodes import MappingNode, Node, ScalarNode
 
-from pinoise.choices import Distrust, PairingName
-from pinoise.data.dataset import Samples
-from pinoise.data.layout import are_images, have_colours
+from pinoise.choices import Distrust
 from pinoise.errors import UserError, brief
 from pinoise.files import open_regular
-from pinoise.training.config.section import DEEPEST, MOST_CHARACTERS, DocumentError, load_yaml
 from pinoise.training.config.sentences import sentence_of
-from pinoise.training.config.settings import IMAGE_ENCODER, VECTOR_ENCODER, Settings, encoder_of, takes_images
+from pinoise.training.config.settings import Settings
+
+MOST_CHARACTERS = 1_000_000
+DEEPEST = 32
+
+_BASE = "tag:yaml.org,2002:"
+
+# YAML 1.1, which PyYAML follows, reads 1e-3 as text, 010 as 8, 1:30 as 90 and 2024-01-01 as a date.
+_WHOLE = re.compile(r"[-+]?(0|[1-9][0-9_]*)\Z|0x[0-9a-fA-F]+\Z")
+_DECIMAL = re.compile(
+    r"[-+]?(\.[0-9]+|[0-9]+\.[0-9]*)([eE][-+]?[0-9]+)?\Z|[-+]?[0-9]+[eE][-+]?[0-9]+\Z|[-+]?\.(inf|Inf|INF)\Z"
+    r"|\.(nan|NaN|NAN)\Z"
+)
+
+
+class DocumentError(ValueError):
+    """Text that is not a document. The message says what was found, and follows a name and "is"."""
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe loader with YAML 1.2's numbers, a limit on nesting, and no dates, aliases or repeated keys."""
+
+    _depth = 0
+
+    def compose_node(self, parent: Node | None, index: Any) -> Node | None:
+        if self.check_event(yaml.AliasEvent):
+            raise DocumentError("not valid YAML: settings have no aliases")
+        if self._depth == DEEPEST:
+            raise DocumentError(f"nested more than {DEEPEST} levels deep")
+        self._depth += 1
+        node: Node | None = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+    def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys: set[str] = set()
+        for key, _ in node.value:
+            if not isinstance(key, ScalarNode):
+                raise DocumentError("not valid YAML: a key must be a word")
+            if key.value in keys:
+                raise DocumentError(f"ambiguous: it gives {key.value[:80]!r} twice")
+            keys.add(key.value)
+        return super().construct_mapping(node, deep=deep)
+
+
+class _Dumper(yaml.SafeDumper):
+    """PyYAML's safe dumper. It also quotes text that the loader would read as a number."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in found if tag.removeprefix(_BASE) in ("bool", "null")]
+    for first, found in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.yaml_constructors = {
+    tag: constructor
+    for tag, constructor in yaml.SafeLoader.yaml_constructors.items()
+    if tag is None or tag.removeprefix(_BASE) in ("null", "bool", "int", "float", "str", "seq", "map")
+}
+_Loader.add_implicit_resolver(f"{_BASE}int", _WHOLE, list("-+0123456789"))
+for _each in (_Loader, _Dumper):
+    _each.add_implicit_resolver(f"{_BASE}float", _DECIMAL, list("-+0123456789."))
+
+
+def load_yaml(text: str) -> Any:
+    """Return the value of a YAML document: nested lists and mappings of text, numbers, true, false and null.
+
+    >>> load_yaml("{rate: 1e-3, hidden: [64, 010]}")
+    {'rate': 0.001, 'hidden': [64, '010']}
+    >>> load_yaml("&a [*a]")
+    Traceback (most recent call last):
+    ...
+    pinoise.training.config.parse.DocumentError: not valid YAML: settings have no aliases
+    """
+    if len(text) > MOST_CHARACTERS:
+        raise DocumentError(f"longer than {MOST_CHARACTERS:,} characters")
+    try:
+        return yaml.load(text, _Loader)  # a safe loader
+    except DocumentError:
+        raise
+    except yaml.YAMLError:
+        raise DocumentError("not valid YAML") from None
+    except (ValueError, LookupError):  # a number of thousands of digits; a tag that its value does not fit
+        raise DocumentError("not valid YAML: it has a number that is too long, or a tag that does not fit") from None
+
+
+def dump_yaml(value: Any) -> str:
+    """Return a value as a document that ``load_yaml`` reads as the same value.
+
+    >>> dump_yaml({"label": "1e3", "rate": 1e-05})
+    "label: '1e3'\\nrate: 1.0e-05\\n"
+    """
+    text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False)
+    return text
+
 
 _MOST_TEXT = 10_000  # characters; no path is longer
 _MOST_BITS = 4096  # of a number; Python cannot even print much larger ones
@@ -151,19 +241,10 @@ def override(values: Mapping[str, Any], changes: Iterable[tuple[str, Any]]) -> d
     """
     changed = dict(values)
     for path, value in changes:
-        _assign(changed, path.split("."), value)
+        for key in reversed(path.split(".")):
+            value = {key: value}
+        changed = merge(changed, value)
     return changed
-
-
-def _assign(values: dict[str, Any], keys: list[str], value: Any) -> None:
-    for depth, key in enumerate(keys[:-1], start=1):
-        inner = values.get(key) or {}
-        if not isinstance(inner, str | Mapping):
-            found, inside = brief(".".join(keys)), brief(".".join(keys[:depth]))
-            raise UserError(f"--set got {found}: {inside} is a value, not a section.")
-        values[key] = {"name": inner} if isinstance(inner, str) else dict(inner)
-        values = values[key]
-    values[keys[-1]] = value
 
 
 def _plain(value: Any, path: str = "") -> Any:
@@ -181,113 +262,3 @@ def _plain(value: Any, path: str = "") -> Any:
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:
         raise UserError(f"setting {brief(path)} is {brief(value)}: no setting can be that large.")
     return value.item() if isinstance(value, np.generic) else value
-
-
-# Views of images beside the noise: for pictures, for other numbers of channels or values, and the image as it is.
-COLOURED, UNCOLOURED, ITSELF = "simclr", "crop", "identity"
-PAIRING: PairingName = "compose"
-COVARIANCE, AMPLITUDE = "differences", 0.5
-NEIGHBOURS = 0  # the nearest images by their pixels are often of another class
-
-_ALONE = ("identity-noise", "noise-noise", "identity")  # pairings without augmentations
-
-
-class Followed(NamedTuple):
-    """Settings in which nothing is left open, and what a user should know about how they came about."""
-
-    settings: Settings
-    changes: Mapping[str, Any]  # what follows from images, by path
-    notes: tuple[str, ...] = ()
-
-
-def follow(settings: Settings, x: Samples) -> Followed:
-    """Return settings in which nothing is left open, for these samples. A setting that the user gave stays.
-
-    >>> import numpy as np
-    >>> found = follow(Settings(), np.zeros((4, 32, 32, 3), np.uint8))
-    >>> found.settings.encoder.name, found.settings.neighbours
-    ('resnet18', 0)
-    """
-    shape = tuple(map(int, x.shape[1:]))
-    if len(shape) < 2:  # vectors
-        return follow_kind(settings, images=False)
-    found = follow_kind(settings, images=are_images(x), coloured=len(shape) > 3 or have_colours(x))
-    if found.changes:
-        shown = ", ".join(f"{path}={_written(value)}" for path, value in found.changes.items())
-        note = (
-            f"samples are images, so {shown} follow; --set changes each, and --encoder {VECTOR_ENCODER} takes "
-            "pixels as vectors"
-        )
-    elif settings.encoder.part is None and not takes_images(found.settings):
-        sides = " × ".join(map(str, shape))
-        note = f"samples of {sides} numbers are taken as vectors; --encoder {IMAGE_ENCODER} takes them as images"
-    else:
-        return found
-    return found._replace(notes=(note,))
-
-
-def _written(value: Any) -> str:
-    return f"[{','.join(value)}]" if isinstance(value, tuple) else str(value)
-
-
-def follow_kind(settings: Settings, *, images: bool, coloured: bool = True) -> Followed:
-    """Return settings in which nothing is left open, for samples of a kind.
-
-    Args:
-        settings: as the user gave them. A setting that the user gave stays.
-        images: whether samples are images, for encoder ``auto``. With another encoder, the parts decide.
-        coloured: whether the colours of images can be changed.
-
-    >>> follow_kind(Settings(), images=False).settings.encoder.name
-    'mlp'
-    >>> found = follow_kind(Settings.model_validate({"views": {"augmentations": ["byol"]}}), images=True)
-    >>> list(found.changes)
-    ['encoder', 'objective.neighbours', 'views.pairing', 'noise.covariance', 'noise.amplitude']
-    """
-    encoder = encoder_of(settings, images=images)
-    found = settings.model_copy(update={"encoder": encoder})
-    if not takes_images(found):
-        return Followed(complete(found), {})
-    changes: dict[str, Any] = {} if settings.encoder.part is not None else {"encoder": encoder.name}
-    if "augmentations" not in settings.views.model_fields_set and settings.views.pairing not in _ALONE:
-        changes["views.augmentations"] = (COLOURED if coloured else UNCOLOURED, ITSELF)
-    beside = bool(changes.get("views.augmentations", settings.views.augmentations))
-    if beside and settings.is_learned and not settings.is_automatic:
-        changes |= _noise_beside(settings)
-    return Followed(complete(found, changes), changes)
-
-
-def _noise_beside(settings: Settings) -> dict[str, Any]:
-    """Return the noise beside augmentations: weak, on top of them, and not towards neighbours."""
-    objective, noise, views = settings.objective, settings.noise, settings.views
-    if "neighbours" not in objective.options:
-        return {}
-    changes: dict[str, Any] = {} if "neighbours" in objective.given else {"objective.neighbours": NEIGHBOURS}
-    on_top = "pairing" not in views.model_fields_set or views.pairing == PAIRING
-    kind_is_open = "covariance" not in noise.model_fields_set and noise.distribution == "gaussian"
-    if changes.get("objective.neighbours", settings.neighbours) or not on_top or not kind_is_open:
-        return changes
-    changes |= {"views.pairing": PAIRING, "noise.covariance": COVARIANCE}
-    if noise.amplitude is None and noise.initial_scale is None:
-        changes["noise.amplitude"] = AMPLITUDE
-    return changes
-
-
-def complete(settings: Settings, changes: Mapping[str, Any] | None = None) -> Settings:
-    """Return settings with changes at given paths, in which every setting counts as given, so that none follows later.
-
-    >>> follow_kind(complete(Settings.model_validate({"encoder": "resnet18"})), images=True).changes
-    {}
-    """
-    values: dict[str, Any] = {name: dict(value) if isinstance(value, BaseModel) else value for name, value in settings}
-    objective, changed = settings.objective, dict[str, Any]()
-    for path, value in (changes or {}).items():
-        section, _, key = path.rpartition(".")
-        if section == "objective":
-            changed[key] = value
-        elif section:
-            values[section][key] = value
-    # The defaults of a user's part stay in its signature: a file of settings does not hold them.
-    given = objective.given.union(changed) if objective.own else objective.takes
-    values["objective"] = replace(objective, options={**objective.options, **changed}, given=given)
-    return parse_settings(values)

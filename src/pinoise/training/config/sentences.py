@@ -11,7 +11,7 @@ from typing import get_args
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
-from pinoise.errors import brief
+from pinoise.errors import UserError, brief
 
 
 def sentence_of(
@@ -32,7 +32,10 @@ def sentence_of(
     path, holder = _locate(first["loc"], section)
     name = prefix + ".".join(path)
     if first["type"] == "choice":
-        return str(first["ctx"]["explain"](name, names))
+        try:
+            first["ctx"]["read"](name, names=names)
+        except UserError as mistake:
+            return str(mistake)
     if names is not None:
         name = names.get(name, path[-1])
     found = first["input"]
@@ -49,7 +52,7 @@ def sentence_of(
             )
         case "value_error":  # from a section that checks itself; its sentence begins with the key
             key, _, rest = str(first["ctx"]["error"]).partition(" ")
-            return f"setting {f'{name}.{key}'!r} {rest}"
+            return f"setting {(f'{name}.{key}' if names is None else key)!r} {rest}"
         case _:
             message = first["msg"][0].lower() + first["msg"][1:]
             return f"setting {brief(name)} is {brief(found)}: {message}."

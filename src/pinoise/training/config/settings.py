@@ -1,10 +1,10 @@
-"""The sections of a configuration, and the choices that follow from them if they are left open."""
+"""The sections of a configuration. What follows where they are silent is told in ``complete``."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, NamedTuple, Self
+from typing import Annotated, Any, Literal, Self
 
 from annotated_types import Ge, Interval
 from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, SkipValidation, model_validator
@@ -39,18 +39,16 @@ from pinoise.choices import (
     Size,
     StrategyName,
     Times,
-    options_of,
 )
 from pinoise.data.options import ImageSize, ReadOptions
 from pinoise.data.standardizer import SCALING, Scaling
 from pinoise.errors import UserError
 from pinoise.networks.mlp import HEAD_HIDDEN, PROJECTION
+from pinoise.noise import NEIGHBOURS
+from pinoise.noise.distributions import check_covariance
 from pinoise.noise.module import COVARIANCE, SMALLEST_SCALE
-from pinoise.training.config.section import Choice, Chosen, Section, read_choice, split_at_commas, with_exact_numbers
-from pinoise.training.objectives import Objective
+from pinoise.training.config.section import OPEN, Choice, Chosen, OrOpen, Section, split_at_commas, with_exact_numbers
 from pinoise.training.processes import SIGNS
-
-VECTOR_ENCODER, IMAGE_ENCODER = "mlp", "resnet18"  # what ``auto`` means
 
 
 def _default(kind: Kind) -> Any:
@@ -105,19 +103,36 @@ class HeadSettings(Section):
 
 
 class NoiseSettings(Section):
-    """p_ψ(ε|x). The objective decides ``auto`` and a covariance of None.
+    """p_ψ(ε|x). The objective decides ``auto``, and a number of neighbours of None.
 
-    ``initial_scale`` None is ``amplitude`` times the spread of neighbours, or 1 for noise that has no neighbours.
+    Samples move to one of their ``neighbours``; 0 is noise around x. ``amplitude`` None is 1, or 2 for correlated noise
+    without neighbours to move to. ``initial_scale`` None is the amplitude times the spread of neighbours, or 1 for
+    noise that needs none.
     """
 
     generator: Annotated[Choice, Chosen(GENERATOR)] = _default(GENERATOR)
     distribution: Distribution = DISTRIBUTION
     mean: Mean = MEAN
-    positive: Literal[ScaleMap, "auto"] = "auto"
-    covariance: Covariance | None = None
+    positive: Annotated[ScaleMap, OrOpen()] = OPEN
+    covariance: Annotated[Covariance, OrOpen()] = OPEN
+    neighbours: Annotated[int, Interval(ge=0, le=1000)] | None = None
     amplitude: Positive | None = None
     initial_scale: Annotated[float, Field(ge=SMALLEST_SCALE)] | None = None
     normalize: Positive | None = None
+
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        known = COVARIANCE if self.covariance == OPEN else self.covariance
+        check_covariance(known, self.distribution, self.amplitude, self.initial_scale, has_support=True)
+        return self
+
+    @property
+    def support_neighbours(self) -> int:
+        """How many neighbours each row of the noise's support has; 0 if the noise needs no support.
+
+        Noise needs it to move samples, and to be correlated as neighbours differ.
+        """
+        return self.neighbours or (0 if self.covariance == COVARIANCE else NEIGHBOURS)
 
 
 class ViewSettings(Section):
@@ -127,7 +142,7 @@ class ViewSettings(Section):
     neither.
     """
 
-    pairing: Literal[PairingName, "auto"] = "auto"
+    pairing: Annotated[PairingName, OrOpen()] = OPEN
     noise: Annotated[Choice, Chosen(NOISE_VIEW)] = _default(NOISE_VIEW)
     augmentations: tuple[Annotated[Choice, Chosen(VIEW)], ...] = ()
     local_crops: Annotated[int, Field(ge=0, le=32)] = 0  # the number of small crops besides the two views, for DINO
@@ -171,7 +186,7 @@ class Settings(Section):
     data: DataSettings = DataSettings()
     encoder: Annotated[Choice, Chosen(ENCODER)] = _default(ENCODER)
     head: HeadSettings = HeadSettings()
-    embedding: Literal[EmbeddingName, "auto"] = "auto"  # auto: joined for vectors, learned for images
+    embedding: Annotated[EmbeddingName, OrOpen()] = OPEN  # auto: joined for vectors, learned for images
     method: Annotated[Choice, Chosen(METHOD)] = _default(METHOD)
     noise: NoiseSettings = NoiseSettings()
     objective: Annotated[Choice, Chosen(OBJECTIVE)] = _default(OBJECTIVE)
@@ -198,37 +213,21 @@ class Settings(Section):
                 f"views.local_crops makes smaller images, but encoder {self.encoder.name!r} does not take them: "
                 "choose another encoder"
             )
-        if self.noise.amplitude is not None and self.noise.initial_scale is not None:
-            raise ValueError("noise.amplitude and noise.initial_scale both set σ: leave one out")
-        if (self.noise.covariance or "diagonal") != "diagonal" and self.noise.distribution != "gaussian":
-            raise ValueError(
-                f"noise.covariance {self.noise.covariance!r} belongs to distribution 'gaussian': change one of them"
-            )
         if self.is_automatic:
             self._check_automatic()
-        elif self.noise.amplitude is not None and not looks_at_neighbours(self):
-            raise ValueError(
-                "noise.amplitude is a multiple of how much neighbours differ, and this noise has none: leave it out, "
-                "or choose another objective, covariance or number of neighbours"
-            )
         if self.training.information_draws == 1:
             raise ValueError("training.information_draws is 1: give at least 2, or 0 to measure no information")
         return self
 
     def _check_automatic(self) -> None:
         """Refuse settings that leave nothing to choose."""
-        if "neighbours" not in self.objective.options:
+        if not (self.objective.trait("neighbours", 0) if self.noise.neighbours is None else self.noise.neighbours):
             raise ValueError(
-                "views.noise 'auto' chooses among kinds of noise along the data, which objective "
-                f"{self.objective.name!r} does not have: choose objective 'supported'"
-            )
-        if not self.neighbours:
-            raise ValueError(
-                "objective.neighbours is 0, and views.noise 'auto' chooses whether samples move to neighbours: leave "
-                "one out"
+                "noise.neighbours is 0, and views.noise 'auto' chooses whether samples move to neighbours: leave one "
+                "out, or choose objective 'supported'"
             )
         for name in ("covariance", "amplitude", "initial_scale"):
-            if getattr(self.noise, name) is not None:
+            if getattr(self.noise, name) not in (None, OPEN):
                 raise ValueError(f"noise.{name} is given, and views.noise 'auto' chooses it: leave one out")
         if self.noise.distribution != "gaussian":
             raise ValueError("views.noise 'auto' is for distribution 'gaussian': change one of them")
@@ -255,70 +254,6 @@ class Settings(Section):
         """Whether trial fits choose the kind of noise."""
         return self.views.noise.part is None and self.views.noise.name == "auto"
 
-    @property
-    def neighbours(self) -> int:
-        """The number of neighbours of a sample for noise along the data; 0 for noise around x."""
-        return int(self.objective.options.get("neighbours") or 0)
-
-
-class NoiseDefaults(NamedTuple):
-    """The generator, the map and the covariance of the noise, after the objective has decided what was left open."""
-
-    generator: Choice
-    positive: ScaleMap
-    covariance: Covariance
-
-
-def noise_defaults(settings: Settings) -> NoiseDefaults:
-    """Return the generator, the map and the covariance of the noise, as configured or as the objective decides.
-
-    >>> generator, positive, covariance = noise_defaults(Settings())
-    >>> generator.name, positive, covariance
-    ('global', 'fixed-entropy', 'mixed')
-    """
-    objective, noise = settings.objective, settings.noise
-
-    def decided(name: str) -> Any:
-        name = f"image_{name}" if takes_images(settings) else name
-        return objective.trait(name, getattr(Objective, name))
-
-    positive = objective.trait("positive", Objective.positive) if noise.positive == "auto" else noise.positive
-    covariance = noise.covariance or (decided("covariance") if noise.distribution == "gaussian" else COVARIANCE)
-    generator = noise.generator
-    if not objective.trait("learns_noise", True):
-        generator = read_choice("constant", GENERATOR, "noise.generator")
-    elif generator.part is None:
-        chosen = read_choice(decided("generator"), GENERATOR, "noise.generator")
-        fitting = {key: value for key, value in generator.options.items() if key in options_of(chosen.part)}
-        generator = read_choice({"name": chosen.name, **fitting}, GENERATOR, "noise.generator")
-    return NoiseDefaults(generator, positive, covariance)
-
-
-def encoder_of(settings: Settings, *, images: bool = False) -> Choice:
-    """Return the encoder: as configured, or in place of ``auto`` a ResNet18 for images and an MLP for vectors.
-
-    >>> encoder_of(Settings()).name, encoder_of(Settings(), images=True).name
-    ('mlp', 'resnet18')
-    """
-    choice = settings.encoder
-    if choice.part is not None:
-        return choice
-    name = IMAGE_ENCODER if images else VECTOR_ENCODER
-    try:
-        return read_choice({"name": name, **choice.options}, ENCODER, "encoder")
-    except UserError as error:
-        kind = "images" if images else "vectors"
-        raise UserError(f"encoder 'auto' is {name!r} for {kind}, and {error}") from None
-
-
-def looks_at_neighbours(settings: Settings) -> bool:
-    """Whether the noise needs neighbours in the data: samples move to them, or noise is correlated as they differ.
-
-    >>> looks_at_neighbours(Settings()), looks_at_neighbours(Settings.model_validate({"objective": "paper"}))
-    (True, False)
-    """
-    return settings.neighbours > 0 or noise_defaults(settings).covariance != "diagonal"
-
 
 def takes_images(settings: Settings) -> bool:
     """Whether a part of the configuration is for images, so that samples must be (C, H, W).
@@ -340,24 +275,3 @@ def image_part(settings: Settings) -> str | None:
     named += [("the view", view) for view in (views.noise, *views.augmentations)]
     found = next((f"{what} {choice.name!r}" for what, choice in named if choice.trait("for_images")), None)
     return found or ("views.local_crops" if views.local_crops else None)
-
-
-def scaling_of(settings: Settings) -> Scaling:
-    """Return how samples are standardised: as configured, or by channel for images."""
-    scaling = settings.data.scaling
-    if not takes_images(settings) or scaling == "channels":
-        return scaling
-    if scaling != "auto":
-        raise UserError(f"data.scaling is {scaling!r}: images are scaled by 'channels'; leave it out.")
-    return "channels"
-
-
-def embedding_of(settings: Settings) -> EmbeddingName:
-    """Return the kind of embedding: as configured, or ``joined`` for vectors and ``learned`` for images.
-
-    >>> embedding_of(Settings()), embedding_of(Settings.model_validate({"encoder": "vit"}))
-    ('joined', 'learned')
-    """
-    if settings.embedding != "auto":
-        return settings.embedding
-    return "learned" if takes_images(settings) else "joined"
