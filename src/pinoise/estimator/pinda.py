@@ -99,11 +99,11 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         The family of the noise.
     mean : {"zero", "learned"}
         Whether the noise has a mean of its own.
-    covariance : {"diagonal", "differences", "low-rank", "mixed"} or None
+    covariance : {"auto", "diagonal", "differences", "low-rank", "mixed"}
         How the noise of different features goes together. ``"diagonal"`` is independent noise; ``"differences"`` moves
         a sample by differences between other samples and their neighbours; ``"low-rank"`` is Gaussian noise with about
         their covariance; ``"mixed"`` gives half of the samples a step to a neighbour with independent noise, and the
-        other half differences; with ``neighbours=0`` the first half gets the independent noise alone. None is
+        other half differences; with ``neighbours=0`` the first half gets the independent noise alone. ``"auto"`` is
         ``"mixed"`` for Gaussian noise of objective "supported" on vectors, ``"differences"`` where such noise composes
         with augmentations of images, and ``"diagonal"`` elsewhere.
     amplitude : float or None
@@ -126,8 +126,8 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         "crop" in place of "simclr" where there are no colours to change, and ``[]`` for vectors. Your own is a
         ``pinoise.views.View``, a torch module, or a function from a batch of samples to a batch of the same shape.
     neighbours : int or None
-        How many nearest neighbours a sample may be moved to, for objective "supported"; 0 for none. None is 10, and 0
-        beside augmentations of images. ``noise="auto"`` chooses whether samples move.
+        How many nearest neighbours a sample may be moved to; 0 for none. None is 10 for objective "supported", but 0
+        beside augmentations of images, and 0 for others. ``noise="auto"`` chooses whether samples move.
     penalty : float or None
         λ of the paper's penalty λ / mean‖ε‖, for objective "paper".
     initial_scale : float or None
@@ -227,7 +227,7 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         noise: str = _SETTINGS.views.noise.name,
         distribution: str = _SETTINGS.noise.distribution,
         mean: str = _SETTINGS.noise.mean,
-        covariance: str | None = _SETTINGS.noise.covariance,
+        covariance: str = _SETTINGS.noise.covariance,
         amplitude: float | None = _SETTINGS.noise.amplitude,
         generator: Any = GENERATOR.default,
         pairing: str = _SETTINGS.views.pairing,

@@ -10,7 +10,6 @@ from pinoise.training.config.parse import (
     merge,
     override,
     parse_assignment,
-    parse_settings,
     read_settings,
     read_yaml,
 )
@@ -23,5 +22,6 @@ from pinoise.training.config.settings import (
     TrainingSettings,
     ViewSettings,
     image_part,
+    parse_settings,
     takes_images,
 )

@@ -11,19 +11,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import yaml
-from pydantic import ValidationError
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from pinoise.choices import Distrust
 from pinoise.errors import UserError, brief
 from pinoise.files import open_regular
-from pinoise.training.config.sentences import sentence_of
-from pinoise.training.config.settings import Settings
+from pinoise.training.config.section import DEEPEST
+from pinoise.training.config.settings import Settings, parse_settings
 
 MOST_CHARACTERS = 1_000_000
-DEEPEST = 32
 
 _BASE = "tag:yaml.org,2002:"
 
@@ -113,36 +110,6 @@ def dump_yaml(value: Any) -> str:
     """
     text: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False)
     return text
-
-
-_MOST_TEXT = 10_000  # characters; no path is longer
-_MOST_BITS = 4096  # of a number; Python cannot even print much larger ones
-
-
-def parse_settings(
-    values: Mapping[str, Any],
-    *,
-    names: Mapping[str, str] | None = None,
-    distrust: Distrust | None = None,
-) -> Settings:
-    """Validate a nested mapping.
-
-    Args:
-        values: names, import paths and objects of parts, numbers and sections.
-        names: the user's names of settings, by path, for error messages.
-        distrust: the file that the values are from, if the user has not said to trust it.
-
-    >>> parse_settings({"training": {"epochs": 3}}).training.epochs
-    3
-    >>> parse_settings({"training": {"epoch": 3}})
-    Traceback (most recent call last):
-    ...
-    pinoise.errors.UserError: unknown setting 'training.epoch': did you mean 'training.epochs'?
-    """
-    try:
-        return Settings.model_validate(_plain(values), context=distrust)
-    except ValidationError as error:
-        raise UserError(sentence_of(error, Settings, names=names)) from None
 
 
 def distrusted(file: Path, changes: Iterable[tuple[str, Any]] = (), *, trust: bool = False) -> Distrust | None:
@@ -245,20 +212,3 @@ def override(values: Mapping[str, Any], changes: Iterable[tuple[str, Any]]) -> d
             value = {key: value}
         changed = merge(changed, value)
     return changed
-
-
-def _plain(value: Any, path: str = "") -> Any:
-    """Turn numpy's numbers, which parameter grids often hold, into Python's. Refuse what no setting can be."""
-    if isinstance(value, Mapping | list | tuple) and path.count(".") >= DEEPEST:
-        raise UserError(f"setting {brief(path)} is nested more than {DEEPEST} levels deep.")
-    if isinstance(value, Mapping):
-        return {key: _plain(inner, f"{path}.{key}" if path else str(key)) for key, inner in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)([_plain(inner, f"{path}.{number}") for number, inner in enumerate(value)])
-    if isinstance(value, str) and "\0" in value:
-        raise UserError(f"setting {brief(path)} is {brief(value)}: text must not hold the character NUL.")
-    if isinstance(value, str) and len(value) > _MOST_TEXT:
-        raise UserError(f"setting {brief(path)} is text of {len(value):,} characters: give at most {_MOST_TEXT:,}.")
-    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
-        raise UserError(f"setting {brief(path)} is {brief(value)}: no setting can be that large.")
-    return value.item() if isinstance(value, np.generic) else value

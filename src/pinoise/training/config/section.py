@@ -45,6 +45,8 @@ def split_at_commas(value: Any) -> Any:
     return [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
 
 
+DEEPEST = 32  # levels of nested values
+
 OPEN: Any = AUTO  # what is not chosen, until ``complete`` decides; no module that is built from settings meets it
 
 

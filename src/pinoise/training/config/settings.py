@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
+import numpy as np
 from annotated_types import Ge, Interval
-from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, SkipValidation, model_validator
+from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, SkipValidation, ValidationError, model_validator
 from pydantic_core import CoreSchema
 
 from pinoise.choices import (
@@ -26,6 +28,7 @@ from pinoise.choices import (
     VIEW,
     Covariance,
     Distribution,
+    Distrust,
     EmbeddingName,
     Entries,
     FromProcesses,
@@ -42,12 +45,22 @@ from pinoise.choices import (
 )
 from pinoise.data.options import ImageSize, ReadOptions
 from pinoise.data.standardizer import SCALING, Scaling
-from pinoise.errors import UserError
+from pinoise.errors import UserError, brief
 from pinoise.networks.mlp import HEAD_HIDDEN, PROJECTION
 from pinoise.noise import NEIGHBOURS
 from pinoise.noise.distributions import check_covariance
 from pinoise.noise.module import COVARIANCE, SMALLEST_SCALE
-from pinoise.training.config.section import OPEN, Choice, Chosen, OrOpen, Section, split_at_commas, with_exact_numbers
+from pinoise.training.config.section import (
+    DEEPEST,
+    OPEN,
+    Choice,
+    Chosen,
+    OrOpen,
+    Section,
+    split_at_commas,
+    with_exact_numbers,
+)
+from pinoise.training.config.sentences import sentence_of
 from pinoise.training.processes import SIGNS
 
 
@@ -253,6 +266,53 @@ class Settings(Section):
     def is_automatic(self) -> bool:
         """Whether trial fits choose the kind of noise."""
         return self.views.noise.part is None and self.views.noise.name == "auto"
+
+
+_MOST_TEXT = 10_000  # characters; no path is longer
+_MOST_BITS = 4096  # of a number; Python cannot even print much larger ones
+
+
+def parse_settings(
+    values: Mapping[str, Any],
+    *,
+    names: Mapping[str, str] | None = None,
+    distrust: Distrust | None = None,
+) -> Settings:
+    """Validate a nested mapping.
+
+    Args:
+        values: names, import paths and objects of parts, numbers and sections.
+        names: the user's names of settings, by path, for error messages.
+        distrust: the file that the values are from, if the user has not said to trust it.
+
+    >>> parse_settings({"training": {"epochs": 3}}).training.epochs
+    3
+    >>> parse_settings({"training": {"epoch": 3}})
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: unknown setting 'training.epoch': did you mean 'training.epochs'?
+    """
+    try:
+        return Settings.model_validate(_plain(values), context=distrust)
+    except ValidationError as error:
+        raise UserError(sentence_of(error, Settings, names=names)) from None
+
+
+def _plain(value: Any, path: str = "") -> Any:
+    """Turn numpy's numbers, which parameter grids often hold, into Python's. Refuse what no setting can be."""
+    if isinstance(value, Mapping | list | tuple) and path.count(".") >= DEEPEST:
+        raise UserError(f"setting {brief(path)} is nested more than {DEEPEST} levels deep.")
+    if isinstance(value, Mapping):
+        return {key: _plain(inner, f"{path}.{key}" if path else str(key)) for key, inner in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)([_plain(inner, f"{path}.{number}") for number, inner in enumerate(value)])
+    if isinstance(value, str) and "\0" in value:
+        raise UserError(f"setting {brief(path)} is {brief(value)}: text must not hold the character NUL.")
+    if isinstance(value, str) and len(value) > _MOST_TEXT:
+        raise UserError(f"setting {brief(path)} is text of {len(value):,} characters: give at most {_MOST_TEXT:,}.")
+    if isinstance(value, int) and value.bit_length() > _MOST_BITS:
+        raise UserError(f"setting {brief(path)} is {brief(value)}: no setting can be that large.")
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def takes_images(settings: Settings) -> bool:
