@@ -28,9 +28,9 @@ class Floor(Objective):
     def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
         """Return the scalar that encoder and noise minimise."""
         loss = look.losses.mean()
-        if look.noise is None:  # predefined views alone
+        if not look.noises:  # predefined views alone
             return loss
-        return loss + self.weight * (self.floor - look.noise.scale).clamp_min(0).square().mean()
+        return loss + self.weight * (self.floor - look.scale).clamp_min(0).square().mean()
 
 
 def main() -> None:

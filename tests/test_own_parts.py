@@ -62,7 +62,7 @@ class Pull(Method):
         self.strength = strength
 
     def forward(self, views):
-        first, second = (self.head(features) for features in self.encode(views))
+        first, second = self.head(self.encode(views)).chunk(2)
         return self.strength * (self.gain * first - second).square().mean(dim=1)
 
 

@@ -108,7 +108,7 @@ def stacks(monkeypatch: pytest.MonkeyPatch) -> dict[str, list[str]]:
 
         return call
 
-    monkeypatch.setattr(simclr, "nt_xent", watched("loss", simclr.nt_xent))
+    monkeypatch.setattr(simclr, "joint_nt_xent", watched("loss", simclr.joint_nt_xent))
     monkeypatch.setitem(BASE_DRAWS, "gaussian", watched("draw", torch.randn_like))
     return found
 

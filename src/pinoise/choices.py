@@ -55,6 +55,26 @@ EMBEDDINGS: tuple[EmbeddingName, ...] = get_args(EmbeddingName)
 SCORES = ("knn", "sr", "lr", "few", "few_standardised")  # of an embedding; ``evaluation.Scores`` says what they are
 
 
+def within(name: str, value: Any, allowed: Any) -> Any:
+    """Return a number that lies in the range of ``Positive``, or of a type with an interval. Refuse any other.
+
+    >>> within("temperature", 0.5, Positive)
+    0.5
+    >>> within("momentum", 1.5, Share)
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: momentum is 1.5: it must be from 0 to 1.
+    """
+    limit = get_args(allowed)[1]
+    if isinstance(limit, Gt):
+        sound, wanted = value > limit.gt, "positive"
+    else:
+        sound, wanted = limit.ge <= value <= limit.le, f"from {limit.ge} to {limit.le}"
+    if not sound:
+        raise UserError(f"{name} is {value}: it must be {wanted}.")
+    return value
+
+
 class Kind(NamedTuple):
     """A kind of part: its noun, its names in the package, and what a user may give instead of a name."""
 

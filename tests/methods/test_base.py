@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from pinoise.errors import UserError
 from pinoise.methods import Method
-from pinoise.methods.base import by_shape, full_precision, two_views
+from pinoise.methods.base import full_precision, two_views
 from pinoise.views import Batch
 
 
@@ -29,35 +29,14 @@ def batch(x: Tensor, features: Tensor | None = None) -> Batch:
     return Batch(x, torch.arange(len(x)), features=features)
 
 
-def test_views_of_one_shape_pass_together_and_come_back_in_their_order() -> None:
-    views = [torch.randn(3, 1, 8, 8), torch.randn(3, 1, 4, 4), torch.randn(3, 1, 8, 8), torch.randn(3, 1, 4, 4)]
-    encoder = Counter()
-    found = Method(encoder).encode([batch(x) for x in views])
-    assert encoder.passes == [(6, 1, 8, 8), (6, 1, 4, 4)]
-    for x, features in zip(views, found, strict=True):
-        torch.testing.assert_close(features, Counter()(x))
-
-
-def test_a_view_whose_features_are_known_is_not_passed_again() -> None:
-    known = torch.randn(3, 2)
-    views = [batch(torch.randn(3, 8)), batch(torch.randn(3, 8), known), batch(torch.randn(3, 5))]
-    encoder = Counter()
-    found = Method(encoder).encode(views)
-    assert encoder.passes == [(3, 8), (3, 5)]
-    assert found[1] is known
-    torch.testing.assert_close(found[2], Counter()(views[2].x))
-
-
-def test_with_all_features_known_nothing_passes() -> None:
+def test_views_of_one_shape_pass_together_and_known_features_need_no_pass() -> None:
+    samples = [torch.randn(3, 1, 8, 8), torch.randn(3, 1, 8, 8), torch.randn(3, 1, 4, 4), torch.randn(3, 1, 4, 4)]
     encoder, known = Counter(), torch.randn(3, 2)
-    assert Method(encoder).encode([batch(torch.randn(3, 8), known)]) == [known]
-    assert encoder.passes == []
-
-
-def test_batches_of_different_lengths_are_split_where_they_were_joined() -> None:
-    samples = [torch.randn(length, 4) for length in (2, 5, 1)]
-    assert [len(part) for part in by_shape(nn.Identity(), samples)] == [2, 5, 1]
-    assert all(torch.equal(x, part) for x, part in zip(samples, by_shape(nn.Identity(), samples), strict=True))
+    views = [batch(torch.randn(3, 8), known), *map(batch, samples), batch(torch.randn(3, 8), known)]
+    found = Method(encoder).encode(views)
+    assert encoder.passes == [(6, 1, 8, 8), (6, 1, 4, 4)]
+    torch.testing.assert_close(found, torch.cat([known, *map(Counter(), samples), known]))
+    assert Method(encoder).encode([batch(torch.randn(3, 8), known)]) is known
 
 
 def test_a_plain_method_has_nothing_to_do_after_a_step() -> None:

@@ -81,5 +81,5 @@ def test_a_predictor_of_another_width_is_refused(encoder: nn.Module, head: nn.Mo
 
 
 def test_a_momentum_outside_its_range_is_refused(encoder: nn.Module, head: nn.Module, predictor: nn.Module) -> None:
-    with pytest.raises(UserError, match=r"momentum is -0.1: it must lie between 0 and 1"):
+    with pytest.raises(UserError, match=r"momentum is -0.1: it must be from 0 to 1"):
         BYOL(encoder, head, predictor, momentum=-0.1)

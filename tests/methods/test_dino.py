@@ -140,5 +140,5 @@ def test_a_temperature_that_is_not_positive_is_refused(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["momentum", "centre_momentum"])
 def test_a_momentum_outside_its_range_is_refused(name: str) -> None:
-    with pytest.raises(UserError, match=rf"^{name} is nan: it must lie between 0 and 1"):
+    with pytest.raises(UserError, match=rf"^{name} is nan: it must be from 0 to 1"):
         DINO(nn.Linear(4, 5), prototypes(5), **{name: math.nan})

@@ -171,9 +171,9 @@ def test_only_the_first_batch_makes_the_host_look_at_numbers(encoder: nn.Module,
 def test_bad_settings_are_refused(encoder: nn.Module, head: nn.Module) -> None:
     with pytest.raises(UserError, match=r"rows is 1: it must be at least 2"):
         MemoryBank(encoder, head, rows=1)
-    with pytest.raises(UserError, match=r"negatives is 0: it must be at least 1"):
+    with pytest.raises(UserError, match=r"negatives is 0: it must be from 1 to"):
         MemoryBank(encoder, head, rows=5, negatives=0)
-    with pytest.raises(UserError, match=r"momentum is 2: it must lie between 0 and 1"):
+    with pytest.raises(UserError, match=r"momentum is 2: it must be from 0 to 1"):
         MemoryBank(encoder, head, rows=5, momentum=2)
     with pytest.raises(UserError, match=r"temperature is -1: it must be positive"):
         MemoryBank(encoder, head, rows=5, temperature=-1)

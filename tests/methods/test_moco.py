@@ -139,9 +139,9 @@ def test_a_queue_shorter_than_the_keys_of_a_step_is_refused(encoder: nn.Module, 
 def test_bad_settings_are_refused(encoder: nn.Module, head: nn.Module) -> None:
     with pytest.raises(UserError, match=r"temperature is 0.0: it must be positive"):
         MoCo(encoder, head, temperature=0.0)
-    with pytest.raises(UserError, match=r"momentum is 1.5: it must lie between 0 and 1"):
+    with pytest.raises(UserError, match=r"momentum is 1.5: it must be from 0 to 1"):
         MoCo(encoder, head, momentum=1.5)
-    with pytest.raises(UserError, match=r"queue is 0: it must be at least 1"):
+    with pytest.raises(UserError, match=r"queue is 0: it must be from 1 to"):
         MoCo(encoder, head, queue=0)
     with pytest.raises(UserError, match=r"the head does not state its output size"):
         MoCo(encoder, nn.Sequential(nn.Linear(5, 3)))

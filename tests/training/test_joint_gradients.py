@@ -20,7 +20,7 @@ from pinoise.noise import Noise
 from pinoise.training.batch_norm import normalise_jointly
 from pinoise.training.build import seeded_model
 from pinoise.training.config import Settings, merge, parse_settings
-from pinoise.training.objectives import ContrastiveModel, Look, stack_noise
+from pinoise.training.objectives import ContrastiveModel, Look
 from pinoise.views import Batch
 
 pytestmark = pytest.mark.processes
@@ -110,7 +110,7 @@ def on_the_joint_batch(changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch)
     for theta in [True] + [False] * model.objective.further_looks:
         views = [join(sides) for sides in zip(*(views_of(model, half) for half in halves), strict=True)]
         views = [view.with_gradient(model.objective.psi if theta else 1.0) for view in views]
-        looks.append(Look(model._losses(views, theta=theta), *stack_noise(views)))
+        looks.append(Look(model._losses(views, theta=theta), views))
     model.objective(looks[0], looks[1:]).backward()
     model.after_step(0, 10)
     return {"gradients": gradients(model), "buffers": dict(model.method.named_buffers())}

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pinoise.noise import Noise, inverse_norm
-from pinoise.training.objectives import ContrastiveModel, stack_noise
+from pinoise.training.objectives import ContrastiveModel, Look
 from pinoise.views import Batch
 
 Problem = Callable[..., Any]
@@ -86,9 +86,8 @@ def test_looks_are_independent_draws_with_their_noise(problem: Problem) -> None:
     _, model, rows = problem()
     first, second = model.look(some(rows)), model.look(some(rows))
     assert not torch.equal(first.losses, second.losses)
-    assert first.noise is not None
-    assert first.noise.epsilon.shape == (80, 64)  # both views have noise
-    assert first.noise.scale.shape == (1, 64)  # which is one number per feature
+    assert first.epsilon.shape == (80, 64)  # both views have noise
+    assert first.scale.shape == (1, 64)  # which is one number per feature
     assert first.drew is None
 
 
@@ -98,7 +97,7 @@ def test_looks_are_independent_draws_with_their_noise(problem: Problem) -> None:
         ({"objective": "paper"}, lambda model, look: look.losses.mean()),
         (
             {"objective": {"name": "paper", "penalty": 3.0}},
-            lambda model, look: look.losses.mean() + 3 * inverse_norm(look.noise.epsilon),
+            lambda model, look: look.losses.mean() + 3 * inverse_norm(look.epsilon),
         ),
         ({"objective": "fixed"}, lambda model, look: look.losses.mean()),
         ({"objective": "adversarial"}, lambda model, look: look.losses.mean()),
@@ -196,34 +195,27 @@ def test_a_method_of_its_own_views_is_clean_with_one(problem: Problem) -> None:
     assert torch.equal(model.clean_losses(some(rows)), model.method([some(rows)]))
 
 
-def joined(*views: tuple[Tensor, Tensor, Tensor | None]) -> tuple[Noise | None, Tensor | None]:
+def look_at(*views: tuple[Tensor, Tensor, Tensor | None]) -> Look:
     rows = torch.arange(2)
-    return stack_noise([Batch(torch.zeros(2, 3), rows, Noise(epsilon, scale), drew) for epsilon, scale, drew in views])
+    made = [Batch(torch.zeros(2, 3), rows, Noise(epsilon, scale), drew) for epsilon, scale, drew in views]
+    return Look(torch.zeros(2), [Batch(torch.zeros(2, 3), rows), *made])
 
 
 def test_noise_of_several_views_is_joined_with_who_drew_it() -> None:
     one, two = torch.ones(2, 3), 2 * torch.ones(2, 3)
-    noise, drew = joined((one, 3 * one, None), (two, 4 * one, torch.tensor([True, False])))
-    assert noise is not None
-    assert drew is not None
-    assert torch.equal(noise.epsilon, torch.cat([one, two]))
-    assert torch.equal(noise.scale, torch.cat([3 * one, 4 * one]))
-    assert drew.tolist() == [True, True, True, False]
-    assert joined((one, one, None))[1] is None
+    look = look_at((one, 3 * one, None), (two, 4 * one, torch.tensor([True, False])))
+    assert torch.equal(look.epsilon, torch.cat([one, two]))
+    assert torch.equal(look.scale, torch.cat([3 * one, 4 * one]))
+    assert look.drew is not None
+    assert look.drew.tolist() == [True, True, True, False]
+    assert look_at((one, one, None)).drew is None
+    assert look_at().noises == []
 
 
 def test_a_scale_that_views_share_is_kept_once() -> None:
     one, shared = torch.ones(2, 3), torch.ones(1, 3)
-    noise, _ = joined((one, shared, None), (one, shared, None))
-    assert noise is not None
-    assert noise.scale is shared
-    noise, _ = joined((one, shared, None), (one, 2 * shared, None))
-    assert noise is not None
-    assert noise.scale.tolist() == [[1.0] * 3, [2.0] * 3]
-
-
-def test_views_without_learned_noise_have_none_to_join() -> None:
-    assert stack_noise([Batch(torch.zeros(2, 3), torch.arange(2))] * 2) == (None, None)
+    assert look_at((one, shared, None), (one, shared, None)).scale is shared
+    assert look_at((one, shared, None), (one, 2 * shared, None)).scale.tolist() == [[1.0] * 3, [2.0] * 3]
 
 
 def test_the_penalty_pulls_the_noise_up(problem: Problem) -> None:

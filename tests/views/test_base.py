@@ -23,8 +23,7 @@ from pinoise.views import (
     Viewmaker,
     VimeSwap,
 )
-from pinoise.views.base import per_sample
-from pinoise.views.gradient import scale_gradient
+from pinoise.views.base import per_sample, scale_gradient
 from pinoise.views.mixing import add_batch_noise, add_difference, extrapolate, interpolate
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
 from typing import Any, ClassVar, Self
 
 import torch
@@ -45,14 +46,20 @@ class Method(nn.Module):
         """Return the loss of every sample, shape (m,)."""
         raise NotImplementedError
 
-    def encode(self, views: Sequence[Batch]) -> list[Tensor]:
-        """Return f_θ of every view. Views of one shape share one pass; views with known features need none.
+    def encode(self, views: Sequence[Batch]) -> Tensor:
+        """Return f_θ of all views, one view after the other, shape (views · m, out_features).
 
-        Batch normalisation therefore has one mean and variance for all views of a shape. A shift between the views is
-        not normalised away. Through these statistics a view, and the noise in it, has a small effect on the others.
+        Views of one shape share one pass; views with known features need none. Batch normalisation therefore has one
+        mean and variance for all views of a shape. A shift between the views is not normalised away. Through these
+        statistics a view, and the noise in it, has a small effect on the others.
         """
-        encoded = iter(by_shape(self.encoder, [view.x for view in views if view.features is None]))
-        return [next(encoded) if view.features is None else view.features for view in views]
+        features: list[Tensor] = []
+        for known, alike in groupby(views, key=lambda view: view.features is not None):
+            if known:
+                features += [view.features for view in alike if view.features is not None]
+            else:
+                features.append(in_passes(self.encoder, [view.x for view in alike]))
+        return joined(features)
 
     def embed(self, x: Tensor) -> Tensor:
         """Return the representation of samples without augmentation, shape (m, out_features)."""
@@ -76,21 +83,19 @@ class Method(nn.Module):
         """
 
 
-def by_shape(network: Callable[[Tensor], Tensor], samples: Sequence[Tensor]) -> list[Tensor]:
-    """Return a network's output for several batches, in their order. Batches of one shape share one pass.
+def in_passes(network: Callable[[Tensor], Tensor], samples: Sequence[Tensor]) -> Tensor:
+    """Return a network's output for several batches, one after the other. Batches of one shape share one pass.
 
-    >>> crops = [torch.ones(2, 1, 8, 8), torch.ones(3, 1, 4, 4), torch.zeros(2, 1, 8, 8)]
-    >>> [len(means) for means in by_shape(lambda x: x.mean((1, 2, 3)), crops)]
-    [2, 3, 2]
+    >>> crops = [torch.ones(2, 1, 8, 8), torch.zeros(2, 1, 8, 8), torch.ones(2, 1, 4, 4)]
+    >>> in_passes(lambda x: x.mean((1, 2, 3)), crops)
+    tensor([1., 1., 0., 0., 1., 1.])
     """
-    alike: dict[torch.Size, list[int]] = {}
-    for number, x in enumerate(samples):
-        alike.setdefault(x.shape[1:], []).append(number)
-    outputs: dict[int, Tensor] = {}
-    for numbers in alike.values():
-        together = network(torch.cat([samples[number] for number in numbers]))
-        outputs.update(zip(numbers, together.split([len(samples[number]) for number in numbers]), strict=True))
-    return [outputs[number] for number in range(len(samples))]
+    return joined([network(joined(list(alike))) for _, alike in groupby(samples, key=lambda x: x.shape[1:])])
+
+
+def joined(parts: list[Tensor]) -> Tensor:
+    """Concatenate along the batch. One part alone is not copied."""
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 @contextmanager
@@ -111,39 +116,6 @@ def two_views(views: Sequence[Batch], *, method: str) -> tuple[Batch, Batch]:
     if len(views) != 2:
         raise UserError(f"method {method!r} compares two views and was given {len(views)}: choose another pairing.")
     return views[0], views[1]
-
-
-def check_positive(name: str, value: float) -> float:
-    """Return a positive number. Refuse any other.
-
-    >>> check_positive("temperature", 0.5)
-    0.5
-    """
-    if not value > 0:
-        raise UserError(f"{name} is {value}: it must be positive.")
-    return value
-
-
-def check_momentum(name: str, value: float) -> float:
-    """Return the share of the old value that is kept at every step. Refuse one outside [0, 1].
-
-    >>> check_momentum("momentum", 0.99)
-    0.99
-    """
-    if not 0 <= value <= 1:
-        raise UserError(f"{name} is {value}: it must lie between 0 and 1.")
-    return value
-
-
-def check_size(name: str, value: int, *, least: int = 1) -> int:
-    """Return a size. Refuse one below ``least``.
-
-    >>> check_size("queue", 4096)
-    4096
-    """
-    if value < least:
-        raise UserError(f"{name} is {value}: it must be at least {least}.")
-    return value
 
 
 def width(name: str, module: nn.Module) -> int:

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinoise.choices import Share
-from pinoise.methods.base import Method, by_shape, check_momentum, check_predictor, full_precision, two_views
+from pinoise.choices import Share, within
+from pinoise.methods.base import Method, check_predictor, full_precision, two_views
 from pinoise.methods.momentum import Momentum, cosine_momentum
 from pinoise.networks import BatchNormHead, PredictionHead
 from pinoise.views import Batch, Site
@@ -53,7 +53,7 @@ class BYOL(Method):
     def __init__(self, encoder: nn.Module, head: nn.Module, predictor: nn.Module, *, momentum: Share = 0.996) -> None:
         super().__init__(encoder)
         check_predictor(head, predictor)
-        self.momentum = check_momentum("momentum", momentum)
+        self.momentum = within("momentum", momentum, Share)
         self.head = head
         self.predictor = predictor
         self.target_network = Momentum(encoder, head)
@@ -68,8 +68,8 @@ class BYOL(Method):
         """Return the loss of every sample, shape (m,)."""
         first, second = two_views(views, method="byol")
         m = len(first.x)
-        prediction = self.predictor(self.head(torch.cat(self.encode((first, second)))))  # (2m, dim)
-        target = torch.cat(by_shape(self.target_network, (first.x, second.x)))  # (2m, dim)
+        prediction = self.predictor(self.head(self.encode((first, second))))  # (2m, dim)
+        target = self.target_network(torch.cat([first.x, second.x]))  # (2m, dim)
         return byol_loss(prediction, target.roll(m, dims=0)).view(2, m).sum(dim=0)
 
     def after_step(self, step: int, steps: int) -> None:

@@ -79,17 +79,18 @@ class CLAE(SimCLR):
             views = two_views(views, method="clae")
         other = views[0] if self.against == "itself" else views[-1]
         step = self._adversarial_step(views[0].x.detach(), other.x.detach())
-        *clean, h_adversarial = self._encode_apart([*views, views[0].moved(views[0].x + step)])
-        z, partner, z_adversarial = self.head(torch.cat([clean[0], clean[-1], h_adversarial])).chunk(3)
-        return self.contrast(z, partner) + self.weight * self.contrast(z, z_adversarial)
+        together = self._encode_apart([*views, views[0].moved(views[0].x + step)])
+        *clean, adversarial = self.head(together).chunk(len(views) + 1)
+        apart = self.contrast(torch.cat([clean[0], adversarial]))
+        return self.contrast(torch.cat([clean[0], clean[-1]])) + self.weight * apart
 
-    def _encode_apart(self, views: Sequence[Batch]) -> list[Tensor]:
+    def _encode_apart(self, views: Sequence[Batch]) -> Tensor:
         """Return f_θ of every view. With batch normalisation, the last, adversarial one is a batch of its own."""
         if not has_batch_norm(self.encoder):
             return self.encode(views)
         clean = self.encode(views[:-1])
         with frozen_statistics(self.encoder):
-            return clean + self.encode(views[-1:])
+            return torch.cat([clean, self.encode(views[-1:])])
 
     def guessing_loss(self, batch_size: int) -> float | None:
         """(1 + α) log(2m − 1), for the two comparisons."""
@@ -101,7 +102,6 @@ class CLAE(SimCLR):
         # The step needs a gradient even if the loss is only measured. Batch statistics must count each sample once.
         with torch.enable_grad(), frozen_statistics(self):
             x = first.clone().requires_grad_()
-            z = self.head(self.encoder(torch.cat([x, second])))
-            loss = self.contrast(*z.chunk(2)).sum()
+            loss = self.contrast(self.head(self.encoder(torch.cat([x, second])))).sum()
             (gradient,) = torch.autograd.grad(loss, x)
         return adversarial_step(gradient, strength=self.strength, feature_scale=self.feature_scale)

@@ -17,9 +17,9 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from pinoise.choices import Positive, Share, Size
+from pinoise.choices import Positive, Share, Size, within
 from pinoise.errors import UserError
-from pinoise.methods.base import Method, by_shape, check_momentum, check_positive, full_precision, width
+from pinoise.methods.base import Method, full_precision, in_passes, width
 from pinoise.methods.gathering import gather
 from pinoise.methods.momentum import Momentum, cosine_momentum
 from pinoise.networks import PROTOTYPES, PrototypeHead
@@ -97,10 +97,10 @@ class DINO(Method):
         centre_momentum: Share = 0.9,
     ) -> None:
         super().__init__(encoder)
-        self.temperature = check_positive("temperature", temperature)
-        self.teacher_temperature = check_positive("teacher_temperature", teacher_temperature)
-        self.momentum = check_momentum("momentum", momentum)
-        self.centre_momentum = check_momentum("centre_momentum", centre_momentum)
+        self.temperature = within("temperature", temperature, Positive)
+        self.teacher_temperature = within("teacher_temperature", teacher_temperature, Positive)
+        self.momentum = within("momentum", momentum, Share)
+        self.centre_momentum = within("centre_momentum", centre_momentum, Share)
         self.head = head
         self.teacher = Momentum(encoder, head)
         self.register_buffer("centre", torch.zeros(width("head", head)))
@@ -120,8 +120,8 @@ class DINO(Method):
             raise UserError(
                 f"method 'dino' compares two views or more and was given {len(views)}: choose another pairing."
             )
-        student = self.head(torch.cat(self.encode(views))).unflatten(0, (len(views), -1))  # (views, m, prototypes)
-        teacher = torch.stack(by_shape(self.teacher, [view.x for view in views[:_GLOBAL_VIEWS]]))
+        student = self.head(self.encode(views)).unflatten(0, (len(views), -1))  # (views, m, prototypes)
+        teacher = in_passes(self.teacher, [view.x for view in views[:_GLOBAL_VIEWS]]).unflatten(0, (_GLOBAL_VIEWS, -1))
         if self.training:
             self._teacher_mean = teacher.mean(dim=(0, 1), dtype=self.centre.dtype)
         return dino_loss(

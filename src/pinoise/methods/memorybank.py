@@ -17,9 +17,9 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from pinoise.choices import Entries, Positive, Share
+from pinoise.choices import Entries, Positive, Share, within
 from pinoise.errors import UserError
-from pinoise.methods.base import Method, check_momentum, check_positive, check_size, two_views, width
+from pinoise.methods.base import Method, two_views, width
 from pinoise.methods.gathering import gather
 from pinoise.methods.moco import TEMPERATURE, info_nce
 from pinoise.views import Batch, Site
@@ -54,12 +54,13 @@ class MemoryBank(Method):
         negatives: Entries = 4096,
     ) -> None:
         super().__init__(encoder)
-        self.temperature = check_positive("temperature", temperature)
-        self.momentum = check_momentum("momentum", momentum)
-        self.negatives = check_size("negatives", negatives)
+        self.temperature = within("temperature", temperature, Positive)
+        self.momentum = within("momentum", momentum, Share)
+        self.negatives = within("negatives", negatives, Entries)
         self.head = head
-        size = check_size("rows", rows, least=2)
-        self.register_buffer("bank", F.normalize(torch.randn(size, width("head", head)), dim=1))
+        if rows < 2:
+            raise UserError(f"rows is {rows}: it must be at least 2.")
+        self.register_buffer("bank", F.normalize(torch.randn(rows, width("head", head)), dim=1))
         self._seen: tuple[Tensor, Tensor] | None = None  # rows (m,) and their new f (m, dim)
         self._checked = False
 
@@ -73,7 +74,7 @@ class MemoryBank(Method):
         first, second = two_views(views, method="memorybank")
         rows, m = first.rows, len(first.x)
         own = self._entries(rows)  # (m, dim)
-        z = self.head(torch.cat(self.encode((first, second)))).to(self.bank.dtype)  # (2m, dim)
+        z = self.head(self.encode((first, second))).to(self.bank.dtype)  # (2m, dim)
         if self.training:
             self._seen = rows, F.normalize(z.detach(), dim=1).view(2, m, -1).mean(dim=0)
         drawn = self._draw(first.generator)  # (n,)

@@ -22,14 +22,10 @@ from annotated_types import Ge
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinoise.choices import Entries, Positive, Share
+from pinoise.choices import Entries, Positive, Share, within
 from pinoise.errors import UserError
 from pinoise.methods.base import (
     Method,
-    by_shape,
-    check_momentum,
-    check_positive,
-    check_size,
     full_precision,
     two_views,
     width,
@@ -102,11 +98,11 @@ class MoCo(Method):
         queue: Annotated[Entries, Ge(2)] = 4096,
     ) -> None:
         super().__init__(encoder)
-        self.temperature = check_positive("temperature", temperature)
-        self.momentum = check_momentum("momentum", momentum)
+        self.temperature = within("temperature", temperature, Positive)
+        self.momentum = within("momentum", momentum, Share)
         self.head = head
         self.key_network = Momentum(encoder, head)
-        size = check_size("queue", queue)
+        size = within("queue", queue, Entries)
         self.register_buffer("queue", F.normalize(torch.randn(size, width("head", head)), dim=1))
         self.register_buffer("queue_rows", torch.full((size,), -1))  # the row of every key, −1 for random keys
         self.register_buffer("position", torch.zeros((), dtype=torch.int64))  # where the oldest key is
@@ -128,8 +124,8 @@ class MoCo(Method):
         """Return the loss of every sample, shape (m,)."""
         first, second = two_views(views, method="moco")
         m = len(first.x)
-        query = self.head(torch.cat(self.encode((first, second))))  # (2m, dim)
-        key = torch.cat(by_shape(self.key_network, (first.x, second.x)))  # (2m, dim)
+        query = self.head(self.encode((first, second)))  # (2m, dim)
+        key = self.key_network(torch.cat([first.x, second.x]))  # (2m, dim)
         if self.training:
             self._remember(key, first.rows.repeat(2))
         losses = info_nce(

@@ -53,7 +53,6 @@ class SimCL(SimCLR):
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return NT-Xent of every sample, shape (m,)."""
-        first, second = self.encode(views) * 2 if len(views) == 1 else self.encode(two_views(views, method="simcl"))
-        h = torch.cat([first, second])
+        h = self.encode(views).repeat(2, 1) if len(views) == 1 else self.encode(two_views(views, method="simcl"))
         z = self.head(perturb(h, torch.randn_like(h, generator=views[0].generator), strength=self.strength))
-        return self.contrast(*z.chunk(2))
+        return self.contrast(z)

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch import distributed as dist
 from torch.nn import functional as F
 
-from pinoise.choices import FromProcesses, Positive
-from pinoise.methods.base import Method, check_positive, full_precision, two_views
+from pinoise.choices import FromProcesses, Positive, within
+from pinoise.methods.base import Method, full_precision, joined, two_views
 from pinoise.methods.gathering import from_others, world_size
 from pinoise.networks.mlp import linear
 from pinoise.views import Batch
@@ -38,12 +38,16 @@ def nt_xent(first: Tensor, second: Tensor, *, others: Tensor | None = None, temp
     >>> nt_xent(torch.eye(2), torch.eye(2), temperature=1.0)  # −log(e / (e + 2))
     tensor([0.5514, 0.5514])
     """
-    m = len(first)
-    with full_precision(first, second, *(() if others is None else (others,))) as views:
-        z = F.normalize(torch.cat(views), dim=1) / temperature**0.5  # (2m + n, dim)
-        own = z if others is None else z[: 2 * m]
-        similarity = linear(own, z).fill_diagonal_(-torch.inf)  # (2m, 2m + n): no view is compared with itself
-        partner = torch.arange(2 * m, device=z.device).roll(m)  # view i of `first` has view i of `second`
+    return joint_nt_xent(torch.cat([first, second]), others=others, temperature=temperature)
+
+
+def joint_nt_xent(views: Tensor, *, others: Tensor | None = None, temperature: float = TEMPERATURE) -> Tensor:
+    """ℓ(x) of ``nt_xent`` from the projections of both views together, shape (2m, dim), the first views first."""
+    m = len(views) // 2
+    with full_precision(*((views,) if others is None else (views, others))) as parts:
+        own, *further = (F.normalize(part, dim=1) / temperature**0.5 for part in parts)
+        similarity = linear(own, joined([own, *further])).fill_diagonal_(-torch.inf)  # (2m, 2m + n): none with itself
+        partner = torch.arange(2 * m, device=own.device).roll(m)  # the view of the same sample in the other half
         losses = F.cross_entropy(similarity, partner, reduction="none")  # (2m,)
         return losses.reshape(2, m).sum(dim=0) / 2
 
@@ -71,21 +75,19 @@ class SimCLR(Method):
     ) -> None:
         super().__init__(encoder)
         self.head = head
-        self.temperature = check_positive("temperature", temperature)
+        self.temperature = within("temperature", temperature, Positive)
         self.negatives_from = negatives_from
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return NT-Xent of every sample, shape (m,)."""
-        z = self.head(torch.cat(self.encode(two_views(views, method="simclr"))))  # (2m, dim)
-        return self.contrast(*z.chunk(2))
+        return self.contrast(self.head(self.encode(two_views(views, method="simclr"))))
 
-    def contrast(self, first: Tensor, second: Tensor) -> Tensor:
-        """Return NT-Xent of every sample from projections (m, dim), with the negatives that the method looks at."""
+    def contrast(self, z: Tensor) -> Tensor:
+        """Return NT-Xent of every sample from projections (2m, dim), with the negatives that the method looks at."""
         # What is measured in evaluation is measured by every process on the same samples, or by one process alone.
         gathers = self.training and self.negatives_from == "all-processes"
         gathers = gathers and dist.is_available() and dist.is_initialized()
-        others = from_others(torch.cat([first, second])) if gathers else None
-        return nt_xent(first, second, others=others, temperature=self.temperature)
+        return joint_nt_xent(z, others=from_others(z) if gathers else None, temperature=self.temperature)
 
     def guessing_loss(self, batch_size: int) -> float | None:
         """log(2m − 1): a view's partner is as likely as any other view."""
@@ -121,5 +123,5 @@ class PairLoss(Method):
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return the loss of every sample, shape (m,)."""
-        z = self.head(torch.cat(self.encode(two_views(views, method="pair loss"))))  # (2m, dim)
+        z = self.head(self.encode(two_views(views, method="pair loss")))  # (2m, dim)
         return self.loss(*z.chunk(2))

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
@@ -31,6 +30,7 @@ def negative_cosine(prediction: Tensor, projection: Tensor) -> Tensor:
     Returns:
         The loss of every sample, shape (m,).
 
+    >>> import torch
     >>> negative_cosine(torch.eye(2), torch.tensor([[2.0, 0.0], [0.0, -1.0]]))
     tensor([-1.,  1.])
     """
@@ -65,5 +65,5 @@ class SimSiam(Method):
         """Return the loss of every sample, shape (m,)."""
         first, second = two_views(views, method="simsiam")
         m = len(first.x)
-        z = self.head(torch.cat(self.encode((first, second))))  # (2m, dim)
+        z = self.head(self.encode((first, second)))  # (2m, dim)
         return negative_cosine(self.predictor(z), z.detach().roll(m, dims=0)).view(2, m).mean(dim=0)

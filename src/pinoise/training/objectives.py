@@ -22,6 +22,7 @@ from pinoise.choices import Covariance, NonNegative, PairingName, ScaleMap
 from pinoise.errors import UserError, shown
 from pinoise.information import mutual_information
 from pinoise.methods import Method
+from pinoise.methods.base import joined
 from pinoise.methods.gathering import gather
 from pinoise.modes import Randomness
 from pinoise.networks import has_batch_norm
@@ -32,11 +33,41 @@ from pinoise.views import Batch, Pairing, Site
 
 
 class Look(NamedTuple):
-    """One look at a batch: its losses under newly drawn views, and the noise in these views."""
+    """One look at a batch: its losses under newly drawn views, and these views, of which some may have learned noise.
+
+    >>> view = Batch(torch.ones(2, 1), torch.arange(2), Noise(torch.full((2, 1), 0.5), torch.ones(1, 1)))
+    >>> Look(torch.ones(2), [view, view]).epsilon.flatten()
+    tensor([0.5000, 0.5000, 0.5000, 0.5000])
+    """
 
     losses: Tensor  # (m,): ℓ of every sample
-    noise: Noise | None = None  # of all views together, along the batch; None without learned noise
-    drew: Tensor | None = None  # which entries of the noise were drawn; all of them if None
+    views: Sequence[Batch] = ()
+
+    @property
+    def noises(self) -> list[Noise]:
+        """The noise of every view that has any."""
+        return [view.noise for view in self.views if view.noise is not None]
+
+    @property
+    def epsilon(self) -> Tensor:
+        """ε of all views that have noise, along the batch, shape (n, *shape)."""
+        return joined([noise.epsilon for noise in self.noises])
+
+    @property
+    def scale(self) -> Tensor:
+        """σ of all views that have noise, along the batch, or (1, *shape) if it is one for all."""
+        scales = [noise.scale for noise in self.noises]
+        one_for_all = len(scales[0]) == 1 and all(scale is scales[0] for scale in scales)
+        return scales[0] if one_for_all else torch.cat(scales)
+
+    @property
+    def drew(self) -> Tensor | None:
+        """Which entries of ε and σ were drawn, shape (n,); None for all of them."""
+        noisy = [view for view in self.views if view.noise is not None]
+        if all(view.drew is None for view in noisy):
+            return None
+        every = torch.ones_like(noisy[0].rows, dtype=torch.bool)
+        return torch.cat([every if view.drew is None else view.drew for view in noisy])
 
 
 class Objective(nn.Module):
@@ -81,8 +112,8 @@ class Supported(Objective):
         columns: the columns that became several features and share one σ.
         weight: λ.
 
-    >>> noise = Noise(torch.zeros(2, 1), torch.full((1, 1), torch.e))
-    >>> Supported(torch.ones(1), weight=0.5)(Look(torch.ones(2), noise))
+    >>> view = Batch(torch.zeros(2, 1), torch.arange(2), Noise(torch.zeros(2, 1), torch.full((1, 1), torch.e)))
+    >>> Supported(torch.ones(1), weight=0.5)(Look(torch.ones(2), [view]))
     tensor(1.5000)
     """
 
@@ -110,8 +141,8 @@ class Supported(Objective):
     def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
         """Return the mean loss plus the weighted distance from the prior."""
         loss = look.losses.mean()
-        if self.weight and look.noise is not None:
-            scale = look.noise.scale if self.columns is None else self.columns.largest(look.noise.scale)
+        if self.weight and look.noises:
+            scale = look.scale if self.columns is None else self.columns.largest(look.scale)
             loss = loss + self.weight * mean_log_ratio_squared(scale, self.prior, look.drew, joined=gather)
         return loss
 
@@ -125,7 +156,7 @@ class Paper(Objective):
         penalty: λ.
 
     >>> noise = Noise(torch.tensor([[3.0, 4.0], [0.0, 5.0]]), torch.ones(2, 2))
-    >>> Paper(penalty=0.5)(Look(torch.tensor([1.0, 3.0]), noise))
+    >>> Paper(penalty=0.5)(Look(torch.tensor([1.0, 3.0]), [Batch(torch.zeros(2, 2), torch.arange(2), noise)]))
     tensor(2.1000)
     """
 
@@ -136,8 +167,8 @@ class Paper(Objective):
     def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
         """Return the penalised mean loss."""
         loss = look.losses.mean()
-        if self.penalty and look.noise is not None:
-            loss = loss + self.penalty * inverse_norm(look.noise.epsilon, look.drew, joined=gather)
+        if self.penalty and look.noises:
+            loss = loss + self.penalty * inverse_norm(look.epsilon, look.drew, joined=gather)
         return loss
 
 
@@ -280,7 +311,7 @@ class ContrastiveModel(nn.Module):
             # x is itself a view, so the noise generator can use the features of that pass.
             batch = batch._replace(features=self.method.encoder(batch.x))
         views = [view.with_gradient(psi) for view in self.pairing(batch)]
-        return Look(self._losses(views, theta=theta), *stack_noise(views))
+        return Look(self._losses(views, theta=theta), views)
 
     def clean_losses(self, batch: Batch) -> Tensor:
         """Return ℓ(x) of every sample (m,), with the sample itself as each view."""
@@ -307,18 +338,3 @@ class ContrastiveModel(nn.Module):
     def after_step(self, step: int, steps: int) -> None:
         """Let the method update its state after the optimiser's step. ``step`` counts from 0 to ``steps`` − 1."""
         self.method.after_step(step, steps)
-
-
-def stack_noise(views: Sequence[Batch]) -> tuple[Noise | None, Tensor | None]:
-    """Concatenate the noise of several views along the batch, and mark the samples that drew it."""
-    noisy = [(view, view.noise) for view in views if view.noise is not None]
-    if not noisy:
-        return None, None
-    scales = [noise.scale for _, noise in noisy]
-    same = all(scale is scales[0] for scale in scales[1:]) and len(scales[0]) == 1
-    noise = Noise(torch.cat([noise.epsilon for _, noise in noisy]), scales[0] if same else torch.cat(scales))
-    if all(view.drew is None for view, _ in noisy):
-        return noise, None
-    return noise, torch.cat(
-        [view.rows.new_ones(len(view.rows), dtype=torch.bool) if view.drew is None else view.drew for view, _ in noisy]
-    )
