@@ -159,7 +159,10 @@ def parquet_files(place: Place) -> list[str]:
     """Return the file, or those of a folder and the ones below it; hidden ones and those with _ are left out."""
     if not place.is_folder:
         return [place.path]
-    infos = place.filesystem.get_file_info(pa.fs.FileSelector(place.path, recursive=True))
+    try:
+        infos = place.filesystem.get_file_info(pa.fs.FileSelector(place.path, recursive=True))
+    except OSError as error:  # such as links in a circle
+        raise UserError(f"{place.name} holds folders that cannot be read: name a folder of data alone.") from error
     paths = [info.path for info in infos if info.is_file and info.path.endswith(".parquet")]
     start = len(place.inside(""))
     return [path for path in paths if not any(part.startswith((".", "_")) for part in path[start:].split("/"))]
