@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any
 
 import pytest
 import torch
+from tests.commands import Result, ended, here, start
 
-from pinoise.cli import main
 from pinoise.paper.reproduce.masks import TINY_SAM
 from pinoise.paper.sam import build_sam
 
@@ -53,35 +52,24 @@ def sam_weights(tmp_path: Path) -> Path:
     return path
 
 
-class Result(NamedTuple):
-    code: int
-    out: str
-    err: str
-
-    @property
-    def sentence(self) -> str:
-        """What a mistake was answered with, checked to be one line and no traceback."""
-        assert self.code == 2, (self.code, self.out, self.err)
-        lines = [line for line in self.err.splitlines() if not line.startswith("note: ")]
-        assert len(lines) == 1, self.err
-        assert lines[0].startswith("pinoise: "), self.err
-        assert self.out == ""
-        return lines[0].removeprefix("pinoise: ")
-
-
 @pytest.fixture
-def pinoise(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
-    """Run the command with these arguments."""
+def pinoise(capsys: pytest.CaptureFixture[str]) -> Callable[..., Result]:
+    """Run the command with these arguments in this process."""
 
     def run(*arguments: object) -> Result:
-        monkeypatch.setattr(sys, "argv", ["pinoise", *map(str, arguments)])
         capsys.readouterr()
-        code = 0
-        try:
-            main()
-        except SystemExit as stop:
-            code = int(stop.code or 0)
+        code = here(*arguments)
         printed = capsys.readouterr()
         return Result(code, printed.out, printed.err)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def pinoise_process() -> Callable[..., Result]:
+    """Run the command with these arguments in a process of its own, with ``where=`` and ``environ=`` if given."""
+
+    def run(*arguments: object, **surroundings: Any) -> Result:
+        return ended(start(*arguments, **surroundings))
 
     return run

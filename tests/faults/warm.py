@@ -102,8 +102,7 @@ class Fork:
 
 def _child(arguments: list[str], where: str, environ: dict[str, str], printed: str) -> NoReturn:
     import torch
-    from tests.hostile.forks import fresh_streams, leave
-    from tests.hostile.reference import command
+    from tests.commands import fresh_streams, here, leave
 
     code = 1
     try:
@@ -114,7 +113,7 @@ def _child(arguments: list[str], where: str, environ: dict[str, str], printed: s
         fresh_streams()
         os.environ.update(environ)
         os.chdir(where)
-        code = command(*arguments)
+        code = here(*arguments)
     finally:
         leave(code)
 

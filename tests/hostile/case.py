@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -18,7 +18,7 @@ Kind = Literal["sentence", "right", "failure"]
 
 MARKER = "executed"  # the file that a payload writes; nobody else does
 PAYLOAD = f"open({MARKER!r}, 'w').write('run')"  # Python code; the current folder is the case's own
-LIMIT = 30.0  # seconds of a case
+LIMIT = 30.0  # seconds of the processor's time that a case may take
 
 
 class Wrong(Exception):  # noqa: N818 - it is read in "raise Wrong"
@@ -58,9 +58,7 @@ class Case:
         expect: whether a sentence, a right result, or either will do.
         right: returns what is wrong with the result of a command that ended well, or None.
         writes: patterns of the files that the call may make or change.
-        environment: variables to set, or to remove if None.
-        limit: seconds until it counts as a hang.
-        humble: whether to run without the rights of root.
+        limit: seconds of the processor's time until it counts as a hang.
         hungry: whether it asks for much memory in the open, so that running out of it may be said.
         refusals: the errors that count as a sentence of a Python call.
     """
@@ -74,9 +72,7 @@ class Case:
     expect: Expect = "either"
     right: Check = finished
     writes: tuple[str, ...] = ()
-    environment: Mapping[str, str | None] = field(default_factory=dict)
     limit: float = LIMIT
-    humble: bool = False
     hungry: bool = False
     refusals: tuple[str, ...] = ("UserError", "ValueError")
 

@@ -72,7 +72,7 @@ def judge(case: Case, ended: Ended, before: dict[str, str], folder: Path, refere
     if (folder / MARKER).exists() or list(folder.rglob(MARKER)):
         return Outcome("failure", "payload executed", "the marker file is there")
     if ended.code is None:
-        return Outcome("failure", "hang", f"no end after {case.limit:.0f} s")
+        return Outcome("failure", "hang", f"no end within {case.limit:.0f} s of the processor")
     if ended.code < 0:
         return Outcome("failure", "signal", f"ended by {signal.Signals(-ended.code).name}: {_last(ended.err)}")
     outcome = _of_call(case, ended) if callable(case.call) else _of_command(case, ended, folder, reference)

@@ -10,69 +10,34 @@ A seed and a name reproduce a case. Ctrl-C prints what was found so far and writ
 from __future__ import annotations
 
 import argparse
-import contextlib
 import json
 import os
-import queue
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import as_completed
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from typing import Any
 
 from tests.hostile.case import LIMIT, Case, Kind, Outcome
 from tests.hostile.families import SIZES, cases, find_case
-from tests.hostile.server import MEMORY, ROOT, Server
+from tests.hostile.server import MEMORY, ROOT, run_named, servers
+from tqdm import tqdm
 
 RESULT = ROOT / "benchmarks" / "results" / "hostile.json"
 KINDS: tuple[Kind, ...] = ("sentence", "right", "failure")
-SECONDS = 2.0  # between two lines on progress
 
 
-class Done(NamedTuple):
-    """A case and what came of it."""
-
-    case: Case
-    outcome: Outcome
-    seconds: float
-
-
-def run_all(chosen: list[Case], *, processes: int) -> Iterator[Done]:
-    """Yield cases as they end. A server that breaks is a fault of the suite and stops it."""
-    waiting: queue.SimpleQueue[Case] = queue.SimpleQueue()
-    for case in chosen:
-        waiting.put(case)
-    ended: queue.SimpleQueue[Done | BaseException] = queue.SimpleQueue()
-    stopped = threading.Event()
-
-    def work() -> None:
+def run_all(chosen: list[Case], *, processes: int) -> Iterator[tuple[Case, Outcome]]:
+    """Yield cases and what came of them, as they end. A process of the suite that breaks stops it."""
+    with servers(processes) as pool:
+        running = {pool.submit(run_named, case.name, case.seed): case for case in chosen}
         try:
-            with contextlib.closing(Server()) as server:
-                while not stopped.is_set():
-                    case = waiting.get_nowait()
-                    began = time.monotonic()
-                    outcome = server.run(case.name, case.seed)
-                    ended.put(Done(case, outcome, time.monotonic() - began))
-        except queue.Empty:
-            pass
-        except BaseException as error:
-            ended.put(error)
-
-    workers = [threading.Thread(target=work) for _ in range(processes)]
-    for worker in workers:
-        worker.start()
-    try:
-        for _ in chosen:
-            done = ended.get()
-            if isinstance(done, BaseException):
-                raise done
-            yield done
-    finally:
-        stopped.set()
-        for worker in workers:
-            worker.join()
+            for future in as_completed(running):
+                yield running[future], future.result()
+        finally:
+            pool.shutdown(cancel_futures=True)
 
 
 def table(counts: dict[str, Counter[str]]) -> list[str]:
@@ -124,46 +89,29 @@ def main() -> int:
         case for family in families for case in cases(family, asked.seed)[: SIZES[family][0 if asked.quick else 1]]
     ]
     counts: dict[str, Counter[str]] = {family: Counter() for family in families}
-    failed: list[Done] = []
-    began = last = time.monotonic()
+    began, whole = time.monotonic(), False
     try:
-        for done in run_all(_longest_first(chosen), processes=asked.processes):
-            counts[done.case.family][done.outcome.kind] += 1
-            if done.outcome.kind == "failure":
-                failed.append(done)
-                print(f"FAILURE {describe(done)}", flush=True)
-            if time.monotonic() - last > SECONDS:
-                last = time.monotonic()
-                total = sum(map(Counter.total, counts.values()))
-                print(f"{total} of {len(chosen)} cases, {len(failed)} failures", file=sys.stderr, flush=True)
+        for case, outcome in tqdm(run_all(chosen, processes=asked.processes), total=len(chosen), unit="case"):
+            counts[case.family][outcome.kind] += 1
+            if outcome.kind == "failure":
+                again = f"{case.name} --seed {case.seed} [{case.label}] {outcome.cause}: {outcome.detail}"
+                tqdm.write(f"FAILURE {again}".replace("\n", " "))
         whole = True
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
-        whole = False
     print(*table(counts), sep="\n")
     if whole and asked.only is None and not asked.quick:
         found = summary(counts, seed=asked.seed, seconds=time.monotonic() - began, processes=asked.processes)
         RESULT.write_text(json.dumps(found, indent=2) + "\n", encoding="utf-8")
-    return 1 if failed or not whole else 0
-
-
-def _longest_first(chosen: list[Case]) -> list[Case]:
-    return sorted(chosen, key=lambda case: -case.limit)
-
-
-def describe(done: Done) -> str:
-    """Return a line about a case that failed, with how to run it again."""
-    case, outcome = done.case, done.outcome
-    return f"{case.name} --seed {case.seed} [{case.label}] {outcome.cause}: {outcome.detail}".replace("\n", " ")
+    return int(not whole or any(counted["failure"] for counted in counts.values()))
 
 
 def show(case: Case) -> int:
     """Run one case and print all about it."""
     print(f"{case.name}: {case.label}")
     print(f"call: {'pinoise ' + ' '.join(map(repr, case.call)) if not callable(case.call) else case.call}")
-    os.environ["HOSTILE_SHOW"] = "1"  # the server then prints what the case printed
-    with contextlib.closing(Server()) as server:
-        outcome = server.run(case.name, case.seed)
+    with servers(1) as pool:
+        outcome = pool.submit(run_named, case.name, case.seed, show=True).result()
     print(f"{outcome.kind} {outcome.cause}: {outcome.detail}")
     return int(outcome.kind == "failure")
 

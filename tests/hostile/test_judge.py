@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from tests.hostile.case import MARKER, Case, Generator, Outcome, Wrong
+from tests.hostile.case import MARKER, Case, Outcome, Wrong
 from tests.hostile.families import SIZES, cases
 from tests.hostile.server import run_case
 
@@ -29,7 +29,7 @@ def verb() -> Iterator[Callable[[Callable[[], None]], Case]]:
     def add(function: Callable[[], None]) -> Case:
         app.command(name="planted")(function)
         return Case(
-            "planted", 0, "a planted fault", 0, ("planted",), lambda reference, rng: _write("input.csv"), limit=3
+            "planted", 0, "a planted fault", 0, ("planted",), lambda reference, rng: _write("input.csv"), limit=1
         )
 
     yield add
@@ -38,10 +38,6 @@ def verb() -> Iterator[Callable[[Callable[[], None]], Case]]:
 
 def _write(name: str) -> None:
     Path(name).write_text("sound")
-
-
-def _make(reference: Path, rng: Generator) -> None:
-    _write("input.csv")
 
 
 def _raise(error: BaseException) -> Callable[[], None]:
@@ -136,6 +132,6 @@ def test_the_suite_is_as_large_as_it_says_and_a_seed_reproduces_it() -> None:
         one, two = cases(family, 0), cases.__wrapped__(family, 0)
         assert len(one) == many
         assert [case.label for case in one] == [case.label for case in two]
-        assert len({(case.label, case.seed) for case in one}) > 40 or family in ("signals", "environments")
+        assert len({(case.label, case.seed) for case in one}) > 40
     assert [case.rng.random() for case in cases("data", 0)[:9]] == [case.rng.random() for case in cases("data", 0)[:9]]
     assert [case.rng.random() for case in cases("data", 1)[:9]] != [case.rng.random() for case in cases("data", 0)[:9]]

@@ -4,31 +4,21 @@ from __future__ import annotations
 
 import math
 import typing
-from collections.abc import Callable, Iterator
-from dataclasses import is_dataclass
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from tests.hostile.families.words import PARTS, options, settings
 
 from pinoise import PiNDA
-from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE, VIEW, Kind
+from pinoise.choices import VIEW
 from pinoise.errors import UserError, brief
 from pinoise.experiments.compare import compare
-from pinoise.training.config import (
-    Settings,
-    dump_yaml,
-    override,
-    parse_assignment,
-    parse_settings,
-    read_choice,
-    read_yaml,
-)
-from pinoise.training.config.section import _options_model
+from pinoise.training.config import dump_yaml, override, parse_assignment, parse_settings, read_yaml
 
-PARTS = {"encoder": ENCODER, "method": METHOD, "noise.generator": GENERATOR, "objective": OBJECTIVE, "view": VIEW}
 CYCLE: dict[str, Any] = {}
 CYCLE["inner"] = CYCLE
 HOSTILE: dict[str, Any] = {
@@ -60,29 +50,6 @@ HOSTILE: dict[str, Any] = {
 }
 
 
-def every_setting() -> Iterator[tuple[str, Any]]:
-    """Every setting: its path and its type. A label may be any number of a column, which is looked up."""
-    for name, field in Settings.model_fields.items():
-        section: Any = field.annotation
-        if is_dataclass(section):
-            hints = typing.get_type_hints(section)
-            yield from (
-                (f"{name}.{key}", hint) for key, hint in hints.items() if key not in ("label", "__pydantic_config__")
-            )
-        elif isinstance(section, type) and hasattr(section, "model_fields"):
-            yield from ((f"{name}.{key}", inner.annotation) for key, inner in section.model_fields.items())
-        else:
-            yield name, section
-
-
-def options() -> Iterator[tuple[Kind, str, str, Any]]:
-    """Every option of every part of the package."""
-    for kind in PARTS.values():
-        for name, path in kind.names.items():
-            for option, field in _options_model(read_choice(name, kind, "").part).model_fields.items() if path else ():
-                yield kind, name, option, field.annotation
-
-
 def takes(annotation: Any, wanted: type) -> bool:
     return annotation is wanted or any(takes(inner, wanted) for inner in typing.get_args(annotation))
 
@@ -109,19 +76,13 @@ def outcome(work: Callable[[], Any]) -> Any:
 def test_no_setting_takes_a_value_that_is_not_of_its_type(kind: str) -> None:
     value = HOSTILE[kind]
     plain = value.item() if isinstance(value, np.generic) else value
-    for path, annotation in every_setting():
+    for path, annotation in settings():
         nested: dict[str, Any] = override({}, [(path, value)])
         found = outcome(partial(parse_settings, nested))
         assert isinstance(found, UserError) or is_right(plain, annotation), (path, found)
-    for part, name, option, annotation in options():
-        given = {"name": name, option: value}
-        key = next(path for path, known in PARTS.items() if known is part)
-        if key == "view":
-            nested = {"views": {"augmentations": [given]}}
-        elif "." in key:
-            nested = {"noise": {"generator": given}}
-        else:
-            nested = {key: given}
+    for section, name, option, annotation in options({**PARTS, "views.augmentations": VIEW}):
+        given: Any = {"name": name, option: value}
+        nested = override({}, [(section, [given] if section == "views.augmentations" else given)])
         found = outcome(partial(parse_settings, nested))
         assert isinstance(found, UserError) or is_right(plain, annotation), (name, option, found)
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 from tests.hostile.case import Case
 from tests.hostile.families import quick
-from tests.hostile.server import Server
+from tests.hostile.server import run_named, servers
 
 SEED = 0
 CASES = quick(SEED)
@@ -17,19 +18,14 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the suite
 
 
 @pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
+def server() -> Iterator[ProcessPoolExecutor]:
     """A warm process, one for each worker of the tests."""
-    made = Server()
-    yield made
-    made.close()
+    with servers(1) as pool:
+        yield pool
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.name} {case.label[:60]}".encode("ascii", "replace"))
-def test_a_hostile_input_gets_a_sentence_or_a_right_result(server: Server, case: Case) -> None:
-    outcome = server.run(case.name, SEED)
-    assert outcome.kind in ("sentence", "right"), f"{outcome.cause}: {outcome.detail}\n{again(case)}"
-
-
-def again(case: Case) -> str:
-    """The command that runs a case again."""
-    return f"again: python -m tests.hostile.run --seed {case.seed} --case {case.name}"
+def test_a_hostile_input_gets_a_sentence_or_a_right_result(server: ProcessPoolExecutor, case: Case) -> None:
+    outcome = server.submit(run_named, case.name, SEED).result()
+    again = f"again: python -m tests.hostile.run --seed {case.seed} --case {case.name}"
+    assert outcome.kind in ("sentence", "right"), f"{outcome.cause}: {outcome.detail}\n{again}"

@@ -9,14 +9,10 @@ from tests.hostile.case import Case
 
 SIZES = {
     # family: cases in the quick version, cases in the long version
-    "data": (170, 900),
-    "flags": (60, 330),
-    "settings": (60, 400),
-    "runs": (60, 450),
-    "models": (30, 250),
-    "signals": (6, 60),
-    "environments": (24, 72),
-    "estimator": (50, 260),
+    "data": (120, 800),
+    "words": (90, 700),
+    "runs": (50, 400),
+    "estimator": (40, 220),
 }
 
 

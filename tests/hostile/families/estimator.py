@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import warnings
 from collections.abc import Callable
 from functools import partial
@@ -24,15 +23,8 @@ PARAMETERS = (
     *("noise", "covariance", "amplitude"),
 )
 OTHER_TYPES = (
-    *(
-        "of objects",
-        "of a dictionary",
-        "of a number",
-        "of a matrix",
-        "with names of two types",
-        "a torch tensor of bfloat16",
-    ),
-    *("of a sparse torch tensor", "with two levels", "of None", "of records"),
+    *("of objects", "of a dictionary", "of a number", "of a matrix", "with names of two types", "with two levels"),
+    *("a torch tensor of bfloat16", "of a sparse torch tensor", "of None", "of records"),
 )
 """Samples that are no numbers at all, for which scikit-learn's own checks raise a TypeError."""
 
@@ -59,7 +51,7 @@ def state() -> tuple[Any, ...]:
     )
 
 
-def use(method: str, X: Any, rows: int | None) -> None:
+def use(method: str, X: Any) -> None:
     """Call a method with samples, and check that the result is finite and nothing global has moved."""
     model = small()
     before = state()
@@ -72,8 +64,6 @@ def use(method: str, X: Any, rows: int | None) -> None:
             result = model.transform(X)
     if not np.isfinite(result).all():
         raise Wrong(f"{method}: {(~np.isfinite(result)).sum()} entries are not finite")
-    if rows is not None and len(result) != rows:
-        raise Wrong(f"{method}: {len(result)} rows for {rows}")
     if state() != before:
         raise Wrong(f"{method} changed global state")
 
@@ -98,17 +88,6 @@ def frame(make: Callable[[Any, Any], Any]) -> Data:
         return make(pd, pd.DataFrame(numbers(), columns=list("abc")))
 
     return build
-
-
-def _fill(pd: Any, f: Any, value: Any) -> Any:
-    f = f.astype(object)
-    f.iloc[3, 1] = value
-    return f
-
-
-def _set(f: Any, value: Any) -> Any:
-    f.iloc[3, 1] = value
-    return f
 
 
 def samples() -> list[tuple[str, Data, Expect]]:
@@ -161,20 +140,9 @@ def samples() -> list[tuple[str, Data, Expect]]:
         ("a torch tensor of bfloat16", lambda rng: torch.from_numpy(x).bfloat16(), "either"),
         ("a sparse torch tensor", lambda rng: torch.from_numpy(x).to_sparse(), "either"),
         ("a torch tensor that needs a gradient", lambda rng: torch.from_numpy(x).requires_grad_(), "either"),
-        ("a frame with NaN", frame(lambda pd, f: _set(f, np.nan)), "either"),
-        ("a frame with inf", frame(lambda pd, f: _set(f, np.inf)), no),
-        ("a frame with -inf", frame(lambda pd, f: _set(f, -np.inf)), no),
         ("a frame with NaN in every cell", frame(lambda pd, f: f * np.nan), no),
-        ("a frame with pd.NA", frame(lambda pd, f: _fill(pd, f, pd.NA)), "either"),
-        ("a frame of Float64 with pd.NA", frame(lambda pd, f: _set(f.astype("Float64"), pd.NA)), "either"),
-        ("a frame with inf and text", frame(lambda pd, f: _set(f, np.inf).assign(t=["x", "y"] * 12)), no),
-        ("a frame with NaN and text", frame(lambda pd, f: _set(f, np.nan).assign(t=["x", "y"] * 12)), "either"),
-        ("a frame with None", frame(lambda pd, f: _fill(pd, f, None)), "either"),
-        ("a frame with objects", frame(lambda pd, f: _fill(pd, f, object())), no),
-        ("a frame with a word", frame(lambda pd, f: _fill(pd, f, "hello")), no),
-        ("a frame with 1e200", frame(lambda pd, f: _set(f, 1e200)), "either"),
+        ("a frame with objects", frame(lambda pd, f: f.assign(a=[object()] * 24)), no),
         ("a frame of text", frame(lambda pd, f: f.astype(str)), "either"),
-        ("a frame of times", frame(lambda pd, f: f.apply(pd.to_datetime)), "either"),
         ("a frame of complex numbers", frame(lambda pd, f: f + 1j), no),
         ("a frame with two columns of one name", frame(lambda pd, f: f.set_axis(["a", "a", "c"], axis=1)), "either"),
         ("a frame with numbers as names", frame(lambda pd, f: f.set_axis([0, 1, 2], axis=1)), "right"),
@@ -222,142 +190,32 @@ def _broken_sparse(rng: Generator) -> Any:
     return matrix
 
 
-def _unfitted(method: str) -> None:
-    getattr(small(), method)(numbers())
-
-
 def mismatched() -> list[tuple[str, Callable[[], None], Expect]]:
     """Return calls that do not fit together."""
-    x = numbers()
 
-    def after_fit(method: str, X: Any) -> Callable[[], None]:
-        def call() -> None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                getattr(small().fit(x), method)(X)
+    def with_frame(change: Callable[[Any], Any]) -> None:
+        import pandas as pd
 
-        return call
+        f = pd.DataFrame(numbers(), columns=list("abc")).assign(t=["x", "y"] * 12)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = small().fit(f).transform(change(f))
+        if not np.isfinite(found).all():
+            raise Wrong("the embedding is not finite")
 
-    def with_frame(change: Callable[[Any], Any]) -> Callable[[], None]:
-        def call() -> None:
-            import pandas as pd
-
-            f = pd.DataFrame(x, columns=list("abc")).assign(t=["x", "y"] * 12)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                found = small().fit(f).transform(change(f))
-            if not np.isfinite(found).all():
-                raise Wrong("the embedding is not finite")
-
-        return call
-
-    no: Expect = "sentence"
-    found: list[tuple[str, Callable[[], None], Expect]] = []
-    for method in METHODS[1:]:
-        found.append((f"{method} before fit", partial(_unfitted, method), no))
-        found.append((f"{method} of a column more", after_fit(method, np.hstack([x, x])), no))
-        found.append((f"{method} of a column less", after_fit(method, x[:, :2]), no))
-    found += [
-        ("a frame without a column", with_frame(lambda f: f.drop(columns="b")), no),
-        ("a frame with other names", with_frame(lambda f: f.rename(columns={"b": "z"})), no),
-        ("a frame in another order", with_frame(lambda f: f[["t", "c", "b", "a"]]), "either"),
-        ("a frame with a new category", with_frame(lambda f: f.assign(t="new")), "either"),
-        ("a frame with numbers for text", with_frame(lambda f: f.assign(t=1.5)), "either"),
-        ("a frame with text for numbers", with_frame(lambda f: f.assign(a="x")), no),
-        ("an array after a frame", with_frame(lambda f: x), no),
-        ("fit of one row", lambda: small().fit(x[:1]) and None, no),
-        ("save before fit", lambda: small().save("m.safetensors"), no),
-        ("save to a folder that is not there", lambda: small().fit(x).save("no/such/m.safetensors"), no),
-        ("load of nothing", lambda: type(small()).load("nowhere.safetensors") and None, no),
-    ]
-    return found
-
-
-def modes() -> list[tuple[str, Callable[[], None], Expect]]:
-    """Return fits in strange modes of torch and in threads; each must equal the fit alone."""
-
-    def same(within: Callable[[], Any]) -> Callable[[], None]:
-        def call() -> None:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                wanted = small().fit(numbers()).transform(numbers())
-                with within():
-                    found = small().fit(numbers()).transform(numbers())
-            if not np.array_equal(found, wanted):
-                raise Wrong("the embedding differs from that of a plain fit")
-
-        return call
-
+    changes: dict[str, tuple[Callable[[Any], Any], Expect]] = {
+        "without a column": (lambda f: f.drop(columns="b"), "sentence"),
+        "with other names": (lambda f: f.rename(columns={"b": "z"}), "sentence"),
+        "in another order": (lambda f: f[["t", "c", "b", "a"]], "either"),
+        "with a new category": (lambda f: f.assign(t="new"), "either"),
+        "with numbers for text": (lambda f: f.assign(t=1.5), "either"),
+        "with text for numbers": (lambda f: f.assign(a="x"), "sentence"),
+        "that became an array": (lambda f: numbers(), "sentence"),
+    }
     return [
-        ("fit under no_grad", same(torch.no_grad), "right"),
-        ("fit under inference_mode", same(torch.inference_mode), "right"),
-        ("fit under autocast", same(lambda: torch.autocast("cpu", dtype=torch.bfloat16)), "right"),
-        ("fit with a default type of double", same(_double), "right"),
-        ("fit in two threads", threads, "right"),
-        ("augment in four threads", augmenting, "right"),
-        ("fit with numpy's errors raised", same(lambda: np.errstate(all="raise")), "right"),
-        ("fit on the device meta", same(lambda: torch.device("meta")), "right"),
-    ]  # fmt: skip
-
-
-class _double:  # noqa: N801 - used like a function
-    def __enter__(self) -> None:
-        torch.set_default_dtype(torch.float64)
-
-    def __exit__(self, *_: object) -> None:
-        torch.set_default_dtype(torch.float32)
-
-
-def _together(calls: list[Callable[[], Any]]) -> list[Any]:
-    results: list[Any] = [None] * len(calls)
-
-    def run(at: int) -> None:
-        try:
-            results[at] = calls[at]()
-        except Exception as error:
-            results[at] = error
-
-    running = [threading.Thread(target=run, args=(at,)) for at in range(len(calls))]
-    for thread in running:
-        thread.start()
-    for thread in running:
-        thread.join()
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
-    return results
-
-
-def threads() -> None:
-    """Fit with two seeds in two threads, three times, and compare with the fits alone."""
-    x = numbers()
-
-    def fitted(seed: int) -> Any:
-        return small(random_state=seed, epochs=3).fit(x).transform(x)
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        alone = [fitted(seed) for seed in (0, 1)]
-        for _ in range(3):
-            found = _together([lambda: fitted(0), lambda: fitted(1)])
-            if not all(np.array_equal(mine, wanted) for mine, wanted in zip(found, alone, strict=True)):
-                raise Wrong("fits in threads differ from fits alone")
-
-
-def augmenting() -> None:
-    """Augment with one seed in four threads."""
-    x = numbers()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = small().fit(x)
-        wanted = model.augment(x, random_state=3)
-        before = state()
-        for _ in range(5):
-            found = _together([lambda: model.augment(x, random_state=3)] * 4)
-            if not all(np.array_equal(mine, wanted) for mine in found):
-                raise Wrong("augment in threads differs from augment alone")
-    if state() != before:
-        raise Wrong("augment in threads changed global state")
+        ("fit of one row", lambda: small().fit(numbers()[:1]) and None, "sentence"),
+        *((f"a frame {label}", partial(with_frame, change), expect) for label, (change, expect) in changes.items()),
+    ]
 
 
 def parameter(name: str, value: Any) -> None:
@@ -370,36 +228,26 @@ def parameter(name: str, value: Any) -> None:
 
 
 def cases(seed: int, size: int) -> tuple[Case, ...]:
-    """Return modes, samples with the four methods in turn, mismatches, and then odd parameters."""
+    """Return samples with each of the methods, mismatches, and then odd parameters."""
     made: list[tuple[str, Callable[[], None], Expect]] = []
-    for number, (label, data, expect) in enumerate(samples()):
-        method = METHODS[0] if number % 2 else METHODS[1 + number // 2 % 3]
-        made.append((f"{method} of {label}", _using(method, data, seed, number), expect))
-        if len(made) % 4 == 0 and len(made) // 4 - 1 < len(modes()):
-            made.append(modes()[len(made) // 4 - 1])
-    made += mismatched()
-    made += [
-        (f"{method} of {label}", _using(method, data, seed, number), expect)
-        for number, (label, data, expect) in enumerate(samples())
-        for method in METHODS[: 1 + number % 2]
-        if method != (METHODS[0] if number % 2 else METHODS[1 + number // 2 % 3])
-    ]
+    for turn in range(2):
+        for number, (label, data, expect) in enumerate(samples()):
+            method = METHODS[(number + 2 * turn + number // 4) % 4]
+            made.append((f"{method} of {label}", partial(_using, method, data, seed, number), expect))
+        made += mismatched() if turn == 0 else []
     grid = [(name, value) for name in PARAMETERS for value in ODD if not (name == "epochs" and value in (2**31, 10**9))]
     while len(made) < size:
         name, value = grid[(len(made) + seed * size) * 7919 % len(grid)]
         made.append((f"{name}={repr(value)[:40]}", partial(parameter, name, value), "either"))
+    order = np.random.default_rng(5).permutation(size)  # so that the first ones are of every kind
     return tuple(
         Case(
-            "estimator", number, label, seed, call, expect=expect, writes=("m.safetensors",),
+            "estimator", number, label, seed, call, expect=expect,
             refusals=("ValueError", "TypeError") if label.endswith(OTHER_TYPES) else ("ValueError",),
         )
-        for number, (label, call, expect) in enumerate(made[:size])
+        for number, (label, call, expect) in enumerate(made[place] for place in order)
     )  # fmt: skip
 
 
-def _using(method: str, data: Data, seed: int, number: int) -> Callable[[], None]:
-    def call() -> None:
-        X = data(generator("estimator data", number, seed))
-        use(method, X, None)
-
-    return call
+def _using(method: str, data: Data, seed: int, number: int) -> None:
+    use(method, data(generator("estimator data", number, seed)))
