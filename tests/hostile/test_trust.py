@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,11 +11,10 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import yaml
+from tests.problems import contents
 
 from pinoise import PiNDA, UserError, load_run
 from pinoise.choices import ENCODER, GENERATOR, METHOD, NOISE_VIEW, OBJECTIVE, VIEW, Kind
-from pinoise.cli import main
-from pinoise.estimator.run_classifier import fit_run_classifier, read_target
 from pinoise.networks import read_stored, write_tensors
 from pinoise.training.config import Settings, override
 from pinoise.training.config.section import Chosen
@@ -36,7 +33,6 @@ from pinoise.networks.mlp import MLPEncoder as f
 # always there, and what only looks like a part of the package.
 PATHS = ["runs.mine.evil:f", "evil:f", "evil:", "os:system", "builtins:eval", "pinoise.networks:MLPEncoder", "mlp:f"]
 
-X = np.random.default_rng(0).normal(size=(60, 4))
 Command = Callable[..., Any]
 
 
@@ -64,34 +60,14 @@ def test_the_settings_that_hold_parts_are_known() -> None:
     assert {path.partition(".augmentations.")[0] for path in Settings().parts} <= SETTINGS.keys()
 
 
-@pytest.fixture(scope="module")
-def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run in ``runs/mine``, a model file and a table, all sound."""
-    folder = tmp_path_factory.mktemp("made")
-    lines = [",".join(f"{value:.4f}" for value in row) + (",a" if row[0] > 0 else ",b") for row in X]
-    (folder / "table.csv").write_text("\n".join(["p,q,r,s,class", *lines]) + "\n")
-    tiny = ["--set", "encoder.hidden=8", "--set", "encoder.out_features=4", "--epochs", "1", "--device", "cpu"]
-    before, sys.argv = sys.argv, ["pinoise", "train", "--data", str(folder / "table.csv"), "--label", "class"]
-    sys.argv += ["--out", str(folder / "runs" / "mine"), *tiny]
-    try:
-        main()
-    finally:
-        sys.argv = before
-    fit_run_classifier(load_run(folder / "runs" / "mine"), read_target(str(folder / "table.csv"), "class"))
-    PiNDA(4, hidden=8, epochs=1, random_state=0).fit(X).save(folder / "model.safetensors")
-    return folder
-
-
 @pytest.fixture
-def here(_made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """This test's copy, in the current folder, with a module of a hostile hand beside everything."""
-    folder = tmp_path / "here"
-    shutil.copytree(_made, folder)
-    for place in (folder, folder / "runs" / "mine"):
+def trap(_made: Path, here: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A finished run in ``runs/mine``, with a module of a hostile hand beside everything."""
+    shutil.copytree(_made / "r", "runs/mine")  # on the data that its checkpoints name
+    for place in (here, here / "runs" / "mine"):
         (place / "evil.py").write_text(EVIL)
-    monkeypatch.chdir(folder)
-    monkeypatch.setattr(sys, "path", [*sys.path, str(folder)])  # so that only the refusal keeps it from running
-    yield folder
+    monkeypatch.setattr(sys, "path", [*sys.path, str(here)])  # so that only the refusal keeps it from running
+    yield here
     for name in [name for name in sys.modules if name.split(".")[0] in ("evil", "runs")]:
         del sys.modules[name]
 
@@ -107,8 +83,8 @@ def put(setting: str, value: object, *, config: Path = Path("runs/mine/config.ya
 
 
 VERBS: dict[str, list[str]] = {
-    "embed": ["embed", "runs/mine", "--data", "table.csv", "--out", "z.npy"],
-    "predict": ["predict", "runs/mine", "--data", "table.csv", "--out", "z.csv"],
+    "embed": ["embed", "runs/mine", "--data", "d.csv", "--out", "z.npy"],
+    "predict": ["predict", "runs/mine", "--data", "d.csv", "--out", "z.csv"],
     "evaluate": ["evaluate", "runs/mine"],
     "report": ["report", "runs/mine"],
     "resume": ["train", "--resume", "runs/mine", "--epochs", "2"],
@@ -118,26 +94,26 @@ VERBS: dict[str, list[str]] = {
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_no_verb_follows_an_import_path_of_a_run_folder_or_a_configuration(
-    pinoise: Command, here: Path, setting: str
+    pinoise: Command, trap: Path, setting: str
 ) -> None:
     sound = Path("runs/mine/config.yaml").read_text()
-    for path in PATHS:
-        for value in (path, {"name": path}, {"name": path, "hidden": 8}):
-            Path("runs/mine/config.yaml").write_text(sound)
-            put(setting, [value] if setting in LISTS else value)
-            before = {file: file.read_bytes() for file in here.rglob("*") if file.is_file()}
-            for arguments in VERBS.values():
-                sentence = pinoise(*arguments).sentence
-                assert sentence.startswith(f"runs/mine/config.yaml names {setting}"), sentence
-                assert f" {path!r}, which runs code: if you trust the file, pass --trust" in sentence
-            with pytest.raises(UserError, match=r"config\.yaml names .* runs code"):
-                load_run("runs/mine")
-            assert {file: file.read_bytes() for file in here.rglob("*") if file.is_file()} == before
-            assert markers(here) == []
+    for number, path in enumerate(PATHS):
+        value = (path, {"name": path}, {"name": path, "hidden": 8})[number % 3]
+        Path("runs/mine/config.yaml").write_text(sound)
+        put(setting, [value] if setting in LISTS else value)
+        before = contents(trap)
+        for arguments in VERBS.values():
+            sentence = pinoise(*arguments).sentence
+            assert sentence.startswith(f"runs/mine/config.yaml names {setting}"), sentence
+            assert f" {path!r}, which runs code: if you trust the file, pass --trust" in sentence
+        with pytest.raises(UserError, match=r"config\.yaml names .* runs code"):
+            load_run("runs/mine")
+        assert contents(trap) == before
+        assert markers(trap) == []
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_follows_an_import_path_of_a_trusted_file(pinoise: Command, here: Path, verb: str) -> None:
+def test_every_verb_follows_an_import_path_of_a_trusted_file(pinoise: Command, trap: Path, verb: str) -> None:
     put("encoder", {"name": "runs.mine.evil:f", "hidden": 8, "out_features": 4})
     if verb == "resume":  # a run that began with this encoder
         shutil.rmtree("runs/mine/checkpoints")
@@ -147,32 +123,26 @@ def test_every_verb_follows_an_import_path_of_a_trusted_file(pinoise: Command, h
     assert Path("runs/mine/marker").exists()
 
 
-def run_process(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "pinoise", *arguments]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-
-
-def test_a_process_in_the_folder_above_runs_nothing_until_it_is_told_to_trust(here: Path) -> None:
+def test_a_process_in_the_folder_above_runs_nothing_until_it_is_told_to_trust(
+    pinoise_process: Command, trap: Path
+) -> None:
     put("encoder", {"name": "runs.mine.evil:f", "hidden": 8, "out_features": 4})
-    refused = run_process(*VERBS["embed"])
-    assert (refused.returncode, refused.stderr.count("\n")) == (2, 1), refused.stderr
-    assert "names encoder 'runs.mine.evil:f'" in refused.stderr
-    assert markers(here) == []
-    trusted = run_process(*VERBS["embed"], "--trust")
-    assert trusted.returncode == 0, trusted.stderr
-    assert markers(here) == [here / "runs" / "mine" / "marker"]
+    assert "names encoder 'runs.mine.evil:f'" in pinoise_process(*VERBS["embed"]).sentence
+    assert markers(trap) == []
+    trusted = pinoise_process(*VERBS["embed"], "--trust")
+    assert trusted.code == 0, trusted.err
+    assert markers(trap) == [trap / "runs" / "mine" / "marker"]
 
 
-def test_two_processes_are_told_to_trust_by_one_flag(here: Path) -> None:
+def test_two_processes_are_told_to_trust_by_one_flag(pinoise_process: Command, trap: Path) -> None:
     put("encoder", {"name": "evil:f", "hidden": 8, "out_features": 4})
     put("training", {"epochs": 1, "device": "cpu", "devices": 2})
-    trusted = run_process(*VERBS["config"], "--trust")
-    assert trusted.returncode == 0, trusted.stderr
-    assert "pinoise evaluate again --trust" in trusted.stdout
+    trusted = pinoise_process(*VERBS["config"], "--trust")
+    assert trusted.code == 0, trusted.err
+    assert "next: pinoise evaluate again --trust" in trusted.out
 
 
-def test_what_is_typed_is_consent_and_what_stands_beside_it_is_not(pinoise: Command, here: Path) -> None:
+def test_what_is_typed_is_consent_and_what_stands_beside_it_is_not(pinoise: Command, trap: Path) -> None:
     put("encoder", {"name": "evil:f", "hidden": 8})
     put("method", "evil:g")
     assert "names method 'evil:g'" in pinoise(*VERBS["config"], "--encoder", "evil:f").sentence
@@ -186,7 +156,7 @@ def test_what_is_typed_is_consent_and_what_stands_beside_it_is_not(pinoise: Comm
 
 
 @pytest.mark.parametrize("parameter", ["encoder", "method", "objective", "generator", "augmentations"])
-def test_a_model_file_runs_nothing_until_it_is_trusted(here: Path, parameter: str) -> None:
+def test_a_model_file_runs_nothing_until_it_is_trusted(trap: Path, parameter: str) -> None:
     for path in PATHS:
         for value in (path, {"name": path}):
             params: dict[str, Any] = {parameter: [value] if parameter == "augmentations" else value}
@@ -196,9 +166,9 @@ def test_a_model_file_runs_nothing_until_it_is_trusted(here: Path, parameter: st
             assert str(refusal.value).startswith("evil.safetensors names ")
             assert parameter in str(refusal.value)
             assert f" {path!r}, which runs code" in str(refusal.value)
-            assert markers(here) == []
+            assert markers(trap) == []
     write_params("model.safetensors", "evil.safetensors", {"encoder": "evil:f"})
-    assert PiNDA.load("evil.safetensors", trust=True).transform(X).shape == (60, 8)
+    assert PiNDA.load("evil.safetensors", trust=True).transform(np.load("d.npy")).shape == (200, 8)
     assert Path("marker").exists()
 
 
@@ -209,32 +179,32 @@ def write_params(source: str, target: str, params: dict[str, Any]) -> None:
     write_tensors(Path(target), tensors, metadata=header)
 
 
-def test_full_paths_of_parts_of_the_package_need_no_trust(pinoise: Command, here: Path) -> None:
+def test_full_paths_of_parts_of_the_package_need_no_trust(pinoise: Command, trap: Path) -> None:
     for setting, kind in SETTINGS.items():
         for path in filter(None, kind.names.values()):
             settings = {setting: [path] if setting in LISTS else path}
             Path("full.yaml").write_text(yaml.safe_dump(override({}, settings.items())))
-            refused = pinoise("train", "--config", "full.yaml", "--out", "table.csv")
+            refused = pinoise("train", "--config", "full.yaml", "--out", "d.csv")
             assert "trust" not in refused.sentence  # it is read as far as the next mistake
     put("encoder", {"name": ENCODER.names["mlp"], "hidden": 8, "out_features": 4})
     assert pinoise(*VERBS["embed"]).code == 0
     from pinoise.methods import SimCLR
 
-    PiNDA(4, hidden=8, epochs=1, method=SimCLR).fit(X).save("own.safetensors")
+    PiNDA(4, hidden=8, epochs=1, method=SimCLR).fit(np.load("d.npy")).save("own.safetensors")
     assert PiNDA.load("own.safetensors").method == METHOD.names["simclr"]
 
 
 @pytest.mark.parametrize("verb", VERBS)
-def test_a_cache_that_a_file_names_is_not_written_to(pinoise: Command, here: Path, verb: str) -> None:
-    for cache in ("../cache", str(here.parent / "cache"), "~/cache"):
+def test_a_cache_that_a_file_names_is_not_written_to(pinoise: Command, trap: Path, verb: str) -> None:
+    for cache in ("../cache", str(trap.parent / "cache"), "~/cache"):
         put("data.cache", cache)
         sentence = pinoise(*VERBS[verb]).sentence
         assert f"names data.cache {cache!r}, which is a folder to write to: if you trust" in sentence
-    assert not (here.parent / "cache").exists()
+    assert not (trap.parent / "cache").exists()
 
 
-def test_resuming_does_not_write_through_links(pinoise: Command, here: Path) -> None:
-    outside = here.parent / "outside"
+def test_resuming_does_not_write_through_links(pinoise: Command, trap: Path) -> None:
+    outside = trap.parent / "outside"
     outside.mkdir()
     precious = outside / "precious"
     precious.write_text("mine")
@@ -264,12 +234,12 @@ def test_resuming_does_not_write_through_links(pinoise: Command, here: Path) -> 
 
 
 def test_the_current_folder_is_searched_only_for_parts_of_a_users_own(
-    pinoise: Command, here: Path, monkeypatch: pytest.MonkeyPatch
+    pinoise: Command, trap: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Libraries try to import modules that may be absent, and must not find them in a folder of somebody else."""
-    monkeypatch.setattr(sys, "path", [place for place in sys.path if place not in ("", str(here))])
+    monkeypatch.setattr(sys, "path", [place for place in sys.path if place not in ("", str(trap))])
     assert pinoise(*VERBS["embed"]).code == 0
-    assert not {"", ".", str(here)} & set(sys.path)
+    assert not {"", ".", str(trap)} & set(sys.path)
     assert (
         "No module named 'nowhere'"
         in pinoise("train", "--data", "digits", "--out", "a", "--encoder", "nowhere:f").sentence
