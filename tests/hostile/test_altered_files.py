@@ -7,7 +7,8 @@ import copy
 import json
 import os
 import random
-from collections.abc import Iterator
+import struct
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,10 +25,7 @@ from pinoise.errors import UserError
 from pinoise.estimator import voting
 from pinoise.estimator.run_classifier import CLASSIFIER, fit_run_classifier, read_run_classifier, read_target
 from pinoise.evaluation import embed
-from pinoise.experiments.evaluated import read_evaluation
 from pinoise.networks import read_stored, read_weights, write_tensors
-from pinoise.report.tables import evaluation_tables, runs_table
-from pinoise.report.write import environment_of
 from pinoise.training.automatic import NOISE_KINDS
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
@@ -204,36 +202,33 @@ def test_weights_without_a_checksum_are_refused(array: Saved, tmp_path: Path) ->
         PiNDA.load(path)
 
 
-EVALUATION = {
-    "data": "people.csv",
-    "state": {"epoch": 1},
-    "seed": 0,
-    "rows": None,
-    "sizes": [40, 10],
-    "measured": False,
-    "scores": {
-        name: {
-            **{"knn": 0.5, "sr": 0.5, "lr": 0.5, "few": 0.5, "few_std": 0.1, "few_standardised": None},
-            "few_draws": [0.4, 0.6],
-        }
-        for name in ("raw", "learned")
-    },
-    "agreement": {"learned": 0.5, "untrained": 0.4, "chance": 0.1},
-    "information": {
-        "identity": {
-            **{"samples": 9, "draws": 2},
-            **{
-                name: {"value": 0.1, "error": 0.01}
-                for name in ("task_entropy", "conditional_entropy", "exact", "plug_in")
-            },
-        }
-    },
+INSTEAD: dict[str, Callable[[Path], object]] = {
+    "an endless header": lambda path: path.write_bytes(struct.pack("<Q", 2**62)),
+    "a header of deep lists": lambda path: path.write_bytes(struct.pack("<Q", 100_000) + b"[" * 100_000),
+    "deep values": lambda path: path.write_bytes(with_header({"__metadata__": {"pinoise": "[" * 100_000}})),
+    "an endless tensor": lambda path: path.write_bytes(
+        with_header({"a": {"dtype": "F32", "shape": [2**40], "data_offsets": [0, 2**42]}})
+    ),
+    "a folder": Path.mkdir,
+    "a pipe": os.mkfifo,
+    "a link to an endless device": lambda path: path.symlink_to("/dev/zero"),
 }
+
+
+def with_header(values: Any) -> bytes:
+    text = json.dumps(values).encode()
+    return struct.pack("<Q", len(text)) + text
+
+
+@pytest.mark.parametrize("what", INSTEAD)
+def test_what_is_no_model_is_refused_and_never_waited_for(tmp_path: Path, what: str) -> None:
+    INSTEAD[what](tmp_path / "model.safetensors")
+    assert read(tmp_path / "model.safetensors") is None
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run on a table, as an evaluation leaves it."""
+    """A finished run on a table, with a classifier."""
     folder = tmp_path_factory.mktemp("runs")
     lines = ["age,town,class", *(f"{i % 7},{'Oslo' if i % 3 else 'Rome'},{i % 2}" for i in range(40))]
     (folder / "people.csv").write_text("\n".join(lines) + "\n")
@@ -244,83 +239,44 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     }
     run_training(folder / "run", parse_settings(values), reporter=Quiet())
     fit_run_classifier(load_run(folder / "run"), read_target(str(folder / "people.csv"), "class"))
-    (folder / "run/evaluation.json").write_text(json.dumps(EVALUATION))
     return folder / "run"
 
 
 def use(run: Path) -> npt.NDArray[Any] | None:
-    """Return the embedding of a run's own table after all that a report reads, or None if it is refused."""
+    """Return the embedding of a run's own table, or None if it is refused."""
     try:
         found = load_run(run)
         source = str(run.parent / "people.csv")
-        z = embed(found.embedding, found.rows(found.read(source).train.x, where=source))
-        evaluation = read_evaluation(found)
-        runs_table({"run": found}, [evaluation])
-        if evaluation is not None:
-            evaluation_tables(evaluation)
-        environment_of(found)
+        return embed(found.embedding, found.rows(found.read(source).train.x, where=source))
     except UserError as error:
         return None if is_sentence(error) else pytest.fail(str(error))
-    return z
 
 
-@pytest.mark.parametrize("name", ["environment.json", "evaluation.json", "metrics.csv"])
-def test_a_file_of_a_run_that_was_damaged_is_refused_or_changes_no_embedding(run: Path, name: str) -> None:
-    expected, path = use(run), run / name
-    sound = path.read_bytes()
-    assert expected is not None
-    try:
-        for content in damaged(sound, cases=40):
-            path.write_bytes(content)
-            if (found := use(run)) is not None:
-                np.testing.assert_array_equal(found, expected)
-        for number in ("inf", "nan", "1e400", "-3", "9" * 400):
-            path.write_bytes(sound.replace(b"1", number.encode()))
-            use(run)
-    finally:
-        path.write_bytes(sound)
-
-
-@pytest.mark.parametrize("name", ["data.json", "environment.json", "evaluation.json"])
-def test_a_file_of_a_run_with_any_entry_changed_is_refused_or_changes_no_embedding(run: Path, name: str) -> None:
-    expected, path = use(run), run / name
-    sound = path.read_bytes()
-    values = json.loads(sound)
-    try:
-        for changed in random.Random(0).sample(list(changed_values(values)), 80):
-            path.write_text(json.dumps(changed))
-            found = use(run)
-            if name != "data.json" and found is not None:
-                np.testing.assert_array_equal(found, expected)
-    finally:
-        path.write_bytes(sound)
+@pytest.fixture
+def kept(run: Path) -> Iterator[Path]:
+    """The run, whose files are as they were when the test has ended."""
+    before = {path: path.read_bytes() for path in run.glob("*.safetensors")}
+    yield run
+    for path, content in before.items():
+        path.write_bytes(content)
 
 
 WEIGHTS = ("encoder.safetensors", "embedding.safetensors", "noise.safetensors", "standardizer.safetensors")
 
 
 @pytest.mark.parametrize("name", WEIGHTS)
-def test_weights_of_a_run_that_were_damaged_are_refused(run: Path, name: str) -> None:
-    expected, path = use(run), run / name
-    sound = path.read_bytes()
+def test_weights_of_a_run_that_were_damaged_are_refused(kept: Path, name: str) -> None:
+    expected, path = use(kept), kept / name
     assert expected is not None
-    try:
-        for content in damaged(sound, cases=40):
-            path.write_bytes(content)
-            if (found := use(run)) is not None:
-                np.testing.assert_array_equal(found, expected)
-        tensors = read_stored_of(sound, path)
-        for tensor in (name for name in tensors if tensors[name].is_floating_point()):
-            write_tensors(path, {**tensors, tensor: tensors[tensor] * torch.nan})
-            with pytest.raises(UserError, match=tensor.replace(".", r"\.")):
-                load_run(run)
-    finally:
-        path.write_bytes(sound)
-
-
-def read_stored_of(content: bytes, path: Path) -> dict[str, Tensor]:
-    path.write_bytes(content)
-    return read_stored(path).tensors
+    tensors = read_stored(path).tensors
+    for content in damaged(path.read_bytes(), cases=40):
+        path.write_bytes(content)
+        if (found := use(kept)) is not None:
+            np.testing.assert_array_equal(found, expected)
+    for tensor in (name for name in tensors if tensors[name].is_floating_point()):
+        write_tensors(path, {**tensors, tensor: tensors[tensor] * torch.nan})
+        with pytest.raises(UserError, match=tensor.replace(".", r"\.")):
+            load_run(kept)
 
 
 @pytest.fixture
@@ -339,98 +295,43 @@ def predicted(run: Path) -> npt.NDArray[Any] | None:
 
 
 @pytest.mark.usefixtures("_few_trees")
-def test_a_classifier_that_was_damaged_is_refused(run: Path) -> None:
-    expected, path = predicted(run), run / CLASSIFIER
-    sound = path.read_bytes()
+def test_a_classifier_that_was_damaged_is_refused(kept: Path) -> None:
+    expected, path = predicted(kept), kept / CLASSIFIER
+    tensors, header = read_stored(path)
     assert expected is not None
-    try:
-        for content in damaged(sound, cases=60):
-            path.write_bytes(content)
-            if (found := predicted(run)) is not None:
-                np.testing.assert_array_equal(found, expected)
-        path.write_bytes(sound)
-        tensors, header = read_stored(path)
-        for changed in changed_tensors(tensors):
-            write_tensors(path, changed, metadata=header)
-            assert predicted(run) is None, changed.keys()
-        for strange in (torch.nan, torch.inf):
-            write_tensors(path, {**tensors, "embedding": tensors["embedding"] * strange}, metadata=header)
-            assert predicted(run) is None
-    finally:
-        path.write_bytes(sound)
+    for content in damaged(path.read_bytes(), cases=60):
+        path.write_bytes(content)
+        if (found := predicted(kept)) is not None:
+            np.testing.assert_array_equal(found, expected)
+    changes = [{**tensors, "embedding": tensors["embedding"] * strange} for strange in (torch.nan, torch.inf)]
+    for changed in (*changed_tensors(tensors), *changes):
+        write_tensors(path, changed, metadata=header)
+        assert predicted(kept) is None, changed.keys()
 
 
 @pytest.mark.usefixtures("_few_trees")
-def test_a_classifier_with_any_entry_changed_is_refused_or_gives_probabilities(run: Path) -> None:
-    path = run / CLASSIFIER
-    sound, (tensors, header) = path.read_bytes(), read_stored(path)
+def test_a_classifier_with_any_entry_changed_is_refused_or_gives_probabilities(kept: Path) -> None:
+    path = kept / CLASSIFIER
+    tensors, header = read_stored(path)
     cases = [changed for changed in changed_values(header) if isinstance(changed, dict)]
     refused = 0
-    try:
-        for changed in random.Random(0).sample(cases, 60):
-            write_tensors(path, tensors, metadata=changed)
-            found = predicted(run)
-            refused += found is None
-            if found is not None:
-                np.testing.assert_allclose(found.sum(axis=1), 1)
-        for entry, value in {"weight": 0.9, "strength": 0.3, "model": "logistic", "features": "none"}.items():
-            voters = [{**voter, entry: value} for voter in header["voters"]] * 2
-            write_tensors(path, tensors, metadata={**header, "voters": voters})
-            assert predicted(run) is None, entry
-        write_tensors(path, tensors, metadata={**header, "classes": ["same", "same"]})
-        assert predicted(run) is None
-    finally:
-        path.write_bytes(sound)
+    for changed in random.Random(0).sample(cases, 60):
+        write_tensors(path, tensors, metadata=changed)
+        found = predicted(kept)
+        refused += found is None
+        if found is not None:
+            np.testing.assert_allclose(found.sum(axis=1), 1)
     assert refused > 40
+    votes = [{"weight": 0.9}, {"strength": 0.3}, {"model": "logistic"}, {"features": "none"}]
+    unsound = [{"voters": [{**voter, **change} for voter in header["voters"]] * 2} for change in votes]
+    for entry in (*unsound, {"classes": ["same", "same"]}):
+        write_tensors(path, tensors, metadata={**header, **entry})
+        assert predicted(kept) is None, entry
 
 
-def test_a_classifier_of_other_weights_is_refused_until_it_is_fitted_again(run: Path) -> None:
-    path = run / "embedding.safetensors"
-    sound = path.read_bytes()
-    try:
-        write_tensors(path, {**read_stored(path).tensors, "factor": torch.tensor(7.0)})
-        assert use(run) is not None
-        with pytest.raises(UserError, match=r"was fitted on other weights than the run now has: fit it again"):
-            read_run_classifier(load_run(run))
-    finally:
-        path.write_bytes(sound)
-
-
-INSTEAD: dict[str, Any] = {
-    "nothing": lambda path: None,
-    "a folder": Path.mkdir,
-    "a pipe": os.mkfifo,
-    "a link to nowhere": lambda path: path.symlink_to("nowhere"),
-    "a link to itself": lambda path: path.symlink_to(path.name),
-    "a link to an endless device": lambda path: path.symlink_to("/dev/zero"),
-    "a link to the weights of the encoder": lambda path: path.symlink_to("encoder.safetensors"),
-    "text": lambda path: path.write_text("hello"),
-}
-
-
-@pytest.mark.parametrize("what", INSTEAD)
-def test_no_verb_takes_something_else_for_the_units_or_the_classifier(
-    pinoise: Any, run: Path, tmp_path: Path, what: str
-) -> None:
-    verbs = {
-        "predict": ("predict", run, "--data", run.parent / "people.csv", "--out", tmp_path / "z.csv"),
-        "embed": ("embed", run, "--data", run.parent / "people.csv", "--out", tmp_path / "z.npy"),
-        "evaluate": ("evaluate", run),
-        "report": ("report", run, "--out", tmp_path / "page"),
-    }
-    for name, readers in {"embedding.safetensors": list(verbs), CLASSIFIER: ["predict"]}.items():
-        path = run / name
-        sound = path.read_bytes()
-        path.unlink()
-        INSTEAD[what](path)
-        before = sorted(run.rglob("*"))
-        try:
-            for verb in readers:
-                assert pinoise(*verbs[verb]).sentence.endswith("."), verb
-            assert sorted(run.rglob("*")) == before
-            assert list(tmp_path.iterdir()) == []
-        finally:
-            if path.is_dir() and not path.is_symlink():
-                path.rmdir()
-            path.unlink(missing_ok=True)
-            path.write_bytes(sound)
+def test_a_classifier_of_other_weights_is_refused_until_it_is_fitted_again(kept: Path) -> None:
+    path = kept / "embedding.safetensors"
+    write_tensors(path, {**read_stored(path).tensors, "factor": torch.tensor(7.0)})
+    assert use(kept) is not None
+    with pytest.raises(UserError, match=r"was fitted on other weights than the run now has: fit it again"):
+        read_run_classifier(load_run(kept))

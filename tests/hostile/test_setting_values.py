@@ -136,6 +136,28 @@ def test_hostile_yaml_is_refused_in_a_flag_and_in_a_file(kind: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        "training: &a\n  epochs: *a\n",
+        "method: &a {name: *a}\n",
+        "- 1\n",
+        "5",
+        bytes(range(256)),
+        "training: {epochs: 1}".encode("utf-16"),
+        "trainig: {epochs: 1}",
+        "1: 2",
+        "~: 3",
+        "training: hello",
+        '"\\e[2J": 1',
+    ],
+    ids=repr,
+)
+def test_a_configuration_of_anything_else_is_refused(text: str | bytes, tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert isinstance(outcome(lambda: parse_settings(read_yaml(tmp_path / "c.yaml"))), UserError)
+
+
+@pytest.mark.parametrize(
     ("text", "value"),
     [("1e-3", 0.001), ("010", "010"), ("1:30", "1:30"), ("2024-01-01", "2024-01-01"), ("-.5", -0.5), ("1_000", 1000)],
 )

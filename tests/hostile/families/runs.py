@@ -24,6 +24,7 @@ Change = Callable[[Path, Generator], None]  # of a run folder
 FILES = (
     *("config.yaml", "data.json", "encoder.safetensors", "noise.safetensors", "standardizer.safetensors"),
     *("checkpoints/last.ckpt", "metrics.csv", "environment.json", "embedding.safetensors", "classifier.safetensors"),
+    "evaluation.json",
 )
 LAST, CLASSIFIER = "checkpoints/last.ckpt", "classifier.safetensors"
 VERBS: dict[str, tuple[tuple[str, ...], tuple[str, ...], Check]] = {
@@ -107,7 +108,7 @@ def _saved(value: Any) -> Callable[[Path], object]:
 
 def _reader(file: str) -> str | None:
     """The only verb that reads a file, if there is one."""
-    return "predict" if file == CLASSIFIER else None
+    return {CLASSIFIER: "predict", "evaluation.json": "report"}.get(file)
 
 
 def strangers() -> list[Bad]:
@@ -169,7 +170,8 @@ def _case(number: int, bad: Bad, verb: str, seed: int) -> Case:
     def make(reference: Path, rng: Generator) -> None:
         shutil.copy(reference / "people.csv", "people.csv")
         shutil.copytree(reference / ("voters" if verb == "predict" else "people"), "mine")
-        (Path("mine") / "evaluation.json").unlink(missing_ok=True)
+        if verb != "report":
+            Path("mine/evaluation.json").unlink(missing_ok=True)
         config = Path("mine/config.yaml")
         config.write_text(config.read_text().replace(str(reference), str(Path.cwd())))
         bad.change(Path("mine"), rng)
