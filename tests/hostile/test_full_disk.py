@@ -102,9 +102,9 @@ def test_printing_to_a_full_disk_is_one_sentence() -> None:
     assert done.returncode == 2
 
 
-# Run inside a mount namespace of its own: a disk of a few pages in ./small, and a read-only run in ./r.
+# Run inside a mount namespace of its own: a disk of one page in ./small, and a read-only run in ./r.
 MOUNTED = """
-mount -t tmpfs -o size=8k none small && mount --bind r r && mount -o remount,ro,bind r || exit 99
+mount -t tmpfs -o size=4k none small && mount --bind r r && mount -o remount,ro,bind r || exit 99
 exec "$@"
 """
 

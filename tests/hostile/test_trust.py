@@ -1,4 +1,4 @@
-"""Files of others run nothing and write nowhere: an import path, a cache or a link in them needs the user's consent."""
+"""Files of others run nothing and write nowhere: an import path or a link in them needs the user's consent."""
 
 from __future__ import annotations
 
@@ -192,15 +192,6 @@ def test_full_paths_of_parts_of_the_package_need_no_trust(pinoise: Command, trap
 
     PiNDA(4, hidden=8, epochs=1, method=SimCLR).fit(np.load("d.npy")).save("own.safetensors")
     assert PiNDA.load("own.safetensors").method == METHOD.names["simclr"]
-
-
-@pytest.mark.parametrize("verb", VERBS)
-def test_a_cache_that_a_file_names_is_not_written_to(pinoise: Command, trap: Path, verb: str) -> None:
-    for cache in ("../cache", str(trap.parent / "cache"), "~/cache"):
-        put("data.cache", cache)
-        sentence = pinoise(*VERBS[verb]).sentence
-        assert f"names data.cache {cache!r}, which is a folder to write to: if you trust" in sentence
-    assert not (trap.parent / "cache").exists()
 
 
 def test_resuming_does_not_write_through_links(pinoise: Command, trap: Path) -> None:
