@@ -322,7 +322,7 @@ def test_a_classifier_with_any_entry_changed_is_refused_or_gives_probabilities(k
         if found is not None:
             np.testing.assert_allclose(found.sum(axis=1), 1)
     assert refused > 40
-    votes = [{"weight": 0.9}, {"strength": 0.3}, {"model": "logistic"}, {"features": "none"}]
+    votes: list[dict[str, Any]] = [{"weight": 0.9}, {"strength": 0.3}, {"model": "logistic"}, {"features": "none"}]
     unsound: list[dict[str, Any]] = [
         {"voters": [{**voter, **change} for voter in header["voters"]] * 2} for change in votes
     ]
