@@ -20,7 +20,7 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
 from pinoise.experiments.sources import sample_rows
 from pinoise.training.build import seeded_model
-from pinoise.training.callbacks import Record
+from pinoise.training.callbacks import Record, Reporter
 from pinoise.training.config import parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals, make_fabric
 from pinoise.training.loop import train
@@ -39,7 +39,7 @@ OBJECTIVES: dict[str, dict[str, Any]] = {
 }
 
 
-class Scorer:
+class Scorer(Reporter):
     """Scores the encoder during training, with labels that training does not see."""
 
     def __init__(self, model: ContrastiveModel, score: Any) -> None:

@@ -5,7 +5,7 @@ python benchmarks/paper_flops.py
 
 from __future__ import annotations
 
-from pinoise.cli.cost import scientific
+from pinoise.paper.cost_table import scientific
 from pinoise.paper.reproduce.costs import paper_flops
 from pinoise.paper.reproduce.paper import find_item
 from render import ROOT, put

@@ -73,7 +73,7 @@ def command(result: dict[str, Any], cells: list[Cell], path: Path) -> str:
     chosen = _unique(cell.method for cell in cells)
     usual = SUITES[result["suite"]].methods if result["suite"] else []
     needed = [method for method in usual if method in chosen or RECIPES[method].needs is None]
-    methods = "" if needed == chosen else f" --methods {' '.join(chosen)}"
+    methods = "" if needed == chosen else f" --methods {','.join(chosen)}"
     seeds = sorted({cell.seed for cell in cells})
     epochs = result["settings"].get("training", {}).get("epochs")
     length = f" --epochs {epochs}" if epochs else "" if result["suite"] else f" --steps {result['steps']}"

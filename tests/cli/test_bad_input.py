@@ -200,15 +200,15 @@ def test_a_used_run_folder_is_refused_and_kept(pinoise: Command, digits_run: Pat
     ("arguments", "sentence"),
     [
         (["--methods", "sacrf"], "unknown method 'sacrf': did you mean 'scarf'?"),
-        (["--seeds", "0"], "--seeds is 0"),
-        (["--seeds=3,-1"], "--seeds has -1"),
+        (["--seeds", "0"], "seeds is 0"),
+        (["--seeds=3,-1"], "a seed is -1"),
         (["--rows", "1"], "setting 'data.rows' is 1"),
         (["--set", "training.seed=4"], "a comparison sets training.seed itself"),
-        (["--methods", "fixed", "simcl", "--set", "method=clae"], "method is what makes method 'simcl'"),
+        (["--methods", "fixed,simcl", "--set", "method=clae"], "method is what makes method 'simcl'"),
         (["--set", "method.name=clae", "--methods", "simcl"], "method is what makes method 'simcl'"),
         (["--methods", "pinda", "--set", "objective=paper"], "objective is what makes method 'pinda'"),
-        (["--epochs", "3", "--steps", "5"], "--epochs is 3 and --steps is 5: give one of them."),
-        (["--steps", "0"], "--steps is 0: it must be at least 1."),
+        (["--epochs", "3", "--steps", "5"], "epochs is 3 and steps is 5: give one of them."),
+        (["--steps", "0"], "steps is 0: give a whole number from 1"),
         (["--fresh", "--cache", "kept"], "--fresh keeps nothing and --cache says where to: give one of them."),
         (["--embedding", "join"], "unknown embedding 'join': did you mean 'joined'? Allowed: joined, learned."),
     ],
@@ -222,10 +222,10 @@ def test_a_comparison_that_cannot_be_made_is_one_sentence(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ([], "give either --data, with names or files, or --suite, vectors or images."),
+        ([], "give either data (names, files or data sets) or a suite."),
         (
             ["--data", "digits", "--suite", "vectors"],
-            "give either --data, with names or files, or --suite, vectors or images.",
+            "give either data (names, files or data sets) or a suite.",
         ),
         (["--suite", "vector"], "unknown suite 'vector': did you mean 'vectors'?"),
     ],

@@ -12,8 +12,7 @@ import pytest
 from sklearn.datasets import load_diabetes
 
 from pinoise.choices import SCORES, EmbeddingName
-from pinoise.cli.compare import _print_ranking, chosen_seeds
-from pinoise.cli.options import spread
+from pinoise.cli.compare import _print_ranking
 from pinoise.experiments import scoring
 from pinoise.experiments.ranking import ranking_as_dict
 from pinoise.experiments.recipes import SUITES
@@ -38,8 +37,8 @@ def fits(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
 
 
 def test_the_json_has_a_row_for_every_method_and_seed(pinoise: Command, tiny: list[str]) -> None:
-    methods = ["--methods", "fixed", "scarf", "pinda"]
-    result = pinoise("compare", "--data", "digits", "wine", "--rows", 100, *methods, "--seeds", "3,5", "--json", *tiny)
+    asked = ["--data", "digits", "--data", "wine", "--methods", "fixed,scarf,pinda", "--seeds", "3,5"]
+    result = pinoise("compare", *asked, "--rows", 100, "--json", *tiny)
     document = json.loads(result.out)
     assert document.keys() == {
         *("rows", "ranks", "significance", "held_out", "verdicts"),
@@ -77,7 +76,7 @@ def test_what_was_fitted_before_is_not_fitted_again(
     first = json.loads(pinoise(*wine, "--methods", "fixed").out)["rows"]
     assert len(fits) == 1
     assert len(list(cells.glob("*/about.json"))) == 3  # raw, untrained and fixed, where PINOISE_CACHE says
-    more = json.loads(pinoise(*wine, "--methods", "fixed", "scarf").out)["rows"]
+    more = json.loads(pinoise(*wine, "--methods", "fixed,scarf").out)["rows"]
     assert len(fits) == 2
     assert more[:3] == first  # with the seconds that it took then
 
@@ -134,7 +133,7 @@ def suite(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("suite")
 def test_a_suite_is_every_set_that_is_here_with_fewer_rows(pinoise: Command, fits: list[Settings], cells: Path) -> None:
-    asked = ["compare", "--suite", "vectors", "--methods", "fixed", "pinda", "--seeds", 1]
+    asked = ["compare", "--suite", "vectors", "--methods", "fixed,pinda", "--seeds", 1]
     result = pinoise(*asked)
     assert result.code == 0
     assert "note: not here, so left out: hapt561; set PINOISE_DATA to the folder that has them" in result.err
@@ -180,9 +179,9 @@ def test_the_table_fits_a_narrow_terminal_and_loses_no_figure(
     pinoise: Command, people: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
-    labelled = ["--data", "people.csv", "wine", "--label", "group"]
+    labelled = ["--data", "people.csv", "--data", "wine", "--label", "group"]
     longer = ["--epochs", 12, "--batch-size", 40]
-    result = pinoise("compare", *labelled, "--methods", "fixed", "pinda-paper", "--seeds", 2, *tiny, *longer)
+    result = pinoise("compare", *labelled, "--methods", "fixed,pinda-paper", "--seeds", 2, *tiny, *longer)
     assert result.code == 0
     table = [line for line in result.out.splitlines() if " ±" in line and "standard" not in line]
     assert [line.split("  ")[0] for line in table] == 2 * [
@@ -209,7 +208,7 @@ def test_ctrl_c_prints_what_is_done_and_the_same_command_goes_on(
         return embedded(*arguments, **options)
 
     monkeypatch.setattr(scoring, "embedded", stop_at_fourth)
-    asked = ["compare", "--data", "digits", "--rows", 50, "--methods", "fixed", "scarf", "--seeds", 1, *tiny]
+    asked = ["compare", "--data", "digits", "--rows", 50, "--methods", "fixed,scarf", "--seeds", 1, *tiny]
     result = pinoise(*asked, *(["--fresh"] if fresh else []))
     assert result.code == 130
     assert "stopped after 3 of 4 fits" in result.err
@@ -225,7 +224,7 @@ def test_ctrl_c_prints_what_is_done_and_the_same_command_goes_on(
 
 
 def test_what_went_wrong_has_a_column_of_its_own(pinoise: Command, tiny: list[str]) -> None:
-    wine = ["compare", "--data", "wine", "--methods", "scarf", "pinda-paper", "--seeds", 1, *tiny]
+    wine = ["compare", "--data", "wine", "--methods", "scarf,pinda-paper", "--seeds", 1, *tiny]
     result = pinoise(*wine, "--set", "noise.initial_scale=0.001", "--epochs", 12)
     health = {line.split("  ")[0]: line.split()[-1] for line in result.out.splitlines() if "  " in line}
     assert health["wine"] == "health"
@@ -236,28 +235,6 @@ def test_what_went_wrong_has_a_column_of_its_own(pinoise: Command, tiny: list[st
 def test_plain_output_does_not_flood(pinoise: Command, tiny: list[str]) -> None:
     result = pinoise("compare", "--data", "wine", "--methods", "fixed", "--seeds", 2, *tiny)
     assert sum(" · seed " in line for line in result.err.splitlines()) < 6
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        ["--methods", "raw", "fixed", "--seeds", "2"],
-        ["--methods", "raw,fixed", "--seeds=2"],
-        ["--methods=raw,fixed", "--seeds", "2"],
-        ["--methods", "raw", "--methods", "fixed", "--seeds", "2"],
-    ],
-)
-def test_lists_may_be_written_in_any_way(given: list[str]) -> None:
-    assert spread(given) == ["--methods", "raw", "--methods", "fixed", "--seeds", "2"]
-
-
-def test_names_of_files_keep_their_commas() -> None:
-    assert spread(["--data", "a,b.csv", "c.csv", "--json"]) == ["--data", "a,b.csv", "--data", "c.csv", "--json"]
-
-
-def test_one_number_is_how_many_seeds_and_several_are_the_seeds() -> None:
-    assert chosen_seeds(None) == chosen_seeds([3]) == [0, 1, 2]
-    assert chosen_seeds([7, 9]) == [7, 9]
 
 
 @pytest.mark.parametrize(

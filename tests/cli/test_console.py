@@ -2,15 +2,14 @@ from __future__ import annotations
 
 import io
 import json
+import re
 import sys
 import warnings
 from typing import NoReturn
 
 import pytest
-from rich.console import Console
-from rich.progress import Progress
 
-from pinoise.cli.console import Reporters, TerminalBar, print_json, print_table, reporters, warnings_as_notes
+from pinoise.cli.console import print_json, print_table, reporters, say, warnings_as_notes
 from pinoise.training.callbacks import Lines, Quiet, Record
 
 
@@ -39,32 +38,31 @@ def test_a_table_is_aligned_uncut_and_takes_text_as_it_is(
     assert len({len(line.rstrip()) for line in lines}) <= 2  # figures end in one column; the rule may be wider
 
 
-def test_a_bar_follows_training_and_goes_away() -> None:
+def test_one_bar_replaces_another_and_none_is_drawn_before_training(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = io.StringIO()
-    with Progress(console=Console(file=shown, force_terminal=True, width=80), transient=True) as progress:
-        bar = TerminalBar(progress, "runs/x")
-        bar.start(total_steps=4, done_steps=1)
-        bar.step(3)
-        bar.epoch(Record(1, 3, 2.5, {"sigma_mean": 1.0}, 0.1))
-        (task,) = progress.tasks
-        assert (task.completed, task.total, task.description) == (3, 4, "runs/x · loss 2.500")
-        bar.done()
-        assert not progress.tasks
-
-
-def test_one_bar_replaces_another() -> None:
-    with Progress(console=Console(file=io.StringIO(), force_terminal=True)) as progress:
-        make = Reporters(progress, epochs=False)
-        for title in ("first", "second"):
-            make(title).start(total_steps=1, done_steps=0)
-        assert [task.description for task in progress.tasks] == ["second"]
+    monkeypatch.setattr(shown, "isatty", lambda: True)
+    monkeypatch.setattr(sys, "stderr", shown)
+    with reporters(epochs=False) as make:
+        first = make("first")
+        assert shown.getvalue() == ""  # a download writes its own bar here
+        first.start(total_steps=4, done_steps=1)
+        first.step(3)
+        first.epoch(Record(1, 4, 2.5, {}, 0.1))
+        say("a sentence")
+        make("second").start(total_steps=1, done_steps=0)
+    lines = re.split(r"[\r\n]+", shown.getvalue())
+    assert "a sentence" in lines
+    assert next(i for i, line in enumerate(lines) if "second" in line) > lines.index("a sentence")
+    assert "first" in lines[1]
+    assert not lines[-1].strip()  # the last bar is taken away, too
 
 
 def test_without_a_terminal_titles_come_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
-    make = Reporters(None, epochs=False)
-    assert all(isinstance(make(f"fit {number}"), Quiet) for number in range(50))
+    with reporters(epochs=False) as make:
+        assert all(isinstance(make(f"fit {number}"), Quiet) for number in range(50))
     assert capsys.readouterr().err == "fit 0\n"
-    assert isinstance(Reporters(None, epochs=True)("run"), Lines)
+    with reporters(epochs=True) as make:
+        assert isinstance(make("run"), Lines)
 
 
 def test_json_has_null_where_a_number_is_not_finite(capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,17 +75,3 @@ def test_json_has_null_where_a_number_is_not_finite(capsys: pytest.CaptureFixtur
     assert json.loads(capsys.readouterr().out, parse_constant=refuse) == {
         **{"nan": None, "deep": [{"inf": [None, None, 1.5]}], "σ": "NaN", "no": None, "n": 3},
     }
-
-
-def test_no_bar_is_drawn_before_training_starts(monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = io.StringIO()
-    monkeypatch.setattr(shown, "isatty", lambda: True)
-    monkeypatch.setattr(sys, "stderr", shown)
-    with reporters(epochs=True) as make:
-        bar = make("runs/x")
-        assert shown.getvalue() == ""
-        assert sys.stderr is shown  # a download writes its own bar here
-        bar.start(total_steps=2, done_steps=0)
-        assert sys.stderr is not shown
-    assert sys.stderr is shown
-    assert "runs/x" in shown.getvalue()

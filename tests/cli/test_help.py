@@ -54,17 +54,6 @@ def test_the_version_is_the_packages(pinoise: Callable[..., Any]) -> None:
     assert pinoise("--version").out.strip() == version("pinoise")
 
 
-@pytest.mark.parametrize("columns", [80, 120])
-@pytest.mark.parametrize("verb", ["", *VERBS])
-def test_the_help_shows_words_and_no_types(
-    pinoise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, verb: str, columns: int
-) -> None:
-    monkeypatch.setenv("COLUMNS", str(columns))
-    shown = pinoise(*([verb] if verb else []), "--help").out
-    assert not re.findall(r"<[a-z]|list\[|<=x", shown)
-    assert max(map(len, shown.splitlines())) <= columns
-
-
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_help_shows_every_default(pinoise: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, verb: str) -> None:
     monkeypatch.setenv("COLUMNS", "300")
@@ -149,7 +138,7 @@ def test_importing_the_command_imports_nothing_heavy() -> None:
         (["embed", "runs/x", "--out", "x.npy"], r"Missing option '--data'"),
         (["compare", "--data"], r"--data"),
         (["compare", "--suite"], r"--suite.* requires an argument"),
-        (["compare", "--data", "digits", "--seeds", "two"], r"--seeds.*integer"),
+        (["compare", "--data", "digits", "--seeds", "two"], r"--seeds is .two.: give a number of seeds"),
         (["datasets", "--jsn"], r"No such option: --jsn .*--json"),
     ],
 )

@@ -79,7 +79,7 @@ def test_report_of_pictures(pinoise: Command, folder: Path, tiny: list[str]) -> 
         ([], r"Missing argument 'DIR'"),
         (["gone"], r"gone is not a folder: give the folder of a run\."),
         (["."], r"\. is not a run folder: it has no config\.yaml\."),
-        (["digits_run", "--samples", "0"], r"--samples is 0: give at least 1\."),
+        (["digits_run", "--samples", "0"], r"--samples is 0: give a whole number from 1"),
         (["digits_run", "--seed", "-1"], r"--seed is -1: give a whole number from 0"),
         (["digits_run", "--out", "file"], r"a report cannot be written to file: file is a file"),
         (["digits_run", "gone"], r"gone is not a folder"),

@@ -12,7 +12,7 @@ from pinoise.cli.datasets import datasets
 from pinoise.cli.embed import embed
 from pinoise.cli.evaluate import evaluate
 from pinoise.cli.export import export
-from pinoise.cli.options import PlainCommand, PlainGroup, VariadicCommand, root
+from pinoise.cli.options import root
 from pinoise.cli.predict import predict
 from pinoise.cli.report import report
 from pinoise.cli.reproduce import reproduce
@@ -23,7 +23,6 @@ app = typer.Typer(
     help="Learn data augmentation for contrastive learning, on any data.",
     no_args_is_help=True,
     add_completion=True,
-    cls=PlainGroup,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
 )
@@ -41,5 +40,5 @@ VERBS: tuple[Callable[..., None], ...] = (
     datasets,
 )
 for verb in VERBS:
-    app.command(cls=VariadicCommand if verb is compare else PlainCommand)(verb)
+    app.command()(verb)
 app.callback()(root)

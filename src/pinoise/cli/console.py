@@ -22,9 +22,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from pinoise.files import to_json
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
-
-    from pinoise.training.callbacks import Record, Reporter
+    from pinoise.training.callbacks import Reporter
 
 
 SCORE_TITLES = {"knn": "kNN", "sr": "SR", "lr": "LR", "few": "few-label", "few_standardised": "standardised"}
@@ -46,7 +44,12 @@ def on_terminal() -> bool:
 
 def say(sentence: str) -> None:
     """Print a sentence for people to standard error, on one line of a length that can be read."""
-    print(on_one_line(sentence), file=sys.stderr, flush=True)
+    if "tqdm" in sys.modules and on_terminal():  # a bar may be there, above which the sentence goes
+        from tqdm import tqdm
+
+        tqdm.write(on_one_line(sentence), file=sys.stderr)
+    else:
+        print(on_one_line(sentence), file=sys.stderr, flush=True)
 
 
 def on_one_line(sentence: str) -> str:
@@ -106,77 +109,36 @@ def print_table(titles: Sequence[str], rows: Sequence[Sequence[str]], *, words: 
     console.print(table)
 
 
-class TerminalBar:
-    """A progress bar for one training."""
+@contextmanager
+def reporters(*, epochs: bool) -> Iterator[Callable[[str], Reporter]]:
+    """Yield a maker of reporters from their titles.
 
-    def __init__(self, progress: Progress, title: str) -> None:
-        self._progress = progress
-        self._title = title
-        self._task: TaskID | None = None
+    On a terminal they are bars that replace one another; elsewhere lines about ``epochs``, or about whole trainings.
+    """
+    from pinoise.training.callbacks import Bar, Lines, Quiet
 
-    def start(self, *, total_steps: int, done_steps: int) -> None:
-        """Show the bar; only now, so that a download before it can have a bar of its own."""
-        self._progress.start()
-        self._task = self._progress.add_task(self._title, total=total_steps, completed=done_steps)
+    shown: list[Bar] = []
+    last = -float("inf")
 
-    def step(self, step: int) -> None:
-        """Move the bar."""
-        if self._task is not None:
-            self._progress.update(self._task, completed=step)
-
-    def epoch(self, record: Record) -> None:
-        """Show the loss."""
-        if self._task is not None:
-            self._progress.update(self._task, description=f"{self._title} · loss {record.loss:.3f}")
-
-    def done(self) -> None:
-        """Take the bar away."""
-        if self._task is not None:
-            self._progress.remove_task(self._task)
-
-
-class Reporters:
-    """Makes the reporter of each training: bars that replace one another, or now and then a plain line."""
-
-    def __init__(self, progress: Progress | None, *, epochs: bool) -> None:
-        self._progress = progress
-        self._epochs = epochs
-        self._bar: TerminalBar | None = None
-        self._last = -float("inf")
-
-    def __call__(self, title: str) -> Reporter:
-        """Return the reporter of a training with this title."""
-        from pinoise.training.callbacks import Lines, Quiet
-
-        if self._bar is not None:
-            self._bar.done()
-            self._bar = None
-        if self._progress is not None:
-            self._bar = TerminalBar(self._progress, title)
-            return self._bar
-        if self._epochs:
+    def make(title: str) -> Reporter:
+        nonlocal last
+        while shown:
+            shown.pop().close()
+        if on_terminal():
+            shown.append(Bar(title, leave=False))
+            return shown[0]
+        if epochs:
             return Lines(sys.stderr, every=QUIET_SECONDS)
-        if time.monotonic() - self._last >= QUIET_SECONDS:
-            self._last = time.monotonic()
+        if time.monotonic() - last >= QUIET_SECONDS:
+            last = time.monotonic()
             say(title)
         return Quiet()
 
-
-@contextmanager
-def reporters(*, epochs: bool) -> Iterator[Reporters]:
-    """Yield a maker of reporters: bars on a terminal; elsewhere lines about ``epochs``, or about whole trainings."""
-    if not on_terminal():
-        yield Reporters(None, epochs=epochs)
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    progress = Progress(*columns, console=Console(stderr=True), transient=True)
     try:
-        yield Reporters(progress, epochs=epochs)
+        yield make
     finally:
-        progress.stop()
+        while shown:
+            shown.pop().close()
 
 
 STOPPED = 130  # the exit code of a command that was interrupted

@@ -1,19 +1,14 @@
-"""Options that several verbs share, how help shows them, and how arguments become a call and flags a configuration.
-
-Help has plain words for values, nothing for flags, and defaults where there are any.
-"""
+"""Options that several verbs share, and how arguments become a call and flags a configuration."""
 
 from __future__ import annotations
 
 import copy
 import os
 from collections.abc import Sequence
-from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, get_args
+from typing import Annotated, Any
 
 import typer
-import typer.core
 
 from pinoise.choices import (
     BATCH_SIZE,
@@ -27,51 +22,6 @@ from pinoise.choices import (
     listed,
 )
 from pinoise.errors import UserError, unknown_choice
-
-_WORDS: dict[type, str] = {Path: "PATH", int: "N", float: "NUMBER", str: "NAME"}
-
-
-def in_plain_words(parameters: Sequence[Any]) -> list[Any]:
-    """Return parameters that show a word for their value. Typer would show its type, as in ``<list[str]>``."""
-    for parameter in parameters:
-        if parameter.param_type_name == "argument":
-            parameter.display_type = lambda ctx: ""  # its name, which stands before, says enough
-            parameter.get_usage_pieces = partial(_usage, parameter)
-        elif parameter.is_flag:
-            parameter.metavar = ""
-        elif parameter.metavar is None:
-            parameter.metavar = _word(parameter)
-    return list(parameters)
-
-
-def _usage(argument: Any, ctx: Any) -> list[str]:
-    name = argument.metavar or argument.name.upper()
-    name = f"{name}..." if argument.nargs != 1 else name
-    return [name if argument.required else f"[{name}]"]
-
-
-def _word(option: Any) -> str | None:
-    """Return a word for the values of an option; None leaves it to typer, in versions that have words of their own."""
-    annotation = getattr(getattr(option, "type_descriptor", None), "annotation", None)
-    inner = next(iter(get_args(annotation)), annotation)
-    return next((word for kind, word in _WORDS.items() if isinstance(inner, type) and issubclass(inner, kind)), None)
-
-
-class PlainCommand(typer.core.TyperCommand):
-    """A command whose help has plain words."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, with words for their values."""
-        return in_plain_words(super().get_params(ctx))
-
-
-class PlainGroup(typer.core.TyperGroup):
-    """A group of commands whose help has plain words."""
-
-    def get_params(self, ctx: Any) -> list[Any]:
-        """Return the parameters, with words for their values."""
-        return in_plain_words(super().get_params(ctx))
-
 
 DATA = "A data set of the catalogue, a file (.csv .parquet .npy .npz .svm), or a folder of images."
 DataOption = Annotated[str, typer.Option("--data", metavar="SOURCE", help=DATA)]
@@ -140,26 +90,25 @@ EncoderOption = Annotated[
 ]
 
 
-def _check_seed(seed: int) -> int:
-    if not 0 <= seed <= LARGEST_SEED:
-        raise UserError(f"--seed is {seed}: give a whole number from 0 to {LARGEST_SEED}.")
-    return seed
+def whole_number(flag: str, what: str, *, least: int, most: int, **shown: Any) -> Any:
+    """Return the option of a whole number within bounds."""
+
+    def check(value: int | None) -> int | None:
+        if value is not None and not least <= value <= most:
+            raise UserError(f"{flag} is {value}: give a whole number from {least} to {most}.")
+        return value
+
+    return typer.Option(flag, callback=check, help=what, **shown)
 
 
 def seed_option(what: str) -> Any:
     """Return the option ``--seed`` of random numbers for something."""
-    return typer.Option("--seed", callback=_check_seed, help=what)
-
-
-def _check_devices(devices: int | None) -> int | None:
-    if devices is not None and not 1 <= devices <= MOST_PROCESSES:
-        raise UserError(f"--devices is {devices}: give a whole number from 1 to {MOST_PROCESSES}.")
-    return devices
+    return whole_number("--seed", what, least=0, most=LARGEST_SEED)
 
 
 DevicesOption = Annotated[
     int | None,
-    typer.Option("--devices", callback=_check_devices, help="Processes that share the rows.", show_default="1"),
+    whole_number("--devices", "Processes that share the rows.", least=1, most=MOST_PROCESSES, show_default="1"),
 ]
 
 
@@ -172,6 +121,16 @@ def _check_engine(engine: str | None) -> str | None:
 EngineOption = Annotated[
     str | None,
     typer.Option("--engine", callback=_check_engine, help=f"Work on a cluster: {listed(ENGINES)}.", show_default="off"),
+]
+
+CacheOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--cache",
+        metavar="DIR",
+        help="Where finished fits are kept, so that the command can be stopped and go on.",
+        show_default="the user's cache folder",
+    ),
 ]
 
 TrustOption = Annotated[
@@ -199,39 +158,41 @@ def changes_from(flags: dict[str, Any], assignments: list[str] | None) -> list[C
     return [*given, *map(parse_assignment, assignments or ())]
 
 
-VARIADIC = ("--data", "--methods", "--seeds")
-_LISTS = ("--methods", "--seeds")  # their values never hold a comma, file names may
+# The setting that each flag stands for.
+FLAGS = {
+    "data": "data.source",
+    "label": "data.label",
+    "regression": "data.regression",
+    "text": "data.text",
+    "drop": "data.drop",
+    "keep": "data.keep",
+    "na": "data.na",
+    "target": "data.target",
+    "rows": "data.rows",
+    "method": "method",
+    "temperature": "method.temperature",
+    "encoder": "encoder",
+    "generator": "noise.generator",
+    "distribution": "noise.distribution",
+    "mean": "noise.mean",
+    "objective": "objective",
+    "pairing": "views.pairing",
+    "augment": "views.augmentations",
+    "epochs": "training.epochs",
+    "batch_size": "training.batch_size",
+    "learning_rate": "training.learning_rate",
+    "seed": "training.seed",
+    "device": "training.device",
+    "devices": "training.devices",
+    "nodes": "training.nodes",
+    "patience": "training.patience",
+}
 
 
-def spread(arguments: list[str]) -> list[str]:
-    """Repeat a variadic option before each of its values, and split lists at commas.
-
-    >>> spread(["--methods", "raw", "fixed,scarf", "--json"])
-    ['--methods', 'raw', '--methods', 'fixed', '--methods', 'scarf', '--json']
-    """
-    result: list[str] = []
-    option: str | None = None
-    for argument in arguments:
-        name, equals, value = argument.partition("=")
-        if argument.startswith("-"):
-            option = name if name in VARIADIC else None
-            if option is not None and not equals:
-                continue
-            argument = value if option is not None else argument
-        if option is None:
-            result.append(argument)
-        else:
-            for part in argument.split(",") if option in _LISTS else [argument]:
-                result += [option, part]
-    return result
-
-
-class VariadicCommand(PlainCommand):
-    """A command whose variadic options may be followed by several values."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Spread the arguments, then parse them as usual."""
-        return super().parse_args(ctx, spread(args))
+def flag_changes(context: typer.Context, assignments: list[str] | None, *, without: Sequence[str] = ()) -> list[Change]:
+    """Return the flags that a verb was given for settings, but for some, and the assignments of ``--set``."""
+    given = {FLAGS[name]: value for name, value in context.params.items() if name in FLAGS and name not in without}
+    return changes_from(given, assignments)
 
 
 COMPLETION = "_PINOISE_COMPLETE"  # the variable of shells that ask for completions

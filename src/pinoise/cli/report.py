@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from pinoise.choices import MOST_TIMES
 from pinoise.cli.console import note, on_terminal, print_json, say
-from pinoise.cli.options import ForceOption, JsonOption, TrustOption, seed_option
-from pinoise.errors import UserError
+from pinoise.cli.options import ForceOption, JsonOption, TrustOption, seed_option, whole_number
 
 if TYPE_CHECKING:
     from pinoise.experiments.evaluated import Evaluation
     from pinoise.training.load import Run
 
 _MOST_ROWS = 5000  # of each part, so that a page of large data need not wait for hours; evaluate takes all
+_SAMPLES = "Pictures to show (8 if not given), or vectors to average σ over (256)."
 
 
 def report(
@@ -23,9 +24,7 @@ def report(
     out: Annotated[
         Path | None, typer.Option("--out", help="The folder to write to, rather than the run's own.")
     ] = None,
-    samples: Annotated[
-        int | None, typer.Option(help="Pictures to show (8 if not given), or vectors to average σ over (256).")
-    ] = None,
+    samples: Annotated[int | None, whole_number("--samples", _SAMPLES, least=1, most=MOST_TIMES)] = None,
     seed: Annotated[int, seed_option("Of the draw of ε.")] = 0,
     force: ForceOption = False,
     trust: TrustOption = False,
@@ -40,8 +39,6 @@ def report(
 
     The noise of three runs, as in the paper's Figure 4: `pinoise report runs/mu runs/uniform runs/zero --out figure4`
     """
-    if samples is not None and samples < 1:
-        raise UserError(f"--samples is {samples}: give at least 1.")
     from pinoise.report import check_report_folder, write_report
     from pinoise.report.write import check_same_data
     from pinoise.training.load import load_run

@@ -46,7 +46,7 @@ from pinoise.cli.options import (
     TemperatureOption,
     TextOption,
     TrustOption,
-    changes_from,
+    flag_changes,
     part_option,
 )
 from pinoise.errors import UserError
@@ -80,36 +80,6 @@ MeanOption = Annotated[str | None, typer.Option(help=f"Of the noise: {listed(get
 PairingOption = Annotated[
     str | None, typer.Option(help=f"How views are paired: {listed((AUTO, *PAIRINGS))}.", show_default=AUTO)
 ]
-
-# The setting that each flag stands for.
-FLAGS = {
-    "data": "data.source",
-    "label": "data.label",
-    "regression": "data.regression",
-    "text": "data.text",
-    "drop": "data.drop",
-    "keep": "data.keep",
-    "na": "data.na",
-    "target": "data.target",
-    "rows": "data.rows",
-    "method": "method",
-    "temperature": "method.temperature",
-    "encoder": "encoder",
-    "generator": "noise.generator",
-    "distribution": "noise.distribution",
-    "mean": "noise.mean",
-    "objective": "objective",
-    "pairing": "views.pairing",
-    "augment": "views.augmentations",
-    "epochs": "training.epochs",
-    "batch_size": "training.batch_size",
-    "learning_rate": "training.learning_rate",
-    "seed": "training.seed",
-    "device": "training.device",
-    "devices": "training.devices",
-    "nodes": "training.nodes",
-    "patience": "training.patience",
-}
 
 
 def train(
@@ -157,7 +127,7 @@ def train(
 
     After Ctrl-C: `pinoise train --resume runs/digits`, or use the run as it stands
     """
-    changes = changes_from({path: context.params[flag] for flag, path in FLAGS.items()}, set_)
+    changes = flag_changes(context, set_)
     if resume is not None and (out is not None or config is not None):
         raise UserError("--resume goes on with a folder as it is: leave out --out and --config.")
     path = resume or out

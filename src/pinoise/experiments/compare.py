@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pinoise.choices import AUTO, EMBEDDINGS, LARGEST_SEED, SCORES, EmbeddingName
+from pinoise.choices import AUTO, EMBEDDINGS, LARGEST_SEED, MOST_TIMES, SCORES, EmbeddingName
 from pinoise.data.dataset import Dataset
 from pinoise.data.layout import are_images
 from pinoise.data.moments import HEAVY_TAILS
@@ -137,7 +137,8 @@ def compare(
     >>> [line.method for line in found.lines], len(found.cells) == found.total
     (['raw', 'untrained', 'fixed'], True)
     """
-    chosen = _suite(suite, sources, score_on)
+    chosen = _suite(suite, sources, label, score_on)
+    _check_steps(steps, settings or {})
     present, shared, steps = _share(sources, chosen, settings or {}, steps, note)
     numbers = _listed_seeds(seeds)
     plan(_names(methods, chosen), numbers[:1], settings=shared, encoder=AUTO)  # a mistake costs no time to open data
@@ -158,13 +159,21 @@ def compare(
     return found
 
 
-def _suite(name: str | None, sources: Sequence[object], score_on: object) -> Suite | None:
+def _suite(name: str | None, sources: Sequence[object], label: str | None, score_on: object) -> Suite | None:
     """Return the suite that is asked for, if it is asked for alone."""
     if bool(sources) == (name is not None):
         raise UserError("give either data (names, files or data sets) or a suite.")
-    if name is not None and score_on is not None:
-        raise UserError("a suite scores every set on itself: give data (names, files or data sets) with score_on.")
+    for what, given in (("label", label), ("set to score on", score_on)):
+        if name is not None and given is not None:
+            raise UserError(f"the {what} is {brief(given)}, and a suite has its own: leave it out.")
     return None if name is None else find_suite(name)
+
+
+def _check_steps(steps: int | None, settings: Mapping[str, Any]) -> None:
+    if steps is not None and not 1 <= steps <= MOST_TIMES:
+        raise UserError(f"steps is {brief(steps)}: give a whole number from 1 to {MOST_TIMES}.")
+    if steps is not None and (epochs := settings.get("training", {}).get("epochs")) is not None:
+        raise UserError(f"epochs is {brief(epochs)} and steps is {steps}: give one of them.")
 
 
 def _names(asked: Sequence[str] | None, suite: Suite | None, *, images: bool = False) -> list[str]:

@@ -15,7 +15,8 @@ from pinoise.modes import own_modes
 from pinoise.paper.catalogue import entry, is_name
 from pinoise.paper.counting import Operations
 from pinoise.paper.rehearsal import Rehearsal
-from pinoise.training.config import Choice, DataSettings, NoiseSettings, Settings, read_choice
+from pinoise.training.config import Choice, DataSettings, NoiseSettings, Settings, follow_kind, read_choice
+from pinoise.training.device import check_device
 from pinoise.training.loop import plan_epoch
 
 PATIENCE = 30.0  # seconds of timed steps
@@ -140,6 +141,22 @@ def cost_of(
     base, measured = _share(bare, shape, rows, timed_steps, note)
     whole = base if bare is alone else _share(alone, shape, rows, timed_steps, note)[0]
     return Cost(shape, rows, batch_size, steps, training.epochs, base, whole, memory_measured=measured)
+
+
+def cost_of_training(
+    settings: Settings,
+    *,
+    timed_steps: int = 0,
+    progress: bool = False,
+    note: Callable[[str], None] = lambda _: None,
+) -> Cost:
+    """Return the cost of training a configuration on its own data; ``progress`` shows a bar for a download."""
+    check_device(settings.training.device)
+    size = size_of_data(settings.data, progress=progress)
+    settings = follow_kind(settings, images=size.images).settings
+    if settings.is_automatic:
+        note("views.noise 'auto' tries several kinds of noise before training, which takes as long again")
+    return cost_of(settings, size.shape, size.rows, timed_steps=timed_steps, note=note)
 
 
 class Size(NamedTuple):

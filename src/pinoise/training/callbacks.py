@@ -8,9 +8,9 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from types import TracebackType
-from typing import Any, Literal, NamedTuple, Protocol, Self, TextIO
+from typing import Any, Literal, NamedTuple, Self, TextIO
 
 from pinoise.data.messages import counted
 from pinoise.errors import UserError, brief
@@ -26,8 +26,8 @@ class Record(NamedTuple):
     seconds: float  # of training so far, including the time before a resume
 
 
-class Reporter(Protocol):
-    """An object that training calls as it proceeds."""
+class Reporter:
+    """An object that training calls as it proceeds. By itself it does nothing."""
 
     def start(self, *, total_steps: int, done_steps: int) -> None:
         """Training begins, or resumes after ``done_steps``."""
@@ -39,20 +39,11 @@ class Reporter(Protocol):
         """An epoch is done."""
 
 
-class Quiet:
+class Quiet(Reporter):
     """A reporter that prints nothing."""
 
-    def start(self, *, total_steps: int, done_steps: int) -> None:
-        """Print nothing."""
 
-    def step(self, step: int) -> None:
-        """Print nothing."""
-
-    def epoch(self, record: Record) -> None:
-        """Print nothing."""
-
-
-class Lines:
+class Lines(Reporter):
     """Prints a line per epoch, at most one in ``every`` seconds, and always the last.
 
     >>> import sys
@@ -76,9 +67,6 @@ class Lines:
         elif done_steps:
             print(f"resuming after step {done_steps} of {total_steps}", file=self._stream, flush=True)
 
-    def step(self, step: int) -> None:
-        """Print nothing."""
-
     def epoch(self, record: Record) -> None:
         """Print the line."""
         now = time.monotonic()
@@ -88,17 +76,18 @@ class Lines:
         print(describe(record, self._total), file=self._stream, flush=True)
 
 
-class Bar:
-    """A progress bar of steps, on a terminal or in a notebook."""
+class Bar(Reporter):
+    """A progress bar of steps, on a terminal or in a notebook. It is shown when training starts."""
 
-    def __init__(self) -> None:
+    def __init__(self, title: str = "training", *, leave: bool = True) -> None:
+        self._title, self._leave = title, leave
         self._bar: Any = None
 
     def start(self, *, total_steps: int, done_steps: int) -> None:
-        """Show the bar."""
+        """Show the bar; only now, so that a download before it can have a bar of its own."""
         from tqdm.auto import tqdm
 
-        self._bar = tqdm(total=total_steps, initial=done_steps, desc="training", unit="step")
+        self._bar = tqdm(total=total_steps, initial=done_steps, desc=self._title, unit="step", leave=self._leave)
 
     def step(self, step: int) -> None:
         """Move the bar."""
@@ -106,11 +95,10 @@ class Bar:
 
     def epoch(self, record: Record) -> None:
         """Show the epoch and its loss."""
-        self._bar.set_description(f"epoch {record.epoch}", refresh=False)
-        self._bar.set_postfix(loss=f"{record.loss:.4f}", refresh=False)
+        self._bar.set_postfix(epoch=record.epoch, loss=f"{record.loss:.4f}", refresh=False)
 
     def close(self) -> None:
-        """Leave the bar as it is."""
+        """End the bar."""
         if self._bar is not None:
             self._bar.close()
 
@@ -124,11 +112,8 @@ def shown(verbose: bool | int) -> Iterator[Reporter]:
     if not (sys.stderr.isatty() or _in_notebook()):
         yield Lines(sys.stdout)
         return
-    bar = Bar()
-    try:
+    with closing(Bar()) as bar:
         yield bar
-    finally:
-        bar.close()
 
 
 def _in_notebook() -> bool:

@@ -185,7 +185,7 @@ COLUMNS = ("epoch", "step", "loss", *METRICS, "seconds")
 _ADVICE = "free some space and continue with --resume; earlier checkpoints are kept"
 
 
-class RunLog:
+class RunLog(Reporter):
     """Writes every epoch's record to the run folder and passes everything on to another reporter.
 
     Args:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from pinoise.paper.catalogue import locate
-from pinoise.paper.reproduce.paper import Item, PaperSource
+from pinoise.paper.reproduce.paper import Item, PaperSource, find_item
 
 
 class Used(NamedTuple):
@@ -63,3 +64,26 @@ def presence(item: Item, scale: str) -> dict[str, str]:
         where = "absent" if used is None else f"stand-in {used.name}" if used.is_stand_in else "present"
         found[item.data[key].title] = where
     return found
+
+
+def listing(names: Sequence[str], scale: str) -> list[dict[str, Any]]:
+    """Return what is known about items before they are run, as plain values."""
+    return [
+        {
+            **{"item": item.name, "title": item.title, "label": item.label, "kind": item.kind, "scale": scale},
+            **{"data": presence(item, scale), "time": item.scales[scale].time},
+        }
+        for item in map(find_item, names)
+    ]
+
+
+def states(data: dict[str, str]) -> str:
+    """Return the data sets by where they are.
+
+    >>> states({"HAR": "stand-in hapt561", "Fashion-MNIST": "present", "STL-10": "present"})
+    'present Fashion-MNIST, STL-10; stand-in HAR'
+    """
+    groups: dict[str, list[str]] = {"present": [], "stand-in": [], "absent": []}
+    for title, state in data.items():
+        groups[state.partition(" ")[0]].append(title)
+    return "; ".join(f"{state} {', '.join(titles)}" for state, titles in groups.items() if titles)

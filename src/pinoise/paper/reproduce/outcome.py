@@ -81,6 +81,12 @@ class Reproduction:
         return f"pinoise reproduce {self.item.name} --scale {self.scale}{seeds}"
 
     @property
+    def heading(self) -> str:
+        """The item and how it was run, in a line."""
+        seeds = "" if len(self.seeds) == 1 else f", {len(self.seeds)} seeds"
+        return f"{self.item.name}: {self.item.title} ({self.item.label}; scale {self.scale}{seeds})"
+
+    @property
     def is_complete(self) -> bool:
         """Whether every fit is finished."""
         return self.finished == self.total
