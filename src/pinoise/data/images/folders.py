@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container
-from dataclasses import dataclass, replace
 from itertools import chain, compress, filterfalse
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from pinoise.data.images.decoding import IMAGE_EXTENSIONS
 from pinoise.data.messages import counted, listed
@@ -17,8 +16,7 @@ _TRAINING = ("train", "training")
 _HELD_OUT = ("test", "testing", "val", "valid", "validation")  # the first that fits
 
 
-@dataclass(frozen=True)
-class Listing:
+class Listing(NamedTuple):
     """Files by their path in the folder, with ``/``, in sorted order, and the class of each where there are classes."""
 
     names: tuple[str, ...]
@@ -35,38 +33,27 @@ class Listing:
         return Listing(tuple(compress(self.names, sound)), labels)
 
 
-@dataclass(frozen=True)
-class ImageFolder:
-    """The files of a folder: those to train on, and those to test on where there are any."""
+class ImageFolder(NamedTuple):
+    """The files of a folder, those to train on and those to test on where there are any, and what was left out."""
 
-    root: Path
     parts: tuple[Listing, ...]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def names(self) -> list[str]:
-        """The files of all parts."""
-        return [name for part in self.parts for name in part.names]
-
-    def without(self, skipped: Container[str]) -> ImageFolder:
-        """Return the folder but for some files."""
-        return replace(self, parts=tuple(part.without(skipped) for part in self.parts))
-
-    def noting(self, *notes: str) -> ImageFolder:
-        """Return the folder with more notes."""
-        return replace(self, notes=(*self.notes, *notes))
+    notes: tuple[str, ...]
 
 
 def list_images(root: Path) -> ImageFolder:
     """List a folder: files directly inside have no labels, subfolders are classes, ``train`` or ``training`` with one
     of ``test``, ``testing``, ``val``, ``valid`` and ``validation`` beside it, in any case, are the parts of a split."""
-    others: list[str] = []
+    others, notes = list[str](), list[str]()
     folders, direct = _subfolders(root), _images_in(root, root, others, deep=False)
     training, held_out = _named(_TRAINING, folders), _named(_HELD_OUT, folders)
     alike = [*training, *held_out]
     is_class = alike == ["train"] and not _subfolders(root / "train")  # pictures of trains
     if len(training) == 1 and (len(folders) == 1 or held_out) and not direct:
-        found = _list_split(root, training[0], held_out, folders, others)
+        train = _list_part(root, root / training[0], others)
+        tests = [name for name in held_out if bool(_subfolders(root / name)) == (train.labels is not None)][:1]
+        parts = (train, *(_list_part(root, root / name, others) for name in tests))
+        if rest := [folder for folder in folders if folder not in (*training, *tests)]:
+            notes.append(f"left out {counted(len(rest), 'folder')} beside {training[0]}: {listed(rest)}")
     elif alike and not direct and not is_class:
         raise UserError(
             f"{root} has the {'folder' if len(alike) == 1 else 'folders'} {listed(alike)}, named like the parts of "
@@ -74,24 +61,16 @@ def list_images(root: Path) -> ImageFolder:
             "a class, or give one part alone."
         )
     else:
-        found = ImageFolder(root, (_list_part(root, root, others),))
-    if not others:
-        return found
-    shown = listed(sorted(set(others)), most=3)
-    return found.noting(f"left out {counted(len(set(others)), 'file')} without the extension of an image: {shown}")
+        parts = (_list_part(root, root, others),)
+    if others:
+        shown = listed(sorted(set(others)), most=3)
+        notes.append(f"left out {counted(len(set(others)), 'file')} without the extension of an image: {shown}")
+    return ImageFolder(parts, tuple(notes))
 
 
 def _named(names: tuple[str, ...], folders: list[str]) -> list[str]:
     """Return the folders of these names, whatever their case, in the order of the names."""
     return [folder for name in names for folder in folders if folder.casefold() == name]
-
-
-def _list_split(root: Path, training: str, held_out: list[str], folders: list[str], others: list[str]) -> ImageFolder:
-    train = _list_part(root, root / training, others)
-    tests = [name for name in held_out if bool(_subfolders(root / name)) == (train.labels is not None)][:1]
-    found = ImageFolder(root, (train, *(_list_part(root, root / name, others) for name in tests)))
-    rest = [folder for folder in folders if folder not in (training, *tests)]
-    return found.noting(f"left out {counted(len(rest), 'folder')} beside {training}: {listed(rest)}") if rest else found
 
 
 def _list_part(root: Path, folder: Path, others: list[str]) -> Listing:

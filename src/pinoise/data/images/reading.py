@@ -25,12 +25,15 @@ def read_image_folder(folder: Path, options: ReadOptions, *, progress: bool = Fa
         progress: whether bars are shown.
     """
     listing = list_images(folder)
-    found = inspect_folder(listing, progress=progress)
-    sound = _without_corrupt(listing, {name: each for name, each in found.items() if each.problem is not None}, options)
-    shape, resize = _shape(folder, {name: found[name] for name in sound.names}, options), options.size is not None
+    names = [name for part in listing.parts for name in part.names]
+    bar = "checking" if progress else None
+    found = dict(zip(names, in_threads(inspect_image, [folder / name for name in names], bar=bar), strict=True))
+    bad = {name: each for name, each in found.items() if each.problem is not None}
+    sound = _without_corrupt(folder, listing, bad, options) if bad else listing
+    shape = _shape(folder, {name: each for name, each in found.items() if name not in bad}, options)
     parts = [
         RawPart(
-            ImageFiles(folder, part.names, shape=shape, resize=resize),
+            ImageFiles(folder, part.names, shape=shape, resize=options.size is not None),
             None if part.labels is None else np.array(part.labels),
             names=part.names,
         )
@@ -39,31 +42,26 @@ def read_image_folder(folder: Path, options: ReadOptions, *, progress: bool = Fa
     return RawArrays(parts[0], parts[1] if len(parts) > 1 else None, notes=sound.notes)
 
 
-def inspect_folder(listing: ImageFolder, *, progress: bool = False) -> dict[str, Inspection]:
-    """Return what was found in every file, by name; ``progress`` shows a bar."""
-    paths, bar = [listing.root / name for name in listing.names], "checking" if progress else None
-    return dict(zip(listing.names, in_threads(inspect_image, paths, bar=bar), strict=True))
-
-
-def _without_corrupt(listing: ImageFolder, bad: dict[str, Inspection], options: ReadOptions) -> ImageFolder:
+def _without_corrupt(
+    folder: Path, listing: ImageFolder, bad: dict[str, Inspection], options: ReadOptions
+) -> ImageFolder:
     """Leave out files with a problem, and say so in a note, or refuse them."""
-    if not bad:
-        return listing
     (name, first), *others = bad.items()
     if options.corrupt == "refuse":
         more = f", and neither can {len(others)} more" if others else ""
         raise UserError(
-            f"{listing.root / name} cannot be decoded ({first.problem}){more}: repair or remove such files, "
+            f"{folder / name} cannot be decoded ({first.problem}){more}: repair or remove such files, "
             "or have them left out with corrupt='skip' (--set data.corrupt=skip)."
         )
-    sound = listing.without(bad)
-    for part, left in zip(listing.parts, sound.parts, strict=True):
+    sound = tuple(part.without(bad) for part in listing.parts)
+    for part, left in zip(listing.parts, sound, strict=True):
         empty = sorted(set(part.labels or ()) - set(left.labels or ()))
         if empty or not left.names:
             what = f"of the class {empty[0]!r} " if empty else ""
-            raise UserError(f"{listing.root}: every image {what}is corrupt, {name} for one ({first.problem}).")
+            raise UserError(f"{folder}: every image {what}is corrupt, {name} for one ({first.problem}).")
     more = f", then {listed([name for name, _ in others], most=3)}" if others else ""
-    return sound.noting(f"left out {counted(len(bad), 'corrupt image')}, first {name} ({first.problem}){more}")
+    note = f"left out {counted(len(bad), 'corrupt image')}, first {name} ({first.problem}){more}"
+    return ImageFolder(sound, (*listing.notes, note))
 
 
 def _shape(folder: Path, sound: dict[str, Inspection], options: ReadOptions) -> tuple[int, ...]:

@@ -72,10 +72,6 @@ class Table:
         """Return the table in which cells of these values are missing, too."""
         return replace(self, na=na)
 
-    def without(self, columns: Sequence[str]) -> Table:
-        """Return the table without some of its columns."""
-        return replace(self, names=tuple(name for name in self.names if name not in columns))
-
     def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
         """Yield Arrow tables of these columns with their first row, in order; together they are all rows."""
         return ((first, self.cleaned(batch)) for first, batch in self.uncleaned(columns))
@@ -244,19 +240,17 @@ def read_header(path: Path) -> TextHeader:
             first, rows = _first_line(lines, path)
             is_tsv = ".tsv" in map(str.lower, path.suffixes[-2:])
             delimiter = "\t" if is_tsv else next((mark for mark in ",;\t" if mark in first), ",")
-            while first.count('"') % 2:  # a quoted name may hold a line break
-                more = _line(lines, path, most=LINE_CHARACTERS - len(first))
-                if not more:
-                    raise UserError(f"{path}: a quotation mark in the header is never closed.")
-                first += more
+            # A quoted name may hold a line break.
+            cells = next(csv.reader(itertools.chain([first], lines), delimiter=delimiter, strict=True))
             if not lines.read(1):
                 raise UserError(f"{path} has a header but no rows.")
-            cells = next(csv.reader(io.StringIO(first, newline=""), delimiter=delimiter))
     except csv.Error as error:
-        raise damaged(path, error) from error
+        raise UserError(
+            f"{path}: the header cannot be read ({error}): is a quotation mark in it never closed?"
+        ) from error
     except UnicodeDecodeError as error:
         raise _not_text(path) from error
-    if any(ord(mark) < 32 and mark not in "\t\r\n" for mark in first):  # as in UTF-16
+    if any(ord(mark) < 32 and mark not in "\t\r\n" for mark in "".join(cells)):  # as in UTF-16
         raise _not_text(path)
     notes = () if delimiter in (",", "\t") else (f"read with {delimiter!r} as the separator",)
     if encoding == WESTERN:
@@ -290,19 +284,12 @@ def _not_text(path: Path) -> UserError:
 
 def _first_line(lines: io.TextIOBase, path: Path) -> tuple[str, int]:
     """Return the first line that is not blank, and its number from 1."""
-    read = partial(_line, lines, path, most=LINE_CHARACTERS)
-    for number, line in enumerate(iter(read, ""), start=1):
+    for number, line in enumerate(iter(partial(lines.readline, LINE_CHARACTERS), ""), start=1):
+        if len(line) == LINE_CHARACTERS:
+            raise UserError(f"{path}: its first line has more than {LINE_CHARACTERS} characters; is it a table?")
         if line.strip():
             return line, number
     raise UserError(f"the file {path} is empty.")
-
-
-def _line(lines: io.TextIOBase, path: Path, *, most: int) -> str:
-    """Return the next line, which must not be longer than any header."""
-    line = lines.readline(most + 1)
-    if len(line) > most:
-        raise UserError(f"{path}: its first line has more than {LINE_CHARACTERS} characters; is it a table?")
-    return line
 
 
 def _count_upwards(cells: list[str]) -> bool:
