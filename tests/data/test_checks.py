@@ -44,12 +44,6 @@ def test_a_bad_value_of_a_sparse_matrix_is_found_after_empty_rows() -> None:
         check_finite(x, ["a", "b", "c"])
 
 
-def test_finite_values_and_integers_pass() -> None:
-    check_finite(np.ones((3, 2)))
-    check_finite(np.ones((3, 2), dtype=np.uint8))
-    check_finite(sp.csr_array(np.eye(3)))
-
-
 @pytest.mark.parametrize(
     ("given", "expected"),
     [("float16", "float32"), ("float32", "float32"), ("float64", "float64"), ("uint8", "uint8"), ("int64", "int64"),
@@ -60,11 +54,6 @@ def test_types_of_dense_samples(given: str, expected: str) -> None:
     converted = numeric_samples(x, where="x")
     assert converted.dtype == np.dtype(expected)
     np.testing.assert_array_equal(converted, [[0, 1], [1, 0]])
-
-
-def test_samples_of_a_usable_type_are_not_copied() -> None:
-    x = np.zeros((3, 4, 5), dtype=np.uint8)
-    assert numeric_samples(x, where="x") is x
 
 
 @pytest.mark.parametrize(("given", "expected"), [("float32", "float32"), ("float64", "float64"), ("int32", "float32")])

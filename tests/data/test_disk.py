@@ -167,32 +167,12 @@ def test_two_processes_make_it_once(tmp_path: Path) -> None:
     assert peek(place, "key") is not None
 
 
-@pytest.mark.processes
-def test_a_process_that_waits_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    place = tmp_path / "toy"
-    process = spawn.Process(target=make_slowly, args=(place,))
-    process.start()
-    while not (tmp_path / "made.log").exists():
-        time.sleep(0.01)
-    kept(place, "key", Maker(), waiting="another process makes a toy")
-    process.join(60)
-    assert capsys.readouterr().err == "another process makes a toy\n"
-    assert (tmp_path / "made.log").read_text() == "made\n"
-
-
 @pytest.mark.parametrize("place", ["file/toy", "file/deep/toy"])
 def test_a_place_that_cannot_be_written_is_one_sentence(place: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     sentence = r"^\S+ cannot be written \(.*\): make room, or choose another folder with PINOISE_CACHE\.$"
     with pytest.raises(WriteError, match=sentence):
         kept(tmp_path / place, "key", Maker())
-
-
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may write anywhere")
-def test_a_folder_without_the_right_to_write_is_one_sentence(tmp_path: Path) -> None:
-    tmp_path.chmod(0o500)
-    with pytest.raises(WriteError, match="cannot be written"):
-        kept(tmp_path / "toy", "key", Maker())
 
 
 def test_a_disk_without_room_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -154,14 +152,6 @@ def test_later_arrays_are_read_with_the_stored_preparation() -> None:
     assert np.asarray(later.train.y).tolist() == [1]
 
 
-def test_tables_and_arrays_are_not_taken_for_each_other() -> None:
-    table = pd.DataFrame({"a": [1.0, 2.0], "b": [3.0, 4.0]})
-    with pytest.raises(UserError, match="is an array, but training had a table with the columns a, b"):
-        from_arrays(table)[1].read(np.eye(2))
-    with pytest.raises(UserError, match=r"is a table, but training had an array of samples of shape \(2,\)"):
-        from_arrays(np.eye(2))[1].read(table)
-
-
 @pytest.mark.parametrize(
     ("given", "y", "options", "message"),
     [
@@ -184,12 +174,3 @@ def test_mistakes_are_explained(given: object, y: object, options: dict[str, Any
     with pytest.raises(UserError) as caught:
         from_arrays(given, y, ReadOptions(**options))
     assert message in str(caught.value)
-
-
-@pytest.mark.processes
-def test_reading_arrays_does_not_import_torch() -> None:
-    program = (
-        "import sys, numpy as np; from pinoise.data import from_arrays; from_arrays(np.eye(3), [0, 1, 0]); "
-        "assert 'torch' not in sys.modules"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)

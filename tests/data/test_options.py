@@ -1,14 +1,13 @@
 from __future__ import annotations
 
 import re
-from dataclasses import FrozenInstanceError, dataclass
+from dataclasses import FrozenInstanceError
 from typing import Any
 
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
 from pinoise.data.options import ReadOptions
-from pinoise.data.readers import open_for_training
 from pinoise.errors import UserError
 from pinoise.training.config import override, parse_assignment, parse_settings
 
@@ -77,35 +76,3 @@ def test_pydantic_validates_the_options_and_refuses_unknown_ones() -> None:
         adapter.validate_python({"lable": "y"})
     with pytest.raises(ValidationError, match="rows is 1: learning by contrast needs at least 2"):
         adapter.validate_python({"rows": 1})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Section(ReadOptions):
-    """A section of a configuration that adds its own fields to the options."""
-
-    source: str = "digits"
-
-
-def test_a_section_that_extends_the_options_is_validated_alike_and_taken_by_every_reader() -> None:
-    adapter = TypeAdapter(Section)
-    section = adapter.validate_python({"source": "wine", "rows": 50})
-    assert (section.source, section.rows) == ("wine", 50)
-    assert len(open_for_training(section.source, section)[0].train) == 50
-    with pytest.raises(ValidationError, match="lable"):
-        adapter.validate_python({"lable": "y"})
-
-
-@pytest.mark.parametrize(
-    ("given", "named"),
-    [({"size": 3}, "size"), ({"color": "rgb"}, "color"), ({"corrupt": "skip"}, "corrupt")],
-)
-def test_options_of_images_are_refused_elsewhere(given: dict[str, Any], named: str) -> None:
-    ReadOptions().refuse_image_options("a.csv")
-    with pytest.raises(UserError, match=rf"a\.csv is not a folder of images, so {named} cannot apply"):
-        ReadOptions(**given).refuse_image_options("a.csv")
-
-
-def test_options_of_tables_are_refused_elsewhere() -> None:
-    ReadOptions().refuse_table_options("a.npy")
-    with pytest.raises(UserError, match=r"a\.npy has no named columns, so drop=\['a'\] cannot apply"):
-        ReadOptions(drop=("a",)).refuse_table_options("a.npy")

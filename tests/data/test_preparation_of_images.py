@@ -10,7 +10,7 @@ from PIL import Image
 
 from pinoise.data.images.decoding import ImageFiles
 from pinoise.data.options import ReadOptions
-from pinoise.data.preparation import ArrayPreparation, preparation_from_json
+from pinoise.data.preparation import preparation_from_json
 from pinoise.data.readers import read_file
 from pinoise.errors import UserError
 
@@ -31,20 +31,6 @@ def training(tmp_path: Path) -> Path:
 
 def again(preparation: Any) -> Any:
     return preparation_from_json(json.loads(json.dumps(preparation.to_json())))
-
-
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"size": 4}, {"size": (5, 3), "color": "gray"}, {"corrupt": "skip"}],
-    ids=["as is", "resized", "gray", "skip"],
-)
-def test_a_preparation_survives_json(options: dict[str, Any], training: Path) -> None:
-    data, preparation = read_file(training, ReadOptions(**options))
-    assert isinstance(preparation, ArrayPreparation)
-    assert preparation.kind == "images"
-    assert again(preparation) == preparation
-    assert preparation.shape == data.shape
-    assert preparation.corrupt == options.get("corrupt", "refuse")
 
 
 def test_a_later_folder_is_read_with_the_size_colour_and_classes_of_training(training: Path, tmp_path: Path) -> None:
@@ -147,11 +133,3 @@ def test_one_class_and_a_test_class_that_training_lacks_are_refused(training: Pa
         save(tmp_path / "split" / name, 4, 4)
     with pytest.raises(UserError, match=r"the test part has the class folder 'images', which training does not have"):
         read_file(tmp_path / "split")
-
-
-@pytest.mark.parametrize("key", ["encoding", "corrupt"])
-def test_a_damaged_record_is_refused(key: str, training: Path) -> None:
-    stored = read_file(training)[1].to_json()
-    del stored[key]
-    with pytest.raises(UserError, match="the stored preparation is damaged"):
-        preparation_from_json(stored)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 import json
 import statistics
 import tempfile
@@ -119,19 +118,6 @@ def test_a_constant_truth_value_keeps_its_meaning_in_a_later_file(tmp_path: Path
     assert np.asarray(later.train.y).tolist() == [1]
 
 
-def test_a_time_column_of_a_csv_becomes_days_and_cycles(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("when,n\n2020-01-01 12:00:00,1\n2020-01-02 12:00:00,2\n")
-    names = read_file(tmp_path / "a.csv")[0].feature_names
-    assert names == ("when", "when:year_sin", "when:year_cos", "when:week_sin", "when:week_cos", "n")
-    assert read_file(tmp_path / "a.csv", ReadOptions(drop=("when",)))[0].feature_names == ("n",)
-
-
-def test_an_infinite_cell_of_a_csv_is_named(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("n\n1\ninf\n")
-    with pytest.raises(UserError, match=r"a\.csv: column 'n', data row 2 is infinite"):
-        read_file(tmp_path / "a.csv")
-
-
 def test_a_later_svmlight_file_with_fewer_features_keeps_the_columns_of_training(tmp_path: Path) -> None:
     (tmp_path / "a.svm").write_text("-1 0:1 9:1\n1 4:1\n")
     (tmp_path / "b.svm").write_text("1 2:7\n")
@@ -187,13 +173,6 @@ def test_real_labels_keep_their_numbers_and_names(real_data: Path) -> None:
         assert data.class_names == tuple(archive["class_names"])
 
 
-def test_the_real_sparse_matrix_equals_the_dense_one(real_data: Path) -> None:
-    sparse = read_file(real_data / "reuters46_train.sparse.npz")[0].train.x
-    dense = read_file(real_data / "reuters46.npz")[0].train.x
-    assert sp.issparse(sparse)
-    np.testing.assert_array_equal(sparse.toarray(), np.asarray(dense))
-
-
 def test_real_svmlight_files_with_queries_and_with_signs(real_data: Path) -> None:
     ranking, preparation = read_file(real_data / "msn1.fold1.train.5k.txt.gz")
     test = preparation.read(real_data / "msn1.fold1.test.5k.txt.gz").train
@@ -205,11 +184,6 @@ def test_real_svmlight_files_with_queries_and_with_signs(real_data: Path) -> Non
     assert epsilon.name == "epsilon_normalized"
     assert epsilon.class_names == ("-1", "1")
     np.testing.assert_allclose(np.linalg.norm(np.asarray(epsilon.train.x), axis=1), 1.0, rtol=1e-4)
-
-
-def test_real_pictures_in_jpeg_are_not_taken_for_samples(real_data: Path) -> None:
-    with pytest.raises(UserError, match="neither X_train nor X"):
-        read_file(real_data / "tiny_imagenet20_jpeg.npz")
 
 
 def test_a_real_table_survives_being_written_as_csv_and_parquet(real_data: Path, tmp_path: Path) -> None:
@@ -262,19 +236,6 @@ def test_options_that_do_not_fit_the_source_are_refused(tmp_path: Path) -> None:
         read_file(folder, ReadOptions(label="class"))
     with pytest.raises(UserError, match="unknown color 'red'"):
         read_file(folder, ReadOptions(color="red"))  # type: ignore[arg-type]
-
-
-def test_an_idx_file_is_read_with_the_labels_beside_it(tmp_path: Path) -> None:
-    x = np.arange(24, dtype=np.uint8).reshape(4, 3, 2)
-    images = bytes([0, 0, 8, 3, 0, 0, 0, 4, 0, 0, 0, 3, 0, 0, 0, 2]) + x.tobytes()
-    (tmp_path / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(images))
-    (tmp_path / "train-labels-idx1-ubyte.gz").write_bytes(gzip.compress(bytes([0, 0, 8, 1, 0, 0, 0, 4, 5, 3, 5, 3])))
-    for path in (tmp_path / "train-images-idx3-ubyte.gz", tmp_path):
-        data, preparation = read_file(path)
-        np.testing.assert_array_equal(data.train.x, x)
-        assert np.asarray(data.train.y).tolist() == [1, 0, 1, 0]
-        assert data.class_names == ("3", "5")
-        np.testing.assert_array_equal(preparation.read(path).train.x, x)
 
 
 def test_an_unpacked_published_set_is_read_as_such(tmp_path: Path) -> None:

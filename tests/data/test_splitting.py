@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.model_selection import train_test_split
@@ -48,13 +47,6 @@ def test_classes_keep_their_proportions() -> None:
     assert np.bincount(np.asarray(test.y)).tolist() == [16, 4]
 
 
-def test_the_seed_decides_the_split() -> None:
-    data = numbered(100)
-    assert rows(split(data, seed=1).test) == rows(split(data, seed=1).test)
-    assert rows(split(data, seed=1).test) != rows(split(data, seed=2).test)
-    assert split(data).notes == ("held out 20 of 100 rows for the test part, at random (seed 0)",)
-
-
 def test_a_class_of_one_row_stays_in_training() -> None:
     parts = split(numbered(21, [0] * 10 + [1] * 10 + [2]), test_fraction=0.3)
     assert 20 in rows(parts.train)
@@ -79,13 +71,6 @@ def test_groups_stay_together() -> None:
 def test_a_source_with_a_test_part_is_returned_as_it_is() -> None:
     data = Dataset("toy", Part(np.zeros((4, 1))), Part(np.ones((1, 1))))
     assert split(data) is data
-
-
-def test_sparse_rows_are_split() -> None:
-    parts = split(Dataset("toy", Part(sp.csr_array(np.eye(10)))))
-    assert parts.test is not None
-    assert sp.issparse(parts.test.x)
-    assert parts.train.x.shape == (8, 10)
 
 
 @pytest.mark.parametrize("fraction", [0.0, 1.0, -0.1, 20])

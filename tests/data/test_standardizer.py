@@ -38,20 +38,6 @@ def test_it_agrees_with_scikit_learn_even_far_from_zero(dtype: str, offset: floa
     np.testing.assert_allclose(found.apply(x), reference.transform(x.astype(np.float64)), atol=1e-7)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_sparse_and_dense_samples_teach_the_same(dtype: str) -> None:
-    dense = np.where(RNG.random((20_000, 5)) < 0.3, RNG.normal(size=(20_000, 5)) + 1e4, 0.0).astype(dtype)
-    dense[:, 3] = 0.0
-    dense[:, 4] = 7.0
-    sparse = sp.csr_array(dense)
-    before = sparse.copy()
-    one, other = Standardizer.fit(dense), Standardizer.fit(sparse)
-    np.testing.assert_allclose(other.mean, one.mean, rtol=1e-12)
-    np.testing.assert_allclose(other.scale, one.scale, rtol=1e-10)
-    assert other.live.tolist() == one.live.tolist() == [True, True, True, False, False]
-    np.testing.assert_array_equal(sparse.toarray(), before.toarray())
-
-
 @pytest.mark.parametrize("constant", [0.0, 0.1, -3.3e7, 1e-30])
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_a_constant_feature_is_dead_and_stays_zero(constant: float, dtype: str) -> None:
@@ -62,34 +48,6 @@ def test_a_constant_feature_is_dead_and_stays_zero(constant: float, dtype: str) 
     later = x[:3] + np.array([5, 0])
     assert found.apply(later)[:, 0].tolist() == [0.0, 0.0, 0.0]
     np.testing.assert_allclose(found.undo(found.apply(x)), x, rtol=1e-6)
-
-
-def test_a_feature_that_is_zero_but_once_is_live() -> None:
-    x = np.zeros((1000, 1))
-    x[500] = 1e-12
-    assert Standardizer.fit(x).live.tolist() == [True]
-
-
-@pytest.mark.parametrize("shape", [(6,), (4, 3), (5, 4, 3), (3, 2, 2, 2)])
-@pytest.mark.parametrize("dtype", ["uint8", "int64", "float32"])
-def test_samples_of_any_rank_and_type_are_standardised_feature_by_feature(shape: tuple[int, ...], dtype: str) -> None:
-    x = RNG.integers(0, 255, (50, *shape)).astype(dtype)
-    found = Standardizer.fit(x)
-    assert found.shape == shape
-    reference = StandardScaler().fit_transform(x.reshape(50, -1).astype(np.float64))
-    np.testing.assert_allclose(found.apply(x).reshape(50, -1), reference, atol=1e-10)
-
-
-def test_chunks_of_a_mapped_file_give_what_the_whole_array_gives(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    x = (RNG.normal(size=(1003, 6)) + 1e6).astype(np.float32)
-    np.save(tmp_path / "x.npy", x)
-    whole = Standardizer.fit(x)
-    monkeypatch.setattr(dataset, "CHUNK_VALUES", 6 * 100)
-    chunked = Standardizer.fit(np.load(tmp_path / "x.npy", mmap_mode="r"))
-    np.testing.assert_allclose(chunked.mean, whole.mean, rtol=1e-14)
-    np.testing.assert_allclose(chunked.scale, whole.scale, rtol=1e-12)
 
 
 @pytest.mark.parametrize("scaling", ["auto", *SCALINGS])
@@ -201,19 +159,6 @@ def test_dense_sparse_and_mapped_samples_teach_the_same(
     assert tangled.nnz == stored
 
 
-@pytest.mark.parametrize("scaling", SCALINGS)
-@given(x=hnp.arrays(np.float32, (9, 5), elements=st.integers(0, 9).map(float), fill=st.just(0.0)))
-def test_live_features_have_mean_square_one_and_the_deviation_promised(x: np.ndarray, scaling: Scaling) -> None:
-    found = Standardizer.fit(x, scaling=scaling)
-    standard = found.apply(x)
-    np.testing.assert_allclose(standard.mean(axis=0), 0, atol=1e-12)
-    np.testing.assert_allclose(standard.std(axis=0), found.deviation, atol=1e-12)
-    if found.live.any():
-        np.testing.assert_allclose(np.square(standard[:, found.live]).mean(), 1, rtol=1e-12)
-        assert len(np.unique(found.scale[found.live])) == 1 or scaling == "features"
-    assert (found.deviation > 0).tolist() == found.live.tolist()
-
-
 @given(hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=4, max_side=5), elements=st.floats(-1e6, 1e6)))
 def test_norms_are_those_of_numpy(x: np.ndarray) -> None:
     expected = [np.linalg.norm(sample) for sample in x]
@@ -264,15 +209,6 @@ def test_auto_decides_by_zeros_and_ones(
     assert [auto_scaling(layout) for layout in layouts] == [expected] * len(layouts)
 
 
-def test_auto_is_the_default_and_follows_the_decision() -> None:
-    texts, bits = counts((200,), "float64"), RNG.integers(0, 2, (50, 8))
-    texts[texts < 4] = 0
-    cases: list[tuple[np.ndarray, Scaling]] = [(texts, "rows"), (bits, "global"), (bits + 1, "features")]
-    for x, scaling in cases:
-        assert auto_scaling(x) == scaling
-        np.testing.assert_array_equal(Standardizer.fit(x).apply(x), Standardizer.fit(x, scaling=scaling).apply(x))
-
-
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 def test_rows_of_zeros_alone_leave_nothing_live(layout: type, scaling: Scaling) -> None:
@@ -284,25 +220,9 @@ def test_rows_of_zeros_alone_leave_nothing_live(layout: type, scaling: Scaling) 
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-def test_a_single_live_feature_is_scaled_alike_by_features_and_globally(layout: type) -> None:
-    x = np.column_stack([np.full(5, 3.0), [0, 1, 5, 2, 2], np.zeros(5)])
-    features, everything = (Standardizer.fit(layout(x), scaling=scaling) for scaling in SCALINGS[:2])
-    np.testing.assert_allclose(everything.scale, features.scale, rtol=1e-15)
-    np.testing.assert_allclose(everything.deviation, [0, 1, 0], rtol=1e-15)
-
-
-@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 def test_multiples_of_one_row_differ_by_rounding_alone(layout: type) -> None:
     x = RNG.uniform(1, 100, size=(60, 1)) * RNG.uniform(0.1, 1, size=20_000)
     assert not Standardizer.fit(layout(x), scaling="rows").live.any()
-
-
-@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-def test_the_length_of_a_row_does_not_matter_to_scaling_by_rows(layout: type) -> None:
-    x = counts((12,), "float64")
-    longer = x * RNG.uniform(0.5, 2, size=(300, 1))
-    one, other = Standardizer.fit(layout(x), scaling="rows"), Standardizer.fit(layout(longer), scaling="rows")
-    np.testing.assert_allclose(other.apply(longer), one.apply(x), atol=1e-12)
 
 
 def test_undoing_scaling_by_rows_asks_for_the_norm_of_every_row() -> None:
@@ -363,12 +283,6 @@ def test_news_texts_are_scaled_by_rows_dense_or_sparse(real_data: Path) -> None:
     some = dense[:500]
     np.testing.assert_allclose(other.undo(one.apply(some), one.norms(some)), some, atol=1e-12)
     np.testing.assert_allclose(np.square(one.apply(dense)[:, one.live]).mean(), 1, rtol=1e-10)
-
-
-def test_measurements_of_movement_are_scaled_by_features(real_data: Path) -> None:
-    x = np.load(real_data / "har_hapt561.npz")["X_train"]
-    assert auto_scaling(x) == "features"
-    assert Standardizer.fit(x).deviation.tolist() == (x != x[0]).any(axis=0).astype(float).tolist()
 
 
 @pytest.mark.parametrize("kind", ["one number", "five numbers", "five standardised numbers"])
@@ -432,15 +346,6 @@ def test_white_follows_from_the_type_or_the_values(x: np.ndarray, white: float) 
 def test_vectors_have_no_channels() -> None:
     with pytest.raises(UserError, match=r"samples have the shape \(4,\): images are"):
         Standardizer.fit(np.zeros((3, 4)), scaling="channels")
-
-
-def test_channels_are_exact_whatever_the_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
-    x = images((6, 5, 3))
-    whole = Standardizer.fit(x, scaling="channels")
-    monkeypatch.setattr(dataset, "CHUNK_VALUES", 200)
-    chunked = Standardizer.fit(x, scaling="channels")
-    for name in ("mean", "scale", "deviation"):
-        np.testing.assert_array_equal(getattr(chunked, name), getattr(whole, name))
 
 
 @pytest.mark.parametrize("scaling", ["channels", "features", "global"])

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-from sklearn.neighbors import KNeighborsClassifier
 from sklearn.preprocessing import RobustScaler, StandardScaler
 
-from pinoise import PiNDA, compare, load_run
-from pinoise.data import dataset
-from pinoise.data.dataset import Dataset, Part
+from pinoise import PiNDA, load_run
 from pinoise.data.moments import has_heavy_tails
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer, auto_scaling
@@ -53,15 +50,6 @@ def test_batches_are_what_apply_gives(layout: Any) -> None:
     np.testing.assert_allclose(got, Standardizer.fit(x, scaling="compressed").apply(x)[chosen.numpy()], atol=1e-5)
 
 
-def test_a_file_in_chunks_teaches_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    x = amounts()
-    np.save(tmp_path / "x.npy", x)
-    whole = Standardizer.fit(x, scaling="compressed")
-    monkeypatch.setattr(dataset, "CHUNK_VALUES", 5 * 70)
-    chunked = Standardizer.fit(np.load(tmp_path / "x.npy", mmap_mode="r"), scaling="compressed")
-    np.testing.assert_allclose(chunked.apply(x), whole.apply(x), rtol=1e-10)
-
-
 def test_undoing_gives_the_samples_back() -> None:
     x = amounts()
     x[:, 0] *= -1e6
@@ -88,12 +76,6 @@ def test_no_outlier_squeezes_the_other_rows(outlier: float, share: float) -> Non
     rest = np.arange(600) != 3
     np.testing.assert_allclose(other.scale, plain.scale, rtol=0.05)
     assert other.apply(spoilt)[rest, 0].std() > 0.1
-
-
-def test_a_feature_that_only_rounding_moves_stays_dead() -> None:
-    x = amounts()
-    x[:, 1] = 0.1 + np.spacing(0.1) * (np.arange(600) % 5 - 2)
-    assert Standardizer.fit(x, scaling="compressed").live.tolist() == [True, False, True, True, True]
 
 
 def test_the_order_of_rows_does_not_decide() -> None:
@@ -133,18 +115,6 @@ def test_the_largest_numbers_are_judged_without_a_warning() -> None:
         warnings.simplefilter("error")
         assert has_heavy_tails(x)
         assert not has_heavy_tails(x[1:] * 1e-160)
-
-
-def test_near_rows_are_more_often_of_a_class_once_tails_are_compressed() -> None:
-    random = np.random.default_rng(0)
-    y = random.integers(3, size=900)
-    hidden = random.standard_normal((3, 6))[y] + 0.7 * random.standard_normal((900, 6))
-    x = np.exp(3 * hidden)
-    accuracy = {}
-    for scaling in ("features", "compressed"):
-        z = Standardizer.fit(x[:600], scaling=scaling).apply(x)
-        accuracy[scaling] = KNeighborsClassifier(5).fit(z[:600], y[:600]).score(z[600:], y[600:])
-    assert accuracy["compressed"] > accuracy["features"] + 0.1
 
 
 @pytest.fixture(scope="module")
@@ -204,15 +174,3 @@ def test_a_run_says_that_it_compresses_tails_unless_it_was_asked_to(tmp_path: Pa
         assert load_run(tmp_path / scaling).standardizer.tails is not None
     assert any("heavy tails" in sentence for sentence in said["auto"])
     assert not any("heavy tails" in sentence for sentence in said["compressed"])
-
-
-def test_a_comparison_says_that_raw_features_are_compressed_too() -> None:
-    x, y = amounts(), np.arange(600) % 2
-    data = Dataset("amounts", Part(x[:400], y[:400]), Part(x[400:], y[400:]))
-    small: dict[str, Any] = {"encoder": {"hidden": 8}, "training": {"epochs": 1, "batch_size": 100}}
-    said: dict[str, list[str]] = {"auto": [], "features": []}
-    for scaling, sentences in said.items():
-        settings = {**small, "data": {"scaling": scaling}}
-        compare(data, methods=["raw"], seeds=1, settings=settings, note=sentences.append)
-    assert any("in raw features, too; --set data.scaling=features leaves them" in one for one in said["auto"])
-    assert not any("heavy tails" in one for one in said["features"])

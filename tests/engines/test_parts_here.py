@@ -87,21 +87,6 @@ def test_parts_of_a_text_file_are_its_rows_in_order_and_missing_ones_are_written
     assert not list(out.glob("_unfinished*"))
 
 
-def test_parts_of_parquet_keep_columns(run: Run, place: Path, tmp_path: Path) -> None:
-    work = plan_work(run, str(place / "a.parquet"), str(tmp_path / "out"), keep=["id"])
-    work.write_missing()
-    table = read(tmp_path / "out")
-    assert table.column("id").to_pylist() == list(range(7, ROWS + 7))
-    z = np.stack(table.drop_columns(["id"]).columns, axis=1)
-    np.testing.assert_allclose(z, whole(run, place / "a.parquet"), atol=1e-5)
-
-
-def test_a_folder_of_another_embedding_is_refused(run: Run, place: Path, tmp_path: Path) -> None:
-    plan_work(run, str(place / "a.csv"), str(tmp_path / "out")).write_missing()
-    with pytest.raises(UserError, match="holds another embedding"):
-        plan_work(run, str(place / "a.parquet"), str(tmp_path / "out"))
-
-
 @pytest.mark.processes
 def test_a_killed_command_goes_on_and_every_row_is_there_once(place: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
@@ -167,10 +152,3 @@ def test_a_killed_worker_is_one_sentence_and_the_same_command_goes_on(
     again.write_missing()
     assert [int(cell) for cell in read(out).column("id").to_pylist()] == list(range(7, ROWS + 7))
     assert all((out / name).stat().st_mtime_ns == written for name, written in there.items())
-
-
-def test_parts_are_not_written_into_the_folder_that_is_read(run: Run, tmp_path: Path) -> None:
-    folder = tmp_path / "photos"
-    folder.mkdir()
-    with pytest.raises(UserError, match=r"lies in .*photos, which is read: choose another folder"):
-        plan_work(run, str(folder), str(folder / "out"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,10 +19,7 @@ from pinoise.engines.embedding import plan_work
 from pinoise.errors import UserError
 from pinoise.evaluation import embed
 from pinoise.evaluation.parts import begin, check_parts, part_name, write_part
-from pinoise.training.callbacks import Quiet
-from pinoise.training.config import parse_settings
-from pinoise.training.load import Run, load_run
-from pinoise.training.run import run_training
+from pinoise.training.load import Run
 
 from .conftest import FILES, ROWS
 
@@ -186,7 +182,7 @@ def test_files_may_differ_in_types_but_not_in_columns(run: Run, people: pa.Table
     rows = run.rows(run.preparation.read(tmp_path / "in", labelled=False).train.x, where="in")
     np.testing.assert_allclose(found, embed(run.embedding, rows), rtol=1e-4, atol=1e-5)
     written(tmp_path / "in" / "b.parquet", people, x3=None)
-    with pytest.raises(UserError, match=r"b\.parquet has other columns than .*a\.parquet: it lacks x3"):
+    with pytest.raises(UserError, match=r"b\.parquet has other columns .* than .*a\.parquet \(x3\)"):
         plan_work(run, str(tmp_path / "in"), str(tmp_path / "other"))
 
 
@@ -198,20 +194,3 @@ def test_a_mistake_in_a_later_part_is_named_with_its_row_of_the_whole(
     work = plan_work(run, str(tmp_path / "in"), str(tmp_path / "out"))
     with pytest.raises(UserError, match="column 'x0', data row 120 is infinite"):
         write_part(work.out, 1, work.tables(1))
-
-
-def test_all_parts_say_how_dates_are_written(tmp_path: Path) -> None:
-    days = [datetime.date(2020, 1, 1) + datetime.timedelta(days) for days in range(60)]
-    settings = {
-        "data": {"source": str(written(tmp_path / "dates.parquet", pa.table({"day": days, "a": np.arange(60) % 7})))},
-        "encoder": {"hidden": 8, "out_features": 4},
-        "training": {"epochs": 1, "device": "cpu"},
-    }
-    run_training(tmp_path / "run", parse_settings(settings), reporter=Quiet())
-    run = load_run(tmp_path / "run")
-    for name, text in (("a", "01/02/2020"), ("b", "31/01/2020")):
-        written(tmp_path / "in" / f"{name}.parquet", pa.table({"day": [text, text], "a": [1, 2]}))
-    work = plan_work(run, str(tmp_path / "in"), str(tmp_path / "out"))
-    found = np.concatenate([np.stack(part.columns, axis=1) for number in work.missing for part in work.tables(number)])
-    rows = run.rows(run.preparation.read(tmp_path / "in", labelled=False).train.x, where="in")
-    np.testing.assert_allclose(found, embed(run.embedding, rows), rtol=1e-4, atol=1e-5)

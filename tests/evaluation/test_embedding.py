@@ -171,11 +171,6 @@ def test_an_archive_of_data_without_parts_has_one_array(tmp_path: Path) -> None:
         assert sorted(archive) == ["X", "names"]
 
 
-def test_a_bare_array_has_no_place_for_names(tmp_path: Path) -> None:
-    write_embedding(tmp_path / "z.npy", {"train": Z}, columns=COLUMNS, beside={"train": named(NAMES)})
-    np.testing.assert_array_equal(np.load(tmp_path / "z.npy"), Z)
-
-
 @pytest.mark.parametrize("ending", ["NPY", "Npz", "CSV"])
 def test_a_file_keeps_its_name_in_capitals_and_leaves_no_other(ending: str, tmp_path: Path) -> None:
     write_embedding(tmp_path / f"z.{ending}", {"train": Z}, columns=COLUMNS)

@@ -13,7 +13,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from pinoise.errors import UserError
-from pinoise.evaluation import logistic
 from pinoise.evaluation.logistic import (
     Classifier,
     few_label_accuracies,
@@ -59,20 +58,6 @@ def test_probabilities_are_those_of_the_true_minimum(C: float) -> None:
     np.testing.assert_allclose(found, slow_probabilities(x[:200], y[:200], test, C=C), atol=1e-2)
 
 
-def test_digits_are_recognised() -> None:
-    x, y = load_digits(return_X_y=True)
-    assert logistic_regression(x[:1200], y[:1200], x[1200:], y[1200:]) > 0.9
-
-
-def test_constant_columns_change_nothing() -> None:
-    x, y = load_digits(return_X_y=True)
-    x = x[:, x.std(axis=0) > 0].astype(np.float32)
-    wide = np.column_stack([x, np.zeros(len(x)), np.full(len(x), 0.1)]).astype(np.float32)
-    narrow = fit_logistic(x[:300], y[:300], standardise=True).predict_proba(x[300:])
-    found = fit_logistic(wide[:300], y[:300], standardise=True).predict_proba(wide[300:])
-    np.testing.assert_allclose(found, narrow, atol=1e-2)
-
-
 def test_too_few_iterations_warn_in_one_sentence() -> None:
     x, y = load_digits(return_X_y=True)
     with pytest.warns(ConvergenceWarning) as caught:
@@ -110,30 +95,6 @@ def test_rows_follow_the_seed_and_the_draw() -> None:
     assert set(first) != set(few_label_rows(y, labels_per_class=10, draw=1, seed=3))
 
 
-def test_every_row_of_a_class_is_drawn_equally_often() -> None:
-    y = np.zeros(20, dtype=np.int64)
-    drawn = np.concatenate([few_label_rows(y, labels_per_class=5, draw=draw, seed=0) for draw in range(2000)])
-    share = np.bincount(drawn, minlength=20) / 2000
-    np.testing.assert_allclose(share, 0.25, atol=0.05)  # five standard deviations
-
-
-def test_every_embedding_is_probed_on_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    x, y = load_digits(return_X_y=True)
-    fitted: list[np.ndarray] = []
-
-    def recording(train: np.ndarray, labels: np.ndarray, **options: bool) -> object:
-        fitted.append(train[:, 0].copy())
-        return fit_logistic(train, labels, **options)
-
-    monkeypatch.setattr(logistic, "fit_logistic", recording)
-    number = np.arange(len(x)) / len(x)
-    for embedding in (np.column_stack([number, x]), np.column_stack([number, np.sqrt(x), x**2])):
-        few_label_accuracies(embedding, y, embedding[:50], y[:50], draws=3, seed=4)
-    for first, second in zip(fitted[:3], fitted[3:], strict=True):
-        np.testing.assert_array_equal(first, second)
-    assert not np.array_equal(fitted[0], fitted[1])
-
-
 @pytest.mark.parametrize(
     ("classifier", "steps"), [(plain, ()), (standardised, (StandardScaler(),))], ids=["plain", "standardised"]
 )
@@ -151,30 +112,6 @@ def test_every_draw_is_what_scikit_learn_scores_on_its_rows(
     assert found == pytest.approx(accuracies, abs=0.005)
     assert len(set(found)) == 3
     assert 0.7 < min(found) <= max(found) < 0.95
-
-
-def test_the_plain_probe_sees_the_scale_of_the_embedding_and_the_standardised_one_does_not() -> None:
-    x, y = load_digits(return_X_y=True)
-    parts = [(a * x[:1200], y[:1200], a * x[1200:], y[1200:]) for a in (0.001, 1.0)]
-    assert len({few_label_accuracies(*part, draws=2) for part in parts}) == 2
-    small, large = (few_label_accuracies(*part, draws=2, classifier=standardised) for part in parts)
-    assert small == pytest.approx(large, abs=0.002)
-
-
-def test_labels_may_be_any_values() -> None:
-    x, y = np.repeat(np.eye(3), 20, axis=0), np.repeat([-1, 7, 3], 20)
-    assert few_label_accuracies(x, y, x, y, labels_per_class=2, draws=2) == (1.0, 1.0)
-
-
-def test_more_labels_help() -> None:
-    x, y = load_digits(return_X_y=True)
-    few, many = (few_label_accuracies(x, y, x, y, labels_per_class=labels, draws=3) for labels in (2, 50))
-    assert max(few) < min(many)
-
-
-def test_a_class_with_one_member_is_fine() -> None:
-    x, y = np.array([[0.0], [0.1], [9.0]]), np.array([0, 0, 1])
-    assert few_label_accuracies(x, y, x, y, draws=2) == (1.0, 1.0)
 
 
 @pytest.mark.parametrize(("labels", "draws"), [(0, 1), (1, 0)])

@@ -1,12 +1,8 @@
 from __future__ import annotations
 
-from functools import partial
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
-from sklearn.datasets import load_digits
 
 from pinoise.evaluation.softmax import fit_softmax, softmax_regression
 
@@ -62,25 +58,6 @@ def test_weights_equal_a_slow_adam(batch_size: int) -> None:
         np.testing.assert_allclose(f.numpy(), e, atol=1e-4)
 
 
-def test_digits_are_learned_and_unseen_rows_recognised() -> None:
-    x, y = load_digits(return_X_y=True)
-    assert softmax_regression(x[:1200], y[:1200], x[1200:], y[1200:]) > 0.85
-
-
-def test_the_last_epoch_is_scored_and_not_the_best(monkeypatch: pytest.MonkeyPatch) -> None:
-    random = np.random.default_rng(0)
-    x, y = random.standard_normal((60, 5)).astype(np.float32), random.integers(0, 3, 60)
-    test, y_test = random.standard_normal((40, 5)).astype(np.float32), random.integers(0, 3, 40)
-    by_epochs = []
-    for epochs in range(1, 12):
-        how: dict[str, Any] = {"epochs": epochs, "batch_size": 16, "learning_rate": 0.1}
-        weight, bias = slow_softmax(x, y, n_classes=3, seed=0, **how)
-        by_epochs.append(float(np.mean((test @ weight.T + bias).argmax(axis=1) == y_test)))
-        monkeypatch.setattr("pinoise.evaluation.softmax.fit_softmax", partial(fit_softmax, **how))
-        assert softmax_regression(x, y, test, y_test) == pytest.approx(by_epochs[-1])
-    assert by_epochs[-1] < max(by_epochs)
-
-
 def test_the_seed_decides_and_the_global_state_is_untouched() -> None:
     x = torch.randn(50, 4, generator=torch.Generator().manual_seed(1))
     y = torch.arange(50) % 2
@@ -89,16 +66,6 @@ def test_the_seed_decides_and_the_global_state_is_untouched() -> None:
     assert torch.equal(weights[0], weights[1])
     assert not torch.equal(weights[0], weights[2])
     assert torch.equal(torch.get_rng_state(), state)
-
-
-def test_the_number_of_threads_is_restored() -> None:
-    before = torch.get_num_threads()
-    torch.set_num_threads(2)
-    try:
-        fitted(torch.eye(2), torch.arange(2), epochs=1, seed=0)
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)
 
 
 def test_labels_need_not_be_consecutive_and_unknown_ones_are_wrong() -> None:

@@ -7,11 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from PIL import Image, ImageOps
 
-from pinoise.data.disk import in_threads
 from pinoise.data.images.decoding import Inspection, decode, inspect_image, pillow
 from pinoise.errors import UserError
 
@@ -104,21 +101,6 @@ def test_an_image_is_scaled_by_its_shorter_side_and_cropped_about_the_centre(
     assert np.abs(found[..., :2] - expected)[inner].max() <= 0.75 * step + 2
 
 
-def test_halving_averages_blocks_of_one_colour(tmp_path: Path) -> None:
-    pixels = noise(6, 6, 3)
-    Image.fromarray(np.kron(pixels, np.ones((4, 4, 1), np.uint8))).save(tmp_path / "a.png")
-    found = decode(tmp_path / "a.png", shape=(6, 6, 3), resize=True).astype(int)
-    inner = (slice(1, -1), slice(1, -1))
-    blurred = sum(
-        weight * np.roll(pixels.astype(float), (down, right), axis=(0, 1))
-        for down, a in ((-1, 0.125), (0, 0.75), (1, 0.125))
-        for right, b in ((-1, 0.125), (0, 0.75), (1, 0.125))
-        for weight in (a * b,)
-    )
-    # A triangle over two of the new pixels gives its own block three quarters of the weight.
-    assert np.abs(found - blurred)[inner].max() <= 2
-
-
 def photograph(height: int, width: int, orientation: int, path: Path) -> Any:
     """Save an image with detail of every scale as a JPEG file, and return it as a viewer shows it."""
     rows, columns = np.mgrid[:height, :width]
@@ -154,14 +136,6 @@ def test_a_large_photograph_is_decoded_coarsely_and_looks_as_if_it_were_not(
     assert height >= 3 * shape[0]
 
 
-@pytest.mark.parametrize("resize", [True, False])
-def test_a_photograph_of_nearly_its_final_size_is_decoded_as_it_is(resize: bool, tmp_path: Path) -> None:
-    shown = photograph(40, 40, 1, tmp_path / "a.jpg")
-    side = 14 if resize else 40
-    expected = np.asarray(ImageOps.fit(shown, (side, side), Image.Resampling.BILINEAR))
-    np.testing.assert_array_equal(decode(tmp_path / "a.jpg", shape=(side, side, 3), resize=resize), expected)
-
-
 def test_another_size_without_resizing_is_an_error(tmp_path: Path) -> None:
     Image.fromarray(noise(4, 6)).save(tmp_path / "a.png")
     with pytest.raises(UserError, match=r"a\.png is 4 × 6 pixels: the others are 8 × 6"):
@@ -193,30 +167,6 @@ for ending in ("png", "jpeg", "gif", "bmp", "tiff", "webp", "ppm"):
     stream = io.BytesIO()
     Image.fromarray(smooth(16, 16)).save(stream, format=ending)
     FILES[ending] = stream.getvalue()
-
-
-@settings(max_examples=150, deadline=None)
-@given(
-    ending=st.sampled_from(sorted(FILES)), cut=st.integers(0, 1000), at=st.integers(0, 400), value=st.integers(0, 255)
-)
-@pytest.mark.filterwarnings("ignore")
-def test_spoiled_files_never_end_in_another_error(
-    ending: str, cut: int, at: int, value: int, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    content = bytearray(FILES[ending])
-    content[at % len(content)] = value
-    path = tmp_path_factory.mktemp("fuzz") / f"a.{ending}"
-    for spoiled in (content, content[: cut % len(content)]):
-        path.write_bytes(spoiled)
-        if inspect_image(path).problem is None:
-            assert decode(path, shape=(4, 4, 3), resize=True).shape == (4, 4, 3)
-        else:
-            with pytest.raises(UserError):
-                decode(path, shape=(4, 4, 3), resize=True)
-
-
-def test_results_of_threads_come_in_order() -> None:
-    assert list(in_threads(lambda number: number * number, range(10_000))) == [n * n for n in range(10_000)]
 
 
 def test_without_pillow_the_user_is_reported_what_to_install(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

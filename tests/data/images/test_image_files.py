@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 from pinoise.data.checks import check_finite, numeric_samples
-from pinoise.data.dataset import Dataset, Part, fingerprint, row_slices, split, varies
+from pinoise.data.dataset import fingerprint, row_slices, varies
 from pinoise.data.images.decoding import ImageFiles
 from pinoise.errors import UserError
 
@@ -63,27 +63,6 @@ def test_it_describes_itself_as_an_array(images: tuple[ImageFiles, Any]) -> None
         np.asarray(files, copy=False)
 
 
-def test_chosen_files_are_not_decoded(images: tuple[ImageFiles, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    files, pixels = images
-    rows = np.array([9, 1, 4])
-    with monkeypatch.context() as patch:
-        patch.setattr("pinoise.data.images.decoding.decode", None)
-        part = Part(files, np.arange(12)).take(rows)
-        data = split(Dataset("toy", train=Part(files, np.arange(12) % 2)))
-        fewer = data.draw(4)
-    assert isinstance(part.x, ImageFiles)
-    np.testing.assert_array_equal(part.x[:], pixels[rows])
-    assert np.asarray(part.y).tolist() == [9, 1, 4]
-    assert data.test is not None
-    for found in (data.train, data.test, fewer.train):
-        assert isinstance(found.x, ImageFiles)
-    expected = split(Dataset("toy", train=Part(pixels, np.arange(12) % 2)))
-    assert expected.test is not None
-    np.testing.assert_array_equal(data.train.x[:], expected.train.x)
-    np.testing.assert_array_equal(data.test.x[:], expected.test.x)
-    np.testing.assert_array_equal(fewer.train.x[:], expected.draw(4).train.x)
-
-
 def test_checks_are_those_of_the_pixels_and_the_fingerprint_that_of_the_files(images: tuple[ImageFiles, Any]) -> None:
     files, _ = images
     assert numeric_samples(files, where="a") is files
@@ -108,13 +87,3 @@ def test_a_file_that_vanishes_or_changes_is_named(images: tuple[ImageFiles, Any]
     Image.new("L", (3, 3)).save(tmp_path / "05.png")
     with pytest.raises(UserError, match=r"05\.png is 3 × 3 pixels: the others are 6 × 5"):
         files[4:6]
-
-
-def test_an_image_that_changes_while_it_is_used_is_refused(images: tuple[ImageFiles, Any], tmp_path: Path) -> None:
-    files, pixels = images
-    chosen = pickle.loads(pickle.dumps(files)).take(np.array([4, 2]))
-    Image.fromarray(255 - pixels[2]).save(tmp_path / "02.png")
-    np.testing.assert_array_equal(chosen[0], pixels[4])
-    for array, row in ((files, 2), (chosen, 1)):
-        with pytest.raises(UserError, match=r"02\.png has changed while it was used: restore it"):
-            array[row]

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 from pathlib import Path
 from typing import Any
 
@@ -98,38 +97,3 @@ def test_a_class_or_a_folder_of_corrupt_files_only_is_refused(damaged: Path, tmp
         UserError, match=r"every image is corrupt, a\.jpg for one \(it is not an image of a known format\)"
     ):
         read_image_folder(flat, ReadOptions(corrupt="skip"))
-
-
-def test_progress_is_shown_when_asked_for(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    save(tmp_path / "a.png", 4, 4)
-    read_image_folder(tmp_path, ReadOptions())
-    assert capsys.readouterr().err == ""
-    read_image_folder(tmp_path, ReadOptions(), progress=True)
-    assert "checking" in capsys.readouterr().err
-
-
-def mode(jpeg: bytes) -> str:
-    with Image.open(io.BytesIO(jpeg)) as image:
-        return image.mode
-
-
-def test_real_photographs_in_class_folders_are_decoded_as_pillow_decodes_them(real_data: Path, tmp_path: Path) -> None:
-    expected: dict[str, Any] = {}
-    with np.load(real_data / "tiny_imagenet20_jpeg.npz") as archive:
-        names, y = archive["class_names"], archive["y_train"]
-        content, offsets = archive["train_bytes"].tobytes(), archive["train_offsets"]
-        gray = next(row for row in range(len(y)) if mode(content[offsets[row] : offsets[row + 1]]) == "L")
-        for row in {gray, *(row for label in range(3) for row in np.flatnonzero(y == label)[:30].tolist())}:
-            jpeg = content[offsets[row] : offsets[row + 1]]
-            path = tmp_path / "train" / str(names[y[row]]) / "images" / f"{row}.JPEG"
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(jpeg)
-            with Image.open(io.BytesIO(jpeg)) as image:
-                expected[path.relative_to(tmp_path).as_posix()] = np.asarray(image.convert("RGB"))
-    x = read_image_folder(tmp_path, ReadOptions()).train.x
-    assert isinstance(x, ImageFiles)
-    assert set(x.names) == set(expected)
-    np.testing.assert_array_equal(x[:], np.stack([expected[name] for name in x.names]))
-    small = read_image_folder(tmp_path, ReadOptions(size=32)).train.x[:].astype(float)
-    halved = np.asarray(x).reshape(len(x), 32, 2, 32, 2, 3).mean(axis=(2, 4))
-    assert np.abs(small - halved).mean() < 8  # a triangle is a little softer than a block

@@ -125,23 +125,6 @@ def test_compressed_text_is_read(tmp_path: Path, ending: str) -> None:
     assert whole(csv_table(path)) == {"a": ["1", "3"], "b": ["2", "4"]}
 
 
-def test_compression_is_recognised_by_content_and_not_by_name(tmp_path: Path) -> None:
-    plain, packed = written(tmp_path / "a.csv.gz", "a,b\n1,2\n"), tmp_path / "b.csv"
-    packed.write_bytes(gzip.compress(b"a,b\n1,2\n"))
-    for path in (plain, packed):
-        assert whole(csv_table(path)) == {"a": ["1"], "b": ["2"]}
-    assert csv_table(packed).size == 4 * packed.stat().st_size
-    assert csv_table(plain).size == plain.stat().st_size
-
-
-@pytest.mark.parametrize("keep", [10, -9])
-def test_compressed_text_that_was_cut_off_is_refused(tmp_path: Path, keep: int) -> None:
-    path = tmp_path / "a.csv.gz"
-    path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 9999)[:keep])
-    with pytest.raises(UserError, match=r"a\.csv\.gz is damaged"):
-        whole(csv_table(path))
-
-
 def test_header_names_are_trimmed_unquoted_and_completed(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", '\ufeff\n , b ,"c, d","e\nf"\n0,1,2,3\n1,1,2,3\n')
     table = csv_table(path)

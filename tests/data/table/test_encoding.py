@@ -80,12 +80,6 @@ def test_gaps_are_marked_from_one_percent_on_unless_the_user_says_no() -> None:
         assert learned(columns, mark_missing=False)[0].feature_names == ("a", "b")
 
 
-def test_filled_columns_are_counted_together() -> None:
-    columns = {name: [1.0, None, 3.0] for name in "abc"}
-    done = applied(learned(columns, mark_missing=False)[0], pa.table(columns))
-    assert done.notes == ("filled 3 missing values in 3 columns with their medians: a, b, c",)
-
-
 def test_the_policy_error_names_the_first_missing_cell() -> None:
     for columns in ({"a": [1.0, None]}, {"a": ["x", None]}):
         encoding, _ = learned(columns, missing="error")
@@ -294,12 +288,6 @@ def test_what_training_did_not_have_is_ignored_or_zero_with_a_note(encoding: Tab
         "filled 1 missing value in 1 column with its median: n",
         "2 missing cells in 2 columns became all zeros, as training had none missing: t, f",
     )
-
-
-def test_columns_dropped_in_training_are_no_surprise_later() -> None:
-    columns = {"n": [1, 2], "skip": [3, 4], "empty": [None, None]}
-    encoding, _ = learned(columns, drop=["skip"])
-    assert applied(encoding, pa.table(columns)).notes == ()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -112,15 +111,6 @@ def test_rows_are_in_single_precision_where_that_loses_nothing(tmp_path: Path) -
     held, _, rows, _ = both(path, label="class")
     assert_same(held, rows)
     assert rows.train.x.dtype == np.float32
-
-
-def test_a_measurement_is_a_label_too(tmp_path: Path) -> None:
-    path = written(mixed_table(), tmp_path / "mixed.parquet")
-    held, known, rows, learned = both(path, label="seconds")
-    assert known.labels is not None
-    assert known.labels.measured
-    assert learned == known
-    assert_same(held, rows)
 
 
 def test_later_tables_are_read_as_in_memory(tmp_path: Path) -> None:
@@ -267,35 +257,6 @@ def test_rows_are_made_once_and_again_when_the_source_or_the_cache_has_changed(
     assert len(list(cache.rglob("rows.npy"))) == 1
 
 
-def test_a_file_that_changes_between_passes_is_refused_and_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path = written(mixed_table(), tmp_path / "mixed.parquet")
-    other = written(mixed_table(ROWS + 1, seed=3), tmp_path / "other.parquet")
-    monkeypatch.setattr(kinds, "LEARNING_ROWS", 500)
-
-    def learn_and_change(*args: Any) -> Any:
-        found = encoding.learn_table(*args)
-        shutil.copy(other, path)
-        return found
-
-    monkeypatch.setattr(prepared, "learn_table", learn_and_change)
-    with pytest.raises(UserError, match=r"mixed\.parquet has changed while it was used"):
-        read_file(path, ReadOptions(label="class", stream="always"))
-    assert not list((tmp_path / "cache").rglob("*.npy"))
-
-
-def test_a_disk_without_room_is_one_sentence_and_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, cache = written(mixed_table(), tmp_path / "mixed.parquet"), tmp_path / "cache"
-    usage = shutil.disk_usage(tmp_path)
-    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
-    with pytest.raises(UserError, match=r"GB free, but the rows of .* choose another folder .* PINOISE_CACHE"):
-        read_file(path, ReadOptions(label="class", stream="always"))
-    assert [file.suffix for file in cache.glob("rows/*")] == [".lock"]
-
-
 def test_a_source_that_has_no_batches_refuses_to_be_read_in_batches() -> None:
     with pytest.raises(UserError, match="cannot be read in batches, so stream='always' cannot apply"):
         open_source("digits", ReadOptions(stream="always"))
@@ -323,12 +284,6 @@ def test_the_folder_that_is_named_decides_which_folders_are_columns(tmp_path: Pa
     folder = parts(tmp_path / "people", year_is_2020__people=pa.table({"a": np.arange(9.0) % 4}))
     for source, features in ((folder, ("a", "year")), (folder / "year=2020" / "people.parquet", ("a",))):
         assert read_file(source, ReadOptions(stream="always"))[0].feature_names == features
-
-
-def test_a_source_may_have_a_long_name(tmp_path: Path) -> None:
-    path = written(mixed_table(), tmp_path / f"{'ö' * 120}.csv")
-    held, _, rows, _ = both(path, label="class")
-    assert_same(held, rows)
 
 
 def test_later_dates_in_text_are_those_of_training_if_they_begin_with_the_year(tmp_path: Path) -> None:
@@ -367,22 +322,3 @@ def test_parquet_keeps_its_types_and_damage_is_one_sentence(tmp_path: Path) -> N
     pyarrow.parquet.write_table(pa.table({"a": pa.array([], pa.int8())}), path)
     with pytest.raises(UserError, match="has no rows"):
         read_file(path)
-
-
-@pytest.mark.parametrize("stream", ["never", "always"])
-@pytest.mark.parametrize("learning", [500, 1 << 18])
-def test_a_text_file_is_parsed_twice_at_the_most_whatever_its_columns_hold(
-    stream: Any, learning: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    passes: list[object] = []
-    parse = batches._text_batches
-
-    def counted(*args: Any) -> Any:
-        passes.append(args)
-        return parse(*args)
-
-    monkeypatch.setattr(kinds, "LEARNING_ROWS", learning)
-    monkeypatch.setattr(batches, "_text_batches", counted)
-    path = written(mixed_table(), tmp_path / "mixed.csv")  # whose keys are all different
-    read_file(path, ReadOptions(label="class", stream=stream))
-    assert len(passes) == (1 if learning > ROWS else 2)
