@@ -26,8 +26,8 @@ import torch
 from pinoise.data.dataset import Dataset
 from pinoise.data.options import ReadOptions
 from pinoise.errors import UserError
-from pinoise.estimator.student import MOST_UNLABELLED, Taught, fit_taught, spaced_rows
 from pinoise.evaluation import few_label_accuracies
+from pinoise.evaluation.few_labels import FewLabelClassifier
 from pinoise.evaluation.logistic import (
     LABELS_PER_CLASS,
     UNKNOWN,
@@ -38,6 +38,7 @@ from pinoise.evaluation.logistic import (
     plain,
 )
 from pinoise.evaluation.rivals import CLASSIFIERS, REDUCTIONS
+from pinoise.evaluation.student import MOST_UNLABELLED, spaced_rows
 from pinoise.experiments.plans import plan, with_steps
 from pinoise.experiments.ranking import mean_ranks
 from pinoise.experiments.recipes import OURS, installed
@@ -68,13 +69,14 @@ def parts(name: str, *, test: bool) -> Dataset:
     return shrink_images(sample_rows(opened, train=SUITE.rows, test=SUITE.rows), most=SUITE.pixels)
 
 
-def fit_vote(train: np.ndarray, y: npt.NDArray[np.int64], *, raw: int, seed: int) -> Taught:
+def fit_vote(train: np.ndarray, y: npt.NDArray[np.int64], *, raw: int, seed: int) -> FewLabelClassifier:
     """Return the vote and its student on an embedding whose first ``raw`` columns are the sample."""
     known, others = np.flatnonzero(y != UNKNOWN), np.flatnonzero(y == UNKNOWN)
     unlabelled = train[spaced_rows(others, MOST_UNLABELLED)]
     numbers = np.unique(y[known], return_inverse=True)[1]
     # float64, as the estimator has them
-    return fit_taught(train[known].astype(float), numbers, unlabelled.astype(float), raw=raw, seed=seed)[1]
+    Z, rest = train[known].astype(float), unlabelled.astype(float)
+    return FewLabelClassifier.fit(Z, numbers, rest, classes=range(numbers.max() + 1), raw=raw, seed=seed)
 
 
 def taught(raw: int) -> Classifier:

@@ -13,9 +13,9 @@ import sys
 import torch
 from torch import Tensor, nn
 
+from pinoise.model import load_run
 from pinoise.modes import Randomness
 from pinoise.training.build import build_encoder
-from pinoise.training.load import load_run
 from pinoise.training.metrics import probe_batch
 
 PICTURES, PROJECTIONS, BORDER = 32, 6, 2

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import math
 import pickle
 import warnings
@@ -80,9 +79,9 @@ def test_raw_columns_keep_their_names_and_learned_ones_are_numbered(
     digits: tuple[np.ndarray, np.ndarray], embedding: str, raw: int, tmp_path: Path
 ) -> None:
     model = small(embedding=embedding, epochs=1).fit(digits[0])
-    model.save(tmp_path / "model.safetensors")
+    model.save(tmp_path / "model")
     learned = [f"pinda{i}" for i in range(8)]
-    for each in (model, PiNDA.load(tmp_path / "model.safetensors")):
+    for each in (model, PiNDA.load(tmp_path / "model")):
         assert each.transform(digits[0]).shape == (300, raw + 8)
         assert list(each.get_feature_names_out()) == [*(f"x{i}" for i in range(raw)), *learned]
         given = [f"pixel{i}" for i in range(64)]
@@ -259,23 +258,17 @@ def test_it_works_in_a_pipeline_a_grid_and_cross_validation(digits: tuple[np.nda
         {"objective": "fixed"},
     ],
 )
-@pytest.mark.parametrize("bank", [4096, 100])
 def test_pickle_and_clone_and_files_keep_everything(
-    digits: tuple[np.ndarray, np.ndarray],
-    tmp_path: Path,
-    changes: dict[str, Any],
-    bank: int,
-    monkeypatch: pytest.MonkeyPatch,
+    digits: tuple[np.ndarray, np.ndarray], tmp_path: Path, changes: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr("pinoise.noise.support.SUPPORT_ROWS", bank)
     X = pd.DataFrame(digits[0], columns=[f"p{i}" for i in range(64)])
     model = small(**changes).fit(X)
-    model.save(tmp_path / "model.safetensors")
-    for other in (pickle.loads(pickle.dumps(model)), PiNDA.load(tmp_path / "model.safetensors")):
+    model.save(tmp_path / "model")
+    for other in (pickle.loads(pickle.dumps(model)), PiNDA.load(tmp_path / "model")):
         np.testing.assert_array_equal(other.transform(X), model.transform(X))
         np.testing.assert_array_equal(other.noise_scale(X), model.noise_scale(X))
         np.testing.assert_array_equal(other.augment(X, random_state=1), model.augment(X, random_state=1))
-        assert other.get_params() == model.get_params()
+        assert other.model_.settings == model.model_.settings
         np.testing.assert_equal(other.history_, model.history_)
         assert other.flags_ == model.flags_
         assert list(other.feature_names_in_) == list(X.columns)
@@ -287,10 +280,8 @@ def test_a_model_chosen_from_a_grid_of_numpy_numbers_can_be_saved(
     digits: tuple[np.ndarray, np.ndarray], tmp_path: Path
 ) -> None:
     model = small(n_components=np.int64(4), learning_rate=np.float64(1e-3)).fit(digits[0])
-    model.save(tmp_path / "model.safetensors")
-    np.testing.assert_array_equal(
-        PiNDA.load(tmp_path / "model.safetensors").transform(digits[0]), model.transform(digits[0])
-    )
+    model.save(tmp_path / "model")
+    np.testing.assert_array_equal(PiNDA.load(tmp_path / "model").transform(digits[0]), model.transform(digits[0]))
 
 
 def test_names_of_features_follow_the_fitted_encoder(digits: tuple[np.ndarray, np.ndarray]) -> None:
@@ -303,10 +294,10 @@ def test_every_augmented_copy_is_another_and_their_sequence_repeats_itself(
 ) -> None:
     X = digits[0]
     model = small(epochs=1).fit(X)
-    model.save(tmp_path / "model.safetensors")
+    model.save(tmp_path / "model")
     copies = [model.augment(X) for _ in range(3)]
     assert not any(np.array_equal(copies[i], copies[j]) for i in range(3) for j in range(i))
-    for again in (PiNDA.load(tmp_path / "model.safetensors"), small(epochs=1).fit(X), model.fit(X)):
+    for again in (PiNDA.load(tmp_path / "model"), small(epochs=1).fit(X), model.fit(X)):
         np.testing.assert_array_equal([again.augment(X) for _ in range(3)], copies)
     np.testing.assert_array_equal(model.augment(X, random_state=3), model.augment(X, random_state=3))
     unseeded = small(epochs=1, random_state=None)
@@ -326,22 +317,6 @@ def test_fewer_rows_than_a_batch_flood_nobody_with_warnings(digits: tuple[np.nda
         warnings.simplefilter("always")
         search.fit(digits[0][:120])
     assert [str(each.message) for each in caught if not issubclass(each.category, HealthWarning)] == []
-
-
-def test_a_file_that_is_not_a_saved_model_is_refused(tmp_path: Path) -> None:
-    from safetensors.torch import save_file
-
-    with pytest.raises(UserError, match=r"gone\.safetensors does not exist"):
-        PiNDA.load(tmp_path / "gone.safetensors")
-    (tmp_path / "garbage.safetensors").write_bytes(b"garbage")
-    with pytest.raises(UserError, match="cannot be read as safetensors"):
-        PiNDA.load(tmp_path / "garbage.safetensors")
-    save_file({"a": torch.zeros(1)}, tmp_path / "other.safetensors")
-    with pytest.raises(UserError, match=r"other\.safetensors has no checksum: .* was not written by this version"):
-        PiNDA.load(tmp_path / "other.safetensors")
-    save_file({"a": torch.zeros(1)}, tmp_path / "old.safetensors", metadata={"pinoise": json.dumps({"format": 1})})
-    with pytest.raises(UserError, match=r"old\.safetensors has format 1: this version of pinoise reads format 6"):
-        PiNDA.load(tmp_path / "old.safetensors")
 
 
 def test_augment_adds_noise_of_the_stated_scale_in_the_units_of_the_data(

@@ -25,7 +25,7 @@ REFERENCE = {
     "data": ("pinoise.data",),
     "evaluation": ("pinoise.evaluation",),
     "runs": (
-        "pinoise.training.load",
+        "pinoise.model",
         "pinoise.training.callbacks",
         "pinoise.experiments.compare",
         "pinoise.experiments.results",
@@ -53,7 +53,8 @@ def reference_page(name: str, modules: tuple[str, ...]) -> str:
         parts.append(f"\n## {module}\n" if several else "")
         parts.append(f"\n{ast.get_docstring(parsed(module)) or ''}\n")
         for public in described(module):
-            parts.append(f"\n::: {module}.{public}\n    options:\n      heading_level: {3 if several else 2}\n")
+            options = [f"heading_level: {3 if several else 2}", "inherited_members: true"]
+            parts.append("\n      ".join([f"\n::: {module}.{public}\n    options:", *options]) + "\n")
     return "".join(parts)
 
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from pinoise.errors import UserError
     from pinoise.estimator import HealthWarning, PiNDA, PiNDAClassifier
     from pinoise.experiments.compare import compare
+    from pinoise.model import load_run
     from pinoise.noise import PiNoise
     from pinoise.training.callbacks import Callback
-    from pinoise.training.load import load_run
 
 __all__ = [
     "Callback",
@@ -38,7 +38,7 @@ _HOMES = {
     "PiNoise": "pinoise.noise",
     "Callback": "pinoise.training.callbacks",
     "compare": "pinoise.experiments.compare",
-    "load_run": "pinoise.training.load",
+    "load_run": "pinoise.model",
     "UserError": "pinoise.errors",
 }
 

@@ -11,7 +11,7 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from pinoise.training.load import load_run
+from pinoise.model import load_run
 
 TINY = ("--epochs", "1", "--batch-size", "64", "--set", "encoder.hidden=8", "--set", "encoder.out_features=4")
 

@@ -17,7 +17,7 @@ from pinoise.data.dataset import Dataset, Part, split
 from pinoise.data.options import ReadOptions
 from pinoise.data.readers import read_file
 from pinoise.experiments.scoring import score_run
-from pinoise.training.load import load_run
+from pinoise.model import load_run
 
 Command = Callable[..., Any]
 LABELLED = ["--data", "people.csv", "--label", "group"]

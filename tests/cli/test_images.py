@@ -17,7 +17,7 @@ import torch
 from PIL import Image, ImageOps
 
 from pinoise.data import load
-from pinoise.training.load import load_run
+from pinoise.model import load_run
 from pinoise.training.objectives import ContrastiveModel
 
 pytest.importorskip("kornia")

@@ -21,7 +21,7 @@ from typer.testing import CliRunner
 from pinoise import PiNDA, PiNDAClassifier
 from pinoise.cli.app import app
 from pinoise.data import Dataset
-from pinoise.training.load import load_run
+from pinoise.model import load_run
 
 SMALL = ["--epochs", "2", "--set", "encoder.hidden=16", "--set", "encoder.out_features=8"]
 ROWS = 150

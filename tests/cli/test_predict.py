@@ -12,12 +12,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pinoise.estimator import voting
-from pinoise.estimator.run_classifier import CLASSIFIER, read_run_classifier
-from pinoise.estimator.student import fit_taught
-from pinoise.evaluation import embed
+from pinoise.evaluation import voting
+from pinoise.evaluation.few_labels import FewLabelClassifier
+from pinoise.model import load_run
 from pinoise.networks import read_stored, write_tensors
-from pinoise.training.load import load_run
+from pinoise.training.folder import CLASSIFIER_FILE as CLASSIFIER
 
 Command = Callable[..., Any]
 
@@ -81,13 +80,12 @@ def test_the_stored_vote_is_the_one_that_was_chosen_on_the_labelled_rows(run: Pa
     finished = load_run(run)
     table = pd.read_csv("some.csv")
     part = finished.read("some.csv", labelled=False).train
-    Z = embed(finished.embedding, finished.rows(part.x, where="some.csv")).astype(float)
+    Z = finished.embed(part.x)
     known = table["group"].notna().to_numpy()
     numbers = (table["group"][known] == "yes").to_numpy().astype(np.int64)
-    raw = part.x.shape[1]
-    _, taught = fit_taught(Z[known], numbers, Z[~known], raw=raw, seed=0)
-    expected = taught.probabilities(Z)
-    np.testing.assert_allclose(read_run_classifier(finished).probabilities(part, where="some.csv"), expected, atol=1e-6)
+    classes, raw = ("no", "yes"), part.x.shape[1]
+    expected = FewLabelClassifier.fit(Z[known], numbers, Z[~known], classes=classes, raw=raw, seed=0)
+    np.testing.assert_allclose(finished.predict(part.x), expected.probabilities(Z), atol=1e-6)
 
 
 def test_labels_follow_the_rows_that_were_drawn(pinoise: Command, some_known: Path, tiny: list[str]) -> None:
@@ -209,11 +207,11 @@ def test_an_altered_classifier_is_refused(pinoise: Command, run: Path, entry: st
     assert "the file is damaged." in result.err
 
 
-@pytest.mark.parametrize("change", ["shape", "nan", "type", "absent"])
+@pytest.mark.parametrize("change", ["shape", "nan", "absent"])
 def test_altered_coefficients_of_the_student_are_refused(pinoise: Command, run: Path, change: str) -> None:
     tensors, header = read_stored(run / CLASSIFIER)
     stored = tensors.pop("coefficients")
-    altered = {"shape": stored[:, 1:].contiguous(), "nan": stored * float("nan"), "type": stored.float()}
+    altered = {"shape": stored[:, 1:].contiguous(), "nan": stored * float("nan")}
     if change != "absent":
         tensors["coefficients"] = altered[change]
     write_tensors(run / CLASSIFIER, tensors, metadata=header)

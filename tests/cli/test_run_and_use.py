@@ -21,7 +21,7 @@ from pinoise.data.dataset import Part
 from pinoise.data.table.parquet import Piece
 from pinoise.engines.embedding import columns_beside
 from pinoise.evaluation import embed as embed_rows
-from pinoise.training.load import load_run
+from pinoise.model import load_run
 from pinoise.training.metrics import METRICS
 
 Command = Callable[..., Any]

@@ -16,8 +16,8 @@ import pyarrow.csv
 import pytest
 import yaml
 
+from pinoise.model import UnfinishedRunWarning, load_run
 from pinoise.training.folder import WEIGHTS
-from pinoise.training.load import UnfinishedRunWarning, load_run
 from pinoise.training.running import read_metrics
 
 Command = Callable[..., Any]

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from pinoise.model import Model, load_run
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
-from pinoise.training.load import Run, load_run
 from pinoise.training.run import run_training
 
 FILES, ROWS = 40, 1500
@@ -48,7 +48,7 @@ def settings(table: Path) -> dict[str, Any]:
 
 
 @pytest.fixture(scope="session")
-def run(settings: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(settings: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Model:
     path = tmp_path_factory.mktemp("runs") / "run"
     run_training(path, parse_settings(settings), reporter=Quiet())
     return load_run(path)

@@ -24,7 +24,7 @@ from pinoise.evaluation import embed
 from pinoise.evaluation.parts import part_name
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
-from pinoise.training.load import Run, load_run
+from pinoise.model import Model, load_run
 from pinoise.training.run import run_training
 
 ROWS = 1000
@@ -50,7 +50,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def run(place: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
+def run(place: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Model:
     monkeypatch.setenv("PINOISE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("pinoise.engines.embedding.PIECE_ROWS", 300)
     monkeypatch.setattr("pinoise.engines.embedding.BATCH_ROWS", 128)
@@ -59,7 +59,7 @@ def run(place: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Run:
     return load_run(place / "run")
 
 
-def whole(run: Run, source: Path) -> np.ndarray[Any, Any]:
+def whole(run: Model, source: Path) -> np.ndarray[Any, Any]:
     return embed(run.embedding, run.rows(run.read(str(source), labelled=False).train.x, where="a"))
 
 
@@ -68,7 +68,7 @@ def read(folder: Path) -> Any:
 
 
 def test_parts_of_a_text_file_are_its_rows_in_order_and_missing_ones_are_written_again(
-    run: Run, place: Path, tmp_path: Path
+    run: Model, place: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
     work = plan_work(run, str(place / "a.csv"), str(out))
@@ -118,7 +118,7 @@ def test_a_killed_command_goes_on_and_every_row_is_there_once(place: Path, tmp_p
 
 
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
-def test_two_processes_write_the_parts_that_one_writes(name: str, run: Run, place: Path, tmp_path: Path) -> None:
+def test_two_processes_write_the_parts_that_one_writes(name: str, run: Model, place: Path, tmp_path: Path) -> None:
     for processes in (1, 2):
         work = plan_work(run, str(place / name), str(tmp_path / str(processes)), keep=["id"])
         written: list[int] = []
@@ -134,7 +134,7 @@ def test_two_processes_write_the_parts_that_one_writes(name: str, run: Run, plac
 
 @pytest.mark.processes
 def test_a_killed_worker_is_one_sentence_and_the_same_command_goes_on(
-    run: Run, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Model, place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pinoise.engines.embedding.PIECE_ROWS", 5)
     work, out = plan_work(run, str(place / "a.csv"), str(tmp_path / "out"), keep=["id"]), tmp_path / "out"

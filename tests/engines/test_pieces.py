@@ -19,13 +19,13 @@ from pinoise.engines.embedding import plan_work
 from pinoise.errors import UserError
 from pinoise.evaluation import embed
 from pinoise.evaluation.parts import begin, check_parts, part_name, write_part
-from pinoise.training.load import Run
+from pinoise.model import Model
 
 from .conftest import FILES, ROWS
 
 
 def test_parts_hold_every_row_once_in_order_as_one_process_embeds_the_whole_table(
-    run: Run, table: Path, tmp_path: Path
+    run: Model, table: Path, tmp_path: Path
 ) -> None:
     work = plan_work(run, str(table), str(tmp_path / "out"), keep=["id", "year"])
     for number in work.missing:
@@ -41,7 +41,7 @@ def test_parts_hold_every_row_once_in_order_as_one_process_embeds_the_whole_tabl
     assert any("missing value" in sentence for sentence in work.notes)
 
 
-def test_work_goes_on_with_the_parts_that_are_missing(run: Run, table: Path, tmp_path: Path) -> None:
+def test_work_goes_on_with_the_parts_that_are_missing(run: Model, table: Path, tmp_path: Path) -> None:
     first = plan_work(run, str(table / "year=2020"), str(tmp_path / "out"))
     assert len(first.missing) == 20
     for number in (0, 7):
@@ -55,7 +55,7 @@ def test_work_goes_on_with_the_parts_that_are_missing(run: Run, table: Path, tmp
         check_parts(again.out, again.plan)
 
 
-def test_a_part_that_cannot_be_written_is_one_sentence(run: Run, table: Path, tmp_path: Path) -> None:
+def test_a_part_that_cannot_be_written_is_one_sentence(run: Model, table: Path, tmp_path: Path) -> None:
     work = plan_work(run, str(table), str(tmp_path / "out"))
     (tmp_path / "out" / "_plan.json").unlink()
     (tmp_path / "out").rmdir()
@@ -63,14 +63,14 @@ def test_a_part_that_cannot_be_written_is_one_sentence(run: Run, table: Path, tm
         work.write(2)
 
 
-def test_a_part_of_other_rows_is_noticed(run: Run, table: Path, tmp_path: Path) -> None:
+def test_a_part_of_other_rows_is_noticed(run: Model, table: Path, tmp_path: Path) -> None:
     work = plan_work(run, str(table / "year=2020" / "00.parquet"), str(tmp_path / "out"))
     write_part(work.out, 0, (part.slice(1) for part in work.tables(0)))
     with pytest.raises(UserError, match=rf"{part_name(0)} has {ROWS - 3} rows instead of {ROWS}"):
         check_parts(work.out, work.plan)
 
 
-def test_a_filesystem_that_is_not_local_never_shows_half_a_part(run: Run, table: Path, tmp_path: Path) -> None:
+def test_a_filesystem_that_is_not_local_never_shows_half_a_part(run: Model, table: Path, tmp_path: Path) -> None:
     work = plan_work(run, str(table / "year=2020" / "00.parquet"), str(tmp_path / "local"))
     far = Place(fs.SubTreeFileSystem(str(tmp_path), fs.LocalFileSystem()), "far", "far")
     assert begin(far, work.plan) == [0]
@@ -88,12 +88,12 @@ def test_a_filesystem_that_is_not_local_never_shows_half_a_part(run: Run, table:
     assert (tmp_path / "far" / part_name(0)).read_bytes() == (tmp_path / "local" / part_name(0)).read_bytes()
 
 
-def test_another_engine_is_refused(pinoise: Any, run: Run) -> None:
+def test_another_engine_is_refused(pinoise: Any, run: Model) -> None:
     refused = pinoise("embed", run.path, "--data", "x.parquet", "--out", "out", "--engine", "dask")
     assert refused.sentence == "unknown engine 'dask'. Allowed: ray."
 
 
-def test_another_embedding_is_not_mixed_in(run: Run, table: Path, tmp_path: Path) -> None:
+def test_another_embedding_is_not_mixed_in(run: Model, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     work = plan_work(run, str(table), str(out))
     write_part(work.out, 3, work.tables(3))
@@ -104,7 +104,7 @@ def test_another_embedding_is_not_mixed_in(run: Run, table: Path, tmp_path: Path
     assert not (out / part_name(3)).exists()
 
 
-def test_changed_data_is_another_embedding(run: Run, table: Path, tmp_path: Path) -> None:
+def test_changed_data_is_another_embedding(run: Model, table: Path, tmp_path: Path) -> None:
     source = tmp_path / "one.parquet"
     people = pq.read_table(table / "year=2020" / "00.parquet", partitioning=None)
     pq.write_table(people, source)
@@ -129,7 +129,7 @@ def test_changed_data_is_another_embedding(run: Run, table: Path, tmp_path: Path
     ],
 )
 def test_a_mistake_is_one_sentence(
-    run: Run, table: Path, tmp_path: Path, data: str, out: str, keep: list[str], sentence: str
+    run: Model, table: Path, tmp_path: Path, data: str, out: str, keep: list[str], sentence: str
 ) -> None:
     damaged = tmp_path / "damaged"
     damaged.with_suffix(".parquet").write_bytes(b"a,b\n1,2\n")
@@ -154,7 +154,7 @@ def people(table: Path) -> pa.Table:
     return pq.read_table(table / "year=2020" / "00.parquet", partitioning=None).slice(0, 60)
 
 
-def test_files_are_taken_in_the_order_of_a_reader_of_the_folder(run: Run, people: pa.Table, tmp_path: Path) -> None:
+def test_files_are_taken_in_the_order_of_a_reader_of_the_folder(run: Model, people: pa.Table, tmp_path: Path) -> None:
     for number, name in enumerate(("key=New/a", "key=New York/a", "key=New-Delhi/a")):
         written(tmp_path / "in" / f"{name}.parquet", people.slice(number, 1))
     work = plan_work(run, str(tmp_path / "in"), str(tmp_path / "out"), keep=["id"])
@@ -163,7 +163,7 @@ def test_files_are_taken_in_the_order_of_a_reader_of_the_folder(run: Run, people
     assert found == [row for _, batch in table.batches(["id"]) for row in batch.column("id").to_pylist()]
 
 
-def test_other_files_of_a_folder_are_left_out(run: Run, table: Path, tmp_path: Path) -> None:
+def test_other_files_of_a_folder_are_left_out(run: Model, table: Path, tmp_path: Path) -> None:
     table = shutil.copytree(table, tmp_path / "people")
     before = plan_work(run, str(table), str(tmp_path / "out")).plan
     (table / "readme.txt").write_text("how this table was made", encoding="utf-8")
@@ -173,7 +173,7 @@ def test_other_files_of_a_folder_are_left_out(run: Run, table: Path, tmp_path: P
     assert plan_work(run, str(table), str(tmp_path / "out")).plan == before
 
 
-def test_files_may_differ_in_types_but_not_in_columns(run: Run, people: pa.Table, tmp_path: Path) -> None:
+def test_files_may_differ_in_types_but_not_in_columns(run: Model, people: pa.Table, tmp_path: Path) -> None:
     whole = pa.array(range(60), pa.int32())
     written(tmp_path / "in" / "a.parquet", people, x0=whole, x1=pa.nulls(60))
     written(tmp_path / "in" / "b.parquet", people)
@@ -187,7 +187,7 @@ def test_files_may_differ_in_types_but_not_in_columns(run: Run, people: pa.Table
 
 
 def test_a_mistake_in_a_later_part_is_named_with_its_row_of_the_whole(
-    run: Run, people: pa.Table, tmp_path: Path
+    run: Model, people: pa.Table, tmp_path: Path
 ) -> None:
     written(tmp_path / "in" / "a.parquet", people)
     written(tmp_path / "in" / "b.parquet", people, x0=pa.array([*np.arange(59.0), np.inf]))

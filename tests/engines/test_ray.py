@@ -21,10 +21,10 @@ from pinoise.engines.embedding import plan_work
 from pinoise.engines.ray_cluster import _kept_handlers, cause, connected, mapped_on_ray
 from pinoise.engines.ray_training import Job, _worker, train_on_ray
 from pinoise.errors import UserError
+from pinoise.model import Model
 from pinoise.training.callbacks import Interrupted
 from pinoise.training.checkpoint import read_checkpoint
 from pinoise.training.config import merge, parse_settings
-from pinoise.training.load import Run
 from pinoise.training.processes import LostProcessError
 
 from .conftest import FILES, ROWS
@@ -74,7 +74,9 @@ def kill_one(title: str, when: Callable[[], bool]) -> threading.Thread:
 
 
 @pytest.mark.processes
-def test_every_row_is_there_once_though_a_worker_is_killed_in_the_middle(run: Run, table: Path, tmp_path: Path) -> None:
+def test_every_row_is_there_once_though_a_worker_is_killed_in_the_middle(
+    run: Model, table: Path, tmp_path: Path
+) -> None:
     out = tmp_path / "out"
     work = plan_work(run, str(table), str(out), keep=["id"])
     left: list[int] = []

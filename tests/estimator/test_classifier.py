@@ -17,9 +17,9 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from pinoise import PiNDA, PiNDAClassifier, UserError
-from pinoise.estimator import student, voting
 from pinoise.estimator.parameters import seed_of_state
-from pinoise.estimator.student import fit_taught
+from pinoise.evaluation import student, voting
+from pinoise.evaluation.few_labels import FewLabelClassifier
 
 
 def small(**changes: Any) -> PiNDAClassifier:
@@ -177,7 +177,9 @@ def test_the_vote_teaches_a_student_on_unlabelled_rows_and_none_where_all_have_l
     model = small().fit(X, few)
     Z = model.embedding_.transform(X)
     others = np.flatnonzero(few < 0)[np.linspace(0, 579, 60).round().astype(int)]
-    _, expected = fit_taught(Z[few >= 0], few[few >= 0], Z[others], raw=64, seed=seed_of_state(0))
+    Z_known, known = Z[few >= 0], few[few >= 0]
+    seed = seed_of_state(0)
+    expected = FewLabelClassifier.fit(Z_known, known, Z[others], classes=range(10), raw=64, seed=seed)
     np.testing.assert_allclose(model.predict_proba(X), expected.probabilities(Z), atol=1e-3)
     assert model.student_ is not None
     assert model.student_.weight == pytest.approx(0.5 * 30 / (30 + 20))

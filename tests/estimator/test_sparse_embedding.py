@@ -14,7 +14,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 from pinoise import PiNDA, PiNDAClassifier
-from pinoise.estimator import transforming
+from pinoise.evaluation import precision
 
 pytestmark = pytest.mark.filterwarnings("ignore::pinoise.estimator.HealthWarning")
 
@@ -36,7 +36,7 @@ def topics(rows: int, features: int, *, seed: int = 0) -> tuple[sp.csr_matrix, n
 @pytest.fixture
 def narrow(monkeypatch: pytest.MonkeyPatch) -> tuple[sp.csr_matrix, np.ndarray]:
     """Rows that a lowered threshold makes wide."""
-    monkeypatch.setattr(transforming, "WIDEST_DENSE", 50)
+    monkeypatch.setattr(precision, "WIDEST_DENSE", 50)
     return topics(120, 60)
 
 
@@ -71,9 +71,9 @@ def test_rows_of_length_1_are_stretched_as_in_the_dense_embedding(narrow: tuple[
 def test_every_call_of_a_model_gives_the_same(narrow: tuple[sp.csr_matrix, np.ndarray], tmp_path: Path) -> None:
     x = narrow[0]
     model = PiNDA(**SMALL).fit(x)
-    model.save(tmp_path / "m.safetensors")
+    model.save(tmp_path / "m")
     wanted = model.transform(x).toarray()
-    for other in (model, pickle.loads(pickle.dumps(model)), PiNDA.load(tmp_path / "m.safetensors")):
+    for other in (model, pickle.loads(pickle.dumps(model)), PiNDA.load(tmp_path / "m")):
         np.testing.assert_allclose(other.transform(x[3:5]).toarray(), wanted[3:5], rtol=1e-9)
         np.testing.assert_allclose(other.transform(x.toarray()).toarray(), wanted, rtol=1e-9)
 
@@ -108,4 +108,4 @@ def test_the_catalogues_sparse_sets_stay_below_the_threshold(real_data: Path) ->
     from pinoise.paper.catalogue.loading import load
 
     for name in ("reuters46", "newsgroups20", "pcmac"):
-        assert load(name).train.x.shape[1] <= transforming.WIDEST_DENSE
+        assert load(name).train.x.shape[1] <= precision.WIDEST_DENSE

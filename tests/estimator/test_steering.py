@@ -151,8 +151,8 @@ def test_a_pickle_holds_the_state_of_training_for_a_warm_start_alone(tmp_path: P
     assert len(pickle.dumps(cold)) < 0.6 * len(pickle.dumps(warm))
     again = pickle.loads(pickle.dumps(warm)).fit(X)
     np.testing.assert_array_equal(again.transform(X), small(epochs=6).fit(X).transform(X))
-    cold.save(tmp_path / "cold.safetensors")
-    for other in (pickle.loads(pickle.dumps(cold)), PiNDA.load(tmp_path / "cold.safetensors")):
+    cold.save(tmp_path / "cold")
+    for other in (pickle.loads(pickle.dumps(cold)), PiNDA.load(tmp_path / "cold")):
         with pytest.raises(UserError, match=r"goes on from the state of training, which neither PiNDA\.save"):
             other.set_params(warm_start=True).fit(X)
         other.set_params(warm_start=False).fit(X)
@@ -194,8 +194,8 @@ def test_callbacks_go_through_clone_grid_and_save(tmp_path: Path) -> None:
     grid.fit(X, Y)
     assert len(grid.best_estimator_[0].history_["epoch"]) == 2
     assert counter.epochs == 0  # every fit has its own
-    model.fit(X).save(tmp_path / "m.safetensors")
-    loaded = PiNDA.load(tmp_path / "m.safetensors")
+    model.fit(X).save(tmp_path / "m")
+    loaded = PiNDA.load(tmp_path / "m")
     assert loaded.callbacks == ()
     np.testing.assert_array_equal(loaded.transform(X), model.transform(X))
 

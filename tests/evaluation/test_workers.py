@@ -21,9 +21,9 @@ from pinoise.errors import UserError
 from pinoise.evaluation import embed
 from pinoise.evaluation.workers import mapped
 from pinoise.experiments.evaluated import evaluate_run
+from pinoise.model import load_run
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
-from pinoise.training.load import load_run
 from pinoise.training.run import run_training
 
 

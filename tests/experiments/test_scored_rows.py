@@ -15,9 +15,9 @@ from pinoise.experiments import sources
 from pinoise.experiments.evaluated import evaluate_run
 from pinoise.experiments.scoring import Prepared
 from pinoise.experiments.sources import fewer_to_score, open_compared
+from pinoise.model import load_run
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
-from pinoise.training.load import load_run
 from pinoise.training.run import run_training
 
 

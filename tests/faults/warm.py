@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 _IMPORTED = (
-    *("pinoise.cli.app", "pinoise.training.run", "pinoise.training.load", "pinoise.training.fabric", "pinoise.report"),
-    *("pinoise.estimator.run_classifier", "pinoise.experiments.evaluated", "pinoise.export", "pinoise.evaluation"),
+    *("pinoise.cli.app", "pinoise.training.run", "pinoise.model", "pinoise.training.fabric", "pinoise.report"),
+    *("pinoise.model", "pinoise.experiments.evaluated", "pinoise.export", "pinoise.evaluation"),
     *(
         "torch.utils.tensorboard.writer",
         "sklearn.linear_model",

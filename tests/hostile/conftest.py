@@ -13,7 +13,7 @@ from tests.commands import here as command
 from tests.problems import TINY, write_vectors
 
 from pinoise import PiNDA, load_run
-from pinoise.estimator.run_classifier import fit_run_classifier, read_target
+from pinoise.data.target import read_target
 
 RUNS = ("r", "other")
 
@@ -29,8 +29,8 @@ def _made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     train = ("train", "--epochs", "1", *TINY, "--data")
     assert command(*train, folder / "d.csv", "--out", folder / "r", "--label", "class") == 0
     assert command(*train, folder / "d.npy", "--out", folder / "other") == 0
-    fit_run_classifier(load_run(folder / "r"), read_target(str(folder / "d.csv"), "class"))
-    PiNDA(4, hidden=8, epochs=1, random_state=0).fit(x).save(folder / "model.safetensors")
+    load_run(folder / "r").fit_classifier(read_target(str(folder / "d.csv"), "class"))
+    PiNDA(4, hidden=8, epochs=1, random_state=0).fit(x).save(folder / "model")
     return folder
 
 

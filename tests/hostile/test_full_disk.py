@@ -72,15 +72,13 @@ def test_scores_are_printed_though_they_cannot_be_stored(pinoise: Command, here:
 
 
 def test_a_model_that_has_no_room_on_the_disk_leaves_the_one_before(here: Path) -> None:
-    model, before = PiNDA.load("model.safetensors"), contents(here)
+    model, before = PiNDA.load("model"), contents(here)
     with (
         files_of_at_most(500),
-        pytest.raises(WriteError, match=r"^model\.safetensors cannot be written \(File too large\)"),
+        pytest.raises(WriteError, match=r"cannot be written \(File too large\)"),
     ):
-        model.save("model.safetensors")
+        model.save("model")
     assert contents(here) == before
-    with pytest.raises(UserError, match=r"gone/model\.safetensors cannot be written \(No such file or directory\)"):
-        model.save("gone/model.safetensors")
 
 
 def test_the_error_is_both_a_mistake_to_tell_and_an_error_of_the_system(here: Path) -> None:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import torch
 
 from pinoise import PiNDA, PiNDAClassifier
-from pinoise.estimator import voting
+from pinoise.evaluation import voting
 
 ROWS = 24
 X = np.random.default_rng(0).normal(size=(ROWS, 3))

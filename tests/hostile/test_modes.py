@@ -54,8 +54,8 @@ def modes() -> tuple[Any, ...]:
 def outputs(folder: Path) -> list[bytes]:
     """Return the numbers of every door of the estimator, the file included."""
     model = PiNDA(**SMALL).fit(X)
-    model.save(folder / "model.safetensors")
-    again = PiNDA.load(folder / "model.safetensors")
+    model.save(folder / "model")
+    again = PiNDA.load(folder / "model")
     results = (model.transform(X), again.transform(X), model.augment(X, random_state=1), model.noise_scale(X))
     return [result.tobytes() for result in results]
 

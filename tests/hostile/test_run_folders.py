@@ -22,7 +22,7 @@ from pinoise.files import replacing, write_json
 from pinoise.training import running
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
-from pinoise.training.load import load_run
+from pinoise.model import load_run
 from pinoise.training.run import run_training
 from pinoise.training.running import HOLDER, LOCK, Holder, hold, refuse_if_held
 
@@ -241,7 +241,7 @@ def test_what_a_kill_leaves_before_the_configuration_is_cleaned_up(
     assert not Path("run", kept).exists()
 
 
-@pytest.mark.filterwarnings("ignore::pinoise.training.load.UnfinishedRunWarning")
+@pytest.mark.filterwarnings("ignore::pinoise.model.UnfinishedRunWarning")
 @pytest.mark.parametrize("limit", [0, 300, 1700, 20_000])
 def test_a_full_disk_is_one_sentence_and_what_was_learned_stays(pinoise: Command, run: Path, limit: int) -> None:
     before, weights = contents(run), load_run(run).weights

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from pinoise import PiNDA, PiNDAClassifier
 from pinoise.choices import METHOD, OBJECTIVE, VIEW, Covariance
-from pinoise.estimator import voting
+from pinoise.evaluation import voting
 
 X = load_digits().data[:200]
 IMAGES = (load_digits().images[:64] * 15).astype(np.uint8)
@@ -102,8 +102,8 @@ def test_no_view_of_images_touches_the_global_generators(view: str) -> None:
 def test_saving_and_loading_touch_no_global_generator(tmp_path: Path) -> None:
     model = PiNDA(**SMALL, random_state=0).fit(X)
     with untouched():
-        model.save(tmp_path / "model.safetensors")
-        PiNDA.load(tmp_path / "model.safetensors")
+        model.save(tmp_path / "model")
+        PiNDA.load(tmp_path / "model")
 
 
 def test_twenty_fits_in_each_of_two_threads_equal_the_fits_alone() -> None:

@@ -13,9 +13,8 @@ import pytest
 import yaml
 from tests.problems import contents
 
-from pinoise import PiNDA, UserError, load_run
+from pinoise import PiNDA, PiNDAClassifier, UserError, load_run
 from pinoise.choices import ENCODER, GENERATOR, METHOD, NOISE_VIEW, OBJECTIVE, VIEW, Kind
-from pinoise.networks import read_stored, write_tensors
 from pinoise.training.config import Settings, override
 from pinoise.training.config.section import Chosen
 
@@ -106,8 +105,9 @@ def test_no_verb_follows_an_import_path_of_a_run_folder_or_a_configuration(
             sentence = pinoise(*arguments).sentence
             assert sentence.startswith(f"runs/mine/config.yaml names {setting}"), sentence
             assert f" {path!r}, which runs code: if you trust the file, pass --trust" in sentence
-        with pytest.raises(UserError, match=r"config\.yaml names .* runs code"):
-            load_run("runs/mine")
+        for load in (load_run, PiNDA.load, PiNDAClassifier.load):
+            with pytest.raises(UserError, match=r"config\.yaml names .* runs code"):
+                load("runs/mine")
         assert contents(trap) == before
         assert markers(trap) == []
 
@@ -155,30 +155,6 @@ def test_what_is_typed_is_consent_and_what_stands_beside_it_is_not(pinoise: Comm
     assert Path("marker").exists()
 
 
-@pytest.mark.parametrize("parameter", ["encoder", "method", "objective", "generator", "augmentations"])
-def test_a_model_file_runs_nothing_until_it_is_trusted(trap: Path, parameter: str) -> None:
-    for path in PATHS:
-        for value in (path, {"name": path}):
-            params: dict[str, Any] = {parameter: [value] if parameter == "augmentations" else value}
-            write_params("model.safetensors", "evil.safetensors", params)
-            with pytest.raises(UserError) as refusal:
-                PiNDA.load("evil.safetensors")
-            assert str(refusal.value).startswith("evil.safetensors names ")
-            assert parameter in str(refusal.value)
-            assert f" {path!r}, which runs code" in str(refusal.value)
-            assert markers(trap) == []
-    write_params("model.safetensors", "evil.safetensors", {"encoder": "evil:f"})
-    assert PiNDA.load("evil.safetensors", trust=True).transform(np.load("d.npy")).shape == (200, 8)
-    assert Path("marker").exists()
-
-
-def write_params(source: str, target: str, params: dict[str, Any]) -> None:
-    """Write a model file with other parameters."""
-    tensors, header = read_stored(Path(source))
-    header["params"] |= params
-    write_tensors(Path(target), tensors, metadata=header)
-
-
 def test_full_paths_of_parts_of_the_package_need_no_trust(pinoise: Command, trap: Path) -> None:
     for setting, kind in SETTINGS.items():
         for path in filter(None, kind.names.values()):
@@ -190,8 +166,8 @@ def test_full_paths_of_parts_of_the_package_need_no_trust(pinoise: Command, trap
     assert pinoise(*VERBS["embed"]).code == 0
     from pinoise.methods import SimCLR
 
-    PiNDA(4, hidden=8, epochs=1, method=SimCLR).fit(np.load("d.npy")).save("own.safetensors")
-    assert PiNDA.load("own.safetensors").method == METHOD.names["simclr"]
+    PiNDA(4, hidden=8, epochs=1, method=SimCLR).fit(np.load("d.npy")).save("own")
+    assert PiNDA.load("own").method["name"] == METHOD.names["simclr"]
 
 
 def test_resuming_does_not_write_through_links(pinoise: Command, trap: Path) -> None:

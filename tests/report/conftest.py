@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pinoise.model import Model, load_run
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
-from pinoise.training.load import Run, load_run
 from pinoise.training.run import run_training
 
 SMALL: dict[str, Any] = {
@@ -20,14 +20,14 @@ SMALL: dict[str, Any] = {
     "noise": {"generator": {"hidden": 8}},
     "training": {"epochs": 2, "batch_size": 16, "device": "cpu", "information_draws": 2},
 }
-Train = Callable[..., Run]
+Train = Callable[..., Model]
 
 
 @pytest.fixture(scope="session")
 def train(tmp_path_factory: pytest.TempPathFactory) -> Train:
     """Train a small run on a file; changes are nested settings."""
 
-    def make(source: Path, **changes: Any) -> Run:
+    def make(source: Path, **changes: Any) -> Model:
         path = tmp_path_factory.mktemp("runs") / "run"
         settings = parse_settings(merge({**SMALL, "data": {"source": str(source)}}, changes))
         run_training(path, settings, reporter=Quiet())
@@ -57,11 +57,11 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def table_run(train: Train, files: Path) -> Run:
+def table_run(train: Train, files: Path) -> Model:
     return train(files / "table.csv", data={"label": "group"}, noise={"generator": "mlp"})
 
 
 @pytest.fixture(scope="session")
-def colour_run(train: Train, files: Path) -> Run:
+def colour_run(train: Train, files: Path) -> Model:
     """An MLP on pictures, which takes them as they lie in the file."""
     return train(files / "colour.npz", objective="paper", noise={"mean": "learned"})

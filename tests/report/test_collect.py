@@ -10,13 +10,13 @@ import pytest
 import torch
 
 from pinoise.errors import UserError
+from pinoise.model import Model
 from pinoise.report import collect
-from pinoise.training.load import Run
 
 Train = Any
 
 
-def test_vectors_are_in_the_units_of_the_file(table_run: Run) -> None:
+def test_vectors_are_in_the_units_of_the_file(table_run: Model) -> None:
     data = table_run.own_data()
     assert data.test is not None
     assert table_run.noise is not None
@@ -37,7 +37,7 @@ def test_vectors_are_in_the_units_of_the_file(table_run: Run) -> None:
     assert set(found.labels) == {"a", "b"}
 
 
-def test_an_mlp_on_pictures_keeps_their_layout(colour_run: Run) -> None:
+def test_an_mlp_on_pictures_keeps_their_layout(colour_run: Model) -> None:
     data = colour_run.own_data()
     assert data.test is not None
     assert colour_run.noise is not None
@@ -90,7 +90,7 @@ def test_rows_of_length_one_get_their_length_back(train: Train, files: Path) -> 
     np.testing.assert_allclose(draws.std(axis=0), found.sigma, rtol=0.35)
 
 
-def test_the_seed_decides_the_draw_and_the_callers_numbers_stay(table_run: Run) -> None:
+def test_the_seed_decides_the_draw_and_the_callers_numbers_stay(table_run: Model) -> None:
     state = torch.get_rng_state()
     first, again, other = (collect(table_run, seed=seed).epsilon for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
@@ -98,7 +98,7 @@ def test_the_seed_decides_the_draw_and_the_callers_numbers_stay(table_run: Run) 
     assert torch.equal(torch.get_rng_state(), state)
 
 
-def test_what_cannot_be_shown_is_said(train: Train, files: Path, colour_run: Run) -> None:
+def test_what_cannot_be_shown_is_said(train: Train, files: Path, colour_run: Model) -> None:
     plain = train(files / "table.csv", data={"label": "group"}, views={"noise": "gaussian"})
     with pytest.raises(UserError, match=r"no learned noise: its views\.noise is 'gaussian'"):
         collect(plain)

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from pinoise.model import Model
 from pinoise.report import write_report
-from pinoise.training.load import Run
 
 VOID = {"meta", "img", "br", "link", "input"}
 
@@ -47,12 +47,12 @@ class Outline(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def page_of_table(table_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page_of_table(table_run: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report([table_run], folder=tmp_path_factory.mktemp("report")).page
 
 
 @pytest.fixture(scope="module")
-def page_of_pictures(colour_run: Run, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def page_of_pictures(colour_run: Model, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_report([colour_run], folder=tmp_path_factory.mktemp("report"), samples=2).page
 
 

@@ -12,15 +12,15 @@ from PIL import Image
 
 from pinoise.errors import UserError
 from pinoise.experiments.evaluated import evaluate_run
+from pinoise.model import Model, load_run
 from pinoise.report import write_report
 from pinoise.report.collect import collect
-from pinoise.training.load import Run, load_run
 from pinoise.training.running import read_metrics
 
 Train = Any
 
 
-def copied(run: Run, folder: Path, name: str = "copy") -> Run:
+def copied(run: Model, folder: Path, name: str = "copy") -> Model:
     return load_run(shutil.copytree(run.path, folder / name))
 
 
@@ -28,7 +28,11 @@ def text_of(page: Path) -> str:
     return page.read_text(encoding="utf-8").rpartition("</head>")[2]
 
 
-def test_a_report_lands_in_the_runs_own_folder(table_run: Run, tmp_path: Path) -> None:
+def of_other_data(run: Model) -> Model:
+    return replace(run, record=run.record.model_copy(update={"fingerprint": "another"}))
+
+
+def test_a_report_lands_in_the_runs_own_folder(table_run: Model, tmp_path: Path) -> None:
     run = copied(table_run, tmp_path)
     before = {path.name for path in run.path.iterdir()}
     report = write_report([run])
@@ -43,7 +47,7 @@ def test_a_report_lands_in_the_runs_own_folder(table_run: Run, tmp_path: Path) -
     assert str(run.path.parent) not in page  # no folders of somebody's machine
 
 
-def test_the_verdict_comes_first_and_health_speaks_of_training_alone(table_run: Run, tmp_path: Path) -> None:
+def test_the_verdict_comes_first_and_health_speaks_of_training_alone(table_run: Model, tmp_path: Path) -> None:
     run = copied(table_run, tmp_path)
     found = evaluate_run(run)
     raw, learned = found.scores["raw"], found.scores["learned"]
@@ -70,7 +74,7 @@ def test_the_verdict_comes_first_and_health_speaks_of_training_alone(table_run: 
     assert "Not known yet: this run, as it is now, has not been evaluated." in stored
 
 
-def test_a_report_is_the_same_when_made_again(colour_run: Run, tmp_path: Path) -> None:
+def test_a_report_is_the_same_when_made_again(colour_run: Model, tmp_path: Path) -> None:
     first, again = (write_report([colour_run], folder=tmp_path / name, samples=2, seed=3) for name in ("a", "b"))
     other = write_report([colour_run], folder=tmp_path / "c", samples=2, seed=4)
     assert first.page.read_bytes() == again.page.read_bytes()
@@ -78,7 +82,7 @@ def test_a_report_is_the_same_when_made_again(colour_run: Run, tmp_path: Path) -
 
 
 def test_runs_on_the_same_pictures_are_set_side_by_side(
-    train: Train, files: Path, colour_run: Run, tmp_path: Path
+    train: Train, files: Path, colour_run: Model, tmp_path: Path
 ) -> None:
     uniform = train(files / "colour.npz", objective="paper", noise={"distribution": "uniform"})
     plain = train(files / "colour.npz", views={"noise": "gaussian"})
@@ -94,7 +98,7 @@ def test_runs_on_the_same_pictures_are_set_side_by_side(
 
 
 def test_runs_on_the_same_table_are_compared_feature_by_feature(
-    train: Train, files: Path, table_run: Run, tmp_path: Path
+    train: Train, files: Path, table_run: Model, tmp_path: Path
 ) -> None:
     other = train(files / "table.csv", data={"label": "group"}, objective="paper")
     report = write_report([table_run, other], folder=tmp_path)
@@ -105,7 +109,7 @@ def test_runs_on_the_same_table_are_compared_feature_by_feature(
     assert all(f">{value:.4g}</td>" in table for means in found for value in means)
 
 
-def test_runs_on_different_data_are_not_compared(table_run: Run, colour_run: Run, tmp_path: Path) -> None:
+def test_runs_on_different_data_are_not_compared(table_run: Model, colour_run: Model, tmp_path: Path) -> None:
     sentence = (
         r"run was trained on 32 rows of 3 from .*table\.csv and .*run on 32 rows of 8 × 6 × 3 from .*colour\.npz: "
         "only runs trained on the same rows"
@@ -116,13 +120,13 @@ def test_runs_on_different_data_are_not_compared(table_run: Run, colour_run: Run
 
 
 def test_what_differs_between_runs_on_one_file_is_named(
-    train: Train, files: Path, table_run: Run, tmp_path: Path
+    train: Train, files: Path, table_run: Model, tmp_path: Path
 ) -> None:
     fewer = train(files / "table.csv", data={"label": "group", "rows": 20})
     with pytest.raises(UserError, match=r"run was trained on 32 rows of 3 and [^ ]*run on 20 rows of 3: only runs"):
         write_report([table_run, fewer], folder=tmp_path)
     with pytest.raises(UserError, match=r"table\.csv had other values when [^ ]*run was trained than when [^ ]* was: "):
-        write_report([table_run, replace(table_run, fingerprint="another")], folder=tmp_path)
+        write_report([table_run, of_other_data(table_run)], folder=tmp_path)
 
 
 def test_a_run_without_learned_noise_still_has_a_report(train: Train, files: Path) -> None:
@@ -138,7 +142,7 @@ def test_flags_are_those_of_training(train: Train, files: Path) -> None:
     assert "<strong>shrink</strong>: the learned noise collapsed" in text_of(report.page)
 
 
-def test_what_a_folder_has_lost_is_told(table_run: Run, tmp_path: Path) -> None:
+def test_what_a_folder_has_lost_is_told(table_run: Model, tmp_path: Path) -> None:
     run = copied(table_run, tmp_path)
     shutil.rmtree(run.path / "checkpoints")
     assert "Unknown: " in text_of(write_report([run]).page)
@@ -150,12 +154,12 @@ def test_what_a_folder_has_lost_is_told(table_run: Run, tmp_path: Path) -> None:
         write_report([run])
 
 
-def test_changed_data_is_refused(table_run: Run) -> None:
+def test_changed_data_is_refused(table_run: Model) -> None:
     with pytest.raises(UserError, match="has changed since"):
-        write_report([replace(table_run, fingerprint="another")])
+        write_report([of_other_data(table_run)])
 
 
-def test_a_file_is_no_place_for_a_report(table_run: Run, tmp_path: Path) -> None:
+def test_a_file_is_no_place_for_a_report(table_run: Model, tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.write_text("")
     for target in (file, file / "below"):

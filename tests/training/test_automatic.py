@@ -17,13 +17,13 @@ from pinoise import PiNDA
 from pinoise.errors import UserError
 from pinoise.estimator.parameters import settings_from
 from pinoise.information.label_free import separation, uniformity
+from pinoise.model import load_run
 from pinoise.training.automatic import NOISE_KINDS, Trial, choose_noise, with_noise
 from pinoise.training.build import build_standardizer
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
 from pinoise.training.device import make_fabric
 from pinoise.training.folder import read_record
-from pinoise.training.load import load_run
 from pinoise.training.run import run_training
 
 X = load_digits().data[:200]

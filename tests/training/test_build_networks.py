@@ -16,12 +16,12 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.methods import MoCo
+from pinoise.model import load_run
 from pinoise.networks import MLPEncoder, ResNet, ViT
 from pinoise.noise import PiNoise
 from pinoise.training.build import build_encoder, build_model, build_standardizer, channels_together, feature_scale
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
-from pinoise.training.load import load_run
 from pinoise.training.run import run_training
 from pinoise.views import Batch
 

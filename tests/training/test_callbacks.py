@@ -13,9 +13,9 @@ from lightning_fabric.loggers.csv_logs import CSVLogger
 
 from pinoise import Callback
 from pinoise.errors import UserError
+from pinoise.model import load_run
 from pinoise.training.callbacks import Interrupted, Outcome, Quiet, Record, as_callback, checked_callbacks
 from pinoise.training.config import parse_settings
-from pinoise.training.load import load_run
 from pinoise.training.loggers import NamedLogger
 from pinoise.training.run import run_training
 from pinoise.training.running import read_metrics

@@ -16,6 +16,7 @@ from sklearn.datasets import load_digits
 from pinoise.data.rows import make_rows
 from pinoise.errors import UserError
 from pinoise.evaluation import embed
+from pinoise.model import Model, contrastive_model, load_run
 from pinoise.networks import read_tensors, write_tensors
 from pinoise.noise import PiNoise
 from pinoise.training import run as run_module
@@ -23,7 +24,6 @@ from pinoise.training.build import seeded_model
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.folder import read_config
-from pinoise.training.load import Run, load_model, load_run
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.run import Fitted, run_training
 from pinoise.training.running import read_metrics
@@ -52,7 +52,7 @@ class Trained:
         self.outcome: Fitted = run_training(folder, parse_settings(merge(SMALL, changes)), reporter=Quiet())
         (self.model,) = models
         self.folder = folder
-        self.run: Run = load_run(folder)
+        self.run: Model = load_run(folder)
 
 
 def draws(noise: PiNoise, x: torch.Tensor) -> torch.Tensor:
@@ -110,7 +110,7 @@ def test_the_whole_model_of_a_run_comes_from_its_last_checkpoint(
 ) -> None:
     trained = Trained(tmp_path / "run", monkeypatch, changes)
     rows = make_rows(trained.run.own_data().train.x, trained.run.standardizer)
-    model = load_model(trained.run, rows)
+    model = contrastive_model(trained.run, rows)
     assert not model.training
     stored = trained.model.state_dict()
     assert model.state_dict().keys() == stored.keys()
@@ -131,11 +131,11 @@ def test_a_run_without_its_checkpoint_has_no_whole_model(tmp_path: Path, monkeyp
     config.write_text(config.read_text().replace("hidden: 32", "hidden: 33"))
     wider = dataclasses.replace(run, settings=read_config(tmp_path / "run"))
     with pytest.raises(UserError, match=r"encoder\.hidden is 33 in config\.yaml and 32 in last\.ckpt"):
-        load_model(wider, rows)
+        contrastive_model(wider, rows)
     for path in (tmp_path / "run/checkpoints").iterdir():
         path.unlink()
     with pytest.raises(UserError, match="checkpoints is empty"):
-        load_model(run, rows)
+        contrastive_model(run, rows)
 
 
 @pytest.mark.parametrize(("name", "width"), [("joined", 72), ("learned", 8)])

@@ -14,6 +14,7 @@ import torch
 from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
+from pinoise.model import contrastive_model, load_run
 from pinoise.networks import read_tensors, write_tensors
 from pinoise.paper.background import BackgroundNoise
 from pinoise.training import run as run_module
@@ -21,7 +22,6 @@ from pinoise.training.build import build_standardizer, seeded_model
 from pinoise.training.callbacks import Interrupted, Quiet
 from pinoise.training.config import Settings, merge, parse_settings
 from pinoise.training.folder import RUN_FORMAT, check_folder, create_folder, read_config
-from pinoise.training.load import load_model, load_run
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.run import run_training
 
@@ -73,7 +73,9 @@ def test_a_mask_goes_with_its_image_however_many_were_held_out_or_drawn(
 
     finished = load_run(tmp_path / "run")
     part = finished.own_data().train
-    again = load_model(finished, finished.rows(part.x, where="x.npz", origin=part.origin)).pairing.augmentations[0]
+    again = contrastive_model(finished, finished.rows(part.x, where="x.npz", origin=part.origin)).pairing.augmentations[
+        0
+    ]
     assert isinstance(again, BackgroundNoise)
     assert torch.equal(again.masks, view.masks)
 

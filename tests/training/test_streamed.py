@@ -10,10 +10,10 @@ import pytest
 
 from pinoise.data import dataset
 from pinoise.data.rows import LazyRows, make_rows
+from pinoise.model import load_run
 from pinoise.training import loop, order, run
 from pinoise.training.callbacks import Interrupted, Quiet
 from pinoise.training.config import parse_settings
-from pinoise.training.load import load_run
 from pinoise.training.run import run_training
 
 

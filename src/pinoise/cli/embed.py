@@ -12,7 +12,7 @@ from pinoise.cli.options import DataOption, DevicesOption, EngineOption, ForceOp
 
 if TYPE_CHECKING:
     from pinoise.data.dataset import Dataset
-    from pinoise.training.load import Run
+    from pinoise.model import Model
 
 PassedOption = Annotated[
     list[str] | None,
@@ -54,7 +54,7 @@ def embed(
     """
     from pinoise.errors import UserError
     from pinoise.evaluation import FORMATS
-    from pinoise.training.load import load_run
+    from pinoise.model import load_run
 
     in_parts = engine is not None or out.endswith("/")
     if in_parts and part != "train":
@@ -88,7 +88,9 @@ def processes_here(devices: int | None) -> int:
     return 0 if group.rank else devices or group.per_node
 
 
-def open_run(run: Path, data: str, out: Path, *, what: str, formats: tuple[str, ...], force: bool, trust: bool) -> Run:
+def open_run(
+    run: Path, data: str, out: Path, *, what: str, formats: tuple[str, ...], force: bool, trust: bool
+) -> Model:
     """Load a run after a look at the file to write, which must be none of those that are read.
 
     Args:
@@ -102,7 +104,7 @@ def open_run(run: Path, data: str, out: Path, *, what: str, formats: tuple[str, 
     """
     from pinoise.data.source import source_files
     from pinoise.files import RUN_FILES, check_new_file, check_output
-    from pinoise.training.load import load_run
+    from pinoise.model import load_run
 
     read = [*source_files(data), *(run / name for name in RUN_FILES)]
     check_new_file(out, extensions=formats, what=what, inputs=read, force=force)
@@ -111,7 +113,7 @@ def open_run(run: Path, data: str, out: Path, *, what: str, formats: tuple[str, 
     return finished
 
 
-def read_noted(run: Run, data: str) -> Dataset:
+def read_noted(run: Model, data: str) -> Dataset:
     """Read data as a run read its own, and tell what is new about it."""
     source = run.read(data, labelled=False, progress=on_terminal())
     note(*run.new_notes(source.notes, data))
@@ -119,7 +121,7 @@ def read_noted(run: Run, data: str) -> Dataset:
 
 
 def _embed_in_parts(
-    run: Run, data: str, out: str, keep: list[str], engine: str | None, processes: int | None, *, force: bool
+    run: Model, data: str, out: str, keep: list[str], engine: str | None, processes: int | None, *, force: bool
 ) -> dict[str, Any]:
     """Embed any data into a folder of parts."""
     from pinoise.engines.embedding import plan_work
@@ -142,7 +144,7 @@ def _embed_in_parts(
 
 
 def _embed_file(
-    run: Run, data: str, out: Path, part: str, keep: list[str], processes: int, *, force: bool
+    run: Model, data: str, out: Path, part: str, keep: list[str], processes: int, *, force: bool
 ) -> dict[str, Any]:
     """Embed any data into one file. Data without a split of its own is neither training nor test rows."""
     from pinoise.engines.embedding import columns_beside

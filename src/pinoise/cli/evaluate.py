@@ -58,7 +58,7 @@ def evaluate(
     from pinoise.experiments.evaluated import evaluate_run, store_evaluation
     from pinoise.experiments.information import DRAWS
     from pinoise.files import WriteError
-    from pinoise.training.load import load_run
+    from pinoise.model import load_run
 
     _check_draws(draws)
     later, rows = _later_options({"data.label": label, "data.regression": regression, "data.rows": rows}, set_)

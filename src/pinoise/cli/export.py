@@ -28,22 +28,14 @@ def export(
     Example: `pinoise export runs/digits --out digits.onnx`
     """
     from pinoise.data.source import source_files
-    from pinoise.export import ExportedModel, check_onnx_file, table_encoding, write_onnx
+    from pinoise.export import check_onnx_file
     from pinoise.files import RUN_FILES
-    from pinoise.training.load import load_run
+    from pinoise.model import load_run
 
     check_onnx_file(out, inputs=[run / name for name in RUN_FILES], force=force)
     finished = load_run(run, trust=trust)
     check_onnx_file(out, inputs=source_files(finished.settings.data.source), force=force)
-    fitted = ExportedModel(
-        standardizer=finished.standardizer,
-        embedding=finished.embedding,
-        noise=finished.noise,
-        columns=finished.column_names,
-        features=finished.feature_names,
-        encoding=table_encoding(finished.preparation),
-    )
-    written = write_onnx(out, fitted, what=what)  # type: ignore[arg-type]  # which refuses another
+    written = finished.export(out, what=what)  # type: ignore[arg-type]  # which refuses another
     if json:
         print_json({"out": str(out), **written})
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -24,17 +24,29 @@ def predict(
 
     Example: `pinoise predict runs/mine --data new.csv --out predictions.csv`
     """
-    from pinoise.estimator.run_classifier import classifier_of, write_predictions
     from pinoise.evaluation import TABLES
 
     finished = open_run(run, data, out, what="a prediction", formats=TABLES, force=force, trust=trust)
-    classifier = classifier_of(finished)
-    source = read_noted(finished, data)
-    probabilities = classifier.probabilities(source.train, where=data)
-    write_predictions(out, classifier.classes, probabilities)
-    counts = {name: int((probabilities.argmax(axis=1) == i).sum()) for i, name in enumerate(classifier.classes)}
+    classes = list(map(str, finished.classifier.classes))
+    probabilities = finished.predict(read_noted(finished, data).train.x)
+    _write(out, classes, probabilities)
+    counts = {name: int((probabilities.argmax(axis=1) == i).sum()) for i, name in enumerate(classes)}
     if json:
         print_json({"out": str(out), "rows": len(probabilities), "classes": counts})
     else:
         found = ", ".join(f"{name}: {count}" for name, count in counts.items())
         print(on_one_line(f"{out}: {len(probabilities)} rows; {found}"))  # the names are from a file
+
+
+def _write(path: Path, classes: list[str], probabilities: Any) -> None:
+    """Write the most probable ``class`` of every row, and a column ``p=class`` for each, complete or not at all."""
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    from pinoise.files import written_file
+
+    columns = {"class": pa.array(classes, pa.string()).take(pa.array(probabilities.argmax(axis=1)))}
+    columns |= {f"p={name}": pa.array(probabilities[:, i]) for i, name in enumerate(classes)}
+    write = csv.write_csv if path.suffix.lower() == ".csv" else parquet.write_table
+    with written_file(path) as file:
+        write(pa.table(columns), file)

@@ -13,7 +13,7 @@ from pinoise.cli.options import ForceOption, JsonOption, TrustOption, seed_optio
 
 if TYPE_CHECKING:
     from pinoise.experiments.evaluated import Evaluation
-    from pinoise.training.load import Run
+    from pinoise.model import Model
 
 _MOST_ROWS = 5000  # of each part, so that a page of large data need not wait for hours; evaluate takes all
 _SAMPLES = "Pictures to show (8 if not given), or vectors to average σ over (256)."
@@ -41,7 +41,7 @@ def report(
     """
     from pinoise.report import check_report_folder, write_report
     from pinoise.report.write import check_same_data
-    from pinoise.training.load import load_run
+    from pinoise.model import load_run
 
     check_report_folder(out, runs, force=force)
     loaded = [load_run(run, trust=trust) for run in runs]
@@ -72,7 +72,7 @@ def report(
         print(path)
 
 
-def _evaluated(run: Run, *, store: bool) -> Evaluation:
+def _evaluated(run: Model, *, store: bool) -> Evaluation:
     """Return what is known about a run as it is now: what its folder says, or what is found out on some of its rows."""
     from pinoise.experiments.evaluated import evaluate_run, read_evaluation, store_evaluation
     from pinoise.files import WriteError

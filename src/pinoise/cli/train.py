@@ -52,8 +52,9 @@ from pinoise.cli.options import (
 from pinoise.errors import UserError
 
 if TYPE_CHECKING:
+    from pinoise.data.target import Target
     from pinoise.engines.ray_training import Outcome
-    from pinoise.estimator.run_classifier import RunClassifier, Target
+    from pinoise.evaluation.few_labels import FewLabelClassifier
     from pinoise.training.callbacks import Record
     from pinoise.training.config import Settings
     from pinoise.training.run import Fitted
@@ -191,8 +192,8 @@ def _run(
     target = settings.data.target
     labelled = None
     if target is not None:
-        from pinoise.estimator.run_classifier import fit_run_classifier, read_target
-        from pinoise.training.load import load_run
+        from pinoise.data.target import read_target
+        from pinoise.model import load_run
 
         labelled = read_target(settings.data.source, target, na=settings.data.na)  # a mistake in it ends here
     if labelled is not None and _speaks(settings):
@@ -210,14 +211,14 @@ def _run(
         return
     classifier = None
     if labelled is not None:
-        classifier = fit_run_classifier(load_run(path, trust=settings.needs_trust), labelled)
+        classifier = load_run(path, trust=settings.needs_trust).fit_classifier(labelled)
     for flag in result.flags:
         say(f"warning: {flag.name}: {flag.meaning}.")
     if as_json:
         print_json({"run": str(path), **_as_dict(result, labelled, classifier)})
         return
     last, planned = result.history[-1], settings.training.epochs
-    voters = () if classifier is None else classifier.taught.lines()
+    voters = () if classifier is None else classifier.lines()
     _tell(path, last, trusting, planned=planned, target=target, voters=voters)
 
 
@@ -284,10 +285,12 @@ def _tell(path: Path, last: Record, trusting: str, *, planned: int, target: str 
     print(f"next: pinoise evaluate {path}{trusting}   or   pinoise embed {path} --data FILE --out FILE{trusting}")
 
 
-def _as_dict(result: Fitted | Outcome, labelled: Target | None, classifier: RunClassifier | None) -> dict[str, object]:
+def _as_dict(
+    result: Fitted | Outcome, labelled: Target | None, classifier: FewLabelClassifier | None
+) -> dict[str, object]:
     found: dict[str, object] = {**result.history[-1]._asdict(), "flags": [flag.name for flag in result.flags]}
     if result.trials:
         found["trials"] = {trial.name: trial.score for trial in result.trials}
     if classifier is not None and labelled is not None:
-        found |= {"target": labelled.as_dict(), **classifier.taught.as_dict()}
+        found |= {"target": labelled.as_dict(), **classifier.as_dict()}
     return found

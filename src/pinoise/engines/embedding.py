@@ -20,7 +20,7 @@ from pinoise.errors import UserError, rows_before
 from pinoise.evaluation.embedding import embed, table_of
 from pinoise.evaluation.parts import Plan, begin, check_parts, write_part
 from pinoise.evaluation.workers import mapped
-from pinoise.training.load import Run
+from pinoise.model import Model
 
 Tables = Callable[[int], Iterator[Any]]
 """From the number of a part to Arrow tables of bounded size: what is kept of its rows, and their embedding."""
@@ -61,7 +61,7 @@ class Work:
 
 
 def plan_work(
-    run: Run, data: str, out: str, *, keep: Sequence[str] = (), force: bool = False, progress: bool = False
+    run: Model, data: str, out: str, *, keep: Sequence[str] = (), force: bool = False, progress: bool = False
 ) -> Work:
     """Return the work of embedding data in parts.
 
@@ -89,7 +89,7 @@ def _is_parquet(data: str) -> bool:
     return source.kind == "table" and (source.path.is_dir() or source.path.suffix == ".parquet")
 
 
-def _plan_rows(run: Run, data: str, keep: Sequence[str], *, progress: bool) -> tuple[Plan, tuple[str, ...], Tables]:
+def _plan_rows(run: Model, data: str, keep: Sequence[str], *, progress: bool) -> tuple[Plan, tuple[str, ...], Tables]:
     """Cut rows of any kind into parts."""
     found = run.read(data, labelled=False, progress=progress)
     if found.test is not None:
@@ -100,14 +100,14 @@ def _plan_rows(run: Run, data: str, keep: Sequence[str], *, progress: bool) -> t
     return plan, run.new_notes(found.notes, data), partial(_embedded_rows, run, rows, kept, sizes)
 
 
-def _embedded_rows(run: Run, rows: Rows, kept: Any, sizes: Sequence[int], number: int) -> Iterator[Any]:
+def _embedded_rows(run: Model, rows: Rows, kept: Any, sizes: Sequence[int], number: int) -> Iterator[Any]:
     first, stop = sum(sizes[:number]), sum(sizes[: number + 1])
     for start in range(first, stop, BATCH_ROWS):
         some = range(start, min(start + BATCH_ROWS, stop))
         yield table_of(embed(run.embedding, rows, some), run.column_names, kept.slice(start, len(some)))
 
 
-def _plan_pieces(run: Run, data: str, keep: Sequence[str]) -> tuple[Plan, tuple[str, ...], Tables]:
+def _plan_pieces(run: Model, data: str, keep: Sequence[str]) -> tuple[Plan, tuple[str, ...], Tables]:
     """Take the pieces of Parquet files as parts, after a look at the first rows."""
     if not isinstance(run.preparation, TablePreparation):
         raise UserError(f"{run.path} was trained on {run.preparation.description}: parts are written for tables only.")
@@ -124,7 +124,7 @@ def _plan_pieces(run: Run, data: str, keep: Sequence[str]) -> tuple[Plan, tuple[
 
 
 def _embedded_piece(
-    run: Run, preparation: TablePreparation, source: ParquetFiles, own: list[str], keep: Sequence[str], number: int
+    run: Model, preparation: TablePreparation, source: ParquetFiles, own: list[str], keep: Sequence[str], number: int
 ) -> Iterator[Any]:
     first, where = sum(piece.rows for piece in source.pieces[:number]), source.place.name
     for table in source.pieces[number].batches(list(dict.fromkeys([*own, *keep]))):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from datetime import date
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -17,13 +18,12 @@ from torch import Tensor
 
 from pinoise.data.table.frames import is_table
 from pinoise.data.table.labels import MANY_CLASSES
+from pinoise.data.target import UNLABELLED
 from pinoise.errors import UserError, brief
 from pinoise.estimator.parameters import seed_of_state
 from pinoise.estimator.pinda import PiNDA
-from pinoise.estimator.student import embedded_parts, fit_taught
-
-UNLABELLED = -1
-"""What marks a row without a label among numbers, as in ``sklearn.semi_supervised``."""
+from pinoise.evaluation.few_labels import FewLabelClassifier
+from pinoise.evaluation.student import embedded_parts
 
 
 # scikit-learn ships no types, so its classes are Any to the type checker.
@@ -70,8 +70,7 @@ class PiNDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Notes
     -----
-    Store a fitted classifier with pickle or joblib, as any other of scikit-learn. ``pinoise train --target`` stores
-    one without pickle.
+    ``save`` stores a fitted classifier without pickle; pickle and joblib work too.
 
     ``score`` judges the rows that have a label, so ``cross_val_score`` and ``GridSearchCV`` take a ``y`` with −1 for
     the others. scikit-learn's splitters refuse nan and None.
@@ -127,12 +126,42 @@ class PiNDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Z, unlabelled = embedded_parts(
             lambda rows: self._embedded(rows_of(X, rows)), np.flatnonzero(labelled), total=len(labelled)
         )
-        raw = Z.shape[1] - embedder.encoder_.out_features
-        choice, self._taught = fit_taught(Z, numbers, unlabelled, raw=raw, seed=seed)
-        self.chosen_ = choice.voters
-        self.student_ = self._taught.student
-        self.cv_results_ = choice.table()
+        return self._with(
+            FewLabelClassifier.fit(
+                Z, numbers, unlabelled, classes=self.classes_.tolist(), raw=embedder.model_.raw_columns, seed=seed
+            )
+        )
+
+    def _with(self, classifier: FewLabelClassifier) -> Self:
+        self._classifier = classifier
+        self.chosen_, self.student_ = classifier.vote.voters, classifier.student
+        self.cv_results_ = classifier.table()
         return self
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted classifier to a folder, as ``pinoise train --target`` writes a run; no pickle.
+
+        ``pinoise predict`` and ``load_run`` read it too. A model that was saved there before is replaced.
+        """
+        check_is_fitted(self)
+        self.embedding_.model_.save(path, self._classifier)
+
+    @classmethod
+    def load(cls, path: str | Path, *, trust: bool = False) -> Self:
+        """Read a classifier that ``save`` wrote, or a run that was trained with ``--target``.
+
+        Args:
+            path: the folder.
+            trust: whether to import the parts that its ``config.yaml`` names by an import path, which runs their code.
+        """
+        embedding = PiNDA.load(path, trust=trust)
+        classifier = embedding.model_.classifier
+        self = cls(clone(embedding), random_state=classifier.vote.seed)
+        self.embedding_, self.classes_ = embedding, np.array(classifier.classes)
+        self.n_features_in_ = embedding.n_features_in_
+        if hasattr(embedding, "feature_names_in_"):
+            self.feature_names_in_ = embedding.feature_names_in_
+        return self._with(classifier)
 
     def _embedded(self, X: Any) -> npt.NDArray[np.float64]:
         Z: Any = self.embedding_.transform(X)
@@ -141,7 +170,7 @@ class PiNDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the probability of every class, in the order of ``classes_``."""
         check_is_fitted(self)
-        return self._taught.probabilities(self._embedded(X))
+        return self._classifier.probabilities(self._embedded(X))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of every row."""

@@ -3,42 +3,30 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
-import scipy.sparse as sp
-import torch
-from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
-from torch import Tensor
 
 from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE
-from pinoise.data.dataset import Samples, Spans, fingerprint
-from pinoise.data.formats.memory import InMemory
-from pinoise.data.layout import have_colours, to_image_layout, undo_image_layout
+from pinoise.data.dataset import Dataset, Part
+from pinoise.data.layout import have_colours
+from pinoise.data.messages import counted
 from pinoise.data.rows import make_rows
-from pinoise.data.standardizer import Standardizer
 from pinoise.data.table.frames import collected
-from pinoise.estimator.checking import Trained, checked_numbers, interruption, learned_preparation, state_before
+from pinoise.errors import UserError
 from pinoise.estimator.parameters import columns_from, seed_of_state, settings_from
-from pinoise.estimator.stored import read_estimator, write_estimator
-from pinoise.estimator.transforming import as_given, dense_embedding, in_precision, sparse_embedding, stays_sparse
-from pinoise.evaluation import embed
-from pinoise.export import ExportedModel, What, table_encoding, write_onnx
+from pinoise.estimator.samples import learn_samples
+from pinoise.estimator.transformer import ModelTransformer
+from pinoise.model import Model
 from pinoise.modes import own_modes
-from pinoise.networks import Embedding
-from pinoise.noise import PiNoise
 from pinoise.training.automatic import with_best_noise
-from pinoise.training.build import (
-    build_standardizer,
-)
+from pinoise.training.build import build_standardizer
 from pinoise.training.callbacks import checked_callbacks, shown
 from pinoise.training.config import Settings, complete
-from pinoise.training.metrics import METRICS
-from pinoise.training.run import fit
+from pinoise.training.folder import IN_MEMORY
+from pinoise.training.run import Earlier, describe_data, fit
 
 _SETTINGS = Settings()  # which the defaults are those of
 
@@ -47,8 +35,7 @@ class HealthWarning(UserWarning):
     """Training ended, but with a named sign of trouble."""
 
 
-# scikit-learn ships no types, so its classes are Any to the type checker.
-class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+class PiNDA(ModelTransformer):
     """Learn an embedding by contrast, with noise p_ψ(ε|x) that is learned with it (π-noise driven data augmentation).
 
     Samples are standardised inside, so raw tables can be given; of sparse input only batches, and the rows among which
@@ -256,263 +243,74 @@ class PiNDA(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         callbacks: Sequence[Any] = (),
         verbose: int = 0,
     ) -> None:
-        self.n_components = n_components
-        self.embedding = embedding
-        self.encoder = encoder
-        self.image_shape = image_shape
-        self.hidden = hidden
-        self.method = method
-        self.objective = objective
-        self.noise = noise
-        self.distribution = distribution
-        self.mean = mean
-        self.covariance = covariance
-        self.amplitude = amplitude
-        self.generator = generator
-        self.pairing = pairing
-        self.augmentations = augmentations
-        self.neighbours = neighbours
-        self.penalty = penalty
-        self.initial_scale = initial_scale
-        self.scaling = scaling
-        self.text = text
-        self.categorical = categorical
-        self.drop = drop
-        self.keep = keep
-        self.na = na
-        self.missing = missing
-        self.mark_missing = mark_missing
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.learning_rate = learning_rate
-        self.noise_learning_rate = noise_learning_rate
-        self.temperature = temperature
-        self.device = device
-        self.random_state = random_state
-        self.patience = patience
-        self.min_improvement = min_improvement
-        self.warm_start = warm_start
-        self.callbacks = callbacks
-        self.verbose = verbose
+        parameters = dict(locals())  # which scikit-learn wants stored as they are
+        del parameters["self"]
+        self.__dict__.update(parameters)
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the encoder and the noise; labels are ignored.
 
         An interrupt, such as Ctrl-C, ends training: the model is then used as it stands, and a warning says so.
         """
-        before = state_before(self)
-        seed = seed_of_state(self.random_state) if before is None else before.seed
-        settings = settings_from(vars(self), seed=seed)
+        earlier = self._state_to_go_on_from() if self.warm_start and hasattr(self, "model_") else None
+        seed = seed_of_state(self.random_state) if earlier is None else self.model_.settings.training.seed
+        settings = self._settings(seed)
         checked_callbacks(self.callbacks)
-        x = self._checked(X, fitting=before is None)
+        X = collected(X)
+        if earlier is None:
+            data, preparation = learn_samples(self, X, columns_from(vars(self)), self.image_shape)
+        else:
+            data, preparation = Dataset("X", Part(self._samples(X))), self.model_.preparation
+        x = data.train.x
         if self.image_shape is not None and not have_colours(x):
-            settings = settings_from(vars(self), seed=seed, coloured=False)
-        if before is not None:
-            settings = with_best_noise(settings, before.trials)
+            settings = self._settings(seed, coloured=False)
         with own_modes(), shown(self.verbose) as reporter:
-            new = before is None
-            standardizer = build_standardizer(settings, x, spans=self._spans) if new else self._standardizer
-            data = fingerprint(x)
+            if earlier is None:
+                standardizer = build_standardizer(settings, x, spans=preparation.spans)
+            else:
+                settings, standardizer = with_best_noise(settings, self.trials_), self.model_.standardizer
+            record = describe_data(settings, data, preparation, standardizer, source=IN_MEMORY)
+            if earlier is not None:
+                earlier = earlier._replace(same_rows=record.fingerprint == self.model_.record.fingerprint)
             fitted = fit(
                 settings,
                 standardizer,
                 make_rows(x, standardizer),
                 reporter=reporter,
                 callbacks=self.callbacks,
-                earlier=None if before is None else before.goes_on(data),
+                earlier=earlier,
                 keep_interrupted=True,
             )
         if fitted.interrupted:
-            warnings.warn(interruption(len(fitted.history)), stacklevel=2)
+            done = counted(len(fitted.history), "epoch")
+            advice = "the model is used as it stands; warm_start=True goes on."
+            warnings.warn(f"fit was interrupted after {done}: {advice}", stacklevel=2)
         for flag in fitted.flags:
             warnings.warn(f"{flag.name}: {flag.meaning}.", HealthWarning, stacklevel=2)
-        assert fitted.model.noise is not None  # the settings ask for it
-        self._adopt(fitted.embedding, fitted.model.noise, standardizer, seed=seed)
-        self._of_sparse = isinstance(x, sp.csr_array)
-        self.flags_ = [flag.name for flag in fitted.flags]
-        self.trials_ = {trial.name: trial.score for trial in fitted.trials} if before is None else before.trials
-        self._trained: Trained | None = Trained(fitted.model.state_dict(), fitted.progress, data, seed, self.trials_)
-        self.history_ = {
-            **{name: [getattr(record, name) for record in fitted.history] for name in ("epoch", "loss", "seconds")},
-            **{name: [record.metrics[name] for record in fitted.history] for name in METRICS},
-        }
-        return self
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the state of training, which is larger than the rest, unless ``warm_start`` needs it."""
-        state = dict(super().__getstate__())
-        return state if self.warm_start or "_trained" not in state else {**state, "_trained": None}
-
-    @own_modes()
-    def transform(self, X: Any) -> Any:
-        """Return the embedding of samples as they are, without noise, in the precision of X: float32 or float64.
-
-        A model of sparse rows with more than 10,000 features returns the joined embedding as a SciPy ``csr_array``. A
-        dense row of it would take 40 kB in float32, however few entries it has. The features are then standardised
-        without centring, so that 0 stays 0: they differ from centred ones by a shift that is the same for all rows. It
-        makes no difference to linear models with an intercept, trees and distances. (Rows of length 1 are also
-        stretched a little, each by its own factor, and the shift with them.) ``embedding="learned"`` is dense.
-        """
-        check_is_fitted(self)
-        x = self._checked(X)
-        sparse = stays_sparse(self.embedding_, features=self._standardizer.mean.size, of_sparse=self._of_sparse)
-        return (sparse_embedding if sparse else dense_embedding)(self.embedding_, self._standardizer, x)
-
-    @own_modes()
-    def augment(self, X: Any, *, random_state: int | np.random.RandomState | None = None) -> Any:
-        """Return a noisy copy of samples, x + ε with ε drawn from the learned noise, in the units and the shape of X.
-
-        Of a data frame it is a data frame: with its names and types, categories that exist, dates, and gaps where it
-        has gaps. Columns that carry no feature, and free text, stay as they are. The copy of bytes is in single
-        precision, as noise goes beyond black and white.
-
-        Every call draws another copy. With an int as the estimator's ``random_state``, the sequence of copies is the
-        same after every ``fit`` and ``load``.
-
-        Args:
-            X: samples, as ``fit`` takes them.
-            random_state: an int for one fixed copy, or where the draw comes from; None is the estimator's own sequence.
-
-        >>> from sklearn.datasets import load_digits
-        >>> X = load_digits().data[:100]
-        >>> model = PiNDA(4, hidden=8, epochs=1, batch_size=50, random_state=0).fit(X)
-        >>> model.augment(X).shape
-        (100, 64)
-        """
-        check_is_fitted(self)
-        X = collected(X)
-        x = self._checked(X)
-        drawn = torch.Generator().manual_seed(seed_of_state(self._copies if random_state is None else random_state))
-        noisy = self._each(lambda batch: batch + self.noise_.sample(batch, generator=drawn), x)
-        norms = self._standardizer.norms(x) if self._standardizer.unit_rows else None
-        return as_given(self._preparation, self._standardizer.undo(noisy, norms), X, x)
-
-    @own_modes()
-    def noise_scale(self, X: Any, *, relative: bool = True) -> npt.NDArray[Any]:
-        """Return σ(x) of every sample and feature, in standard deviations of the feature, or else in the units of X.
-
-        Where rows are scaled to length 1, the units are those of the scaled rows. Where tails are compressed, a small σ
-        becomes a larger one far from the middle.
-        """
-        check_is_fitted(self)
-        x = self._checked(X)
-        sigma = self._each(self.noise_.relative_scale if relative else self.noise_.scale, x)
-        in_units = sigma if relative else sigma * self._standardizer.units(x)
-        return self._in_shape_of(undo_image_layout(in_units, self._standardizer.layout), X, x)
-
-    def _each(self, of: Callable[[Tensor], Tensor], x: Samples) -> npt.NDArray[Any]:
-        """Return something of every standardised sample that has its shape."""
-        rows = make_rows(x, self._standardizer)
-        return embed(lambda batch: of(batch).flatten(1), rows).reshape(-1, *self._standardizer.shape)
-
-    @own_modes()
-    def save(self, path: str | Path) -> None:
-        """Write the fitted estimator to one safetensors file, its parameters in the file's JSON header; no pickle.
-
-        Your own classes and functions are written as their import paths. Objects have none and are refused.
-        """
-        check_is_fitted(self)
-        write_estimator(Path(path), self)
-
-    @classmethod
-    @own_modes()
-    def load(cls, path: str | Path, *, trust: bool = False) -> Self:
-        """Read an estimator that ``save`` wrote. A file that was altered or damaged since is refused.
-
-        Args:
-            path: the file.
-            trust: whether to import the parts that the file names by an import path, which runs their code.
-        """
-        stored = read_estimator(Path(path), parameters=cls._get_param_names(), trust=trust)
-        header = stored.header
-        self = cls(**header.params)
-        self._adopt(stored.embedding, stored.noise, stored.standardizer, seed=seed_of_state(self.random_state))
-        self._trained = None
-        self.history_, self.flags_, self.trials_ = header.history, header.flags, header.trials
-        self.n_features_in_ = header.n_features_in
-        self._preparation = stored.preparation
-        self._of_sparse = header.of_sparse
-        if header.feature_names_in:
-            self.feature_names_in_ = np.array(header.feature_names_in, dtype=object)
-        return self
-
-    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
-        """Return the names of the columns of ``transform``: those of the features, then ``pinda0``, ``pinda1`` …
-
-        Args:
-            input_features: the names of X's columns, if X had none when it was fitted; by default ``x0``, ``x1`` …
-
-        >>> import pandas as pd
-        >>> from sklearn.datasets import load_wine
-        >>> X = load_wine(as_frame=True).data[["alcohol", "ash", "hue"]]
-        >>> PiNDA(2, hidden=8, epochs=1, batch_size=64, random_state=0).fit(X).get_feature_names_out()
-        array(['alcohol', 'ash', 'hue', 'pinda0', 'pinda1'], dtype=object)
-        """
-        check_is_fitted(self)
-        names = _check_feature_names_in(self, input_features)
-        return np.array(self.embedding_.column_names(self._encoded_names(names)), dtype=object)
-
-    def _encoded_names(self, names: npt.NDArray[Any]) -> tuple[str, ...]:
-        """Return the names of the features that the encoder sees, of the columns of X."""
-        if self._preparation is not None:
-            return self._preparation.encoding.feature_names or ()
-        if self.image_shape is not None:
-            names = to_image_layout(names.reshape(1, *self.image_shape), self._standardizer.layout).ravel()
-        return tuple(map(str, names))
-
-    def to_onnx(self, path: str | Path, *, what: What = "embedding") -> None:
-        """Write ``transform`` as one ONNX file, which runs without torch and pinoise; needs the extra ``export``.
-
-        The file is kept only if onnxruntime computes the same to 1e-5 (``docs/export.md``).
-
-        Args:
-            path: the file.
-            what: ``"embedding"``, or ``"noise"`` for ``noise_scale``, in the units of X and in standard deviations.
-        """
-        check_is_fitted(self)
-        features = self._encoded_names(_check_feature_names_in(self))
-        fitted = ExportedModel(
-            standardizer=self._standardizer,
-            embedding=self.embedding_,
-            noise=self.noise_,
-            columns=self.embedding_.column_names(features),
-            features=features,
-            encoding=table_encoding(self._preparation),
+        self._trained = Earlier(fitted.model.state_dict(), fitted.progress, same_rows=True)
+        return self._wrap(
+            Model(
+                fitted.settings,
+                record,
+                preparation,
+                standardizer,
+                fitted.embedding,
+                fitted.model.noise,
+                fitted.history,
+                flags=[flag.name for flag in fitted.flags],
+                trials={trial.name: trial.score for trial in fitted.trials} if earlier is None else self.trials_,
+            )
         )
-        write_onnx(Path(path), fitted, what=what)
 
-    def _adopt(self, embedding: Embedding, noise: PiNoise, standardizer: Standardizer, *, seed: int) -> None:
-        self.embedding_ = embedding
-        self.encoder_ = embedding.encoder
-        self.noise_ = noise
-        self._standardizer = standardizer
-        self.mean_ = standardizer.mean
-        self.scale_ = standardizer.scale
-        self._copies = np.random.RandomState(seed)  # the seeds of the copies that ``augment`` draws
+    def _settings(self, seed: int, *, coloured: bool = True) -> Settings:
+        settings = settings_from(vars(self), seed=seed, coloured=coloured)
+        return settings.model_copy(update={"data": replace(settings.data, source=IN_MEMORY)})
 
-    @property
-    def _spans(self) -> Spans:
-        """The features of every column that became several."""
-        return () if self._preparation is None else self._preparation.spans
-
-    def _checked(self, X: Any, *, fitting: bool = False) -> Samples:
-        """Return samples as scikit-learn checks them, with a non-finite entry named by row and column."""
-        X = collected(X)
-        if fitting:
-            self._preparation, notes = learned_preparation(X, columns_from(vars(self)))
-            if self._preparation is not None:
-                self.notes_ = notes
-        if self._preparation is not None:
-            validate_data(self, X, reset=fitting, skip_check_array=True)
-            return self._preparation.read(InMemory(X, name="X"), labelled=False).train.x
-        return checked_numbers(self, X, fitting=fitting, image_shape=self.image_shape)
-
-    def _in_shape_of(self, values: npt.NDArray[Any], X: Any, x: Samples) -> npt.NDArray[Any]:
-        """Return values of every feature in the shape and precision of X; encoded features keep their own."""
-        return in_precision(values, x).reshape(x.shape if self._preparation is not None else np.shape(X))
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
+    def _state_to_go_on_from(self) -> Earlier:
+        """Return the state of training. It is not always kept."""
+        if self._trained is None:
+            raise UserError(
+                "warm_start goes on from the state of training, which neither PiNDA.save nor a pickle made with "
+                "warm_start=False holds: fit with warm_start=False, or keep a pickle made with warm_start=True."
+            )
+        return self._trained

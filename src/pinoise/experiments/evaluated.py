@@ -21,7 +21,7 @@ from pinoise.experiments.information import information_of_run
 from pinoise.experiments.scoring import agreements, score_run
 from pinoise.experiments.sources import fewer_to_score, is_scorable, open_scored, sample_rows
 from pinoise.files import expanded, read_json, write_json
-from pinoise.training.load import Run
+from pinoise.model import Model
 
 FILE = "evaluation.json"
 
@@ -117,7 +117,7 @@ class Evaluation(BaseModel):
 
 
 def evaluate_run(
-    run: Run,
+    run: Model,
     source: str | None = None,
     later: LaterOptions = AS_TRAINED,
     *,
@@ -170,18 +170,18 @@ def evaluate_run(
 
 
 def _scored_data(
-    run: Run, source: str | None, later: LaterOptions, *, rows: int | None, progress: bool = False
+    run: Model, source: str | None, later: LaterOptions, *, rows: int | None, progress: bool = False
 ) -> Dataset:
     data = open_scored(run, source, later, progress=progress)
     return fewer_to_score(data) if rows is None else sample_rows(data, train=rows, test=rows)
 
 
-def store_evaluation(run: Run, found: Evaluation) -> None:
+def store_evaluation(run: Model, found: Evaluation) -> None:
     """Write what was found into the run's folder."""
     write_json(run.path / FILE, found.as_dict())
 
 
-def read_evaluation(run: Run) -> Evaluation | None:
+def read_evaluation(run: Model) -> Evaluation | None:
     """Return what was found about a run, in its present state or an earlier one; None if it was not evaluated."""
     path = run.path / FILE
     if not path.exists():
@@ -204,7 +204,7 @@ def shown_source(source: str) -> str:
     return source if is_name(source) else expanded(source).name
 
 
-def _measured_before(run: Run) -> Mapping[str, Any]:
+def _measured_before(run: Model) -> Mapping[str, Any]:
     """Return the information that was measured of the run in its present state, if any."""
     try:
         before = read_evaluation(run)

@@ -7,9 +7,9 @@ import torch
 from pinoise.choices import MOST_DRAWS, VIEW, PairingName
 from pinoise.errors import UserError
 from pinoise.information import InformationEstimate
+from pinoise.model import Model, contrastive_model
 from pinoise.training.build import build_views, make_site
 from pinoise.training.config import read_choice, takes_images
-from pinoise.training.load import Run, load_model
 from pinoise.training.metrics import information_in_views
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.views import Batch, Pairing
@@ -24,7 +24,7 @@ _ROWS = 512
 _IMAGES = 64
 
 
-def information_of_run(run: Run, *, draws: int = DRAWS, progress: bool = False) -> dict[str, InformationEstimate]:
+def information_of_run(run: Model, *, draws: int = DRAWS, progress: bool = False) -> dict[str, InformationEstimate]:
     """Measure what a run's own views, and predefined ones, tell about the task of its encoder.
 
     Args:
@@ -36,7 +36,7 @@ def information_of_run(run: Run, *, draws: int = DRAWS, progress: bool = False) 
         raise UserError(f"draws is {draws}: mutual information needs from 2 to {MOST_DRAWS}.")
     part = run.own_data(progress=progress).train
     rows = run.rows(part.x, where=run.settings.data.source, origin=part.origin)
-    model = load_model(run, rows)
+    model = contrastive_model(run, rows)
     images = takes_images(run.settings)
     size = min(_IMAGES if images else _ROWS, len(rows))
     chosen = torch.arange(size) * len(rows) // size

@@ -23,13 +23,13 @@ from pinoise.evaluation.scores import SEEDED
 from pinoise.experiments.recipes import RECIPES, sees_features
 from pinoise.experiments.results import Cell
 from pinoise.experiments.sources import check_scorable, scored_part, shown_part
+from pinoise.model import Model
 from pinoise.modes import Randomness, own_modes
 from pinoise.networks import Embedding, Raw, settle_statistics
 from pinoise.training.build import build_embedding, build_encoder
 from pinoise.training.callbacks import Quiet, Reporter
 from pinoise.training.config import Settings
 from pinoise.training.device import BUILDING, seed_of
-from pinoise.training.load import Run
 from pinoise.training.run import fit
 
 _AGREEING_ROWS = 2000  # among which neighbours are compared
@@ -188,7 +188,7 @@ def raw_rows(*parts: Part, spans: Spans = ()) -> tuple[Raw, list[Rows]]:
     return Raw(unit_rows=standardizer.unit_rows), rows
 
 
-def score_run(run: Run, data: Dataset, *, seed: int, processes: int = 1) -> dict[str, Scores]:
+def score_run(run: Model, data: Dataset, *, seed: int, processes: int = 1) -> dict[str, Scores]:
     """Score a finished run's embedding beside raw features and the embedding of its encoder before training.
 
     ``processes`` is how many share the rows to embed.
@@ -203,7 +203,7 @@ def score_run(run: Run, data: Dataset, *, seed: int, processes: int = 1) -> dict
     return found
 
 
-def agreements(run: Run, data: Dataset) -> dict[str, float]:
+def agreements(run: Model, data: Dataset) -> dict[str, float]:
     """Return how far neighbours in the embeddings of a run agree with those among raw features.
 
     They are looked for among at most ``_AGREEING_ROWS`` test rows, or training rows where there are no others.
@@ -219,7 +219,7 @@ def agreements(run: Run, data: Dataset) -> dict[str, float]:
     }
 
 
-def _untrained(run: Run, rows: Rows) -> Embedding:
+def _untrained(run: Model, rows: Rows) -> Embedding:
     """Return the embedding of a run's encoder before training."""
     encoder, _ = fit_encoder("untrained", run.settings, run.standardizer, rows, Quiet())
     return build_embedding(encoder, run.embedding.name, run.standardizer, rows)

@@ -17,7 +17,7 @@ from pinoise.data.preparation import Preparation
 from pinoise.data.readers import open_for_training
 from pinoise.errors import UserError
 from pinoise.experiments.recipes import Suite
-from pinoise.training.load import Run
+from pinoise.model import Model
 
 _COUNTED = "they count as errors in every score"
 _SHOWN_CLASSES = 10
@@ -214,7 +214,7 @@ def open_compared(
 
 
 def open_scored(
-    run: Run, source: str | None = None, later: LaterOptions = AS_TRAINED, *, progress: bool = False
+    run: Model, source: str | None = None, later: LaterOptions = AS_TRAINED, *, progress: bool = False
 ) -> Dataset:
     """Return the data to score a run on: its own, split as in training, or another source. It may have no labels.
 

@@ -3,48 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
 from pinoise.data.layout import AS_IS, undo_image_layout
-from pinoise.data.preparation import Preparation
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
-from pinoise.data.table.encoding import TableEncoding
 from pinoise.evaluation import embed
-from pinoise.networks import Embedding
-from pinoise.noise import PiNoise
+
+if TYPE_CHECKING:
+    from pinoise.model import Model
 
 What = Literal["embedding", "noise"]
 
 _TRIAL_ROWS = 8
 
 Arrays = dict[str, npt.NDArray[Any]]
-
-
-@dataclass(frozen=True)
-class ExportedModel:
-    """What is exported: an embedding and its noise, and how samples become their input.
-
-    ``columns`` are the names of the embedding's columns; ``features`` those of the samples' features, if known.
-    """
-
-    standardizer: Standardizer
-    embedding: Embedding
-    noise: PiNoise | None
-    columns: tuple[str, ...]
-    features: tuple[str, ...] | None = None
-    encoding: TableEncoding | None = None  # of a table, whose columns the graph then takes
-
-
-def table_encoding(preparation: Preparation | None) -> TableEncoding | None:
-    """Return how a table became features, or None where the data was none."""
-    encoding = None if preparation is None else preparation.encoding
-    return encoding if isinstance(encoding, TableEncoding) else None
 
 
 def trial_samples(standardizer: Standardizer) -> npt.NDArray[Any]:
@@ -81,13 +58,12 @@ class Wanted(NamedTuple):
     unit: npt.NDArray[Any] | float = 1.0
 
 
-def expected(fitted: ExportedModel, x: npt.NDArray[Any], what: What) -> dict[str, Wanted]:
+def expected(fitted: Model, x: npt.NDArray[Any], what: What) -> dict[str, Wanted]:
     """Return what pinoise computes of samples, by the name of the graph's output."""
     rows = make_rows(x, fitted.standardizer)
     if what == "embedding":
         return {"embedding": Wanted(embed(fitted.embedding, rows))}
-    noise, standardizer = fitted.noise, fitted.standardizer
-    assert noise is not None  # or there would be no graph of it
+    noise, standardizer = fitted.learned_noise, fitted.standardizer
 
     def of(parameter: Callable[[Tensor], Tensor], unit: npt.NDArray[Any]) -> Wanted:
         values = embed(lambda batch: parameter(batch).flatten(1), rows).reshape(-1, *standardizer.shape) * unit
@@ -112,7 +88,7 @@ def largest_difference(found: npt.NDArray[Any], wanted: Wanted) -> float:
     return float(np.nan_to_num(share, nan=np.inf).max())
 
 
-def difference(model: Any, fitted: ExportedModel, samples: npt.NDArray[Any], inputs: Arrays, what: What) -> float:
+def difference(model: Any, fitted: Model, samples: npt.NDArray[Any], inputs: Arrays, what: What) -> float:
     """Return the largest difference between onnxruntime and pinoise, in a batch and a row alone.
 
     Args:

@@ -16,12 +16,12 @@ from pinoise.data.table.numbers import NumericColumn
 UNKNOWN = "a value that training did not have"
 
 
-def takes_columns(encoding: TableEncoding | None) -> bool:
+def takes_columns(encoding: TableEncoding) -> bool:
     """Whether a graph takes the columns of a table: of numbers and categories, with a category among them.
 
     A table of numbers alone is one matrix. So are the features of columns that a graph cannot encode.
     """
-    if encoding is None or not all(type(column) in (NumericColumn, CategoricalColumn) for column in encoding.columns):
+    if not all(type(column) in (NumericColumn, CategoricalColumn) for column in encoding.columns):
         return False
     return any(isinstance(column, CategoricalColumn) for column in encoding.columns)
 

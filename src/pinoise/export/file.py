@@ -11,17 +11,21 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy.typing as npt
 import torch
 
+from pinoise.data.table.encoding import TableEncoding
 from pinoise.errors import UserError, unknown_choice
-from pinoise.export.check import ExportedModel, What, difference, trial_samples
+from pinoise.export.check import What, difference, trial_samples
 from pinoise.export.columns import encoded, takes_columns, trial_columns, with_columns
 from pinoise.export.graph import EmbeddingGraph, NoiseGraph
 from pinoise.files import check_new_file, written
 from pinoise.modes import own_modes
+
+if TYPE_CHECKING:
+    from pinoise.model import Model
 
 EXTENSION = ".onnx"
 
@@ -42,7 +46,7 @@ def check_onnx_file(path: Path, *, inputs: Iterable[Path] = (), force: bool = Fa
 
 
 @own_modes()
-def write_onnx(path: Path, fitted: ExportedModel, *, what: What) -> dict[str, Any]:
+def write_onnx(path: Path, fitted: Model, *, what: What) -> dict[str, Any]:
     """Write what was fitted as one ONNX file, complete or not at all, and return its inputs, outputs and closeness.
 
     The graph takes any number of rows. It is compared with pinoise on made-up rows before the file is kept: no value
@@ -54,9 +58,10 @@ def write_onnx(path: Path, fitted: ExportedModel, *, what: What) -> dict[str, An
     module = _module(fitted, what)
     samples = trial_samples(fitted.standardizer)
     model, inputs = to_graph(module, samples), {"x": samples}
-    if fitted.encoding is not None and takes_columns(fitted.encoding):
-        model, inputs = with_columns(model, fitted.encoding), trial_columns(fitted.encoding, samples)
-        samples = encoded(fitted.encoding, inputs)
+    encoding = fitted.preparation.encoding
+    if isinstance(encoding, TableEncoding) and takes_columns(encoding):
+        model, inputs = with_columns(model, encoding), trial_columns(encoding, samples)
+        samples = encoded(encoding, inputs)
     apart = difference(model, fitted, samples, inputs, what)
     if not apart <= CLOSENESS:
         raise UserError(
@@ -83,12 +88,10 @@ def require_onnx() -> None:
         raise UserError("export needs the extra 'export': pip install 'pinoise[export]'.") from error
 
 
-def _module(fitted: ExportedModel, what: What) -> Any:
+def _module(fitted: Model, what: What) -> Any:
     if what == "embedding":
         return EmbeddingGraph(fitted.standardizer, copy.deepcopy(fitted.embedding)).cpu().eval()
-    if fitted.noise is None:
-        raise UserError("there is no learned noise to export: only what was trained with --noise pi or auto has one.")
-    return NoiseGraph(fitted.standardizer, copy.deepcopy(fitted.noise)).cpu().eval()
+    return NoiseGraph(fitted.standardizer, copy.deepcopy(fitted.learned_noise)).cpu().eval()
 
 
 def to_graph(module: Any, samples: npt.NDArray[Any]) -> Any:
@@ -135,13 +138,13 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-def _describe(model: Any, fitted: ExportedModel, what: What) -> None:
+def _describe(model: Any, fitted: Model, what: What) -> None:
     """Write into the file what it holds and which version of pinoise made it."""
     facts: dict[str, Any] = {"pinoise": version("pinoise"), "what": what}
-    if fitted.features is not None:
-        facts["features"] = list(fitted.features)
+    if fitted.feature_names is not None:
+        facts["features"] = list(fitted.feature_names)
     if what == "embedding":
-        facts["columns"] = list(fitted.columns)
+        facts["columns"] = list(fitted.column_names)
     model.producer_name, model.producer_version = "pinoise", facts["pinoise"]
     for name, value in facts.items():
         text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -15,7 +15,7 @@ from pinoise.data.layout import AS_IS, image_layout, undo_image_layout
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.experiments.sources import shown_part
-from pinoise.training.load import Run
+from pinoise.model import Model
 
 Array = npt.NDArray[Any]
 
@@ -54,7 +54,7 @@ class NoisySamples:
         return BYTES if self.originals.dtype == np.uint8 else (float(self.originals.min()), float(self.originals.max()))
 
 
-def collect(run: Run, *, samples: int | None = None, seed: int = 0, data: Dataset | None = None) -> NoisySamples:
+def collect(run: Model, *, samples: int | None = None, seed: int = 0, data: Dataset | None = None) -> NoisySamples:
     """Return test rows of a run's own data, or training rows if it has no others, with the run's noise.
 
     Rows are taken at even distances over the part. σ of a picture is in pixel values.

@@ -20,9 +20,9 @@ from pinoise.evaluation import embed
 from pinoise.evaluation.rivals import reduce_by_umap
 from pinoise.experiments.scoring import raw_rows
 from pinoise.experiments.sources import shown_part
+from pinoise.model import Model
 from pinoise.report.charts import chart
 from pinoise.report.page import Picture
-from pinoise.training.load import Run
 
 MOST_POINTS = 800
 FEWEST_POINTS = 3
@@ -55,7 +55,7 @@ class Maps(NamedTuple):
     key: list[tuple[str, str]]
 
 
-def draw_maps(run: Run, data: Dataset) -> Maps:
+def draw_maps(run: Model, data: Dataset) -> Maps:
     """Draw at most ``MOST_POINTS`` test rows, or training rows if there are no others."""
     part, name = shown_part(data, most=MOST_POINTS)
     if len(part) < FEWEST_POINTS:

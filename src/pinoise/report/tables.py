@@ -10,10 +10,10 @@ import numpy as np
 from pinoise.evaluation.logistic import LABELS_PER_CLASS
 from pinoise.evaluation.ridge import KNOWN_VALUES
 from pinoise.experiments.evaluated import Evaluation, Found, Informative
+from pinoise.model import Model
 from pinoise.report.charts import HIGH, LOW, Panel, feature_names, rank_features
 from pinoise.report.collect import NoisySamples
 from pinoise.report.page import ReportTable
-from pinoise.training.load import Run
 
 _SCORES = {
     "knn": "kNN",
@@ -30,7 +30,7 @@ _INFORMATION = {
 }
 
 
-def describe_noise(run: Run) -> str:
+def describe_noise(run: Model) -> str:
     """Return in a few words what the noise of a run is."""
     if run.noise is None:
         return f"none learned (views.noise is {run.settings.views.noise.name})"
@@ -68,7 +68,7 @@ def features_table(noisy: NoisySamples) -> ReportTable:
     return ReportTable(caption, ["feature", f"mean {symbol}, in std", spread, "in the file's units"], rows, bars=(1,))
 
 
-def runs_table(runs: Mapping[str, Run], known: Sequence[Evaluation | None]) -> ReportTable:
+def runs_table(runs: Mapping[str, Model], known: Sequence[Evaluation | None]) -> ReportTable:
     """Return runs side by side below raw features: their noise, how they ended and their scores, where there are any.
 
     Args:

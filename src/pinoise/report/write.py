@@ -15,6 +15,7 @@ from pinoise.evaluation.knn import AGREEING
 from pinoise.experiments.evaluated import Evaluation, read_evaluation, shown_source
 from pinoise.files import REPORT_FILES, check_output, check_writable, is_run, read_json, real, written
 from pinoise.information import HealthFlag
+from pinoise.model import Model, contrastive_model
 from pinoise.report.charts import draw_curves, panels
 from pinoise.report.collect import NoisySamples, collect
 from pinoise.report.maps import draw_maps
@@ -30,7 +31,6 @@ from pinoise.report.tables import (
 )
 from pinoise.training.config import dump_yaml
 from pinoise.training.folder import read_record
-from pinoise.training.load import Run, load_model
 from pinoise.training.run import run_health
 
 
@@ -45,7 +45,7 @@ class Report:
 
 
 def write_report(
-    runs: Sequence[Run],
+    runs: Sequence[Model],
     *,
     folder: Path | None = None,
     samples: int | None = None,
@@ -102,7 +102,7 @@ def write_report(
     )
 
 
-def _content_of(run: Run, found: Evaluation | None) -> dict[str, Any]:
+def _content_of(run: Model, found: Evaluation | None) -> dict[str, Any]:
     """Return what the page says about a run from the files of its folder."""
     shown = panels(run.history)
     return {
@@ -150,13 +150,13 @@ class Health(NamedTuple):
     unknown: str | None = None
 
 
-def health_of(run: Run, data: Dataset) -> Health:
+def health_of(run: Model, data: Dataset) -> Health:
     """Return the flags that the run's training ended with, measured again from its last checkpoint."""
     if not run.history:
         return Health([], "metrics.csv is missing or empty.")
     rows = run.rows(data.train.x, where=run.settings.data.source, origin=data.train.origin)
     try:
-        model = load_model(run, rows)
+        model = contrastive_model(run, rows)
     except UserError as error:
         return Health([], str(error).replace(str(run.path), run.path.name))
     training = run.settings.training
@@ -164,7 +164,7 @@ def health_of(run: Run, data: Dataset) -> Health:
     return Health(run_health(model, rows, run.settings, run.history, processes=processes))
 
 
-def environment_of(run: Run) -> dict[str, Any]:
+def environment_of(run: Model) -> dict[str, Any]:
     """Return what the run ran on; empty if its folder does not say."""
     path = run.path / "environment.json"
     if not path.exists():
@@ -190,7 +190,7 @@ def without_folders(value: Any) -> Any:
     return value
 
 
-def _current(run: Run, found: Evaluation | None) -> Evaluation | None:
+def _current(run: Model, found: Evaluation | None) -> Evaluation | None:
     """Return what is known about a run as it is now: scores of an earlier state are not."""
     found = read_evaluation(run) if found is None else found
     return found if found is not None and run.is_current(found.model_dump()) else None
@@ -222,11 +222,11 @@ def check_report_folder(
     return folder
 
 
-def check_same_data(runs: Sequence[Run]) -> None:
+def check_same_data(runs: Sequence[Model]) -> None:
     """Refuse to compare runs whose samples are not the same."""
     first = runs[0]
     for other in runs[1:]:
-        if other.fingerprint != first.fingerprint:
+        if other.record.fingerprint != first.record.fingerprint:
             raise UserError(
                 f"{_difference(first, other)}: only runs trained on the same rows can be compared; report them one by "
                 "one."
@@ -247,7 +247,7 @@ def distinct_names(paths: Sequence[Path]) -> list[str]:
     return [name if names.index(name) == number else f"{name} ({number + 1})" for number, name in enumerate(names)]
 
 
-def _difference(first: Run, other: Run) -> str:
+def _difference(first: Model, other: Model) -> str:
     """Return what differs between the data of two runs: number of rows, their size, source, or only the values."""
     said, also = _described(first), _described(other)
     apart = [key for key in said if said[key] != also[key]]
@@ -257,5 +257,5 @@ def _difference(first: Run, other: Run) -> str:
     return f"{first.path} was trained on {ours} and {other.path} on {theirs}"
 
 
-def _described(run: Run) -> dict[str, str]:
+def _described(run: Model) -> dict[str, str]:
     return {"data": read_record(run.path / "data.json").size, "source": run.settings.data.source}

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,6 +29,7 @@ from pinoise.files import (
     writing,
 )
 from pinoise.networks import Embedding, write_tensors
+from pinoise.noise import PiNoise
 from pinoise.training.build import embedding_tensors
 from pinoise.training.build.model import standardizer_tensors
 from pinoise.training.callbacks import Record
@@ -33,7 +37,6 @@ from pinoise.training.checkpoint import DAMAGED, LAST, Expected, RunIdentity, St
 from pinoise.training.config import Settings, complete, distrusted, dump_yaml, parse_settings, read_yaml
 from pinoise.training.device import describe_environment
 from pinoise.training.metrics import has_stalled, held_out_losses
-from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.processes import is_first
 from pinoise.training.running import refuse_if_held
 
@@ -75,6 +78,10 @@ def read_record(path: Path) -> DataRecord:
 
 # The files of a finished run's weights. A run that goes on loses them, the encoder first.
 WEIGHTS = ENCODER_FILE, UNITS_FILE, NOISE_FILE = ("encoder.safetensors", "embedding.safetensors", "noise.safetensors")
+STANDARDIZER_FILE, CLASSIFIER_FILE = "standardizer.safetensors", "classifier.safetensors"
+
+IN_MEMORY = "(in memory)"
+"""The source of what was fitted in Python, on rows that its folder does not name."""
 
 # The format of run folders. It increases when older folders can no longer be read.
 RUN_FORMAT = 6
@@ -128,8 +135,8 @@ def create_folder(path: Path, settings: Settings, record: DataRecord | None = No
     for where, part in settings.parts.items():
         if part.own and ":" not in part.name:
             raise UserError(
-                f"{where} is {part.name!r}, which has no import path, so a run folder cannot name it: "
-                "give a class or function of a module."
+                f"{where} is {part.name!r}, which has no import path, so a folder cannot name it: give a class or "
+                "function of a module of yours, or pickle the estimator."
             )
     text = config_text(settings)
     with writing(path):
@@ -160,7 +167,7 @@ def _config_values(settings: Settings) -> dict[str, Any]:
 def full_source(settings: Settings) -> str:
     """Return the data of a run by its name or its full path, which a run that goes on from another folder finds."""
     source = settings.data.source
-    return source if is_name(source) else str(Path(source).expanduser().resolve())
+    return source if source == IN_MEMORY or is_name(source) else str(Path(source).expanduser().resolve())
 
 
 def _with_full_paths(value: Any) -> Any:
@@ -230,7 +237,7 @@ def settle_folder(
         write_record(path / "data.json", record)
     if checkpoint is None or not (path / "environment.json").exists():
         write_json(path / "environment.json", describe_environment())
-    write_tensors(path / "standardizer.safetensors", standardizer_tensors(standardizer))
+    write_tensors(path / STANDARDIZER_FILE, standardizer_tensors(standardizer))
     if read_yaml(path / "config.yaml") != yaml.safe_load(text := config_text(settings)):
         write_text(path / "config.yaml", text)
     if checkpoint is None:
@@ -284,9 +291,33 @@ def _check_unchanged(path: Path, settings: Settings, record: DataRecord) -> None
         )
 
 
-def write_weights(path: Path, model: ContrastiveModel, embedding: Embedding) -> None:
-    """Write the weights of a finished run, the encoder last: a run that has it has all."""
-    if model.noise is not None:
-        write_tensors(path / NOISE_FILE, model.noise.state_dict())
-    write_tensors(path / UNITS_FILE, embedding_tensors(embedding))
-    write_tensors(path / ENCODER_FILE, model.method.encoder.state_dict())
+def write_weights(
+    path: Path, embedding: Embedding, noise: PiNoise | None, *, flags: Sequence[str], trials: Mapping[str, float]
+) -> None:
+    """Write the weights of a finished run, the encoder last: a run that has it has all.
+
+    The units of the embedding have what else training ended with beside them, which ``data.json`` cannot know.
+    """
+    if noise is not None:
+        write_tensors(path / NOISE_FILE, noise.state_dict())
+    outcome = {"flags": list(flags), "trials": dict(trials)}
+    write_tensors(path / UNITS_FILE, embedding_tensors(embedding), metadata=outcome)
+    write_tensors(path / ENCODER_FILE, embedding.encoder.state_dict())
+
+
+@contextmanager
+def new_folder(path: Path) -> Iterator[Path]:
+    """Yield a folder to make, which takes the place of ``path`` when the block ends. A model there is replaced."""
+    if path.is_file() or (path.is_dir() and not {file.name for file in path.iterdir()} <= RUN_FILES):
+        raise UserError(f"{path} is there already, and is no saved model: choose another folder.")
+    check_writable(path, what="a model")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.part")
+    try:
+        yield temporary
+        with writing(path):
+            if path.exists():
+                path.rename(temporary.with_suffix(".old"))
+            temporary.rename(path)
+    finally:
+        for left in (temporary, temporary.with_suffix(".old")):
+            shutil.rmtree(left, ignore_errors=True)

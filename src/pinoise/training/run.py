@@ -29,7 +29,15 @@ from pinoise.training.callbacks import Callbacks, Interrupted, Quiet, Record, Re
 from pinoise.training.checkpoint import LAST, PREVIOUS, Expected, Progress, RunIdentity
 from pinoise.training.config import Settings, complete, follow
 from pinoise.training.device import any_process, make_fabric, on_first
-from pinoise.training.folder import DataRecord, check_usable, full_source, run_identity, settle_folder, write_weights
+from pinoise.training.folder import (
+    STANDARDIZER_FILE,
+    DataRecord,
+    check_usable,
+    full_source,
+    run_identity,
+    settle_folder,
+    write_weights,
+)
 from pinoise.training.loop import broken_weights, diverged, make_optimizer, plan_epoch, train
 from pinoise.training.metrics import model_health, split_rows
 from pinoise.training.objectives import ContrastiveModel
@@ -74,6 +82,7 @@ def _is_learned(name: str, parameters: set[str]) -> bool:
 class Fitted(NamedTuple):
     """A trained model on the CPU, the embedding of its encoder, its history and its health flags."""
 
+    settings: Settings  # with the noise that trials chose
     model: ContrastiveModel
     embedding: Embedding
     history: list[Record]
@@ -126,7 +135,7 @@ def fit(
         model.noise.support.fetch = None  # the fitted model must not keep the training data in memory
     embedding = build_embedding(model.method.encoder, settings.embedding, standardizer, rows)
     flags = run_health(model, rows, settings, progress.history) if progress.history else []
-    return Fitted(model, embedding, progress.history, flags, trials, progress, interrupted)
+    return Fitted(settings, model, embedding, progress.history, flags, trials, progress, interrupted)
 
 
 def _try_noises(
@@ -192,7 +201,8 @@ def run_training(
     begun = any((path / "checkpoints" / name).exists() for name in (LAST, PREVIOUS))
     standardizer = _standardizer_of(path, settings, data, begun=begun)
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
-    record = on_first(fabric, partial(_describe_data, settings, data, preparation, standardizer))  # one pass over it
+    describe = partial(describe_data, settings, data, preparation, standardizer, source=full_source(settings))
+    record = on_first(fabric, describe)  # one pass over it
     _tell(fabric, note, [*record.notes, *_notes_on_batches(settings, rows, fabric)])
     del data  # rows in memory are a copy, so the original can be freed
     settings, trials = _try_noises(settings, standardizer, rows, fabric=fabric, should_stop=should_stop, note=note)
@@ -242,9 +252,10 @@ def _finished(
 ) -> Fitted:
     """Write the weights of a run that has ended, and return what it ended with."""
     embedding = build_embedding(model.method.encoder, settings.embedding, standardizer, rows)
-    on_first(fabric, partial(write_weights, path, model, embedding))
     flags = run_health(model, rows, settings, progress.history, processes=fabric.world_size)
-    return Fitted(model, embedding, progress.history, flags, trials, progress)
+    names, scores = [flag.name for flag in flags], {trial.name: trial.score for trial in trials}
+    on_first(fabric, partial(write_weights, path, embedding, model.noise, flags=names, trials=scores))
+    return Fitted(settings, model, embedding, progress.history, flags, trials, progress)
 
 
 def _opened(settings: Settings, *, progress: bool) -> tuple[Settings, Dataset, Preparation]:
@@ -265,17 +276,10 @@ def _standardizer_of(path: Path, settings: Settings, data: Dataset, *, begun: bo
     """Return the stored units of a run with checkpoints, or learn the units in a pass over all samples."""
     if begun:
         with suppress(UserError):  # absent or damaged
-            standardizer = read_standardizer(path / "standardizer.safetensors")
+            standardizer = read_standardizer(path / STANDARDIZER_FILE)
             if standardizer.fits(data.shape):
                 return standardizer
     return build_standardizer(settings, data.train.x, spans=data.spans)
-
-
-def _notes_on_units(settings: Settings, standardizer: Standardizer) -> list[str]:
-    """Return a note if tails are compressed and nobody has asked for it."""
-    if standardizer.tails is None or settings.data.scaling != "auto":
-        return []
-    return [HEAVY_TAILS]
 
 
 def _notes_on_batches(settings: Settings, rows: Rows, fabric: Fabric) -> list[str]:
@@ -288,18 +292,19 @@ def _notes_on_batches(settings: Settings, rows: Rows, fabric: Fabric) -> list[st
     return [f"a batch has {batch} rows instead of {settings.training.batch_size}, as there are no more"]
 
 
-def _describe_data(
-    settings: Settings, data: Dataset, preparation: Preparation, standardizer: Standardizer
+def describe_data(
+    settings: Settings, data: Dataset, preparation: Preparation, standardizer: Standardizer, *, source: str
 ) -> DataRecord:
     """Return the record of the data: the rows that were trained on, and how to read later data in the same way."""
+    heavy = standardizer.tails is not None and settings.data.scaling == "auto"
     return DataRecord(
-        source=full_source(settings),
+        source=source,
         rows=len(data.train),
         shape=list(data.shape),
         fingerprint=fingerprint_parts(data),
         feature_names=None if data.feature_names is None else list(data.feature_names),
         class_names=None if data.class_names is None else list(data.class_names),
-        notes=[*data.notes, *_notes_on_units(settings, standardizer)],
+        notes=[*data.notes, *([HEAVY_TAILS] if heavy else [])],
         preparation=preparation.to_json(),
     )
 

@@ -13,7 +13,7 @@ import os
 import shlex
 import socket
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
@@ -207,7 +207,7 @@ class RunLog(Reporter):
         from torch.utils.tensorboard.writer import SummaryWriter
 
         history = self._progress.history
-        write_text(self._csv, "".join(_line(values) for values in [COLUMNS, *map(_values, history)]))
+        write_metrics(self._csv, history)
         with writing(self._board_folder, advice=_ADVICE):
             self._board = SummaryWriter(str(self._board_folder), purge_step=0)
         for record in history:
@@ -245,6 +245,11 @@ class RunLog(Reporter):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def write_metrics(path: Path, history: Iterable[Record]) -> None:
+    """Write metrics.csv, with a line for every epoch."""
+    write_text(path, "".join(_line(values) for values in [COLUMNS, *map(_values, history)]))
 
 
 def read_metrics(path: Path) -> list[Record]:

@@ -17,6 +17,7 @@ from pinoise.data.readers import open_for_training
 from pinoise.experiments.cache import by_content, cell_key
 from pinoise.experiments.fitting import CELL_FORMAT
 from pinoise.experiments.plans import plan
+from pinoise.model import Model, contrastive_model, load_run
 from pinoise.paper.reproduce.data import Used
 from pinoise.paper.reproduce.outcome import Curve, OutcomeLine
 from pinoise.paper.reproduce.paper import Item, Row, SetGroup
@@ -24,7 +25,6 @@ from pinoise.training.callbacks import Record, Reporter
 from pinoise.training.config import Settings
 from pinoise.training.config.settings import TrainingSettings
 from pinoise.training.folder import ENCODER_FILE
-from pinoise.training.load import Run, load_model, load_run
 from pinoise.training.metrics import probe_batch
 from pinoise.training.run import run_health, run_training
 
@@ -36,7 +36,7 @@ class TrainedRun(NamedTuple):
     row: Row
     group: SetGroup
     seed: int
-    run: Run
+    run: Model
     history: list[Record]
     flags: tuple[str, ...]
 
@@ -64,7 +64,7 @@ def train_rows(
                 run_training(path, settings, reporter=reporter(title), note=note)
             run = load_run(path)
             rows = run.rows(data.train.x, where=used.name, origin=data.train.origin)
-            flags = run_health(load_model(run, rows), rows, settings, run.history)
+            flags = run_health(contrastive_model(run, rows), rows, settings, run.history)
             yield TrainedRun(used.key, row, group, seed, run, run.history, tuple(flag.name for flag in flags))
 
 
@@ -119,7 +119,7 @@ def curves_of(item: Item, trained: Sequence[TrainedRun]) -> Iterator[Curve]:
 
 
 @torch.no_grad()
-def _measure(run: Run) -> dict[str, float]:
+def _measure(run: Model) -> dict[str, float]:
     """Return the mean σ of a run in standard deviations, and the correlations of σ and of learned μ with edges."""
     assert run.noise is not None  # items of noise learn it
     part = run.own_data().train

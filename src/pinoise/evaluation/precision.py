@@ -6,18 +6,16 @@ import copy
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 import torch
 from torch import Tensor
 
 from pinoise.data.dataset import Samples
 from pinoise.data.moments import canonical, row_divisors
-from pinoise.data.preparation import ArrayPreparation, Preparation, TablePreparation
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
-from pinoise.data.table.frames import is_table, like_frame, to_arrow, with_numbers
-from pinoise.evaluation import embed
+from pinoise.evaluation.embedding import embed
+from pinoise.modes import own_modes
 from pinoise.networks import Embedding
 
 WIDEST_DENSE = 10_000
@@ -27,29 +25,22 @@ A dense row of so many takes 40 kB in single precision, however few entries it h
 alone, which are the same in training and later, in every fold and batch, so that all calls of a model give the same."""
 
 
-def stays_sparse(embedding: Embedding, *, features: int, of_sparse: bool) -> bool:
-    """Whether a model gives sparse embeddings.
+@own_modes()
+def precise_embedding(embedding: Embedding, standardizer: Standardizer, x: Samples, *, of_sparse: bool) -> Any:
+    """Return the embedding of samples, in their precision: dense, or a SciPy ``csr_array`` without centring.
 
     Args:
         embedding: the model's own.
-        features: how many its samples have.
-        of_sparse: whether it was fitted on sparse rows.
+        standardizer: the units of the samples.
+        x: samples.
+        of_sparse: whether the model was fitted on sparse rows.
     """
-    return of_sparse and features > WIDEST_DENSE and embedding.name == "joined"
-
-
-def dense_embedding(embedding: Embedding, standardizer: Standardizer, x: Samples) -> npt.NDArray[Any]:
-    """Return the embedding of samples, in their precision."""
-    # In the precision of X, so that a row's embedding does not depend on the rows beside it.
+    # In the precision of x, so that a row's embedding does not depend on the rows beside it.
     dtype = precision_of(x)
-    rows = make_rows(x, standardizer, dtype=dtype)
-    return embed(copy.deepcopy(embedding).to(dtype), rows, dtype=dtype)
-
-
-def sparse_embedding(embedding: Embedding, standardizer: Standardizer, x: Samples) -> sp.csr_array:
-    """Return the joined embedding of samples, in their precision, its raw block without centring."""
-    dtype = precision_of(x)
-    precise, rows = copy.deepcopy(embedding).to(dtype), sp.csr_array(x)
+    precise = copy.deepcopy(embedding).to(dtype)
+    if not of_sparse or standardizer.mean.size <= WIDEST_DENSE or embedding.name != "joined":
+        return embed(precise, make_rows(x, standardizer, dtype=dtype), dtype=dtype)
+    rows = sp.csr_array(x)
 
     def factor_and_learned(batch: Tensor) -> Tensor:
         return torch.cat([precise.raw_factor(batch), precise.learned(batch)], dim=1)
@@ -89,26 +80,3 @@ def uncentred(x: sp.csr_array, standardizer: Standardizer) -> sp.csr_array:
         scale = np.where(standardizer.live, standardizer.tails.scale, np.inf)[columns]
         shifted = (np.arcsinh((values - middle) * inverse) - of_zero) / scale
     return sp.csr_array((shifted, columns, rows.indptr), shape=rows.shape)
-
-
-def as_given(preparation: Preparation | None, features: npt.NDArray[Any], X: Any, x: Samples) -> Any:
-    """Return features, in the units of the data, in the shape and the types that samples were given in.
-
-    Args:
-        preparation: how the samples became features, None for numbers.
-        features: one row for each sample.
-        X: the samples as they were given.
-        x: the same as the standardiser sees them.
-    """
-    if isinstance(preparation, TablePreparation):
-        return like_frame(preparation.encoding.decode(features, to_arrow(X, where="X")), X)
-    if is_table(X):
-        return like_frame(with_numbers(features, to_arrow(X, where="X")), X)
-    gaps = preparation.encoding.gaps if isinstance(preparation, ArrayPreparation) else None
-    rows = features if gaps is None else gaps.undo(features, np.asarray(X, dtype=np.float64))
-    return in_precision(rows, x).reshape(np.shape(X))
-
-
-def in_precision(values: npt.NDArray[Any], x: Samples) -> npt.NDArray[Any]:
-    """Return values in the precision of samples: single for bytes."""
-    return values.astype(x.dtype if np.issubdtype(x.dtype, np.floating) else np.float32)

@@ -1,39 +1,47 @@
-"""What ``fit`` and ``transform`` check: samples as scikit-learn has them, frames, and the state to go on from."""
+"""Samples as scikit-learn has them: what ``fit`` learns of frames and gaps, what is checked, and the way back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 from torch import Tensor
 
-from pinoise.data.arrays import has_gaps
+from pinoise.data.arrays import ArrayEncoding, has_gaps
 from pinoise.data.checks import check_finite
-from pinoise.data.dataset import Samples
-from pinoise.data.formats.memory import to_samples
+from pinoise.data.dataset import Dataset, Part, Samples
+from pinoise.data.formats.memory import InMemory, to_samples
 from pinoise.data.options import ReadOptions
-from pinoise.data.preparation import Preparation
+from pinoise.data.preparation import ArrayPreparation, Preparation, TablePreparation
 from pinoise.data.readers import from_arrays
 from pinoise.data.table.cells import first_missing, first_true, is_text, looks_like_number, text_of
-from pinoise.data.table.frames import is_table, to_arrow
+from pinoise.data.table.encoding import TableEncoding
+from pinoise.data.table.frames import is_table, like_frame, to_arrow, with_numbers
+from pinoise.data.table.numbers import NumericColumn
 from pinoise.errors import UserError
 from pinoise.estimator.parameters import rows_of_pixels
-from pinoise.training.checkpoint import Progress
-from pinoise.training.run import Earlier
+
+Array = npt.NDArray[Any]
 
 
-def learned_preparation(X: Any, columns: Mapping[str, Any]) -> tuple[Preparation | None, list[str]]:
-    """Return how a data frame, or rows with gaps, become features, with notes; None for numbers without gaps.
+def learn_samples(
+    estimator: Any, X: Any, columns: Mapping[str, Any], image_shape: tuple[int, ...] | None
+) -> tuple[Dataset, Preparation]:
+    """Return samples to fit an estimator on, and how later ones become features.
 
     Args:
+        estimator: which learns the number and the names of the features.
         X: samples.
         columns: what is said of the columns of a table, from ``columns_from``.
+        image_shape: the shape of a sample that is an image.
     """
     if isinstance(X, str | Path):
         raise UserError(f"X is {str(X)!r}, the name of a file: read it first, as with pandas.read_csv({str(X)!r}).")
@@ -41,10 +49,68 @@ def learned_preparation(X: Any, columns: Mapping[str, Any]) -> tuple[Preparation
     if named and not is_table(X):
         raise UserError(f"{next(iter(columns))} is about columns, and X is no data frame: leave it out.")
     numbers = to_samples(X, where="X") if isinstance(X, list | tuple | Tensor) else X
-    if not named and not needs_encoding(X) and not has_gaps(numbers):
-        return None, []
-    data, preparation = from_arrays(X, options=ReadOptions(**columns), name="X")
-    return preparation, list(data.notes)
+    if named or needs_encoding(X) or has_gaps(numbers):
+        validate_data(estimator, X, reset=True, skip_check_array=True)
+        data, preparation = from_arrays(X, options=ReadOptions(**columns), name="X")
+        return data, preparation
+    x = checked_numbers(estimator, X, fitting=True, image_shape=image_shape)
+    names = tuple(getattr(estimator, "feature_names_in_", ()))
+    if not names or image_shape is not None or len(set(names)) < len(names):
+        return Dataset("X", Part(x)), ArrayPreparation(ArrayEncoding(x.shape[1:], bool(sp.issparse(x))))
+    plain = TableEncoding(tuple(NumericColumn(name, fill=0.0, precise=True) for name in names), None, None, (), "error")
+    return Dataset("X", Part(x), feature_names=names), TablePreparation(plain)
+
+
+def later_samples(estimator: Any, X: Any, preparation: Preparation, image_shape: tuple[int, ...] | None) -> Samples:
+    """Return samples as those that an estimator was fitted on."""
+    if not takes_numbers(preparation):
+        return preparation.read(InMemory(X, name="X"), labelled=False).train.x
+    return checked_numbers(estimator, X, fitting=False, image_shape=image_shape)
+
+
+def takes_numbers(preparation: Preparation) -> bool:
+    """Whether numbers are features as they are: in an array without gaps, or in a frame of nothing else.
+
+    >>> takes_numbers(ArrayPreparation(ArrayEncoding((3,))))
+    True
+    """
+    encoding = preparation.encoding
+    if isinstance(encoding, ArrayEncoding):
+        return encoding.gaps is None
+    plain = all(column == NumericColumn(column.name, fill=0.0, precise=True) for column in encoding.columns)
+    return plain and encoding == replace(encoding, label=None, labels=None, dropped=(), missing="error", na=())
+
+
+def features_of(preparation: Preparation) -> tuple[int, tuple[str, ...]]:
+    """Return how many features samples have before they are encoded, and their names, if they have any."""
+    encoding = preparation.encoding
+    if isinstance(encoding, ArrayEncoding):
+        return int(np.prod(encoding.raw_shape)), encoding.feature_names or ()
+    names = tuple(column.name for column in encoding.columns)
+    return len(names), names
+
+
+def as_given(preparation: Preparation, features: Array, X: Any, x: Samples) -> Any:
+    """Return features, in the units of the data, in the shape and the types that samples were given in.
+
+    Args:
+        preparation: how the samples became features.
+        features: one row for each sample.
+        X: the samples as they were given.
+        x: the same as the standardiser sees them.
+    """
+    if isinstance(preparation, TablePreparation) and not takes_numbers(preparation):
+        return like_frame(preparation.encoding.decode(features, to_arrow(X, where="X")), X)
+    if is_table(X):
+        return like_frame(with_numbers(features, to_arrow(X, where="X")), X)
+    gaps = preparation.encoding.gaps if isinstance(preparation, ArrayPreparation) else None
+    rows = features if gaps is None else gaps.undo(features, np.asarray(X, dtype=np.float64))
+    return in_precision(rows, x).reshape(np.shape(X))
+
+
+def in_precision(values: Array, x: Samples) -> Array:
+    """Return values in the precision of samples: single for bytes."""
+    return values.astype(x.dtype if np.issubdtype(x.dtype, np.floating) else np.float32)
 
 
 def checked_numbers(estimator: Any, X: Any, *, fitting: bool, image_shape: tuple[int, ...] | None) -> Samples:
@@ -134,40 +200,3 @@ def _is_written_number(text: str) -> bool:
 def _is_plain(kind: Any) -> bool:
     """Whether a type of Arrow holds numbers or truth values."""
     return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
-
-
-class Trained(NamedTuple):
-    """The state that training ended in."""
-
-    weights: dict[str, Tensor]  # of the whole model
-    progress: Progress
-    data: str  # the checksum of the samples
-    seed: int
-    trials: dict[str, float]  # of ``noise="auto"``, which is not tried again
-
-    def goes_on(self, data: str) -> Earlier:
-        """Return what training goes on from with samples of this checksum."""
-        return Earlier(self.weights, self.progress, self.data == data)
-
-
-def state_before(estimator: Any) -> Trained | None:
-    """Return the state to go on from, or None if the estimator is to be fitted from the start."""
-    if not estimator.warm_start or not hasattr(estimator, "embedding_"):
-        return None
-    state: Trained | None = estimator._trained
-    if state is None:
-        raise UserError(
-            "warm_start goes on from the state of training, which neither PiNDA.save nor a pickle made with "
-            "warm_start=False holds: fit with warm_start=False, or keep a pickle made with warm_start=True."
-        )
-    return state
-
-
-def interruption(epochs: int) -> str:
-    """Return what a user is told after an interrupt.
-
-    >>> interruption(1)
-    'fit was interrupted after 1 epoch: the model is used as it stands; warm_start=True goes on.'
-    """
-    done = f"{epochs} epoch{'' if epochs == 1 else 's'}"
-    return f"fit was interrupted after {done}: the model is used as it stands; warm_start=True goes on."

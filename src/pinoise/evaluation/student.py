@@ -8,24 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.special import softmax
 
-from pinoise.estimator.voting import (
-    LEAST_WEIGHT,
-    Candidate,
-    Classes,
-    Floats,
-    Vote,
-    Voter,
-    VoterChoice,
-    choose,
-    families,
-    fit_model,
-    least_loss,
-)
+from pinoise.evaluation.voting import LEAST_WEIGHT, Candidate, Classes, Floats, Vote, fit_model
 
 MOST_UNLABELLED = 2000  # rows that the vote labels
 TAUGHT_SHARE = 0.5  # of them, the most confident ones; chosen on validation rows, where ¼ to ¾ do nearly the same
@@ -47,41 +34,6 @@ class Student:
     def probabilities(self, Z: Floats) -> Floats:
         """Return p(class) of every row of an embedding, (n, K)."""
         return np.asarray(softmax(Z @ self.coefficients.T + self.intercepts, axis=1))
-
-
-@dataclass(frozen=True)
-class Taught:
-    """The vote and its student, which is None where every row has a label."""
-
-    vote: Vote
-    student: Student | None
-
-    def probabilities(self, Z: Floats) -> Floats:
-        """Return p(class) of every row of an embedding, (n, K)."""
-        p = self.vote.probabilities(Z)
-        if self.student is None:
-            return p
-        return (1 - self.student.weight) * p + self.student.weight * self.student.probabilities(Z)
-
-    @property
-    def shares(self) -> list[Voter]:
-        """The voters with their shares of the result, which add up to 1 with that of the student."""
-        rest = 1 - (0.0 if self.student is None else self.student.weight)
-        return [voter._replace(weight=rest * voter.weight) for voter in self.vote.voters]
-
-    def lines(self) -> list[str]:
-        """Return a line for every voter, and one for the student."""
-        student = [] if self.student is None else [f"{self.student.weight:.2f} a student of the vote"]
-        return [*map(str, self.shares), *student]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the voters and the student's weight as plain values for JSON; a score that does not exist is None."""
-        chosen = []
-        for voter in self.shares:
-            scores = {key: getattr(voter, key) for key in ("weight", "accuracy", "log_loss")}
-            known = {key: None if np.isnan(value) else value for key, value in scores.items()}
-            chosen.append({**voter.candidate._asdict(), **known})
-        return {"chosen": chosen, "student_weight": 0.0 if self.student is None else self.student.weight}
 
 
 def spaced_rows(rows: Classes, most: int) -> Classes:
@@ -150,25 +102,3 @@ def teach(vote: Vote, candidate: Candidate, Z: Floats, y: Classes, unlabelled: F
     if len(coefficients) == 1:  # two classes: the logit of the second over the first
         coefficients, intercepts = np.vstack([0 * coefficients, coefficients]), np.append(0, intercepts)
     return Student(coefficients, intercepts, weight)
-
-
-def fit_taught(Z: Floats, y: Classes, unlabelled: Floats, *, raw: int, seed: int) -> tuple[VoterChoice, Taught]:
-    """Choose the voters by the labelled rows, fit them, and teach their student.
-
-    Args:
-        Z: the embedding of the labelled rows.
-        y: their class numbers.
-        unlabelled: the embedding of the others, or of some: see ``MOST_UNLABELLED``.
-        raw: how many columns of Z, the first ones, are the sample itself.
-        seed: of folds and trees.
-
-    >>> Z, y = np.array([[0.0, 0.0], [0.0, 0.1], [4.0, 4.0], [4.0, 4.1]]), np.array([0, 0, 1, 1])
-    >>> unlabelled = np.array([[0.0, 0.2], [4.0, 4.2], [2.0, 2.1], [2.1, 2.0]])
-    >>> _, taught = fit_taught(Z, y, unlabelled, raw=1, seed=0)
-    >>> taught.probabilities(np.array([[-1.0, 0.0], [5.0, 4.0]])).argmax(axis=1).tolist()
-    [0, 1]
-    """
-    choice = choose(Z, y, raw=raw, seed=seed)
-    vote = Vote(choice.voters, Z, y, raw=raw, seed=seed)
-    whole = least_loss(families(raw)[0], choice.scores)
-    return choice, Taught(vote, teach(vote, whole, Z, y, unlabelled, seed=seed))

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -55,7 +54,7 @@ class Candidate(NamedTuple):
 
 
 class Voter(NamedTuple):
-    """A candidate that was chosen: its weight, and its accuracy and log loss on rows that it was not fitted on."""
+    """A candidate with its weight, and its accuracy and log loss on rows that it was not fitted on."""
 
     candidate: Candidate
     weight: float
@@ -228,27 +227,13 @@ def rows_for_choosing(y: Classes, most: int, *, seed: int) -> Classes:
     return np.sort(np.concatenate(chosen))
 
 
-@dataclass(frozen=True)
-class VoterChoice:
-    """Every candidate with its score, and those that vote, the heaviest first."""
-
-    scores: dict[Candidate, Score]
-    voters: tuple[Voter, ...]
-
-    def table(self) -> dict[str, list[Any]]:
-        """Return the columns of a table with a line for each candidate; the weight of one that does not vote is 0."""
-        weight = {voter.candidate: voter.weight for voter in self.voters}
-        lines = [{**c._asdict(), **s._asdict(), "weight": weight.get(c, 0.0)} for c, s in self.scores.items()]
-        return {column: [line[column] for line in lines] for column in lines[0]}
-
-
-def least_loss(family: Sequence[Candidate], scores: Mapping[Candidate, Score]) -> Candidate:
+def least_loss(family: Sequence[Voter]) -> Voter:
     """Return the candidate of least log loss, the first of equal ones and where nothing could be validated."""
-    return min(family, key=lambda candidate: np.nan_to_num(scores[candidate].log_loss))
+    return min(family, key=lambda voter: np.nan_to_num(voter.log_loss))
 
 
-def choose(Z: Floats, y: Classes, *, raw: int, seed: int) -> VoterChoice:
-    """Choose the voters by cross-validation on labelled rows: of every family the strength of least log loss.
+def choose(Z: Floats, y: Classes, *, raw: int, seed: int) -> tuple[Voter, ...]:
+    """Judge every candidate by cross-validation on labelled rows; of every family that of least log loss has a weight.
 
     Where no row can be held out, all families vote alike, each with its default strength.
 
@@ -260,39 +245,38 @@ def choose(Z: Floats, y: Classes, *, raw: int, seed: int) -> VoterChoice:
     """
     rows = rows_for_choosing(y, MOST, seed=seed)
     known, numbers = Z[rows], y[rows]
-    scores = {
-        candidate: score(candidate, known, numbers, raw=raw, seed=seed)
+    judged = [
+        [Voter(candidate, 0.0, *score(candidate, known, numbers, raw=raw, seed=seed)) for candidate in family]
         for family in families(raw)
-        for candidate in family
-    }
-    best = [least_loss(family, scores) for family in families(raw)]
+    ]
+    best = [least_loss(family) for family in judged]
     n = int((np.bincount(numbers)[numbers] > 1).sum())
-    w = weights(np.array([scores[candidate].accuracy if n else 0.0 for candidate in best]), n)
+    w = weights(np.array([voter.accuracy if n else 0.0 for voter in best]), n)
     w = np.where(w < LEAST_WEIGHT, 0, w) / w[w >= LEAST_WEIGHT].sum()
-    order = np.argsort(-w, kind="stable")
-    voters = [Voter(best[i], float(w[i]), *scores[best[i]]) for i in order if w[i] > 0]
-    return VoterChoice(scores, tuple(voters))
+    share = dict(zip((voter.candidate for voter in best), w.tolist(), strict=True))
+    return tuple(voter._replace(weight=share.get(voter.candidate, 0.0)) for family in judged for voter in family)
 
 
 class Vote:
     """The weighted mean of the voters' probabilities.
 
     Args:
-        voters: candidates with their weights.
+        candidates: of which those with a weight vote.
         Z: the embedding of the labelled rows.
         y: their class numbers.
         raw: as in ``choose``.
         seed: as in ``choose``.
 
     >>> Z, y = np.array([[0.0, 0.0], [0.0, 0.1], [4.0, 4.0], [4.0, 4.1]]), np.array([0, 0, 1, 1])
-    >>> voters = choose(Z, y, raw=1, seed=0).voters
-    >>> Vote(voters, Z, y, raw=1, seed=0).probabilities(np.array([[-1.0, 0.0], [5.0, 4.0]])).argmax(axis=1).tolist()
+    >>> candidates = choose(Z, y, raw=1, seed=0)
+    >>> Vote(candidates, Z, y, raw=1, seed=0).probabilities(np.array([[-1.0, 0.0], [5.0, 4.0]])).argmax(axis=1).tolist()
     [0, 1]
     """
 
-    def __init__(self, voters: Sequence[Voter], Z: Floats, y: Classes, *, raw: int, seed: int) -> None:
-        self.voters = tuple(voters)
-        self.raw = raw
+    def __init__(self, candidates: Sequence[Voter], Z: Floats, y: Classes, *, raw: int, seed: int) -> None:
+        self.candidates, self.Z, self.y, self.raw, self.seed = tuple(candidates), Z, y, raw, seed
+        voting = [candidate for candidate in candidates if candidate.weight > 0]
+        self.voters = tuple(sorted(voting, key=lambda voter: -voter.weight))  # the heaviest first
         self.models = [fit_model(candidate, X, y, seed=seed) for candidate, X in self._inputs(Z)]
 
     def _inputs(self, Z: Floats) -> Iterator[tuple[Candidate, Floats]]:

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from pinoise.estimator import voting
-from pinoise.estimator.student import Taught, fit_taught, most_confident, student_weight, teach
-from pinoise.estimator.voting import Candidate, Vote, Voter, unit_factor
+from pinoise.evaluation import voting
+from pinoise.evaluation.few_labels import FewLabelClassifier
+from pinoise.evaluation.student import most_confident, student_weight, teach
+from pinoise.evaluation.voting import Candidate, Vote, Voter, unit_factor
 
 WHOLE = Candidate("joined", "logistic", 1.0)
 
@@ -25,7 +26,7 @@ def test_two_labels_of_many_classes_are_no_reason_to_warn(monkeypatch: pytest.Mo
     monkeypatch.setattr(voting, "TREES", 2)
     monkeypatch.setattr(voting, "TREES_JUDGED", 2)
     Z, y = rows([2] * 20, seed=0)
-    fit_taught(Z, y, Z, raw=3, seed=0)
+    FewLabelClassifier.fit(Z, y, Z, classes=range(20), raw=3, seed=0)
 
 
 @pytest.mark.parametrize("classes", [2, 3])
@@ -40,7 +41,7 @@ def test_a_student_is_logistic_regression_on_labels_and_on_what_the_vote_is_sure
     slow = LogisticRegression(tol=1e-8, max_iter=10_000).fit(unit_factor(X) * X, labels)
     expected = slow.predict_proba(unit_factor(X) * unlabelled)
     np.testing.assert_allclose(student.probabilities(unlabelled), expected, atol=0.01)
-    mixed = Taught(vote, student).probabilities(unlabelled)
+    mixed = FewLabelClassifier((), vote, student).probabilities(unlabelled)
     share = 15 * classes / (15 * classes + 3 * classes)
     np.testing.assert_allclose(mixed, (1 - share / 2) * p + share / 2 * student.probabilities(unlabelled))
 
@@ -50,7 +51,7 @@ def test_unlabelled_rows_make_up_for_labels() -> None:
     for seed in range(10):
         (Z, y), (unlabelled, truth) = rows([2] * 3, seed=seed, width=30), rows([100] * 3, seed=100 + seed, width=30)
         vote = Vote([Voter(WHOLE, 1.0, 0.9, 0.3)], Z, y, raw=3, seed=0)
-        model = Taught(vote, teach(vote, WHOLE, Z, y, unlabelled, seed=0))
+        model = FewLabelClassifier((), vote, teach(vote, WHOLE, Z, y, unlabelled, seed=0))
         alone.append(np.mean(vote.probabilities(unlabelled).argmax(axis=1) == truth))
         taught.append(np.mean(model.probabilities(unlabelled).argmax(axis=1) == truth))
     assert np.mean(taught) > np.mean(alone) + 0.03
@@ -60,11 +61,13 @@ def test_without_unlabelled_rows_the_vote_is_alone(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(voting, "TREES", 5)
     monkeypatch.setattr(voting, "TREES_JUDGED", 5)
     Z, y = rows([5] * 2, seed=0)
-    choice, model = fit_taught(Z, y, Z[:0], raw=3, seed=0)
+    model = FewLabelClassifier.fit(Z, y, Z[:0], classes=("no", "yes"), raw=3, seed=0)
     assert model.student is None
-    vote = Vote(choice.voters, Z, y, raw=3, seed=0)
-    np.testing.assert_array_equal(model.probabilities(Z), vote.probabilities(Z))
-    assert model.lines() == [str(voter) for voter in choice.voters]
+    np.testing.assert_array_equal(model.probabilities(Z), model.vote.probabilities(Z))
+    assert model.lines() == [str(voter) for voter in model.vote.voters]
+    shares = [voter.weight for voter in model.vote.voters]
+    assert shares == sorted(shares, reverse=True)
+    assert model.table()["weight"] == [each.weight for each in model.vote.candidates]
 
 
 def test_the_weight_falls_with_the_number_of_labels_and_confident_rows_come_first() -> None:

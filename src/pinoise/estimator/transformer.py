@@ -1,0 +1,177 @@
+"""What an estimator of scikit-learn does once it is fitted: all that needs no more than a ``Model``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+
+from pinoise.data.dataset import Samples
+from pinoise.data.layout import to_image_layout
+from pinoise.data.table.frames import collected
+from pinoise.estimator.loading import parameters_of
+from pinoise.estimator.parameters import seed_of_state
+from pinoise.estimator.samples import as_given, features_of, in_precision, later_samples, takes_numbers
+from pinoise.export import What
+from pinoise.model import Model
+from pinoise.modes import own_modes
+from pinoise.training.metrics import METRICS
+from pinoise.training.run import Earlier
+
+
+# scikit-learn ships no types, so its classes are Any to the type checker.
+class ModelTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A transformer that wraps a ``Model``: ``model_``, after ``fit`` or ``load``."""
+
+    _trained: Earlier | None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out the state of training, which is larger than the rest, unless ``warm_start`` needs it."""
+        state = dict(super().__getstate__())
+        return state if self.warm_start or "_trained" not in state else {**state, "_trained": None}
+
+    @own_modes()
+    def transform(self, X: Any) -> Any:
+        """Return the embedding of samples as they are, without noise, in the precision of X: float32 or float64.
+
+        A model of sparse rows with more than 10,000 features returns the joined embedding as a SciPy ``csr_array``. A
+        dense row of it would take 40 kB in float32, however few entries it has. The features are then standardised
+        without centring, so that 0 stays 0: they differ from centred ones by a shift that is the same for all rows. It
+        makes no difference to linear models with an intercept, trees and distances. (Rows of length 1 are also
+        stretched a little, each by its own factor, and the shift with them.) ``embedding="learned"`` is dense.
+        """
+        check_is_fitted(self)
+        return self.model_.embed(self._samples(X))
+
+    @own_modes()
+    def augment(self, X: Any, *, random_state: int | np.random.RandomState | None = None) -> Any:
+        """Return a noisy copy of samples, x + ε with ε drawn from the learned noise, in the units and the shape of X.
+
+        Of a data frame it is a data frame: with its names and types, categories that exist, dates, and gaps where it
+        has gaps. Columns that carry no feature, and free text, stay as they are. The copy of bytes is in single
+        precision, as noise goes beyond black and white.
+
+        Every call draws another copy. With an int as the estimator's ``random_state``, the sequence of copies is the
+        same after every ``fit`` and ``load``.
+
+        Args:
+            X: samples, as ``fit`` takes them.
+            random_state: an int for one fixed copy, or where the draw comes from; None is the estimator's own sequence.
+
+        >>> from sklearn.datasets import load_digits
+        >>> X = load_digits().data[:100]
+        >>> model = PiNDA(4, hidden=8, epochs=1, batch_size=50, random_state=0).fit(X)
+        >>> model.augment(X).shape
+        (100, 64)
+        """
+        check_is_fitted(self)
+        X = collected(X)
+        x = self._samples(X)
+        seed = seed_of_state(self._copies if random_state is None else random_state)
+        return as_given(self.model_.preparation, self.model_.augment(x, seed=seed), X, x)
+
+    @own_modes()
+    def noise_scale(self, X: Any, *, relative: bool = True) -> npt.NDArray[Any]:
+        """Return σ(x) of every sample and feature, in standard deviations of the feature, or else in the units of X.
+
+        Where rows are scaled to length 1, the units are those of the scaled rows. Where tails are compressed, a small σ
+        becomes a larger one far from the middle.
+        """
+        check_is_fitted(self)
+        x = self._samples(X)
+        sigma = in_precision(self.model_.noise_scale(x, relative=relative), x)
+        return sigma.reshape(np.shape(X)) if takes_numbers(self.model_.preparation) else sigma
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted estimator to a folder, as ``pinoise train`` writes a run; no pickle.
+
+        ``load_run`` reads it too, and so do ``pinoise embed`` and ``pinoise export``. A model that was saved there
+        before is replaced. Your own classes and functions are written as their import paths. Objects have none and are
+        refused.
+        """
+        check_is_fitted(self)
+        self.model_.save(path)
+
+    @classmethod
+    def load(cls, path: str | Path, *, trust: bool = False) -> Self:
+        """Read an estimator that ``save`` wrote, or a run that ``pinoise train`` trained.
+
+        Its parameters are those of the settings in the folder, in which nothing is left open.
+
+        Args:
+            path: the folder.
+            trust: whether to import the parts that its ``config.yaml`` names by an import path, which runs their code.
+        """
+        return cls._of(Model.load(path, trust=trust))
+
+    @classmethod
+    def _of(cls, model: Model) -> Self:
+        """Return the estimator of a model that was read from a folder."""
+        self = cls(**parameters_of(model))
+        self.n_features_in_, names = features_of(model.preparation)
+        if names:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self._trained = None
+        return self._wrap(model)
+
+    def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
+        """Return the names of the columns of ``transform``: those of the features, then ``pinda0``, ``pinda1`` …
+
+        Args:
+            input_features: the names of X's columns, if X had none when it was fitted; by default ``x0``, ``x1`` …
+
+        >>> import pandas as pd
+        >>> from sklearn.datasets import load_wine
+        >>> X = load_wine(as_frame=True).data[["alcohol", "ash", "hue"]]
+        >>> PiNDA(2, hidden=8, epochs=1, batch_size=64, random_state=0).fit(X).get_feature_names_out()
+        array(['alcohol', 'ash', 'hue', 'pinda0', 'pinda1'], dtype=object)
+        """
+        check_is_fitted(self)
+        names = _check_feature_names_in(self, input_features)
+        if not takes_numbers(self.model_.preparation):
+            names = self.model_.preparation.encoding.feature_names or names
+        elif self.image_shape is not None:
+            names = to_image_layout(names.reshape(1, *self.image_shape), self.model_.standardizer.layout).ravel()
+        return np.array(self.embedding_.column_names(tuple(map(str, names))), dtype=object)
+
+    def to_onnx(self, path: str | Path, *, what: What = "embedding") -> None:
+        """Write ``transform`` as one ONNX file, which runs without torch and pinoise; needs the extra ``export``.
+
+        The file is kept only if onnxruntime computes the same to 1e-5 (``docs/export.md``).
+
+        Args:
+            path: the file.
+            what: ``"embedding"``, or ``"noise"`` for ``noise_scale``, in the units of X and in standard deviations.
+        """
+        check_is_fitted(self)
+        self.model_.export(path, what=what)
+
+    def _samples(self, X: Any) -> Samples:
+        """Return later samples as the model takes them."""
+        return later_samples(self, collected(X), self.model_.preparation, self.image_shape)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def _wrap(self, model: Model) -> Self:
+        """Become the estimator of a model."""
+        self.model_ = model
+        self.embedding_, self.encoder_ = model.embedding, model.embedding.encoder
+        self.noise_: Any = model.noise
+        self.mean_, self.scale_ = model.standardizer.mean, model.standardizer.scale
+        self.flags_, self.trials_, self.notes_ = list(model.flags), dict(model.trials), list(model.record.notes)
+        self.history_ = {
+            **{name: [getattr(record, name) for record in model.history] for name in ("epoch", "loss", "seconds")},
+            **{name: [record.metrics[name] for record in model.history] for name in METRICS},
+        }
+        self._copies = np.random.RandomState(
+            model.settings.training.seed
+        )  # the seeds of the copies that ``augment`` draws
+        return self
