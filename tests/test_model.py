@@ -13,7 +13,6 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from pinoise import PiNDA, PiNDAClassifier, UserError, load_run
-from pinoise.estimator.samples import takes_numbers
 from pinoise.evaluation import voting
 
 Command = Callable[..., Any]
@@ -162,15 +161,3 @@ def test_the_parameters_of_a_loaded_estimator_are_those_of_its_settings(
     again = clone(loaded).set_params(random_state=0).fit(x)
     assert again.model_.settings == fitted.model_.settings
     np.testing.assert_array_equal(again.transform(x), fitted.transform(x))
-
-
-def test_an_array_with_labels_in_a_column_is_read_without_it(tmp_path: Path, pinoise: Command) -> None:
-    x = np.random.default_rng(0).normal(size=(60, 4))
-    x[:, 3] = np.arange(60) % 2
-    np.save(tmp_path / "x.npy", x)
-    run = tmp_path / "run"
-    assert pinoise("train", "--data", tmp_path / "x.npy", "--label", "3", "--out", run, *TINY).code == 0
-    model = PiNDA.load(run)
-    assert model.n_features_in_ == 3
-    assert takes_numbers(model.model_.preparation)
-    np.testing.assert_allclose(model.transform(x[:, :3]), load_run(run).embed(x[:, :3]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
@@ -15,9 +16,9 @@ from pinoise.data.layout import have_colours
 from pinoise.data.messages import counted
 from pinoise.data.rows import make_rows
 from pinoise.data.table.frames import collected
-from pinoise.errors import UserError
+from pinoise.estimator.loading import parameters_of
 from pinoise.estimator.parameters import columns_from, seed_of_state, settings_from
-from pinoise.estimator.samples import learn_samples
+from pinoise.estimator.samples import features_of, learn_samples
 from pinoise.estimator.transformer import ModelTransformer
 from pinoise.model import Model
 from pinoise.modes import own_modes
@@ -26,6 +27,7 @@ from pinoise.training.build import build_standardizer
 from pinoise.training.callbacks import checked_callbacks, shown
 from pinoise.training.config import Settings, complete
 from pinoise.training.folder import IN_MEMORY
+from pinoise.training.metrics import METRICS
 from pinoise.training.run import Earlier, describe_data, fit
 
 _SETTINGS = Settings()  # which the defaults are those of
@@ -306,11 +308,42 @@ class PiNDA(ModelTransformer):
         settings = settings_from(vars(self), seed=seed, coloured=coloured)
         return settings.model_copy(update={"data": replace(settings.data, source=IN_MEMORY)})
 
-    def _state_to_go_on_from(self) -> Earlier:
-        """Return the state of training. It is not always kept."""
-        if self._trained is None:
-            raise UserError(
-                "warm_start goes on from the state of training, which neither PiNDA.save nor a pickle made with "
-                "warm_start=False holds: fit with warm_start=False, or keep a pickle made with warm_start=True."
-            )
-        return self._trained
+    @classmethod
+    def load(cls, path: str | Path, *, trust: bool = False) -> Self:
+        """Read an estimator that ``save`` wrote, or a run that ``pinoise train`` trained.
+
+        Its parameters are those of the settings in the folder, in which nothing is left open.
+
+        Args:
+            path: the folder.
+            trust: whether to import the parts that its ``config.yaml`` names by an import path, which runs their code.
+        """
+        model = Model.load(path, trust=trust)
+        self = cls(**parameters_of(model))
+        self.n_features_in_, names = features_of(model.preparation)
+        if names:
+            self.feature_names_in_ = np.array(names, dtype=object)
+        self._trained = None
+        return self._wrap(model)
+
+    def _wrap(self, model: Model) -> Self:
+        """Become the estimator of a model."""
+        self.model_ = model
+        self.embedding_, self.encoder_ = model.embedding, model.embedding.encoder
+        self.noise_: Any = model.noise
+        self.mean_, self.scale_ = model.standardizer.mean, model.standardizer.scale
+        self.flags_, self.trials_, self.notes_ = list(model.flags), dict(model.trials), list(model.record.notes)
+        self.history_ = {
+            **{name: [getattr(record, name) for record in model.history] for name in ("epoch", "loss", "seconds")},
+            **{name: [record.metrics[name] for record in model.history] for name in METRICS},
+        }
+        self._copies = np.random.RandomState(
+            model.settings.training.seed
+        )  # the seeds of the copies that ``augment`` draws
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = tags.input_tags.allow_nan = True
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -13,13 +13,12 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 from pinoise.data.dataset import Samples
 from pinoise.data.layout import to_image_layout
 from pinoise.data.table.frames import collected
-from pinoise.estimator.loading import parameters_of
+from pinoise.errors import UserError
 from pinoise.estimator.parameters import seed_of_state
-from pinoise.estimator.samples import as_given, features_of, in_precision, later_samples, takes_numbers
+from pinoise.estimator.samples import as_given, in_precision, later_samples, takes_numbers
 from pinoise.export import What
 from pinoise.model import Model
 from pinoise.modes import own_modes
-from pinoise.training.metrics import METRICS
 from pinoise.training.run import Earlier
 
 
@@ -27,6 +26,7 @@ from pinoise.training.run import Earlier
 class ModelTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A transformer that wraps a ``Model``: ``model_``, after ``fit`` or ``load``."""
 
+    model_: Model
     _trained: Earlier | None
 
     def __getstate__(self) -> dict[str, Any]:
@@ -96,28 +96,6 @@ class ModelTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         self.model_.save(path)
 
-    @classmethod
-    def load(cls, path: str | Path, *, trust: bool = False) -> Self:
-        """Read an estimator that ``save`` wrote, or a run that ``pinoise train`` trained.
-
-        Its parameters are those of the settings in the folder, in which nothing is left open.
-
-        Args:
-            path: the folder.
-            trust: whether to import the parts that its ``config.yaml`` names by an import path, which runs their code.
-        """
-        return cls._of(Model.load(path, trust=trust))
-
-    @classmethod
-    def _of(cls, model: Model) -> Self:
-        """Return the estimator of a model that was read from a folder."""
-        self = cls(**parameters_of(model))
-        self.n_features_in_, names = features_of(model.preparation)
-        if names:
-            self.feature_names_in_ = np.array(names, dtype=object)
-        self._trained = None
-        return self._wrap(model)
-
     def get_feature_names_out(self, input_features: Any = None) -> npt.NDArray[Any]:
         """Return the names of the columns of ``transform``: those of the features, then ``pinda0``, ``pinda1`` …
 
@@ -154,24 +132,11 @@ class ModelTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return later samples as the model takes them."""
         return later_samples(self, collected(X), self.model_.preparation, self.image_shape)
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = tags.input_tags.allow_nan = True
-        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
-        return tags
-
-    def _wrap(self, model: Model) -> Self:
-        """Become the estimator of a model."""
-        self.model_ = model
-        self.embedding_, self.encoder_ = model.embedding, model.embedding.encoder
-        self.noise_: Any = model.noise
-        self.mean_, self.scale_ = model.standardizer.mean, model.standardizer.scale
-        self.flags_, self.trials_, self.notes_ = list(model.flags), dict(model.trials), list(model.record.notes)
-        self.history_ = {
-            **{name: [getattr(record, name) for record in model.history] for name in ("epoch", "loss", "seconds")},
-            **{name: [record.metrics[name] for record in model.history] for name in METRICS},
-        }
-        self._copies = np.random.RandomState(
-            model.settings.training.seed
-        )  # the seeds of the copies that ``augment`` draws
-        return self
+    def _state_to_go_on_from(self) -> Earlier:
+        """Return the state of training. It is not always kept."""
+        if self._trained is None:
+            raise UserError(
+                "warm_start goes on from the state of training, which neither PiNDA.save nor a pickle made with "
+                "warm_start=False holds: fit with warm_start=False, or keep a pickle made with warm_start=True."
+            )
+        return self._trained
