@@ -271,7 +271,7 @@ class PiNDA(ModelTransformer):
                 standardizer = build_standardizer(settings, x, spans=preparation.spans)
             else:
                 settings, standardizer = with_best_noise(settings, self.trials_), self.model_.standardizer
-            record = describe_data(settings, data, preparation, standardizer, source=IN_MEMORY)
+            record = describe_data(settings, data, preparation, standardizer)
             if earlier is not None:
                 earlier = earlier._replace(same_rows=record.fingerprint == self.model_.record.fingerprint)
             fitted = fit(

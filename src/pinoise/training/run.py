@@ -30,6 +30,7 @@ from pinoise.training.checkpoint import LAST, PREVIOUS, Expected, Progress, RunI
 from pinoise.training.config import Settings, complete, follow
 from pinoise.training.device import any_process, make_fabric, on_first
 from pinoise.training.folder import (
+    IN_MEMORY,
     STANDARDIZER_FILE,
     DataRecord,
     check_usable,
@@ -201,8 +202,7 @@ def run_training(
     begun = any((path / "checkpoints" / name).exists() for name in (LAST, PREVIOUS))
     standardizer = _standardizer_of(path, settings, data, begun=begun)
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
-    describe = partial(describe_data, settings, data, preparation, standardizer, source=full_source(settings))
-    record = on_first(fabric, describe)  # one pass over it
+    record = on_first(fabric, partial(describe_data, settings, data, preparation, standardizer))  # one pass over it
     _tell(fabric, note, [*record.notes, *_notes_on_batches(settings, rows, fabric)])
     del data  # rows in memory are a copy, so the original can be freed
     settings, trials = _try_noises(settings, standardizer, rows, fabric=fabric, should_stop=should_stop, note=note)
@@ -293,12 +293,13 @@ def _notes_on_batches(settings: Settings, rows: Rows, fabric: Fabric) -> list[st
 
 
 def describe_data(
-    settings: Settings, data: Dataset, preparation: Preparation, standardizer: Standardizer, *, source: str
+    settings: Settings, data: Dataset, preparation: Preparation, standardizer: Standardizer
 ) -> DataRecord:
     """Return the record of the data: the rows that were trained on, and how to read later data in the same way."""
+    source = settings.data.source
     heavy = standardizer.tails is not None and settings.data.scaling == "auto"
     return DataRecord(
-        source=source,
+        source=source if source == IN_MEMORY else full_source(settings),
         rows=len(data.train),
         shape=list(data.shape),
         fingerprint=fingerprint_parts(data),
