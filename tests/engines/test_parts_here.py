@@ -22,9 +22,9 @@ from pinoise.engines.embedding import plan_work
 from pinoise.errors import UserError
 from pinoise.evaluation import embed
 from pinoise.evaluation.parts import part_name
+from pinoise.model import Model, load_run
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
-from pinoise.model import Model, load_run
 from pinoise.training.run import run_training
 
 ROWS = 1000

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import copy
 import json
 import os
@@ -10,25 +9,22 @@ import random
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pytest
 import safetensors.torch
 import torch
 from torch import Tensor
 
-from pinoise import PiNDA
-from pinoise.errors import UserError
 from pinoise.data.target import read_target
+from pinoise.errors import UserError
 from pinoise.evaluation import embed, voting
+from pinoise.model import load_run
 from pinoise.networks import read_stored, read_weights, write_tensors
-from pinoise.training.automatic import NOISE_KINDS
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
-from pinoise.model import load_run
 from pinoise.training.folder import CLASSIFIER_FILE as CLASSIFIER
 from pinoise.training.run import run_training
 
@@ -77,29 +73,6 @@ def changed_tensors(tensors: dict[str, Tensor]) -> Iterator[dict[str, Tensor]]:
             yield {**rest, name: changed}
         yield {**rest, f"{name}x": tensor}
         yield {**tensors, f"x.{name}": tensor}
-
-
-@pytest.mark.parametrize(
-    ("noise", "trials"),
-    [
-        ("auto", {}),
-        ("pi", dict.fromkeys(NOISE_KINDS, 1.0)),
-        ("auto", {**dict.fromkeys(NOISE_KINDS, 1.0), "unknown": 2.0}),
-        ("auto", {**dict.fromkeys(NOISE_KINDS, 1.0), "mixed": float("nan")}),
-        ("auto", dict.fromkeys(NOISE_KINDS, "high")),
-        ("auto", dict.fromkeys(list(NOISE_KINDS)[1:], 1.0)),
-        ("auto", list(NOISE_KINDS)),
-        ("auto", None),
-    ],
-)
-def test_trials_of_kinds_of_noise_that_cannot_be_are_refused_by_name(
-    array: Saved, tmp_path: Path, noise: str, trials: Any
-) -> None:
-    path = tmp_path / "model.safetensors"
-    tensors, header = read_stored(array.path)
-    write_tensors(path, tensors, metadata={**header, "trials": trials, "params": {**header["params"], "noise": noise}})
-    with pytest.raises(UserError, match=r"has no sound entry 'trials' in its header: the file is damaged\.$"):
-        PiNDA.load(path)
 
 
 def test_published_weights_that_are_not_finite_are_refused_by_name(tmp_path: Path) -> None:

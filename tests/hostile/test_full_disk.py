@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from tests.problems import contents, files_of_at_most
 
-from pinoise import PiNDA, UserError
+from pinoise import PiNDA
 from pinoise.files import WriteError, write_text
 
 pytestmark = pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # toys learn little

@@ -19,10 +19,10 @@ from tests.problems import TINY, contents, files_of_at_most
 
 from pinoise.errors import UserError
 from pinoise.files import replacing, write_json
+from pinoise.model import load_run
 from pinoise.training import running
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
-from pinoise.model import load_run
 from pinoise.training.run import run_training
 from pinoise.training.running import HOLDER, LOCK, Holder, hold, refuse_if_held
 

@@ -39,9 +39,9 @@ def report(
 
     The noise of three runs, as in the paper's Figure 4: `pinoise report runs/mu runs/uniform runs/zero --out figure4`
     """
+    from pinoise.model import load_run
     from pinoise.report import check_report_folder, write_report
     from pinoise.report.write import check_same_data
-    from pinoise.model import load_run
 
     check_report_folder(out, runs, force=force)
     loaded = [load_run(run, trust=trust) for run in runs]
