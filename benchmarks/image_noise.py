@@ -32,7 +32,7 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
 from pinoise.experiments.plans import with_steps
 from pinoise.experiments.recipes import RECIPES
-from pinoise.information.label_free import separation
+from pinoise.training.automatic import separation
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals

@@ -132,7 +132,6 @@ def rates(path: str, label: str) -> None:
     from pinoise.training.build import build_standardizer, seeded_model
     from pinoise.training.config import parse_settings
     from pinoise.training.loop import Upcoming, make_optimizer
-    from pinoise.training.metrics import KeptRows
     from pinoise.views import Batch
 
     settings = parse_settings({"training": {"epochs": 1}})
@@ -146,7 +145,7 @@ def rates(path: str, label: str) -> None:
         model = seeded_model(settings, standardizer, rows)
         adam = make_optimizer(model, settings.training, torch.device("cpu"))
         plan = {"seed": 0, "per_epoch": len(rows) // batch, "share": batch}
-        doing[stream] = model, adam, Upcoming(rows, KeptRows(len(rows), torch.arange(0)), **plan), Randomness(0)
+        doing[stream] = model, adam, Upcoming(rows, torch.arange(0), **plan), Randomness(0)
         del data
     seconds: dict[str, list[float]] = {stream: [] for stream in doing}
     for turn in range(TURNS + 1):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -24,11 +25,10 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.experiments.plans import with_steps
 from pinoise.information import estimate_mutual_information, measure_embedding
-from pinoise.information.label_free import separation, uniformity
 from pinoise.modes import Randomness
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
-from pinoise.training.automatic import NOISE_KINDS, NoiseKind, with_noise
+from pinoise.training.automatic import NOISE_KINDS, NoiseKind, separation, with_noise
 from pinoise.training.build import build_embedding
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
@@ -69,6 +69,24 @@ def overlap(first: np.ndarray, second: np.ndarray, k: int = 10) -> float:
     """Return the share of a row's k neighbours in one embedding that are its neighbours in another."""
     near = [NearestNeighbors(n_neighbors=k).fit(z).kneighbors(return_distance=False) for z in (first, second)]
     return float(np.mean([len(np.intersect1d(a, b)) / k for a, b in zip(*near, strict=True)]))
+
+
+def uniformity(z: Tensor) -> Tensor:
+    """−log E exp(−2 ‖z − z'‖²) over pairs of samples, on the unit sphere: higher if samples are spread more evenly.
+
+    Wang and Isola (2020) minimise the negative of it.
+
+    Args:
+        z: embeddings (m, o) of m different samples.
+
+    >>> uniformity(torch.tensor([[2.0, 0.0], [-1.0, 0.0]]))  # one pair, at distance 2
+    tensor(8.)
+    >>> round(float(uniformity(torch.ones(3, 2))), 6)
+    0.0
+    """
+    squares = torch.pdist(F.normalize(z.detach().double(), dim=1)).square()
+    found: Tensor = math.log(len(squares)) - torch.logsumexp(-2 * squares, dim=0)
+    return found.float()
 
 
 def label_free(model: ContrastiveModel, again: nn.Module, batch: Batch, reference: PiNoise) -> dict[str, float]:

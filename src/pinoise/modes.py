@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 
 import torch
@@ -144,36 +144,6 @@ def frozen_statistics(network: nn.Module) -> Iterator[None]:
     finally:
         for norm in tracking:
             norm.track_running_stats = True
-
-
-@torch.no_grad()
-def settle_statistics(network: nn.Module, batches: Iterable[Tensor]) -> None:
-    """Set the running statistics of batch normalisation to their mean over batches. An untrained encoder needs this.
-
-    A network without batch normalisation is left as it is, and no batch is read.
-
-    >>> norm = nn.BatchNorm1d(1)
-    >>> settle_statistics(norm, [torch.tensor([[1.0], [3.0]]), torch.tensor([[5.0], [7.0]])])
-    >>> norm.running_mean, norm.training
-    (tensor([4.]), True)
-    """
-    norms = [part for part in network.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
-    if not norms:
-        return
-    before = [(part, part.training) for part in network.modules()]
-    kept = [norm.momentum for norm in norms]
-    for norm in norms:
-        norm.reset_running_stats()
-        norm.momentum = None  # the plain mean over all batches
-    network.train()
-    try:
-        for batch in batches:
-            network(batch)
-    finally:
-        for norm, momentum in zip(norms, kept, strict=True):
-            norm.momentum = momentum
-        for part, training in before:
-            part.training = training
 
 
 _CPU = torch.device("cpu")

@@ -127,11 +127,11 @@ def test_gradient_reaches_every_parameter(head: nn.Module) -> None:
 
 @pytest.mark.parametrize("wrong", ["hidden", "bottleneck", "prototypes"])
 def test_a_width_below_one_is_refused(wrong: str) -> None:
-    with pytest.raises(UserError, match=rf"^{wrong} of the head is 0: it must be at least 1"):
+    with pytest.raises(UserError, match=rf"^{wrong} of the head is 0: it must be from 1 to 65536"):
         PrototypeHead(5, **{wrong: 0})
     if wrong == "hidden":
         for kind in (BatchNormHead, SimSiamHead):
-            with pytest.raises(UserError, match=r"^hidden of the head is -1: it must be at least 1"):
+            with pytest.raises(UserError, match=r"^hidden of the head is -1: it must be from 1 to 65536"):
                 kind(5, hidden=-1)
-        with pytest.raises(UserError, match=r"^hidden of the head is 0: it must be at least 1"):
+        with pytest.raises(UserError, match=r"^hidden of the head is 0: it must be from 1 to 65536"):
             PredictionHead(5, hidden=0)

@@ -77,5 +77,5 @@ def test_encoder_survives_a_state_dict_round_trip() -> None:
 @pytest.mark.parametrize(("hidden", "out_features", "wrong"), [(0, 4, "hidden"), (8, -1, "out_features")])
 def test_a_width_below_one_is_refused(hidden: int, out_features: int, wrong: str) -> None:
     value = {"hidden": hidden, "out_features": out_features}[wrong]
-    with pytest.raises(UserError, match=rf"{wrong} of the encoder is {value}: it must be at least 1"):
+    with pytest.raises(UserError, match=rf"{wrong} of the encoder is {value}: it must be from 1 to 65536"):
         MLPEncoder((5,), hidden=hidden, out_features=out_features)

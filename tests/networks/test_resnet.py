@@ -324,7 +324,7 @@ def test_choices_that_do_not_exist_are_named_with_those_that_do() -> None:
         ResNet((3, 8, 8), depth=34)  # type: ignore[arg-type]
     with pytest.raises(UserError, match=r"unknown stem 'imagnet': did you mean 'imagenet'"):
         ResNet((3, 8, 8), depth=18, stem="imagnet")  # type: ignore[arg-type]
-    with pytest.raises(UserError, match=r"width of a ResNet18 is 0: it must be at least 1"):
+    with pytest.raises(UserError, match=r"width of a ResNet18 is 0: it must be from 1 to 65536"):
         ResNet((3, 8, 8), depth=18, width=0)
 
 

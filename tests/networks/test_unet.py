@@ -107,7 +107,7 @@ def test_shapes_hold_under_autocast() -> None:
 def test_mistakes_are_named() -> None:
     with pytest.raises(UserError, match=r"images of 1 channel, .* shape \(2, 3, 8, 8\)"):
         UNet(1, 2, width=4)(torch.zeros(2, 3, 8, 8))
-    with pytest.raises(UserError, match=r"width of a U-Net is 0: it must be at least 1"):
+    with pytest.raises(UserError, match=r"width of a U-Net is 0: it must be from 1 to 65536"):
         UNet(1, 2, width=0)
     for depth in (-1, 9):
         with pytest.raises(UserError, match=rf"depth of a U-Net is {depth}: it must be from 0 to 8"):

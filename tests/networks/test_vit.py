@@ -138,7 +138,7 @@ def test_a_patch_that_does_not_divide_the_image_is_refused_with_those_that_do() 
     message = r"patch=5 does not divide images of 32×24 pixels: allowed are 1, 2, 4, 8\.$"
     with pytest.raises(UserError, match=message):
         ViT((3, 32, 24), patch=5)
-    with pytest.raises(UserError, match=r"patch of a ViT is 0: it must be at least 1"):
+    with pytest.raises(UserError, match=r"patch of a ViT is 0: it must be from 1 to 65536"):
         ViT((3, 32, 24), patch=0)
     with pytest.raises(UserError, match=r"images of 10×16 pixels .* 4×4: both sides must be multiples of 4\.$"):
         small()(torch.zeros(2, 3, 10, 16))

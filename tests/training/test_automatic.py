@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 import torch
 import yaml
-from scipy.spatial.distance import pdist
 from sklearn.datasets import load_digits
 
 from pinoise import PiNDA
 from pinoise.errors import UserError
 from pinoise.estimator.parameters import settings_from
-from pinoise.information.label_free import separation, uniformity
 from pinoise.model import load_run
-from pinoise.training.automatic import NOISE_KINDS, Trial, choose_noise, with_noise
+from pinoise.training.automatic import NOISE_KINDS, Trial, choose_noise, separation, with_noise
 from pinoise.training.build import build_standardizer
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
@@ -34,13 +32,6 @@ SETTINGS = {
     "views": {"noise": "auto"},
     "training": {"epochs": 4, "batch_size": 50, "information_draws": 0},
 }
-
-
-def test_uniformity_agrees_with_scipys_distances() -> None:
-    z = np.random.default_rng(0).normal(size=(40, 5))
-    unit = z / np.linalg.norm(z, axis=1, keepdims=True)
-    expected = -np.log(np.mean(np.exp(-2 * pdist(unit) ** 2)))
-    assert float(uniformity(torch.from_numpy(z))) == pytest.approx(expected, rel=1e-5)
 
 
 def test_separation_is_high_where_samples_form_groups() -> None:

@@ -275,7 +275,7 @@ def test_the_viewmaker_is_as_wide_as_asked_for_and_keeps_its_budget(problem: Pro
     _, model, rows = problem(views={"noise": {"name": "viewmaker", "budget": 0.3}}, objective="adversarial")
     view = model.pairing.noise
     assert isinstance(view, Viewmaker)
-    assert view.network[0].out_features == 32
+    assert view.network.hidden == 32
     batch = some(rows)
     moved = (view(batch).x - batch.x).abs()
     live = view.feature_scale > 0

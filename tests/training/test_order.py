@@ -11,7 +11,6 @@ from torch import Tensor
 
 from pinoise.training import loop, order
 from pinoise.training.loop import Upcoming, shuffled_rows
-from pinoise.training.metrics import KeptRows
 from pinoise.training.order import BLOCK, ShuffledBlocks
 
 
@@ -75,15 +74,15 @@ class Watched:
 def test_the_next_batch_is_gathered_in_a_thread_and_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "MANY_ROWS", 1000)
     monkeypatch.setattr(order, "POOL", 32)
-    kept = KeptRows(3000, torch.tensor([5, 2999]))
+    left_out = torch.tensor([5, 2999])
     plan = {"seed": 1, "per_epoch": 46, "share": 64}
     rows = Watched(3000)
-    ahead = Upcoming(rows, kept, **plan)
+    ahead = Upcoming(rows, left_out, **plan)
     found = [ahead.at(step, 92) for step in range(92)]
     assert len(rows.threads) == 2  # the first step waits, the others are ready
     for numbers, x in found:
         assert torch.equal(x[:, 0].long(), numbers)
-    resumed = Upcoming(Watched(3000), kept, **plan)
+    resumed = Upcoming(Watched(3000), left_out, **plan)
     for step in range(60, 92):
         assert torch.equal(resumed.at(step, 92)[0], found[step][0])
     epoch = torch.cat([numbers for numbers, _ in found[:46]])
@@ -94,10 +93,10 @@ def test_the_next_batch_is_gathered_in_a_thread_and_is_the_same(monkeypatch: pyt
 @pytest.mark.processes
 def test_processes_share_a_step_without_a_row_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "MANY_ROWS", 1000)
-    kept = KeptRows(3000, torch.arange(0))
-    alone = Upcoming(Watched(3000), kept, seed=1, per_epoch=23, share=128).at(7, 23)[0]
+    nothing = torch.arange(0)
+    alone = Upcoming(Watched(3000), nothing, seed=1, per_epoch=23, share=128).at(7, 23)[0]
     both = [
-        Upcoming(Watched(3000), kept, seed=1, per_epoch=23, share=64, processes=2, rank=rank).at(7, 23)[0]
+        Upcoming(Watched(3000), nothing, seed=1, per_epoch=23, share=64, processes=2, rank=rank).at(7, 23)[0]
         for rank in range(2)
     ]
     assert torch.equal(torch.cat(both), alone)
@@ -110,7 +109,7 @@ def test_an_error_of_the_thread_is_raised_by_its_step() -> None:
                 raise OSError("gone")
             return super().__getitem__(rows)
 
-    upcoming = Upcoming(Broken(100), KeptRows(100, torch.arange(0)), seed=0, per_epoch=4, share=25)
+    upcoming = Upcoming(Broken(100), torch.arange(0), seed=0, per_epoch=4, share=25)
     upcoming.at(0, 4)
     with pytest.raises(OSError, match="gone"):
         upcoming.at(1, 4)

@@ -16,8 +16,8 @@ from pinoise.methods import nt_xent
 from pinoise.training.callbacks import Interrupted, Quiet, Record
 from pinoise.training.changes import forbidden_change
 from pinoise.training.config import TrainingSettings, parse_settings
-from pinoise.training.loop import train
-from pinoise.training.metrics import has_stalled, held_out_loss, split_rows
+from pinoise.training.loop import skipping, train
+from pinoise.training.metrics import has_stalled, held_out_loss, held_out_rows
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.run import run_training
 from pinoise.views import Batch
@@ -36,14 +36,13 @@ def same_but_for_seconds(first: list[Record], second: list[Record]) -> None:
 
 def test_rows_are_held_out_once_and_trained_on_never(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
     settings, model, rows = problem(training={"patience": 5})
-    everyone = torch.arange(270)
-    kept, held_out = split_rows(300, settings.training)
-    assert len(kept) == 270
-    assert sorted([*kept[everyone].tolist(), *held_out.tolist()]) == list(range(300))
+    held_out = held_out_rows(300, settings.training)
+    kept = skipping(torch.arange(270), held_out)
+    assert sorted([*kept.tolist(), *held_out.tolist()]) == list(range(300))
     assert len(held_out) == 30
-    assert not torch.equal(held_out, split_rows(300, TrainingSettings(patience=5, seed=1))[1])
-    assert torch.equal(kept[everyone], split_rows(300, settings.training)[0][everyone])
-    assert len(split_rows(100_000, settings.training)[1]) == 1024
+    assert not torch.equal(held_out, held_out_rows(300, TrainingSettings(patience=5, seed=1)))
+    assert torch.equal(held_out, held_out_rows(300, settings.training))
+    assert len(held_out_rows(100_000, settings.training)) == 1024
 
     seen: list[int] = []
     forward = ContrastiveModel.forward
@@ -54,13 +53,13 @@ def test_rows_are_held_out_once_and_trained_on_never(problem: Problem, monkeypat
 
     monkeypatch.setattr(ContrastiveModel, "forward", watched)
     train(model, rows, settings.training, fabric=fabric(), reporter=Quiet())
-    assert set(seen) <= set(kept[everyone].tolist())
+    assert set(seen) <= set(kept.tolist())
     assert len(set(seen)) > 250
 
 
 def test_patience_needs_rows_to_hold_out() -> None:
     with pytest.raises(UserError, match="patience holds out a tenth of the rows, and 19 rows are too few: give at"):
-        split_rows(19, TrainingSettings(patience=1))
+        held_out_rows(19, TrainingSettings(patience=1))
 
 
 @torch.no_grad()

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import nn
+from torch.optim.swa_utils import update_bn
 
 from pinoise.choices import SCORES, EmbeddingName
 from pinoise.data.dataset import Dataset, Part, Samples, Spans
@@ -25,7 +26,7 @@ from pinoise.experiments.results import Cell
 from pinoise.experiments.sources import check_scorable, scored_part, shown_part
 from pinoise.model import Model
 from pinoise.modes import Randomness, own_modes
-from pinoise.networks import Embedding, Raw, settle_statistics
+from pinoise.networks import Embedding, Raw
 from pinoise.training.build import build_embedding, build_encoder
 from pinoise.training.callbacks import Quiet, Reporter
 from pinoise.training.config import Settings
@@ -152,7 +153,8 @@ def fit_encoder(
         with Randomness(seed_of(settings.training.seed, BUILDING)).lent():
             encoder = build_encoder(settings, standardizer.shape, pretrained=True)
             chosen = torch.arange(min(len(rows), _STATISTICS_ROWS)) * len(rows) // min(len(rows), _STATISTICS_ROWS)
-            settle_statistics(encoder, (rows[part] for part in chosen.split(_STATISTICS_BATCH)))
+            # Batch normalisation of untrained weights has no statistics yet.
+            update_bn((rows[part] for part in chosen.split(_STATISTICS_BATCH)), encoder)
             return encoder.eval(), ()
     fitted = fit(settings, standardizer, rows, reporter=reporter)
     return fitted.model.method.encoder, tuple(flag.name for flag in fitted.flags)

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.errors import UserError
+from pinoise.networks.blocks import width_of
 from pinoise.views import Batch, Site
 
 
@@ -118,23 +119,11 @@ def two_views(views: Sequence[Batch], *, method: str) -> tuple[Batch, Batch]:
     return views[0], views[1]
 
 
-def width(name: str, module: nn.Module) -> int:
-    """Return the output width of a module.
-
-    >>> width("head", nn.Linear(3, 2))
-    2
-    """
-    features = getattr(module, "out_features", None)
-    if not isinstance(features, int):
-        raise UserError(f"the {name} does not state its output size: set its integer attribute out_features.")
-    return features
-
-
 def check_predictor(head: nn.Module, predictor: nn.Module) -> None:
     """Refuse a predictor whose output cannot be compared with a projection.
 
     >>> check_predictor(nn.Linear(5, 3), nn.Linear(3, 3))
     """
-    given, wanted = width("predictor", predictor), width("head", head)
+    given, wanted = width_of("predictor", predictor), width_of("head", head)
     if given != wanted:
         raise UserError(f"the predictor gives {given} features and the head {wanted}: both must give the same number.")

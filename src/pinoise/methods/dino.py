@@ -19,10 +19,11 @@ from torch import Tensor, nn
 
 from pinoise.choices import Positive, Share, Size, within
 from pinoise.errors import UserError
-from pinoise.methods.base import Method, full_precision, in_passes, width
+from pinoise.methods.base import Method, full_precision, in_passes
 from pinoise.methods.gathering import gather
 from pinoise.methods.momentum import Momentum, cosine_momentum
 from pinoise.networks import PROTOTYPES, PrototypeHead
+from pinoise.networks.blocks import width_of
 from pinoise.views import Batch, Site
 
 _GLOBAL_VIEWS = 2
@@ -103,7 +104,7 @@ class DINO(Method):
         self.centre_momentum = within("centre_momentum", centre_momentum, Share)
         self.head = head
         self.teacher = Momentum(encoder, head)
-        self.register_buffer("centre", torch.zeros(width("head", head)))
+        self.register_buffer("centre", torch.zeros(width_of("head", head)))
         self._teacher_mean: Tensor | None = None
 
     @classmethod

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 from torch import distributed as dist
+from torch.distributed.nn.functional import all_gather
 
 
 def world_size() -> int:
@@ -30,8 +29,7 @@ def gather(x: Tensor) -> Tensor:
     """
     if world_size() == 1:
         return x
-    gathered: Tensor = _Gather.apply(x)  # type: ignore[no-untyped-call]
-    return gathered
+    return torch.cat(all_gather(x.contiguous()))
 
 
 def from_others(x: Tensor) -> Tensor | None:
@@ -45,18 +43,3 @@ def from_others(x: Tensor) -> Tensor | None:
     first = dist.get_rank() * len(x)
     rows = gather(x)
     return torch.cat([rows[:first], rows[first + len(x) :]])
-
-
-class _Gather(torch.autograd.Function):
-    @staticmethod
-    def forward(ctx: Any, x: Tensor) -> Tensor:
-        parts = [torch.empty_like(x, memory_format=torch.contiguous_format) for _ in range(world_size())]
-        dist.all_gather(parts, x.contiguous())
-        return torch.cat(parts)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        # Every process has used this process's rows, so its gradient is the sum of what each found.
-        total = gradients[0].clone(memory_format=torch.contiguous_format)
-        dist.all_reduce(total)
-        return total.chunk(world_size())[dist.get_rank()]

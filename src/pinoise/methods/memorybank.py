@@ -19,9 +19,10 @@ from torch.nn import functional as F
 
 from pinoise.choices import Entries, Positive, Share, within
 from pinoise.errors import UserError
-from pinoise.methods.base import Method, two_views, width
+from pinoise.methods.base import Method, two_views
 from pinoise.methods.gathering import gather
 from pinoise.methods.moco import TEMPERATURE, info_nce
+from pinoise.networks.blocks import width_of
 from pinoise.views import Batch, Site
 
 
@@ -60,9 +61,8 @@ class MemoryBank(Method):
         self.head = head
         if rows < 2:
             raise UserError(f"rows is {rows}: it must be at least 2.")
-        self.register_buffer("bank", F.normalize(torch.randn(rows, width("head", head)), dim=1))
+        self.register_buffer("bank", F.normalize(torch.randn(rows, width_of("head", head)), dim=1))
         self._seen: tuple[Tensor, Tensor] | None = None  # rows (m,) and their new f (m, dim)
-        self._checked = False
 
     @classmethod
     def build(cls, site: Site, **options: Any) -> Self:
@@ -107,18 +107,10 @@ class MemoryBank(Method):
         return torch.randint(len(self.bank), (self.negatives,), device=self.bank.device, generator=generator)
 
     def _entries(self, rows: Tensor) -> Tensor:
-        # Reading the numbers makes the host wait and breaks a compiled graph, so only the first batch is checked.
-        if not (self._checked or torch.compiler.is_compiling()):
-            if int(rows.min()) < 0 or int(rows.max()) >= len(self.bank):
-                raise self._unknown_rows(rows)
-            self._checked = True
         try:
             return self.bank[rows]
-        except IndexError:  # a CPU raises it in any batch at no extra cost
-            raise self._unknown_rows(rows) from None
-
-    def _unknown_rows(self, rows: Tensor) -> UserError:
-        return UserError(
-            f"the bank of method 'memorybank' has rows 0 to {len(self.bank) - 1} and a batch holds "
-            f"{int(rows.min())} to {int(rows.max())}: give the number of training rows as 'rows'."
-        )
+        except IndexError:  # of a CPU; on a GPU to look at the numbers would make every step wait
+            raise UserError(
+                f"the bank of method 'memorybank' has rows 0 to {len(self.bank) - 1} and a batch holds "
+                f"{int(rows.min())} to {int(rows.max())}: give the number of training rows as 'rows'."
+            ) from None

@@ -28,10 +28,10 @@ from pinoise.methods.base import (
     Method,
     full_precision,
     two_views,
-    width,
 )
 from pinoise.methods.gathering import gather, world_size
 from pinoise.methods.momentum import Momentum
+from pinoise.networks.blocks import width_of
 from pinoise.views import Batch, Site
 
 TEMPERATURE = 0.2  # τ of methods with a memory
@@ -103,7 +103,7 @@ class MoCo(Method):
         self.head = head
         self.key_network = Momentum(encoder, head)
         size = within("queue", queue, Entries)
-        self.register_buffer("queue", F.normalize(torch.randn(size, width("head", head)), dim=1))
+        self.register_buffer("queue", F.normalize(torch.randn(size, width_of("head", head)), dim=1))
         self.register_buffer("queue_rows", torch.full((size,), -1))  # the row of every key, −1 for random keys
         self.register_buffer("position", torch.zeros((), dtype=torch.int64))  # where the oldest key is
         self._arrived: tuple[Tensor, Tensor] | None = None  # keys (2m, dim) and their rows (2m,)

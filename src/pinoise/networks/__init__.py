@@ -1,6 +1,6 @@
 """f_θ: encoders, heads and embeddings. Any module with an integer ``out_features`` can serve as an encoder."""
 
-from pinoise.modes import evaluating, has_batch_norm, settle_statistics
+from pinoise.modes import evaluating, has_batch_norm
 from pinoise.networks.embedding import (
     Blocks,
     Embedding,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torch import Tensor
+from torch import Tensor, nn
 
+from pinoise.choices import Size, within
 from pinoise.errors import UserError
 
 
@@ -30,7 +31,26 @@ def check_images(x: Tensor, channels: int, *, owner: str) -> None:
         )
 
 
-def check_width(width: int, *, owner: str, name: str = "width") -> None:
-    """Refuse a network size below 1."""
-    if width < 1:
-        raise UserError(f"{name} of {owner} is {width}: it must be at least 1.")
+def check_sizes(owner: str, **sizes: int) -> None:
+    """Refuse sizes of layers that are out of range.
+
+    >>> check_sizes("the head", hidden=0)
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: hidden of the head is 0: it must be from 1 to 65536.
+    """
+    for name, size in sizes.items():
+        within(f"{name} of {owner}", size, Size)
+
+
+def width_of(name: str, module: nn.Module) -> int:
+    """Return the output width of a module.
+
+    >>> width_of("head", nn.Linear(3, 2))
+    2
+    """
+    features = getattr(module, "out_features", None)
+    if not isinstance(features, int):
+        kind = type(module).__name__
+        raise UserError(f"the {name} {kind} does not state its output size: set its integer attribute out_features.")
+    return features

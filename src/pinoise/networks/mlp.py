@@ -18,7 +18,7 @@ from torch.nn import functional as F
 from torch.utils.flop_counter import register_flop_formula
 
 from pinoise.choices import Size
-from pinoise.errors import UserError
+from pinoise.networks.blocks import check_sizes
 
 LEAST_PRODUCTS = 1 << 20  # multiply-accumulates below which the way to oneDNN takes longer than it saves
 
@@ -172,9 +172,7 @@ class MLPEncoder(nn.Module):
 
     def __init__(self, shape: tuple[int, ...], *, hidden: Size = HIDDEN, out_features: Size = 256) -> None:
         super().__init__()
-        for name, size in (("hidden", hidden), ("out_features", out_features)):
-            if size < 1:
-                raise UserError(f"{name} of the encoder is {size}: it must be at least 1.")
+        check_sizes("the encoder", hidden=hidden, out_features=out_features)
         self.shape = shape
         self.hidden = hidden
         self.out_features = out_features
@@ -209,12 +207,17 @@ class ProjectionHead(nn.Sequential):
     """
 
     def __init__(self, in_features: int, *, hidden: int = HEAD_HIDDEN, out_features: int = PROJECTION) -> None:
-        _check_sizes(hidden=hidden, out_features=out_features)
-        super().__init__(Linear(in_features, hidden), nn.ReLU(inplace=True), Linear(hidden, out_features))
+        check_sizes("the head", hidden=hidden, out_features=out_features)
+        super().__init__(*self.layers(in_features, hidden, out_features))
         self.out_features = out_features
 
+    @staticmethod
+    def layers(in_features: int, hidden: int, out_features: int) -> tuple[nn.Module, ...]:
+        """Return the layers, in their order."""
+        return Linear(in_features, hidden), nn.ReLU(inplace=True), Linear(hidden, out_features)
 
-class BatchNormHead(nn.Sequential):
+
+class BatchNormHead(ProjectionHead):
     """BYOL's projection head: a hidden layer with batch normalisation and ReLU, then a linear layer.
 
     >>> import torch
@@ -222,10 +225,10 @@ class BatchNormHead(nn.Sequential):
     torch.Size([5, 2])
     """
 
-    def __init__(self, in_features: int, *, hidden: int = HEAD_HIDDEN, out_features: int = PROJECTION) -> None:
-        _check_sizes(hidden=hidden, out_features=out_features)
-        super().__init__(*_normalised_layer(in_features, hidden), Linear(hidden, out_features))
-        self.out_features = out_features
+    @staticmethod
+    def layers(in_features: int, hidden: int, out_features: int) -> tuple[nn.Module, ...]:
+        """Return the layers, in their order."""
+        return *_normalised_layer(in_features, hidden), Linear(hidden, out_features)
 
 
 class PredictionHead(BatchNormHead):
@@ -240,7 +243,7 @@ class PredictionHead(BatchNormHead):
         super().__init__(features, hidden=max(features // 4, 1) if hidden is None else hidden, out_features=features)
 
 
-class SimSiamHead(nn.Sequential):
+class SimSiamHead(ProjectionHead):
     """SimSiam's projection head: three layers with batch normalisation, the last without a learned scale and shift.
 
     >>> import torch
@@ -248,15 +251,15 @@ class SimSiamHead(nn.Sequential):
     True
     """
 
-    def __init__(self, in_features: int, *, hidden: int = HEAD_HIDDEN, out_features: int = PROJECTION) -> None:
-        _check_sizes(hidden=hidden, out_features=out_features)
-        super().__init__(
+    @staticmethod
+    def layers(in_features: int, hidden: int, out_features: int) -> tuple[nn.Module, ...]:
+        """Return the layers, in their order."""
+        return (
             *_normalised_layer(in_features, hidden),
             *_normalised_layer(hidden, hidden),
             Linear(hidden, out_features, bias=False),
             nn.BatchNorm1d(out_features, affine=False),
         )
-        self.out_features = out_features
 
 
 class PrototypeHead(nn.Module):
@@ -275,7 +278,7 @@ class PrototypeHead(nn.Module):
         self, in_features: int, *, hidden: int = HEAD_HIDDEN, bottleneck: int = PROJECTION, prototypes: int = PROTOTYPES
     ) -> None:
         super().__init__()
-        _check_sizes(hidden=hidden, bottleneck=bottleneck, prototypes=prototypes)
+        check_sizes("the head", hidden=hidden, bottleneck=bottleneck, prototypes=prototypes)
         self.layers = nn.Sequential(
             Linear(in_features, hidden),
             nn.GELU(),
@@ -294,9 +297,3 @@ class PrototypeHead(nn.Module):
 def _normalised_layer(in_features: int, out_features: int) -> tuple[nn.Module, ...]:
     # No bias: batch normalisation would subtract it, and has its own shift.
     return Linear(in_features, out_features, bias=False), nn.BatchNorm1d(out_features), nn.ReLU(inplace=True)
-
-
-def _check_sizes(**sizes: int) -> None:
-    for name, size in sizes.items():
-        if size < 1:
-            raise UserError(f"{name} of the head is {size}: it must be at least 1.")

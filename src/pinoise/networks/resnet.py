@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from pinoise.choices import Size
 from pinoise.errors import UserError, unknown_choice
-from pinoise.networks.blocks import check_images, check_width, image_shape
+from pinoise.networks.blocks import check_images, check_sizes, image_shape
 from pinoise.networks.embedding import read_weights
 
 Depth = Literal[18, 50]
@@ -144,7 +144,7 @@ class ResNet(nn.Module):
             raise unknown_choice("stem", stem, get_args(Stem))
         self._owner = f"a ResNet{depth}"
         self.channels, height, side = image_shape(shape, owner=self._owner)
-        check_width(width, owner=self._owner)
+        check_sizes(self._owner, width=width)
         self.depth = depth
         self.weights = weights
         self.width = width

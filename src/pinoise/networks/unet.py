@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pinoise.errors import UserError
-from pinoise.networks.blocks import check_images, check_width
+from pinoise.networks.blocks import check_images, check_sizes
 
 UNET_WIDTH = 32  # channels at full resolution
 UNET_DEPTH = 3
@@ -62,9 +62,7 @@ class UNet(nn.Module):
         up_convolution: bool = False,
     ) -> None:
         super().__init__()
-        check_width(in_channels, owner="a U-Net", name="in_channels")
-        check_width(out_channels, owner="a U-Net", name="out_channels")
-        check_width(width, owner="a U-Net")
+        check_sizes("a U-Net", in_channels=in_channels, out_channels=out_channels, width=width)
         if not 0 <= depth <= MOST_HALVINGS:
             raise UserError(f"depth of a U-Net is {depth}: it must be from 0 to {MOST_HALVINGS}.")
         self.in_channels = in_channels

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from pinoise.choices import Layers, Size
 from pinoise.errors import UserError
-from pinoise.networks.blocks import check_images, check_width, image_shape
+from pinoise.networks.blocks import check_images, check_sizes, image_shape
 
 INITIAL_DEVIATION = 0.02
 
@@ -77,8 +77,7 @@ class ViT(nn.Module):
     ) -> None:
         super().__init__()
         self.channels, height, width = image_shape(shape, owner="a ViT")
-        for name, size in (("patch", patch), ("dim", dim), ("depth", depth), ("heads", heads)):
-            check_width(size, owner="a ViT", name=name)
+        check_sizes("a ViT", patch=patch, dim=dim, depth=depth, heads=heads)
         if height % patch or width % patch:
             allowed = [size for size in range(1, min(height, width) + 1) if height % size == width % size == 0]
             raise UserError(

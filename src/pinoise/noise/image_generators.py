@@ -12,7 +12,7 @@ from torch.nn import functional as F
 from pinoise.choices import Size
 from pinoise.errors import UserError
 from pinoise.modes import without_trace
-from pinoise.networks.blocks import check_width, image_shape
+from pinoise.networks.blocks import check_sizes, image_shape
 from pinoise.networks.mlp import HIDDEN, Linear
 from pinoise.networks.resnet import STEM, WIDTH, Depth, ResNet, Stem
 from pinoise.networks.unet import UNET_DEPTH, UNET_WIDTH, Halvings, UNet
@@ -54,7 +54,7 @@ class ResNetGenerator(nn.Module):
     ) -> None:
         super().__init__()
         self.shape = image_shape(shape, owner=f"generator 'resnet{depth}'")
-        check_width(hidden, owner=f"generator 'resnet{depth}'", name="hidden")
+        check_sizes(f"generator 'resnet{depth}'", hidden=hidden)
         self.trunk = ResNet(self.shape, depth=depth, width=width, stem=stem)
         self.heads = nn.ModuleList(
             nn.Sequential(

@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.methods.base import width
+from pinoise.networks.blocks import width_of
 from pinoise.noise.support import SUPPORT_ROWS, TABLE_ROWS
 from pinoise.paper.counting import Operations, count_operations, counting, counting_saved
 from pinoise.training.build import build_standardizer, seeded_model
@@ -95,7 +95,7 @@ class Rehearsal:
         method, noise, x = self.model.method, self.model.noise, self.rows[torch.arange(1)]
         parts: list[tuple[nn.Module, Tensor]] = [(method.encoder, x)]
         if isinstance(head := getattr(method, "head", None), nn.Module):
-            parts.append((head, torch.zeros(1, width("encoder", method.encoder))))
+            parts.append((head, torch.zeros(1, width_of("encoder", method.encoder))))
         if noise is not None:
             parts.append((noise.generator, x))
         with FakeTensorMode(allow_non_fake_inputs=True):

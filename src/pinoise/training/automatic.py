@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import torch
+from torch import Tensor
+from torch.nn import functional as F
 
 from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.information.label_free import separation
 from pinoise.training.build import seeded_model
 from pinoise.training.callbacks import Interrupted, Quiet
 from pinoise.training.config import Settings
@@ -124,6 +126,27 @@ def _score(model: ContrastiveModel, rows: Rows) -> float:
     size = min(_SCORED_ROWS, len(rows))
     chosen = torch.arange(size) * len(rows) // size  # evenly spaced, as files may be sorted
     return separation(torch.cat([encoder(rows[some]) for some in chosen.split(_SCORED_BATCH)]))
+
+
+def separation(z: Tensor, *, clusters: int = 20) -> float:
+    """The mean silhouette of k-means clusters on the unit sphere: higher if samples form groups apart from each other.
+
+    Args:
+        z: embeddings (m, o) of m different samples.
+        clusters: the most clusters; with few samples, half as many as samples.
+
+    >>> groups = torch.tensor([[1.0, 0.0], [1.0, 0.1], [-1.0, 0.0], [-1.0, 0.1]])
+    >>> round(separation(groups), 2)
+    0.95
+    """
+    from sklearn.cluster import KMeans
+    from sklearn.metrics import silhouette_score
+
+    unit = F.normalize(z.detach().double(), dim=1).numpy()
+    number = min(clusters, len(unit) // 2, len(np.unique(unit, axis=0)) - 1)
+    if number < 2:
+        return -1.0  # fewer groups than two cannot lie apart
+    return float(silhouette_score(unit, KMeans(number, n_init=3, random_state=0).fit_predict(unit)))
 
 
 def described(trials: Sequence[Trial]) -> str:

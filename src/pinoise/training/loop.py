@@ -33,14 +33,13 @@ from pinoise.training.device import (
 )
 from pinoise.training.metrics import (
     HELD_OUT,
-    KeptRows,
     has_stalled,
     held_out_loss,
     held_out_losses,
+    held_out_rows,
     is_costly_epoch,
     measure,
     probe_batch,
-    split_rows,
 )
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.order import ShuffledBlocks
@@ -94,8 +93,8 @@ def train(
         on_epoch: called after every epoch. If it returns True in any process, training ends there.
     """
     keep_freed_memory()
-    kept, held_out = split_rows(len(rows), settings)
-    per_epoch, share = plan_epoch(len(kept), settings.batch_size, fabric.world_size)
+    held_out = held_out_rows(len(rows), settings)
+    per_epoch, share = plan_epoch(len(rows) - len(held_out), settings.batch_size, fabric.world_size)
     together = fabric.world_size > 1  # only then weights may be divided
     joint = together and settings.statistics_from == "all-processes"
     if joint:
@@ -114,7 +113,7 @@ def train(
     probe = gathered(rows, probe_batch(rows).rows, fabric)
     began = time.perf_counter() - progress.seconds
     place = {"processes": fabric.world_size, "rank": fabric.global_rank}
-    upcoming = Upcoming(rows, kept, seed=settings.seed, per_epoch=per_epoch, share=share, **place)
+    upcoming = Upcoming(rows, held_out, seed=settings.seed, per_epoch=per_epoch, share=share, **place)
 
     for step in range(progress.step, last_step):
         epoch, position = divmod(step, per_epoch)
@@ -248,6 +247,18 @@ def shuffled_rows(n_rows: int, *, seed: int, epoch: int) -> Tensor:
     return torch.from_numpy(np.random.default_rng([seed, epoch]).permutation(n_rows))
 
 
+def skipping(positions: Tensor, left_out: Tensor) -> Tensor:
+    """Return the rows at positions among all rows but a few, in order. They are not listed, because they may be many.
+
+    >>> skipping(torch.tensor([0, 1, 2, 3]), torch.tensor([0, 3]))
+    tensor([1, 2, 4, 5])
+    """
+    if not len(left_out):
+        return positions
+    before = left_out - torch.arange(len(left_out))  # rows kept before each that is left out
+    return positions + torch.searchsorted(before, positions, right=True)
+
+
 class Upcoming:
     """The rows of every step of training, from the step that is asked for. Those of the next are gathered meanwhile.
 
@@ -256,20 +267,20 @@ class Upcoming:
     """
 
     def __init__(
-        self, rows: Rows, kept: KeptRows, *, seed: int, per_epoch: int, share: int, processes: int = 1, rank: int = 0
+        self, rows: Rows, left_out: Tensor, *, seed: int, per_epoch: int, share: int, processes: int = 1, rank: int = 0
     ) -> None:
         """Plan steps.
 
         Args:
             rows: standardised samples.
-            kept: the rows to train on.
+            left_out: the numbers, in order, of rows that are not trained on.
             seed: of the order.
             per_epoch: steps in an epoch.
             share: rows of a process in a step.
             processes: the number of processes.
             rank: the number of this one.
         """
-        self._rows, self._kept, self._seed = rows, kept, seed
+        self._rows, self._left_out, self._seed = rows, left_out, seed
         self._per_epoch, self._share, self._processes, self._rank = per_epoch, share, processes, rank
         self._epoch = -1
         self._order: ShuffledBlocks | Tensor = torch.empty(0)
@@ -289,9 +300,10 @@ class Upcoming:
         epoch, position = divmod(step, self._per_epoch)
         if epoch != self._epoch:
             self._epoch = epoch
-            draw = ShuffledBlocks if len(self._kept) > MANY_ROWS else shuffled_rows
-            self._order = draw(len(self._kept), seed=self._seed, epoch=epoch)
+            kept = len(self._rows) - len(self._left_out)
+            draw = ShuffledBlocks if kept > MANY_ROWS else shuffled_rows
+            self._order = draw(kept, seed=self._seed, epoch=epoch)
         first = (position * self._processes + self._rank) * self._share
         positions = self._order[first : first + self._share]
-        chosen = self._kept[torch.as_tensor(positions)]
+        chosen = skipping(torch.as_tensor(positions), self._left_out)
         return chosen, self._rows[chosen]

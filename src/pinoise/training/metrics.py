@@ -161,43 +161,21 @@ def model_health(model: ContrastiveModel, rows: Rows, *, contrast: float, batch_
         )
 
 
-class KeptRows:
-    """The numbers of all rows but a few, in order. They are not listed, because there may be very many.
-
-    >>> KeptRows(6, torch.tensor([0, 3]))[torch.tensor([0, 1, 2, 3])]
-    tensor([1, 2, 4, 5])
-    """
-
-    def __init__(self, n_rows: int, left_out: Tensor) -> None:
-        """Leave out some rows, whose numbers are sorted."""
-        self._size = n_rows - len(left_out)
-        self._before = left_out - torch.arange(len(left_out))  # rows kept before each that is left out
-
-    def __len__(self) -> int:
-        return self._size
-
-    def __getitem__(self, positions: Tensor) -> Tensor:
-        if not len(self._before):
-            return positions
-        return positions + torch.searchsorted(self._before, positions, right=True)
-
-
 _SHARE = 0.1  # of the rows, held out for early stopping
 _MOST = 1024  # rows held out
 _LEAST = 2  # rows held out: samples that can be told apart
 
 
-def split_rows(n_rows: int, settings: TrainingSettings) -> tuple[KeptRows, Tensor]:
-    """Return the rows to train on and the rows to hold out, both in order. Without ``patience``, all are trained on.
+def held_out_rows(n_rows: int, settings: TrainingSettings) -> Tensor:
+    """Return the rows that training does not see, in order. Without ``patience`` there are none.
 
-    A tenth is held out, at most 1,024 rows. The choice depends on the seed alone, so a resumed run has the same.
+    They are a tenth, at most 1,024 rows. The choice depends on the seed alone, so a resumed run has the same.
 
-    >>> kept, held_out = split_rows(100, TrainingSettings(patience=5))
-    >>> len(kept), len(held_out), len(split_rows(100, TrainingSettings())[1])
-    (90, 10, 0)
+    >>> len(held_out_rows(100, TrainingSettings(patience=5))), len(held_out_rows(100, TrainingSettings()))
+    (10, 0)
     """
     if settings.patience is None:
-        return KeptRows(n_rows, torch.arange(0)), torch.arange(0)
+        return torch.arange(0)
     size = min(_MOST, int(_SHARE * n_rows))
     if size < _LEAST:
         raise UserError(
@@ -207,8 +185,7 @@ def split_rows(n_rows: int, settings: TrainingSettings) -> tuple[KeptRows, Tenso
     random = np.random.default_rng(seed_of(settings.seed, HOLDING_OUT))
     many = n_rows > MANY_ROWS  # of which no list is made
     chosen = random.choice(n_rows, size, replace=False) if many else random.permutation(n_rows)[:size]
-    held_out = torch.from_numpy(np.sort(chosen))
-    return KeptRows(n_rows, held_out), held_out
+    return torch.from_numpy(np.sort(chosen))
 
 
 @torch.no_grad()

@@ -71,7 +71,7 @@ class Look(NamedTuple):
 
 
 class Objective(nn.Module):
-    """What θ and ψ optimise. Subclasses implement ``forward``."""
+    """What θ and ψ optimise: the mean of ℓ, unless a subclass overrides ``forward``."""
 
     psi: ClassVar[float] = 1.0
     """The factor on the gradient that reaches ψ in the look from which θ learns."""
@@ -96,7 +96,7 @@ class Objective(nn.Module):
 
     def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
         """Return the scalar to minimise."""
-        raise NotImplementedError
+        return look.losses.mean()
 
 
 class Supported(Objective):
@@ -182,10 +182,6 @@ class Fixed(Objective):
     psi = 0.0
     learns_noise = False
 
-    def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
-        """Return the mean loss."""
-        return look.losses.mean()
-
 
 class Adversarial(Objective):
     """Noise against the encoder, as in Viewmaker (Tamkin et al., 2021): min over θ, max over ψ of mean ℓ(x, ε).
@@ -193,12 +189,8 @@ class Adversarial(Objective):
     This objective does not bound the noise. Its scale map or a budget must.
     """
 
-    psi = -1.0
+    psi = -1.0  # the look reverses the gradient
     positive = "fixed-entropy"
-
-    def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
-        """Return the mean loss. The look reverses its gradient for ψ."""
-        return look.losses.mean()
 
 
 class Information(Objective):

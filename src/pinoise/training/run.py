@@ -40,7 +40,7 @@ from pinoise.training.folder import (
     write_weights,
 )
 from pinoise.training.loop import broken_weights, diverged, make_optimizer, plan_epoch, train
-from pinoise.training.metrics import model_health, split_rows
+from pinoise.training.metrics import held_out_rows, model_health
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.running import RunLog, hold
 
@@ -165,7 +165,7 @@ def run_health(
     model: ContrastiveModel, rows: Rows, settings: Settings, history: list[Record], *, processes: int = 1
 ) -> list[HealthFlag]:
     """Return the health flags of a trained model, from its last epoch. ``processes`` is the number that trained it."""
-    n_rows = len(split_rows(len(rows), settings.training)[0])
+    n_rows = len(rows) - len(held_out_rows(len(rows), settings.training))
     batch_size = min(settings.training.batch_size, n_rows - n_rows % processes)
     return model_health(model, rows, contrast=history[-1].metrics["contrast"], batch_size=batch_size)
 
@@ -268,8 +268,8 @@ def _opened(settings: Settings, *, progress: bool) -> tuple[Settings, Dataset, P
 def _expected(model: ContrastiveModel, settings: Settings, identity: RunIdentity, n_rows: int) -> Expected:
     """Return what a checkpoint of a run must fit."""
     optimizer = make_optimizer(model, settings.training, torch.device("cpu"))
-    kept, _ = split_rows(n_rows, settings.training)
-    return Expected(model, optimizer, identity, max(1, len(kept) // settings.training.batch_size))
+    kept = n_rows - len(held_out_rows(n_rows, settings.training))
+    return Expected(model, optimizer, identity, max(1, kept // settings.training.batch_size))
 
 
 def _standardizer_of(path: Path, settings: Settings, data: Dataset, *, begun: bool) -> Standardizer:
@@ -284,8 +284,8 @@ def _standardizer_of(path: Path, settings: Settings, data: Dataset, *, begun: bo
 
 def _notes_on_batches(settings: Settings, rows: Rows, fabric: Fabric) -> list[str]:
     """Return a note if batches are smaller than they should be."""
-    kept, _ = split_rows(len(rows), settings.training)
-    _, share = plan_epoch(len(kept), settings.training.batch_size, fabric.world_size)
+    kept = len(rows) - len(held_out_rows(len(rows), settings.training))
+    _, share = plan_epoch(kept, settings.training.batch_size, fabric.world_size)
     batch = share * fabric.world_size
     if batch == settings.training.batch_size:
         return []

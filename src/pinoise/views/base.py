@@ -16,6 +16,7 @@ from pinoise.choices import PAIRINGS, PairingName
 from pinoise.errors import UserError, shown, unknown_choice
 from pinoise.modes import Randomness
 from pinoise.networks import ProjectionHead
+from pinoise.networks.blocks import width_of
 from pinoise.noise import Columns, Noise, PiNoise, TrainingRows
 
 
@@ -81,13 +82,7 @@ class Site:
     @property
     def features(self) -> int:
         """The width of the encoder's output."""
-        features = getattr(self.encoder, "out_features", None)
-        if not isinstance(features, int):
-            raise UserError(
-                f"the encoder {type(self.encoder).__name__} does not state its output size: "
-                "set its integer attribute out_features."
-            )
-        return features
+        return width_of("encoder", self.encoder)
 
     @property
     def numeric_unit(self) -> Tensor:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from pinoise.choices import Positive, Size
-from pinoise.networks.mlp import HIDDEN, Linear
+from pinoise.networks.mlp import HIDDEN, MLPEncoder
 from pinoise.noise import Columns, draw_bank
 from pinoise.views.base import Batch, Site, View, per_sample
 
@@ -101,13 +101,7 @@ class Viewmaker(View):
         self.budget = budget
         self.register_buffer("feature_scale", feature_scale)
         dim = feature_scale.numel()
-        self.network = nn.Sequential(
-            Linear(2 * dim, hidden),
-            nn.ReLU(inplace=True),
-            Linear(hidden, hidden),
-            nn.ReLU(inplace=True),
-            Linear(hidden, dim),
-        )
+        self.network = MLPEncoder((2 * dim,), hidden=hidden, out_features=dim)
 
     @classmethod
     def build(cls, site: Site, *, hidden: Size | None = None, **options: Any) -> Viewmaker:
