@@ -5,69 +5,39 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
+from tests import commands
+from tests.commands import Result
 from tests.faults.events import Events
-from tests.faults.warm import Fork, Warm
+from tests.faults.warm import Fork
 
 Process = subprocess.Popen[str] | Fork
 ROOT = Path(__file__).resolve().parents[2]
-LIMIT = 240.0  # seconds after which a process counts as hanging
 
 
 class Fault(AssertionError):  # noqa: N818 - it is read in "raise Fault"
     """The product did not survive: a state was lost or is another, or a command said something else than expected."""
 
 
-def start(*arguments: object, where: Path, module: str = "pinoise", warm: Warm | None = None) -> Process:
+def start(*arguments: object, where: Path, warm: bool = False) -> Process:
     """Start the command in a folder: a new Python, or a fork of one that has imported the libraries."""
-    path = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT)])  # for modules of the suite
-    environ = {"OMP_NUM_THREADS": "1", "PINOISE_CACHE": str(where / "user-cache"), "PYTHONPATH": path}
-    if warm is not None:
-        return Fork(warm, tuple(map(str, arguments)), where=where, environ=environ)
-    return subprocess.Popen(
-        [sys.executable, "-m", module, *map(str, arguments)],
-        cwd=where,
-        env={**os.environ, **environ},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    environ = {"OMP_NUM_THREADS": "1", "PINOISE_CACHE": str(where / "user-cache")}
+    if warm:
+        return Fork(tuple(map(str, arguments)), where=where, environ=environ)
+    return commands.start(*arguments, where=where, environ=environ)
 
 
-class Ended(NamedTuple):
-    """How a process ended, and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-    @property
-    def sentence(self) -> str:
-        """What a failure was answered with, checked to be one line after notes and epochs, and no traceback."""
-        said = [line for line in self.err.splitlines() if not line.startswith(("note: ", "epoch ", "resuming after "))]
-        if self.code != 2 or len(said) != 1 or not said[0].startswith("pinoise: "):
-            raise Fault(f"code {self.code} instead of one sentence: {self.err[-2000:]}")
-        return said[0].removeprefix("pinoise: ")
-
-
-def ended(process: Process, *, limit: float = LIMIT) -> Ended:
+def ended(process: Process) -> Result:
     """Wait for the end of a process. One that hangs is killed and is a fault."""
-    try:
-        out, err = process.communicate(timeout=limit)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        _, err = process.communicate()
-        raise Fault(f"{process.args!r} had not ended after {limit:.0f} s: {err[-500:]}") from None
-    return Ended(int(process.returncode or 0), out, err)
+    return commands.ended(cast("subprocess.Popen[str]", process))
 
 
-def run(*arguments: object, where: Path, warm: Warm | None = None) -> Ended:
+def run(*arguments: object, where: Path, warm: bool = False) -> Result:
     """Run the command to its end, which must be a good one."""
     done = ended(start(*arguments, where=where, warm=warm))
     if done.code:
@@ -147,11 +117,3 @@ def _runs(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
     except (FileNotFoundError, ProcessLookupError):
         return False
-
-
-def until(process: Process, happened: Path, *, lines: int = 0) -> None:
-    """Wait until a file is there, with more than so many lines, while the process runs."""
-    while process.poll() is None and not (
-        happened.exists() and (not lines or len(happened.read_text().splitlines()) > lines)
-    ):
-        time.sleep(0.005)

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from tests.faults.commands import Ended, Fault, Instant, Process, changes, ended, gone, run, start, strike
+from tests.faults.commands import Fault, Instant, Process, changes, ended, gone, run, start, strike
 from tests.faults.events import Events
 from tests.faults.families import RUN, TRAININGS, VERBS, write_people
 from tests.faults.states import check_same, half_written, newest_step, state
-from tests.faults.warm import Warm
 from tests.hostile.case import generator
 
 LENGTH = 6  # kills in a chain
@@ -61,7 +60,7 @@ class Case(NamedTuple):
         whole: what the undisturbed command did.
         most: the kills after which the command may run to its end.
         note: told what happens.
-        warm: forks the commands.
+        warm: whether the commands are forks.
     """
 
     family: str
@@ -70,7 +69,7 @@ class Case(NamedTuple):
     whole: Whole
     most: int = LENGTH
     note: Note = _silent
-    warm: Warm | None = None
+    warm: bool = False
 
     def strike(self, begin: Callable[[], Process], place: Path, check: Callable[[], float], *, devices: int) -> Struck:
         """Start a command and kill it, again and again, until one ends before its kill or there are enough.
@@ -117,7 +116,7 @@ def draw(rng: np.random.Generator, whole: Whole, *, left: float = 1.0) -> Instan
     return Instant(float(rng.uniform(0, left * whole.seconds)))
 
 
-def watched(home: Path, folder: Path, *arguments: object, warm: Warm | None) -> tuple[float, int]:
+def watched(home: Path, folder: Path, *arguments: object, warm: bool) -> tuple[float, int]:
     """Run the command undisturbed. Return its seconds and the changes of files in a folder."""
     began, seen = time.monotonic(), 0
     with Events(folder) as events:
@@ -134,7 +133,7 @@ def watched(home: Path, folder: Path, *arguments: object, warm: Warm | None) -> 
 # ---------------------------------------------------------------- trainings
 
 
-def whole_training(family: str, home: Path, *, warm: Warm | None = None) -> Whole:
+def whole_training(family: str, home: Path, *, warm: bool = False) -> Whole:
     """Make the data of a family in an empty folder, and train undisturbed."""
     training = TRAININGS[family]
     training.write(home)
@@ -144,7 +143,7 @@ def whole_training(family: str, home: Path, *, warm: Warm | None = None) -> Whol
     return Whole(home, seconds, seen, state(home / "0/run"), embedding, newest_step(home / "0/run"))
 
 
-def embedded(folder: Path, source: tuple[str, ...], home: Path, warm: Warm | None) -> bytes:
+def embedded(folder: Path, source: tuple[str, ...], home: Path, warm: bool) -> bytes:
     """Return the bytes of the embedding that a real process writes."""
     out = folder.with_name("z.npy")
     run("embed", folder, *source, "--out", out, where=home, warm=warm)
@@ -176,7 +175,7 @@ def kill_training(case: Case) -> Struck:
     return struck
 
 
-def _begin(family: str, place: Path, warm: Warm | None) -> Process:
+def _begin(family: str, place: Path, warm: bool) -> Process:
     """Start a training as a user would: go on with it if it has begun."""
     if (place / "run/config.yaml").exists():
         return start("train", "--resume", f"{place.name}/run", where=place.parent, warm=warm)
@@ -199,7 +198,7 @@ def was_killed(process: Process, group: list[int], ranks: tuple[int, ...] = (0,)
     return done.code != 0
 
 
-def _compare(family: str, place: Path, whole: Whole, instants: list[str], warm: Warm | None) -> None:
+def _compare(family: str, place: Path, whole: Whole, instants: list[str], warm: bool) -> None:
     try:
         check_same(whole.state, place / "run")
     except Fault as fault:
@@ -211,7 +210,7 @@ def _compare(family: str, place: Path, whole: Whole, instants: list[str], warm: 
 # ---------------------------------------------------------------- verbs
 
 
-def whole_verb(family: str, home: Path, *, warm: Warm | None = None) -> Whole:
+def whole_verb(family: str, home: Path, *, warm: bool = False) -> Whole:
     """Make a run in an empty folder, and let a verb read it undisturbed."""
     write_people(home)
     run("train", "--out", "run", *RUN, where=home, warm=warm)
@@ -245,7 +244,7 @@ def kill_verb(case: Case) -> Struck:
         return 1.0  # the next one does all of it again
 
     struck = case.strike(lambda: start(*verb.arguments, where=place, warm=case.warm), place, check, devices=1)
-    done: Ended = run(*verb.arguments, where=place, warm=case.warm)
+    done = run(*verb.arguments, where=place, warm=case.warm)
     if "Traceback" in done.err:
         raise Fault(done.err)
     _check_files(verb.out, place, whole, None, exact=verb.exact, ended=True)

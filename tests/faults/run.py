@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import shlex
 import subprocess
 import sys
@@ -18,14 +19,12 @@ import tempfile
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.faults.commands import ROOT, Fault
+from tests.faults.commands import ROOT
 from tests.faults.families import FAMILIES, TRAININGS, wanted
-from tests.faults.kills import Case, Note, Struck, Whole, kill_training, kill_verb, whole_training, whole_verb
-from tests.faults.warm import Warm
+from tests.faults.kills import Case, Struck, Whole, kill_training, kill_verb, whole_training, whole_verb
 
 RESULT = ROOT / "benchmarks" / "results" / "faults.json"
 COMPARED = (
@@ -35,59 +34,43 @@ COMPARED = (
 )
 
 
-class Family:
-    """The cases of a family, in a folder of its own.
+def _whole(name: str, home: Path) -> Whole:
+    """What the undisturbed command of a family does, in a folder of its own."""
+    home.mkdir(parents=True)
+    return (whole_training if name in TRAININGS else whole_verb)(name, home, warm=True)
 
-    Its commands are forks of a process that has imported the libraries.
-    """
 
-    def __init__(self, name: str, seed: int, home: Path) -> None:
-        home.mkdir(parents=True)
-        self.name, self.seed = name, seed
-        self.warm = Warm()
-        make = whole_training if name in TRAININGS else whole_verb
-        self.whole: Whole = make(name, home, warm=self.warm)
-
-    def kill(self, number: int, *, note: Note = lambda _: None) -> Struck:
-        """Run one case."""
-        kill = kill_training if self.name in TRAININGS else kill_verb
-        return kill(Case(self.name, number, self.seed, self.whole, note=note, warm=self.warm))
-
-    def close(self) -> None:
-        """End the process that forks."""
-        self.warm.close()
+def _kill(case: Case) -> Struck:
+    return (kill_training if case.family in TRAININGS else kill_verb)(case)
 
 
 def run_family(name: str, seed: int, *, most: int) -> tuple[Counter[str], list[str]]:
     """Run cases of a family until it has its kills. Return counts and what failed."""
     counts, failures = Counter[str](), list[str]()
-    with tempfile.TemporaryDirectory() as folder, closing(Family(name, seed, Path(folder, "home"))) as family:
-        _run_cases(family, counts, failures, most=most)
+    with tempfile.TemporaryDirectory() as folder:
+        whole = _whole(name, Path(folder, "home"))
+        while counts["kills"] < most:
+            case = Case(name, counts["cases"], seed, whole, warm=True)
+            counts["cases"] += 1
+            try:
+                struck = _kill(case)
+                counts["kills"] += struck.kills
+                counts["while_writing"] += struck.while_writing
+            except Exception as fault:  # one of the suite itself is shown, too, and loses no other case
+                failures.append(f"{name}/{case.number} --seed {seed}: {type(fault).__name__}: {fault}")
+                print(f"FAILURE {failures[-1]}", flush=True)
+                counts["kills"] += 1
+            print(f"{name}: {counts['kills']} kills, {len(failures)} failures", file=sys.stderr, flush=True)
     return counts, failures
-
-
-def _run_cases(family: Family, counts: Counter[str], failures: list[str], *, most: int) -> None:
-    while counts["kills"] < most:
-        number = counts["cases"]
-        counts["cases"] += 1
-        try:
-            struck = family.kill(number)
-            counts["kills"] += struck.kills
-            counts["while_writing"] += struck.while_writing
-        except Exception as fault:  # one of the suite itself is shown, too, and loses no other case
-            failures.append(f"{family.name}/{number} --seed {family.seed}: {type(fault).__name__}: {fault}")
-            print(f"FAILURE {failures[-1]}", flush=True)
-            counts["kills"] += 1
-        print(f"{family.name}: {counts['kills']} kills, {len(failures)} failures", file=sys.stderr, flush=True)
 
 
 def show(name: str, seed: int) -> int:
     """Run one case again and print all about it."""
     family, _, number = name.rpartition("/")
-    with tempfile.TemporaryDirectory() as folder, closing(Family(family, seed, Path(folder, "home"))) as cases:
+    with tempfile.TemporaryDirectory() as folder:
         try:
-            print(cases.kill(int(number), note=print))
-        except Fault as fault:
+            print(_kill(Case(family, int(number), seed, _whole(family, Path(folder, "home")), note=print, warm=True)))
+        except AssertionError as fault:
             print(f"FAILURE {fault}")
             return 1
     return 0
@@ -125,6 +108,7 @@ def main() -> int:
     asked = parser.parse_args()
     if asked.case is not None:
         return show(asked.case, asked.seed)
+    os.environ |= {"OMP_NUM_THREADS": "1", "TORCH_CPP_LOG_LEVEL": "ERROR"}  # for the process that is forked
     began, families = time.monotonic(), asked.only or FAMILIES
 
     def run_one(family: str) -> tuple[Counter[str], list[str]]:

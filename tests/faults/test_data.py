@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.faults.commands import ended, run, start, until
+from tests.commands import ended, start, until
+from tests.faults.commands import run
 from tests.faults.families import TRAININGS
 from tests.faults.kills import Whole
 from tests.faults.states import check_same, newest_step

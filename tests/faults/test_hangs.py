@@ -8,7 +8,8 @@ import socket
 from pathlib import Path
 
 import pytest
-from tests.faults.commands import children_of, ended, gone, start, until
+from tests.commands import ended, start, until
+from tests.faults.commands import ROOT, children_of, gone
 from tests.faults.families import TRAININGS
 from tests.faults.states import newest_step
 
@@ -18,7 +19,9 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the suite
 @pytest.mark.parametrize("rank", [0, 1])
 def test_a_process_that_hangs_is_named_and_the_others_end(rank: int, tmp_path: Path) -> None:
     flags = [*TRAININGS["two processes"].flags, "--epochs", "100000"]
-    process = start("train", "--out", "run", *flags, where=tmp_path, module="tests.faults.hasty")
+    hasty = ("-m", "tests.faults.hasty")
+    path = os.pathsep.join([*filter(None, [os.environ.get("PYTHONPATH")]), str(ROOT)])
+    process = start("train", "--out", "run", *flags, where=tmp_path, environ={"PYTHONPATH": path}, python=hasty)
     until(process, tmp_path / "run/checkpoints/previous.ckpt")
     group = [process.pid, *children_of(process.pid)]
     hanging, other = group[rank], group[1 - rank]

@@ -5,21 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
-import numpy as np
 import pytest
-from tests.faults.commands import children_of, ended, gone, run, start
+from tests.commands import ended, start, until
+from tests.faults import commands
+from tests.faults.commands import children_of, gone, run
 from tests.faults.conftest import Wholes
-from tests.faults.events import Events
 from tests.faults.families import TRAININGS
-from tests.faults.kills import Case, Whole, draw, kill_training, kill_verb
+from tests.faults.kills import Case, Whole, kill_training, kill_verb
 from tests.faults.states import check_same
-from tests.faults.warm import Warm
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the suite watches files and processes: Linux")
 
@@ -51,38 +47,9 @@ def test_a_kill_came_while_writing_only_if_its_own_process_left_something(tmp_pa
     assert (struck.kills, struck.while_writing) == (3, 2)
 
 
-def test_instants_are_drawn_from_the_work_that_is_left() -> None:
-    whole = Whole(Path(), seconds=10.0, changes=100, state={}, embedding=b"")
-    rng = np.random.default_rng(SEED)
-    drawn = [draw(rng, whole, left=0.2) for _ in range(200)]
-    assert 15 < max(instant.changes for instant in drawn) < 20
-    assert 1.8 < max(instant.seconds for instant in drawn) < 2.0
-
-
-def test_a_folder_that_is_gone_when_it_is_looked_into_does_not_end_the_suite(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    look = Path.iterdir
-
-    def late(folder: Path) -> Iterator[Path]:
-        if folder.name == "short-lived":
-            folder.rmdir()
-        return look(folder)
-
-    monkeypatch.setattr(Path, "iterdir", late)
-    with Events(tmp_path) as events:
-        (tmp_path / "short-lived").mkdir()
-        assert events.read(seconds=1) == ["short-lived"]
-
-
-def test_a_fork_says_what_the_command_says_and_leaves_no_folder(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    with closing(Warm()) as warm:
-        done = ended(start("embed", "nowhere", "--data", "x.npy", "--out", "z.npy", where=tmp_path, warm=warm))
-    assert "nowhere" in done.sentence
-    assert list(tmp_path.iterdir()) == []
+def test_a_fork_says_what_the_command_says(tmp_path: Path) -> None:
+    fork = commands.start("embed", "nowhere", "--data", "x.npy", "--out", "z.npy", where=tmp_path, warm=True)
+    assert "nowhere" in commands.ended(fork).sentence
 
 
 def test_a_killed_verb_leaves_the_old_file_or_the_new_one_and_the_run_as_it_was(wholes: Wholes) -> None:
@@ -96,8 +63,7 @@ def test_a_training_killed_before_its_first_checkpoint_starts_again(wholes: Whol
     place = whole.home / "early"
     place.mkdir()
     process = start("train", "--out", "early/run", *TRAININGS["array in a file"].flags, where=whole.home)
-    while not (place / "run/environment.json").exists():  # the folder is there, and no step is done
-        time.sleep(0.001)
+    until(process, place / "run/environment.json")  # the folder is there, and no step is done
     process.kill()
     assert ended(process).code == -signal.SIGKILL
     assert not (place / "run/checkpoints/last.ckpt").exists()

@@ -8,27 +8,49 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.faults.commands import ended, run, start, until
+from tests.commands import ended, start, until
+from tests.faults.commands import run
 from tests.faults.conftest import Wholes
 from tests.faults.events import Events
 from tests.faults.families import MLP, TRAININGS
 from tests.faults.states import check_same, newest_step, state
 
+from pinoise.training.checkpoint import LAST
+
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the suite watches files and processes: Linux")
 
 
-def test_a_scheduler_that_asks_to_stop_gets_a_state_that_goes_on(wholes: Wholes) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_a_training_that_is_asked_to_stop_leaves_a_state_that_goes_on(wholes: Wholes, number: signal.Signals) -> None:
     whole = wholes("array in a file")
-    place = whole.home / "terminated"
-    process = start("train", "--out", "terminated/run", *TRAININGS["array in a file"].flags, where=whole.home)
+    place = whole.home / number.name
+    process = start("train", "--out", f"{number.name}/run", *TRAININGS["array in a file"].flags, where=whole.home)
     until(process, place / "run/metrics.csv", lines=3)
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     done = ended(process)
     assert done.code == 130, done.err
-    assert "all saved; go on with: pinoise train --resume terminated/run" in done.err
+    assert f"all saved; go on with: pinoise train --resume {number.name}/run" in done.err
     assert newest_step(place / "run") > 0
-    run("train", "--resume", "terminated/run", where=whole.home)
+    run("train", "--resume", f"{number.name}/run", where=whole.home)
     check_same(whole.state, place / "run")
+
+
+@pytest.mark.parametrize("moment", ["importing", "training"])
+def test_five_quick_interrupts_end_without_a_traceback(moment: str, tmp_path: Path) -> None:
+    flags = ("--data", "digits", *MLP, "--epochs", "100000", "--set", "training.checkpoint_every=5")
+    process = start("train", "--out", "run", *flags, where=tmp_path)
+    if moment == "training":
+        until(process, tmp_path / "run/checkpoints" / LAST)
+    else:
+        while "libtorch" not in Path(f"/proc/{process.pid}/maps").read_text():
+            assert process.poll() is None
+    for _ in range(5):
+        process.send_signal(signal.SIGINT)
+    done = ended(process)
+    assert done.code == 130, done.err
+    assert "stopped" in done.err
+    assert "Traceback" not in done.err
+    assert newest_step(tmp_path / "run") > 0 or moment == "importing"
 
 
 def test_a_verb_that_is_asked_to_stop_says_so_and_leaves_nothing_half_written(tmp_path: Path) -> None:

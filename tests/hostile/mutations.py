@@ -19,13 +19,6 @@ def flip(content: bytes, rng: Generator) -> bytes:
     return bytes(changed)
 
 
-def flip_many(content: bytes, rng: Generator) -> bytes:
-    """Flip 20 bits."""
-    for _ in range(20):
-        content = flip(content, rng)
-    return content
-
-
 def truncate(content: bytes, rng: Generator) -> bytes:
     """Cut off the end."""
     return content[: int(rng.integers(len(content) + 1))]
@@ -50,29 +43,12 @@ def zero(content: bytes, rng: Generator) -> bytes:
     return content[:start] + bytes(length) + content[start + length :]
 
 
-def repeat(content: bytes, rng: Generator) -> bytes:
-    """Write a piece twice."""
-    start = int(rng.integers(len(content) + 1))
-    end = start + int(rng.integers(1, 200))
-    return content[:end] + content[start:]
-
-
 def empty(content: bytes, rng: Generator) -> bytes:
     """Leave nothing."""
     return b""
 
 
-def noise(content: bytes, rng: Generator) -> bytes:
-    """Leave random bytes of the same length."""
-    return rng.bytes(len(content))
-
-
-def append(content: bytes, rng: Generator) -> bytes:
-    """Write random bytes after the end."""
-    return content + rng.bytes(int(rng.integers(1, 100)))
-
-
-BYTES: tuple[Mutation, ...] = (flip, truncate, insert, zero, cut, flip_many, repeat, append, noise, empty)
+BYTES: tuple[Mutation, ...] = (flip, truncate, insert, zero, cut, empty)
 
 DEEP: Any = "end"
 for _ in range(60):

@@ -53,22 +53,12 @@ def read_npz(path: Path) -> Array:
         return np.asarray(archive["X"], dtype=float)
 
 
-def read_idx(path: Path) -> Array:
-    """Read an IDX file of two axes."""
-    content = path.read_bytes()
-    kind = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}[content[2]]
-    axes = content[3]
-    shape = np.frombuffer(content[4 : 4 + 4 * axes], ">u4").tolist()
-    return np.frombuffer(content[4 + 4 * axes :], kind).reshape(shape).astype(float)
-
-
 READERS = {
     ".csv": read_csv,
     ".svm": read_svmlight,
     ".parquet": read_parquet,
     ".npy": read_npy,
     ".npz": read_npz,
-    ".idx": read_idx,
 }
 
 

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from tests.commands import here
 from tests.hostile.case import MARKER
+from tests.problems import write_people
 
 ROWS = 24
 TINY = (
@@ -49,26 +50,10 @@ def write_table(path: Path, x: npt.NDArray[np.float64] | None = None) -> Path:
     return path
 
 
-def write_people(path: Path) -> Path:
-    """Write a table with text, a gap and labels."""
-    towns, lines = ("Oslo", "Rome", "Bern"), ["age,town,income,group"]
-    for row, (a, b, _) in enumerate(numbers()):
-        age = "" if row == 5 else f"{30 + 20 * (row % 2) + a:.2f}"
-        lines.append(f"{age},{towns[row % 3]},{1000 + b:.1f},{'yes' if row % 2 else 'no'}")
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
 def write_svmlight(path: Path) -> Path:
     """Write numbers in svmlight's format."""
     cells = (" ".join(f"{i}:{value!r}" for i, value in enumerate(row.tolist(), start=1)) for row in numbers())
     path.write_text("".join(f"{row % 2} {line}\n" for row, line in enumerate(cells)))
-    return path
-
-
-def write_idx(path: Path) -> Path:
-    """Write numbers as an IDX file of doubles."""
-    path.write_bytes(bytes([0, 0, 0x0E, 2, 0, 0, 0, ROWS, 0, 0, 0, 3]) + numbers().astype(">f8").tobytes())
     return path
 
 
@@ -99,12 +84,11 @@ def _prepare() -> None:
 
     x = numbers()
     write_table(Path("table.csv"))
-    write_people(Path("people.csv"))
+    write_people(Path("people.csv"), rows=ROWS)
     np.save("array.npy", x)
     np.savez("array.npz", X=x)
     pyarrow.parquet.write_table(pa.table({name: x[:, i] for i, name in enumerate("abc")}), "table.parquet")
     write_svmlight(Path("lines.svm"))
-    write_idx(Path("array.idx"))
     write_images(Path("images"))
     for name, data, more in (
         ("table", "table.csv", ()),

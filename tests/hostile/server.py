@@ -80,7 +80,7 @@ def run_case(case: Case, reference: Path, scratch: Path, *, show: bool = False) 
             print(f"exit code {ended.code}\n{ended.out}{ended.err}{error}", file=sys.stderr)
         return judge(case, ended, before, folder, reference)
     finally:
-        _remove(home)
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def _child(case: Case, reference: Path, home: Path, folder: Path) -> NoReturn:
@@ -167,11 +167,3 @@ def _wait(pid: int, limit: float) -> int | None:
         os.close(watch)
     code = os.waitstatus_to_exitcode(status)
     return None if not ready or code == -signal.SIGXCPU else code
-
-
-def _remove(folder: Path) -> None:
-    for path, names, _ in os.walk(folder):
-        for name in (".", *names):
-            with contextlib.suppress(OSError):
-                Path(path, name).chmod(0o700)
-    shutil.rmtree(folder, ignore_errors=True)

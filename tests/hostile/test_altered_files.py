@@ -16,6 +16,7 @@ import numpy.typing as npt
 import pytest
 import safetensors.torch
 import torch
+from tests.hostile.mutations import BYTES
 from torch import Tensor
 
 from pinoise.data.target import read_target
@@ -35,19 +36,10 @@ def is_sentence(error: UserError) -> bool:
     return "\n" not in str(error) and str(error).endswith(".")
 
 
-def damaged(content: bytes, *, cases: int, seed: int = 0) -> Iterator[bytes]:
+def damaged(content: bytes, *, cases: int) -> Iterator[bytes]:
     """Yield content with a flipped bit, cut short, with bytes put in, or with a stretch overwritten."""
-    draw = random.Random(seed)
-    for case in range(cases):
-        changed, place = bytearray(content), draw.randrange(len(content))
-        match case % 4:
-            case 0 | 1:
-                changed[place] ^= 1 << draw.randrange(8)
-            case 2:
-                changed = changed[:place]
-            case 3:
-                changed[place : place + draw.randrange(2) * 8] = draw.randbytes(8)
-        yield bytes(changed)
+    rng = np.random.default_rng(0)
+    yield from (BYTES[case % len(BYTES)](content, rng) for case in range(cases))
 
 
 def changed_values(value: Any) -> Iterator[Any]:
@@ -128,6 +120,12 @@ def use(run: Path) -> npt.NDArray[Any] | None:
         return None if is_sentence(error) else pytest.fail(str(error))
 
 
+def copied(path: Path) -> tuple[dict[str, Tensor], Any]:
+    """Return tensors and header of a file that will change; tensors as they are read lie in the file."""
+    tensors, header = read_stored(path)
+    return {name: tensor.clone() for name, tensor in tensors.items()}, header
+
+
 @pytest.fixture
 def kept(run: Path) -> Iterator[Path]:
     """The run, whose files are as they were when the test has ended."""
@@ -144,7 +142,7 @@ WEIGHTS = ("encoder.safetensors", "embedding.safetensors", "noise.safetensors", 
 def test_weights_of_a_run_that_were_damaged_are_refused(kept: Path, name: str) -> None:
     expected, path = use(kept), kept / name
     assert expected is not None
-    tensors = read_stored(path).tensors
+    tensors, _ = copied(path)
     for content in damaged(path.read_bytes(), cases=40):
         path.write_bytes(content)
         if (found := use(kept)) is not None:
@@ -184,7 +182,7 @@ def predicted(run: Path) -> npt.NDArray[Any] | None:
 @pytest.mark.usefixtures("_few_trees")
 def test_a_classifier_that_was_damaged_is_refused(kept: Path) -> None:
     expected, path = predicted(kept), kept / CLASSIFIER
-    tensors, header = read_stored(path)
+    tensors, header = copied(path)
     assert expected is not None
     for content in damaged(path.read_bytes(), cases=60):
         path.write_bytes(content)
@@ -199,7 +197,7 @@ def test_a_classifier_that_was_damaged_is_refused(kept: Path) -> None:
 @pytest.mark.usefixtures("_few_trees")
 def test_a_classifier_with_any_entry_changed_is_refused_or_gives_probabilities(kept: Path) -> None:
     path = kept / CLASSIFIER
-    tensors, header = read_stored(path)
+    tensors, header = copied(path)
     cases = [changed for changed in changed_values(header) if isinstance(changed, dict)]
     refused = 0
     for changed in random.Random(0).sample(cases, 60):
@@ -220,7 +218,7 @@ def test_a_classifier_with_any_entry_changed_is_refused_or_gives_probabilities(k
 
 def test_a_classifier_of_other_weights_is_refused_until_it_is_fitted_again(kept: Path) -> None:
     path = kept / "embedding.safetensors"
-    write_tensors(path, {**read_stored(path).tensors, "factor": torch.tensor(7.0)})
+    write_tensors(path, {**copied(path)[0], "factor": torch.tensor(7.0)})
     assert use(kept) is not None
     with pytest.raises(UserError, match=r"was fitted on other weights than the run now has: fit it again"):
         _ = load_run(kept).classifier

@@ -20,7 +20,6 @@ from tests.problems import TINY, contents, files_of_at_most
 from pinoise.errors import UserError
 from pinoise.files import replacing, write_json
 from pinoise.model import load_run
-from pinoise.training import running
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
 from pinoise.training.run import run_training
@@ -117,9 +116,8 @@ def test_the_lock_of_another_machine_is_not_taken_over_but_said(pinoise: Command
     assert pinoise("train", "--resume", run).code == 0
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"pid": -1}', '{"pid": "1"}', "\x00"])
-def test_a_damaged_note_of_a_lock_stops_nobody(run: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "_PATIENCE", 0.05)
+@pytest.mark.parametrize("text", ["{", '{"pid": "1"}', "\x00"])
+def test_a_damaged_note_of_a_lock_stops_nobody(run: Path, text: str) -> None:
     (run / HOLDER).write_text(text)
     refuse_if_held(run)
     with hold(run), pytest.raises(UserError, match=f"in use by process {os.getpid()} on "), hold(run):
@@ -136,9 +134,6 @@ def test_a_file_system_without_locks_goes_by_the_note(run: Path, monkeypatch: py
     with hold(run, note=notes.append), pytest.raises(UserError, match=f"in use by process {os.getpid()} on "):
         refuse_if_held(run)
     assert "has no locks" in notes[0]
-    monkeypatch.setattr(running, "_runs", lambda pid: False)
-    with hold(run), hold(run):
-        pass
 
 
 @pytest.mark.parametrize("kind", ["folder", "link", "pipe"])
@@ -180,8 +175,7 @@ def edit(run: Path, path: str, value: Any) -> None:
         ("training.batch_size", 16, "training.batch_size is 16 in config.yaml and 32 in last.ckpt"),
         ("encoder.hidden", 9, "encoder.hidden is 9 in config.yaml and 8 in last.ckpt"),
         ("data.scaling", "global", 'data.scaling is "global" in config.yaml and "auto" in last.ckpt'),
-        ("noise.distribution", "uniform", 'noise.distribution is "uniform" in config.yaml and "gaussian" in'),
-        ("views.augmentations", ["scarf"], "views.augmentations is ["),
+        ("noise.mean", "learned", 'noise.mean is "learned" in config.yaml and "zero" in last.ckpt'),
         ("objective", "paper", 'objective.name is "paper" in config.yaml and "supported" in last.ckpt'),
         ("method.temprature", 0.2, "unknown setting 'method.temprature': did you mean 'method.temperature'?"),
         ("training", 7, "setting 'training' is 7: it must be a section"),
@@ -197,17 +191,6 @@ def test_a_setting_that_was_edited_is_refused_by_name(
     assert {name: content for name, content in contents(run).items() if LOCK not in name} == {
         name: content for name, content in before.items() if LOCK not in name
     }
-
-
-def test_epochs_device_and_the_interval_of_checkpoints_may_change(pinoise: Command, run: Path) -> None:
-    flags = ["--epochs", "4", "--device", "auto", "--set", "training.checkpoint_every=3"]
-    result = pinoise("train", "--resume", run, *flags)
-    assert result.code == 0, result.err
-    training = yaml.safe_load((run / "config.yaml").read_text())["training"]
-    assert (training["epochs"], training["device"], training["checkpoint_every"]) == (4, "auto", 3)
-    edit(run, "training.checkpoint_every", 2)
-    edit(run, "training.device", "cpu")
-    assert pinoise("train", "--resume", run).code == 0
 
 
 def test_a_damaged_checkpoint_never_takes_the_place_of_the_sound_one_before_it(pinoise: Command, run: Path) -> None:

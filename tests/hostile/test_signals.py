@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pinoise.training.checkpoint import LAST, PREVIOUS, read_checkpoint
+from pinoise.training.checkpoint import LAST, read_checkpoint
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
 
@@ -46,36 +46,6 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     _, errors = process.communicate(timeout=60)
     assert "Traceback" not in errors.replace('Traceback (most recent call last):\n  File "<frozen runpy>"', "")
     return process.returncode, errors
-
-
-@pytest.mark.parametrize("number", [signal.SIGHUP])
-def test_a_request_to_stop_saves_and_ends(number: int, tmp_path: Path) -> None:
-    process = start(tmp_path / "run")
-    await_checkpoint(process, tmp_path / "run")
-    process.send_signal(number)
-    code, errors = ended(process)
-    assert code == 130
-    assert "all saved; go on with: pinoise train --resume" in errors
-    assert read_checkpoint(tmp_path / "run/checkpoints/last.ckpt").step > 0
-
-
-@pytest.mark.parametrize("moment", [0.15, 2.0, "training"])
-def test_five_quick_interrupts_end_without_a_traceback(moment: float | str, tmp_path: Path) -> None:
-    process = start(tmp_path / "run")
-    if isinstance(moment, str):
-        await_checkpoint(process, tmp_path / "run")
-    else:
-        time.sleep(moment)
-    for _ in range(5):
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.03)
-    code, errors = ended(process)
-    assert code == 130
-    assert "stopped" in errors
-    if isinstance(moment, str):
-        found = [tmp_path / "run/checkpoints" / name for name in (LAST, PREVIOUS)]
-        newest = next(path for path in found if path.exists())  # the last one may have just moved
-        assert read_checkpoint(newest).step > 0
 
 
 def child_of(process: subprocess.Popen[str]) -> int:

@@ -120,14 +120,6 @@ def test_twenty_fits_in_each_of_two_threads_equal_the_fits_alone() -> None:
     ) == 0
 
 
-@pytest.mark.parametrize("name", [name for name in CHOICES if name.startswith(("covariance", "automatic"))])
-def test_fits_of_every_kind_of_noise_in_two_threads_equal_the_fits_alone(name: str) -> None:
-    alone = [trained(seed, **CHOICES[name]) for seed in (0, 1)]
-    with untouched(), ThreadPoolExecutor(2) as pool:
-        together = list(pool.map(lambda seed: trained(seed, **CHOICES[name]), [0, 1] * 3))
-    assert together == alone * 3
-
-
 @pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # two epochs of a small encoder
 def test_classifiers_in_two_threads_equal_those_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(voting, "TREES", 5)

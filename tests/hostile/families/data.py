@@ -28,7 +28,6 @@ EMBED_RUN = {
     ".parquet": "table",
     ".npy": "array",
     ".npz": "array",
-    ".idx": "array",
     ".svm": "lines",
     "": "images_run",
 }
@@ -48,7 +47,7 @@ class Bad:
 
 def damaged(suffix: str, file: str, mutation: Mutation) -> Bad:
     """Return a sound file with damaged bytes."""
-    exact = suffix == "" or (suffix == ".npz" and mutation.__name__ not in ("append", "repeat"))
+    exact = suffix in ("", ".npz")  # whose checksums find all damage
 
     def write(path: Path, rng: Generator) -> None:
         sound = Path(os.environ["HOSTILE_REFERENCE"], file)
@@ -274,23 +273,15 @@ ARCHIVES = [
     array("with strange names", lambda x, rng: {"../a": x, "b": x}, "sentence", ".npz"),
 ]
 SVMLIGHT = [
-    text("index 10^7", LINES + "1 10000000:1\n", ".svm", plain=False),
     text("index 2^40", LINES + f"1 {2**40}:1\n", ".svm", expect="sentence"),
     text("index 2^70", LINES + f"1 {2**70}:1\n", ".svm", expect="sentence"),
     text("a negative index", LINES + "1 -3:1\n", ".svm", expect="sentence"),
     text("index 0", LINES + "1 0:1 1:2\n", ".svm", plain=False),
     text("an index twice", LINES + "1 1:1 1:2\n", ".svm", plain=False),
-    text("falling indices", LINES + "1 3:1 1:2\n", ".svm", plain=False),
-    text("a word", LINES + "1 1:x\n", ".svm", expect="sentence"),
-    text("no colon", LINES + "1 5\n", ".svm", expect="sentence"),
     text("an endless number", LINES + "1 1:" + "9" * 5000 + "\n", ".svm", expect="sentence"),
     text("an endless index", LINES + "1 " + "9" * 5000 + ":1\n", ".svm", expect="sentence"),
-    text("a bad qid", LINES + "1 qid:x 1:1\n", ".svm", expect="sentence"),
-    text("only comments", "# hello\n# again\n", ".svm", expect="sentence"),
     text("rows without values", "1\n0\n1\n", ".svm", expect="sentence"),
-    text("no label", "1:2 2:3\n", ".svm", expect="sentence"),
     text("bytes not in UTF-8", LINES.encode() + b"1 1:\xff\n", ".svm", expect="sentence"),
-    text("NUL bytes", LINES.encode() + bytes(50), ".svm", plain=False),
 ]
 PARQUET = [
     parquet_of("invalid UTF-8", _bad_utf8),
@@ -333,7 +324,7 @@ IMAGES = [
 ]
 KINDS_OF_FILE = [
     Bad(f"{what} called data{suffix}", suffix, make, "sentence")
-    for suffix in (".csv", ".npy", ".npz", ".parquet", ".svm", ".idx")
+    for suffix in (".csv", ".npy", ".npz", ".parquet", ".svm")
     for what, make in (
         ("a folder", lambda path, rng: path.mkdir()),
         ("a FIFO", lambda path, rng: os.mkfifo(path)),
@@ -360,7 +351,6 @@ FILES = {
     ".npz": "array.npz",
     ".parquet": "table.parquet",
     ".svm": "lines.svm",
-    ".idx": "array.idx",
     "": "images",
 }
 DAMAGED = [damaged(suffix, file, mutation) for mutation in BYTES for suffix, file in FILES.items()]
