@@ -43,11 +43,12 @@ from pinoise.experiments.plans import plan, with_steps
 from pinoise.experiments.ranking import mean_ranks
 from pinoise.experiments.recipes import OURS, installed
 from pinoise.experiments.scoring import Labelled, Prepared, embedded, fit_encoder
-from pinoise.experiments.sources import open_compared, sample_rows, shrink_images
+from pinoise.experiments.sources import open_compared, sample_rows
 from pinoise.files import read_json, write_json
 from pinoise.training.build import build_embedding
 from pinoise.training.callbacks import Quiet
 from pinoise.training.device import describe_environment, flushed_denormals
+from suite import shrink_images
 from validation import SUITE, validation
 
 LABELS = (2, 5, 10, 50)  # of each class

@@ -17,7 +17,7 @@ from image_noise import table as tried
 from machine import describe
 from pinoise.cli.console import SCORE_TITLES
 from pinoise.experiments.ranking import against_rivals, rank_methods
-from pinoise.experiments.recipes import RECIPES, SUITES
+from pinoise.experiments.recipes import RECIPES
 from pinoise.experiments.results import Cell, Line, columns, summarise, verdict
 from pinoise.report import to_png
 from pinoise.training.automatic import NOISE_KINDS
@@ -33,6 +33,7 @@ from size_sections import (
     neighbours_lines,
 )
 from speed import tables as speed_tables
+from suite import SUITES
 from table_sections import mixed_table, neighbour_agreement
 
 RESULTS = Path(__file__).parent / "results"
@@ -69,7 +70,8 @@ def read(path: Path) -> tuple[dict[str, Any], list[Cell]]:
 
 def command(result: dict[str, Any], cells: list[Cell], path: Path) -> str:
     """Return the command that prints a result. It does not depend on cells from the cache."""
-    source = f"--suite {result['suite']}" if result["suite"] else f"--data {' '.join(_unique(c.data for c in cells))}"
+    verb = f"python benchmarks/suite.py {result['suite']}" if result["suite"] else "pinoise compare --json"
+    source = "" if result["suite"] else "".join(f" --data {name}" for name in _unique(cell.data for cell in cells))
     chosen = _unique(cell.method for cell in cells)
     usual = SUITES[result["suite"]].methods if result["suite"] else []
     needed = [method for method in usual if method in chosen or RECIPES[method].needs is None]
@@ -78,7 +80,7 @@ def command(result: dict[str, Any], cells: list[Cell], path: Path) -> str:
     epochs = result["settings"].get("training", {}).get("epochs")
     length = f" --epochs {epochs}" if epochs else "" if result["suite"] else f" --steps {result['steps']}"
     return (
-        f"`pinoise compare {source}{methods} --seeds {len(seeds)} --embedding {result['embedding']}{length} --json "
+        f"`{verb}{source}{methods} --seeds {len(seeds)} --embedding {result['embedding']}{length} "
         f"> {path.name}`; seeds {', '.join(map(str, seeds))}; {describe(result['environment'])}\n"
     )
 

@@ -9,16 +9,16 @@ from pinoise.data import Dataset, load
 from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
-from pinoise.experiments.recipes import find_suite
-from pinoise.experiments.sources import sample_rows, shrink_images
+from pinoise.experiments.sources import sample_rows
 from pinoise.training.build import seeded_model
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import Settings
 from pinoise.training.device import make_fabric
 from pinoise.training.loop import train
 from pinoise.training.objectives import ContrastiveModel
+from suite import SUITES, shrink_images
 
-SUITE = find_suite("vectors")
+SUITE = SUITES["vectors"]
 
 
 def validation(name: str, *, rows: int = SUITE.rows * 4 // 3, share: float = 0.25) -> Dataset:

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import re
 import runpy
+import tomllib
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-from pinoise.experiments.recipes import RECIPES, SUITES
+from pinoise.experiments.recipes import RECIPES
 from pinoise.training.config import merge, override, parse_settings, read_yaml
 
 ROOT = Path(__file__).parent.parent
+
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 NEEDS = {"lightning_module": ["pytorch_lightning"], "lightly_simclr": ["lightly", "torchvision"], "spark": ["pyspark"]}
 ON_REAL_DATA = {"sensor_windows", "frozen_network"}
@@ -70,8 +72,8 @@ def test_there_are_examples() -> None:
 
 
 def test_the_configuration_for_images_is_what_the_suite_measures() -> None:
-    suite = SUITES["images"]
-    steps = -(-suite.steps // (suite.rows // 128))
-    shared = override(suite.settings, [("data.rows", suite.rows), ("training.epochs", steps)])
+    suite = tomllib.loads((ROOT / "benchmarks" / "suites.toml").read_text(encoding="utf-8"))["images"]
+    steps = -(-suite["steps"] // (suite["rows"] // 128))
+    shared = override(suite["settings"], [("data.rows", suite["rows"]), ("training.epochs", steps)])
     measured = merge(merge(RECIPES["aug-pinda"].settings or {}, shared), {"data": {"source": "fashion_mnist"}})
     assert parse_settings(read_yaml(IMAGES)) == parse_settings(measured)

@@ -219,19 +219,8 @@ def test_a_comparison_that_cannot_be_made_is_one_sentence(
     assert sentence in pinoise("compare", "--data", "digits", *arguments).sentence
 
 
-@pytest.mark.parametrize(
-    ("arguments", "sentence"),
-    [
-        ([], "give either data (names, files or data sets) or a suite."),
-        (
-            ["--data", "digits", "--suite", "vectors"],
-            "give either data (names, files or data sets) or a suite.",
-        ),
-        (["--suite", "vector"], "unknown suite 'vector': did you mean 'vectors'?"),
-    ],
-)
-def test_a_comparison_is_of_data_or_of_a_suite(pinoise: Command, arguments: list[str], sentence: str) -> None:
-    assert pinoise("compare", *arguments).sentence.startswith(sentence)
+def test_a_comparison_needs_data(pinoise: Command) -> None:
+    assert pinoise("compare").sentence.startswith("there is nothing to compare on: give names, files or data sets.")
 
 
 def test_a_folder_that_cannot_keep_cells_is_one_sentence(pinoise: Command, folder: Path) -> None:

@@ -11,12 +11,10 @@ from typing import Any
 import pytest
 from sklearn.datasets import load_diabetes
 
-from pinoise.choices import SCORES, EmbeddingName
+from pinoise.choices import SCORES
 from pinoise.cli.compare import _print_ranking
 from pinoise.experiments import scoring
-from pinoise.experiments.ranking import ranking_as_dict
-from pinoise.experiments.recipes import SUITES
-from pinoise.experiments.results import Cell, Line
+from pinoise.experiments.results import Line
 from pinoise.training.config import Settings
 from pinoise.training.run import fit
 
@@ -41,8 +39,8 @@ def test_the_json_has_a_row_for_every_method_and_seed(pinoise: Command, tiny: li
     result = pinoise("compare", *asked, "--rows", 100, "--json", *tiny)
     document = json.loads(result.out)
     assert document.keys() == {
-        *("rows", "ranks", "significance", "held_out", "verdicts"),
-        *("embedding", "suite", "steps", "settings", "environment"),
+        *("rows", "ranks", "significance", "verdicts"),
+        *("embedding", "steps", "settings", "environment"),
     }
     assert [(row["data"], row["method"], row["seed"]) for row in document["rows"]] == [
         (data, method, seed)
@@ -65,7 +63,7 @@ def test_the_json_has_a_row_for_every_method_and_seed(pinoise: Command, tiny: li
     assert document["significance"]["within_sets"].keys() == {"digits", "wine"}
     assert document["verdicts"]["digits"].startswith("On digits, ")
     assert document["settings"]["training"]["epochs"] == 2
-    assert (document["embedding"], document["suite"], document["steps"]) == ("joined", None, None)
+    assert (document["embedding"], document["steps"]) == ("joined", None)
     assert document["environment"]["packages"]["torch"]
 
 
@@ -114,65 +112,6 @@ def test_steps_take_the_place_of_epochs(pinoise: Command, tiny: list[str], fits:
     assert [settings.training.epochs for settings in fits] == [3]  # of 142 training rows, two batches each
     pinoise(*wine)
     assert fits[-1].training.epochs == 20
-
-
-@pytest.fixture
-def suite(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A suite that takes a moment, one of whose sets is not here."""
-    monkeypatch.delenv("PINOISE_DATA", raising=False)
-    sizes = {
-        "encoder": {"hidden": 16, "out_features": 8},
-        "noise": {"generator": {"hidden": 16}},
-        "training": {"batch_size": 32},
-    }
-    sets = ("digits", "hapt561", "wine")
-    both: tuple[EmbeddingName, ...] = ("joined", "learned")
-    quick = SUITES["vectors"]._replace(sources=sets, settings=sizes, steps=4, rows=64, embeddings=both)
-    monkeypatch.setitem(SUITES, "vectors", quick)
-
-
-@pytest.mark.usefixtures("suite")
-def test_a_suite_is_every_set_that_is_here_with_fewer_rows(pinoise: Command, fits: list[Settings], cells: Path) -> None:
-    asked = ["compare", "--suite", "vectors", "--methods", "fixed,pinda", "--seeds", 1]
-    result = pinoise(*asked)
-    assert result.code == 0
-    assert "note: not here, so left out: hapt561; set PINOISE_DATA to the folder that has them" in result.err
-    assert "note: digits: 64 of 1437 training rows were drawn at random (seed 0)" in result.err
-    assert "note: digits: 64 of 360 test rows were drawn at random (seed 0)" in result.err
-    assert {settings.training.epochs for settings in fits} == {2}  # 4 steps of 32 of 64 rows
-    assert len(fits) == 4
-    assert len(list(cells.glob("*/about.json"))) == 2 * 2 * 4  # sets, embeddings and methods
-    assert len(re.findall(r"PiNDA − random noise \(σ = 1\), few-label: [+-]\d+\.\d \[[+-]\d+", result.out)) == 2
-    lines = result.out.splitlines()
-    start = next(number for number, line in enumerate(lines) if line.startswith("over 2 sets"))
-    standing = {line.split("  ")[0]: line for line in lines[start:]}
-    assert re.search(r"few-label rank +won–lost +p +Holm +kNN rank +won–lost +p +Holm", lines[start])
-    assert re.fullmatch(r"PiNDA +\d\.\d\d +\d\.\d\d *", standing["PiNDA"])
-    assert re.fullmatch(
-        r"random noise \(σ = 1\)( +\d\.\d\d +\d–\d +\d\.\d{3} +\d\.\d{3}){2}", standing["random noise (σ = 1)"].rstrip()
-    )
-    assert re.fullmatch(r"raw features( +\d\.\d\d +\d–\d +\d\.\d{3} +\d\.\d{3}){2}", standing["raw features"].rstrip())
-
-    assert re.search(r"Ranks on the 1 set that no choice was made on: few-label \w+ \d\.\d\d, .*; kNN \w+ ", result.out)
-
-    document = json.loads(pinoise(*asked, "--embedding", "learned", "--json").out)
-    wine = [Cell.from_dict(row) for row in document["rows"] if row["data"] == "wine"]  # digits decide choices
-    assert document["held_out"] == json.loads(json.dumps(ranking_as_dict(wine)))
-    assert len(fits) == 4  # every fit was scored under both embeddings
-    assert (document["suite"], document["steps"], document["embedding"]) == ("vectors", 4, "learned")
-    assert {row["embedding"] for row in document["rows"]} == {"learned"}
-    assert [row["data"] for row in document["rows"]] == 4 * ["digits"] + 4 * ["wine"]
-
-
-@pytest.mark.usefixtures("suite")
-def test_a_suite_obeys_what_is_asked_for(pinoise: Command, fits: list[Settings]) -> None:
-    asked = ["compare", "--suite", "vectors", "--methods", "fixed", "--seeds", 1, "--json"]
-    document = json.loads(pinoise(*asked, "--epochs", 1, "--set", "encoder.hidden=4").out)
-    assert document["steps"] is None
-    encoder = {"name": "mlp", "hidden": 4, "out_features": 8}
-    assert all((settings.training.epochs, settings.encoder.as_dict()) == (1, encoder) for settings in fits)
-    pinoise(*asked, "--steps", 6)
-    assert fits[-1].training.epochs == 3
 
 
 def test_the_table_fits_a_narrow_terminal_and_loses_no_figure(

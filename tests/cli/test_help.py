@@ -18,7 +18,7 @@ import typer
 from pinoise import load_run
 from pinoise.choices import EMBEDDINGS
 from pinoise.cli.app import app
-from pinoise.experiments.recipes import RECIPES, SUITES
+from pinoise.experiments.recipes import RECIPES
 
 VERBS = [
     "demo",
@@ -111,7 +111,6 @@ def described(verb: str, option: str) -> str:
         ("train", "pairing", ("auto", "compose")),
         ("compare", "methods", tuple(RECIPES)),
         ("compare", "embedding", EMBEDDINGS),
-        ("compare", "suite", tuple(SUITES)),
     ],
 )
 def test_the_help_of_a_choice_lists_what_there_is(verb: str, option: str, names: tuple[str, ...]) -> None:
@@ -137,7 +136,6 @@ def test_importing_the_command_imports_nothing_heavy() -> None:
         (["embed"], r"Missing argument 'DIR'"),
         (["embed", "runs/x", "--out", "x.npy"], r"Missing option '--data'"),
         (["compare", "--data"], r"--data"),
-        (["compare", "--suite"], r"--suite.* requires an argument"),
         (["compare", "--data", "digits", "--seeds", "two"], r"--seeds is .two.: give a number of seeds"),
         (["datasets", "--jsn"], r"No such option: --jsn .*--json"),
     ],

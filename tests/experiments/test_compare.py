@@ -33,7 +33,7 @@ from pinoise.experiments.plans import plan
 from pinoise.experiments.recipes import RECIPES, installed, sees_features
 from pinoise.experiments.results import Cell
 from pinoise.networks import ResNet
-from pinoise.training.config import Settings, parse_settings
+from pinoise.training.config import Settings, complete, parse_settings
 from pinoise.training.run import fit
 
 SMALL: dict[str, Any] = {
@@ -314,7 +314,7 @@ def test_a_cell_is_another_once_a_file_that_settings_name_has_another_content(
         background = {"name": "background", "masks": path}
         views = {"noise": "none", "augmentations": [background]} if setting == "masks" else {}
         settings = {**SMALL, "encoder": given, "views": views, "training": {**SMALL["training"], "batch_size": 16}}
-        list(fit_all([images], {("aug", 0): parse_settings(settings)}, cache=CellCache(tmp_path / "cells")))
+        list(fit_all([images], {("aug", 0): complete(parse_settings(settings))}, cache=CellCache(tmp_path / "cells")))
         return len(fits) > before
 
     file = write(tmp_path / "first.npy", 0)

@@ -38,7 +38,7 @@ from pinoise.cli.options import (
     flag_changes,
 )
 from pinoise.errors import UserError
-from pinoise.experiments.recipes import ALWAYS, DEFAULT_METHODS, EPOCHS, IMAGE_METHODS, RECIPES, SEEDS, SUITES
+from pinoise.experiments.recipes import ALWAYS, DEFAULT_METHODS, EPOCHS, IMAGE_METHODS, RECIPES, SEEDS
 
 if TYPE_CHECKING:
     from pinoise.experiments.compare import Comparison
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 
 _METHODS = f"{listed(tuple(RECIPES))}; several with commas. {listed(ALWAYS, last='and')} are always there."
 _USUAL = f"{listed(DEFAULT_METHODS, last='and')}; for images {listed(IMAGE_METHODS, last='and')}"
-_SUITES = f"{listed(tuple(SUITES))}: all labelled sets that are here, fewer rows, small networks."
 _SCORE_ON = "A labelled set or file to score on, if it is not the data trained on."
 _EMBEDDING = f"{listed(EMBEDDINGS)}; joined if not given, learned for images."
 _EPOCHS = "How often every fit sees every row."
@@ -57,7 +56,6 @@ _SEEDS = "How many seeds every fit is repeated with; several numbers with commas
 def compare(
     context: typer.Context,
     data: Annotated[list[str] | None, typer.Option("--data", metavar="SOURCE", help=f"{DATA} Repeatable.")] = None,
-    suite: Annotated[str | None, typer.Option("--suite", help=_SUITES)] = None,
     label: LabelOption = None,
     regression: RegressionOption = None,
     text: TextOption = None,
@@ -89,7 +87,6 @@ def compare(
         changes=flag_changes(context, set_, without=("data", "label")),
         cache=None if fresh else cache or "default",
         as_json=json,
-        suite=suite,
         label=label,
         score_on=score_on,
         methods=None if methods is None else methods.split(","),
@@ -155,8 +152,8 @@ def _run(
 
 def _print(found: Comparison) -> None:
     """Print a table for every data set, and one over all."""
-    from pinoise.experiments.ranking import against_best_rival, rank_methods
-    from pinoise.experiments.results import columns, summarise
+    from pinoise.experiments.ranking import against_best_rival
+    from pinoise.experiments.results import columns
 
     several = len({cell.seed for cell in found.cells}) > 1
     bracketed = False
@@ -170,12 +167,6 @@ def _print(found: Comparison) -> None:
         print()
     if len(found.by_data) > 1:
         _print_ranking(found.lines)
-    if held_out := found.held_out:
-        ranks = {title: rank_methods(summarise(held_out), score) for score, title in _RANKED.items()}
-        told = {title: ", ".join(f"{name} {rank:.2f}" for name, rank in each.items()) for title, each in ranks.items()}
-        sets = len({cell.data for cell in held_out})
-        shown = "; ".join(f"{title} {text}" for title, text in told.items())
-        print(f"Ranks on the {sets} set{'s' * (sets > 1)} that no choice was made on: {shown}.\n")
     seeds = len({cell.seed for cell in found.cells})
     over = f"mean ± standard deviation over {seeds} seeds" if several else "one seed"
     print(f"{_described({line.measured for line in found.lines})}, {over}; fit s: seconds to train.")

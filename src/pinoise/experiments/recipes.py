@@ -1,4 +1,4 @@
-"""What is compared with what, as data: the methods with the settings that make them, and suites of data sets."""
+"""What is compared with what, as data: the methods with the settings that make them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pinoise.choices import SCORES, EmbeddingName
 from pinoise.errors import unknown_choice
 
 
@@ -23,33 +22,9 @@ class Recipe(NamedTuple):
     needs: str | None = None  # a module that need not be installed
 
 
-class Suite(NamedTuple):
-    """Labelled sets of the catalogue, in the order of their table, with the limits of a comparison on them."""
-
-    sources: Sequence[str]
-    methods: Sequence[str]  # compared unless the user names others
-    settings: Mapping[str, Any]  # unless the user says otherwise
-    steps: int
-    rows: int  # the most training rows, and the most test rows
-    embeddings: Sequence[EmbeddingName]  # what is scored of every fit; the first is shown
-    pixels: int  # the most a side
-    scores: Sequence[str] = SCORES  # what is computed; the others are absent
-    chosen_on: Sequence[str] = ()  # sets whose validation rows, of the training part, may decide a choice
-
-    @property
-    def held_out(self) -> tuple[str, ...]:
-        """The sets that decide nothing, and so say how good the choices are."""
-        return tuple(source for source in self.sources if source not in self.chosen_on)
-
-
 _DATA = tomllib.loads(Path(__file__).with_name("recipes.toml").read_text(encoding="utf-8"))
 
-RECIPES: dict[str, Recipe] = {}
-for _name, _values in _DATA["methods"].items():
-    RECIPES[_name] = Recipe(**_values)
-SUITES: dict[str, Suite] = {}
-for _name, _values in _DATA["suites"].items():
-    SUITES[_name] = Suite(**_values)
+RECIPES = {name: Recipe(**values) for name, values in _DATA["methods"].items()}
 DEFAULT_METHODS: tuple[str, ...] = tuple(_DATA["default"])
 IMAGE_METHODS: tuple[str, ...] = tuple(_DATA["default_of_images"])
 
@@ -64,14 +39,7 @@ ALWAYS = ("raw", "untrained")
 OURS = "pinda"  # the method that its rivals are compared with
 
 
-def find_suite(name: str) -> Suite:
-    """Return the suite of a name."""
-    if name not in SUITES:
-        raise unknown_choice("suite", name, SUITES)
-    return SUITES[name]
-
-
-def choose_methods(names: list[str]) -> list[str]:
+def choose_methods(names: Sequence[str]) -> list[str]:
     """Check the names and put the rows that are always printed before them.
 
     >>> choose_methods(["scarf", "raw"])

@@ -18,7 +18,7 @@ from tests.hostile.reference import TINY
 
 from pinoise.choices import EMBEDDINGS, ENCODER, ENGINES, GENERATOR, METHOD, MOST_PROCESSES, OBJECTIVE, PAIRINGS, Kind
 from pinoise.cli.app import app
-from pinoise.experiments.recipes import RECIPES, SUITES
+from pinoise.experiments.recipes import RECIPES
 from pinoise.paper.reproduce.paper import SCALES
 from pinoise.training.config import Settings, read_choice
 from pinoise.training.config.section import _options_model
@@ -107,7 +107,6 @@ ALLOWED: tuple[tuple[Callable[[str], bool], tuple[str, ...]], ...] = (
     (("train", "test").__contains__, ("embed --part",)),
     (("embedding", "noise").__contains__, ("export --what",)),
     (tuple(RECIPES).__contains__, ("compare --methods",)),
-    (tuple(SUITES).__contains__, ("compare --suite",)),
     (tuple(EMBEDDINGS).__contains__, ("compare --embedding",)),
     (tuple(SCALES).__contains__, ("reproduce --scale",)),
 )

@@ -7,14 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pinoise.data import load
 from pinoise.data.dataset import Dataset, Part, Samples
 from pinoise.errors import UserError
-from pinoise.experiments.recipes import SUITES, find_suite
-from pinoise.experiments.sources import check_scorable, present_sources, sample_rows
-from pinoise.paper.catalogue import entry
-
-BUNDLED = ("digits", "wine", "breast_cancer")
+from pinoise.experiments.sources import sample_rows
 
 
 def numbered(train: int, test: int) -> Dataset:
@@ -29,57 +24,6 @@ def numbered(train: int, test: int) -> Dataset:
 
 def dense(x: Samples) -> np.ndarray:
     return x.toarray() if isinstance(x, sp.csr_array) else np.asarray(x)
-
-
-@pytest.mark.parametrize("name", SUITES)
-def test_every_set_of_a_suite_is_in_the_catalogue_once_with_labels_and_test_rows(name: str) -> None:
-    assert len(set(SUITES[name].sources)) == len(SUITES[name].sources)
-    for source in SUITES[name].sources:
-        assert entry(source).classes >= 2
-        assert min(entry(source).rows) > 0
-
-
-def test_half_of_the_vectors_decide_choices_and_the_other_half_is_held_out() -> None:
-    suite = find_suite("vectors")
-    assert len(suite.sources) == 30
-    assert len(suite.chosen_on) == len(suite.held_out) == 15
-    assert sorted((*suite.chosen_on, *suite.held_out)) == sorted(suite.sources)
-
-
-def test_only_bundled_sets_are_present_without_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PINOISE_CACHE", str(tmp_path))
-    monkeypatch.delenv("PINOISE_DATA", raising=False)
-    present, absent = present_sources(find_suite("vectors"))
-    assert present == BUNDLED
-    assert list(absent) == SUITES["vectors"].sources[3:]
-
-
-def test_a_set_is_present_when_all_its_files_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PINOISE_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("PINOISE_DATA", str(tmp_path))
-    first, second = entry("epsilon_sample").files
-    (tmp_path / first.name).touch()
-    assert present_sources(find_suite("vectors"))[0] == BUNDLED
-    (tmp_path / "cache").mkdir()
-    (tmp_path / "cache" / second.name).touch()
-    present, absent = present_sources(find_suite("vectors"))
-    assert present == (*BUNDLED, "epsilon_sample")
-    assert "epsilon_sample" not in absent
-    assert len(present) + len(absent) == len(SUITES["vectors"].sources)
-
-
-def test_sets_that_are_present_can_be_scored(real_data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PINOISE_CACHE", str(tmp_path))
-    present, _ = present_sources(find_suite("vectors"))
-    assert set(BUNDLED) < set(present)
-    small = [name for name in present if sum(entry(name).rows) * np.prod(entry(name).shape) < 1e7]
-    for name in small:
-        check_scorable(load(name, download=False))
-
-
-def test_an_unknown_suite_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UserError, match="unknown suite 'vector': did you mean 'vectors'"):
-        present_sources(find_suite("vector"))
 
 
 def test_a_draw_has_the_rows_asked_for_in_order_with_their_labels_and_groups() -> None:
