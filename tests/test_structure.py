@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import re
 import subprocess
 import sys
 import traceback
@@ -11,17 +12,31 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import fields
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 import pinoise
 from pinoise import PiNDA
 from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE, VIEW, find, options_of
+from pinoise.data.rows import make_rows
 from pinoise.methods import simclr
 from pinoise.noise.distributions import BASE_DRAWS
-from pinoise.training.config import DataSettings, HeadSettings, NoiseSettings, TrainingSettings, ViewSettings
+from pinoise.training.build import build_standardizer, seeded_model
+from pinoise.training.callbacks import Quiet
+from pinoise.training.config import (
+    DataSettings,
+    HeadSettings,
+    NoiseSettings,
+    TrainingSettings,
+    ViewSettings,
+    parse_settings,
+)
+from pinoise.training.device import make_fabric
+from pinoise.training.loop import train
 
 ROOT = Path(pinoise.__file__).parent
 
@@ -201,3 +216,34 @@ def test_a_fit_of_a_frame_executes_few_files(people: Path) -> None:
     found = files_called(program, people)
     assert "data/table/encoding.py" in found
     assert len(found) <= 52, found
+
+
+class StepTrace(Quiet):
+    """Notes the files of the package in which the second step of training calls a function."""
+
+    def __init__(self) -> None:
+        self.files = set[str]()
+
+    def step(self, done: int) -> None:
+        """Listen from the end of the first step to the end of the second."""
+        sys.setprofile(self._look if done == 1 else None)
+
+    def _look(self, frame: FrameType, event: str, _: object) -> None:
+        path = Path(frame.f_code.co_filename)
+        if event == "call" and frame.f_code.co_flags & inspect.CO_OPTIMIZED and path.is_relative_to(ROOT):
+            self.files.add(str(path.relative_to(ROOT)))
+
+
+def test_a_training_step_executes_few_files_and_the_guide_lists_what_a_reader_needs_of_them() -> None:
+    settings = parse_settings({"training": {"epochs": 1, "batch_size": 64, "device": "cpu"}})
+    x = np.random.default_rng(0).normal(size=(256, 10))
+    standardizer = build_standardizer(settings, x)
+    rows, trace = make_rows(x, standardizer), StepTrace()
+    model, fabric = seeded_model(settings, standardizer, rows), make_fabric(settings.training)
+    train(model, rows, settings.training, fabric=fabric, reporter=trace)
+    assert len(trace.files) <= 12, trace.files
+    guide = (ROOT.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = guide.partition("## Follow one batch to its loss")[2]
+    listed = set(re.findall(r"^\| `([a-z_/]+\.py)` \|", section, re.MULTILINE))
+    assert len(listed) == 8
+    assert listed <= trace.files

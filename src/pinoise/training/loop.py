@@ -126,13 +126,13 @@ def train(
         optimizer.step()
         with whole(wrapped, write=True) if together else nullcontext(), model.drawing_from(random):
             model.after_step(step, last_step)
-        if not joint:
+        if together and not joint:
             average_statistics(fabric, model)
 
         done, ends = step + 1, step + 1 == last_step
         loss_sum = torch.stack([loss.detach(), losses.mean()]) + (loss_sum if position else 0)
         ends_epoch, wants_stop = position + 1 == per_epoch, should_stop()
-        stops = (fabric.world_size == 1 or done % _AGREE_EVERY == 0) and any_process(fabric, wants_stop)
+        stops = done % _AGREE_EVERY == 0 and any_process(fabric, wants_stop) if together else wants_stop
         saves = done % settings.checkpoint_every == 0 or stops
         if ends_epoch or saves or done % _CHECK_EVERY == 0:
             sound = math.isfinite(float(loss_sum.sum())) and not ((saves or ends_epoch) and broken_weights(model))
