@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 from pinoise.data.arrays import ArrayEncoding, learn_arrays
-from pinoise.data.dataset import Dataset, RawArrays, RawPart
+from pinoise.data.dataset import Dataset, Part, RawArrays
 from pinoise.data.options import ReadOptions
 from pinoise.data.preparation import _restored
 from pinoise.errors import UserError
@@ -23,9 +23,7 @@ def learned(raw: RawArrays) -> tuple[Dataset, ArrayEncoding]:
 
 
 def test_labels_are_numbered_over_both_parts() -> None:
-    raw = RawArrays(
-        RawPart(X, y=np.array([5, 9, 5, 9], dtype=np.uint8)), RawPart(X[:2], y=np.array([7, 9], dtype=np.int64))
-    )
+    raw = RawArrays(Part(X, y=np.array([5, 9, 5, 9])), Part(X[:2], y=np.array([7, 9], dtype=np.int64)))
     data, encoding = learned(raw)
     assert data.test is not None
     assert (np.asarray(data.train.y).tolist(), np.asarray(data.test.y).tolist()) == ([0, 2, 0, 2], [1, 2])
@@ -34,19 +32,17 @@ def test_labels_are_numbered_over_both_parts() -> None:
 
 
 def test_later_labels_get_the_numbers_of_training() -> None:
-    _, encoding = learned(RawArrays(RawPart(X, y=np.array([-1.0, 1.0, 1.0, -1.0]))))
-    later = encoding.apply(RawArrays(RawPart(X[:2], y=np.array([1, 1]))), name="b", where="b.npz")
+    _, encoding = learned(RawArrays(Part(X, y=np.array([-1.0, 1.0, 1.0, -1.0]))))
+    later = encoding.apply(RawArrays(Part(X[:2], y=np.array([1, 1]))), name="b", where="b.npz")
     assert np.asarray(later.train.y).tolist() == [1, 1]
-    unread = RawArrays(RawPart(X[:2], y=np.array([3, 3])))
+    unread = RawArrays(Part(X[:2], y=np.array([3, 3])))
     assert encoding.apply(unread, name="b", where="b.npz", labelled=False).train.y is None
     with pytest.raises(UserError, match="label '3' in data row 1 is not one of"):
         encoding.apply(unread, name="b", where="b.npz")
 
 
 def test_groups_of_text_are_the_same_number_in_both_parts() -> None:
-    raw = RawArrays(
-        RawPart(X[:3], groups=np.array(["eve", "bob", "eve"])), RawPart(X[:2], groups=np.array(["zoe", "bob"]))
-    )
+    raw = RawArrays(Part(X[:3], groups=np.array(["eve", "bob", "eve"])), Part(X[:2], groups=np.array(["zoe", "bob"])))
     data, _ = learned(raw)
     assert data.test is not None
     assert np.asarray(data.train.groups).tolist() == [1, 0, 1]
@@ -54,15 +50,15 @@ def test_groups_of_text_are_the_same_number_in_both_parts() -> None:
 
 
 def test_later_samples_take_the_layout_of_training() -> None:
-    _, sparse = learned(RawArrays(RawPart(sp.csr_array(X))))
-    assert sp.issparse(sparse.apply(RawArrays(RawPart(X)), name="b", where="b").train.x)
-    _, dense = learned(RawArrays(RawPart(X)))
-    np.testing.assert_array_equal(dense.apply(RawArrays(RawPart(sp.csr_array(X))), name="b", where="b").train.x, X)
+    _, sparse = learned(RawArrays(Part(sp.csr_array(X))))
+    assert sp.issparse(sparse.apply(RawArrays(Part(X)), name="b", where="b").train.x)
+    _, dense = learned(RawArrays(Part(X)))
+    np.testing.assert_array_equal(dense.apply(RawArrays(Part(sp.csr_array(X))), name="b", where="b").train.x, X)
 
 
 def test_samples_of_any_rank_pass_unchanged() -> None:
     pictures = np.zeros((5, 8, 8, 3), dtype=np.uint8)
-    data, encoding = learned(RawArrays(RawPart(pictures)))
+    data, encoding = learned(RawArrays(Part(pictures)))
     assert data.train.x is pictures
     assert encoding.shape == (8, 8, 3)
 
@@ -76,15 +72,15 @@ def with_nan() -> Any:
 @pytest.mark.parametrize(
     ("raw", "message"),
     [
-        (RawArrays(RawPart(X, y=np.array([0, 1]))), "a.npz has 4 rows but 2 labels"),
-        (RawArrays(RawPart(X, groups=np.array([0, 1]))), "a.npz has 4 rows but 2 groups"),
-        (RawArrays(RawPart(X), RawPart(X[:, :2])), "training samples have shape (3,) and test samples (2,)"),
-        (RawArrays(RawPart(X), feature_names=("a",)), "1 feature names for samples of shape (3,)"),
-        (RawArrays(RawPart(X), RawPart(with_nan())), "NaN in row 2"),
-        (RawArrays(RawPart(X, y=np.zeros(4))), "every label is '0'"),
-        (RawArrays(RawPart(X, y=np.zeros(4)), RawPart(X, y=np.ones(4))), "every training label is the same"),
-        (RawArrays(RawPart(X, NUMBERS), RawPart(X, TEXT)), "type int64 and test labels of type large_string"),
-        (RawArrays(RawPart(X, groups=np.ones(4))), "groups must be whole numbers or text"),
+        (RawArrays(Part(X, y=np.array([0, 1]))), "a.npz has 4 rows but 2 labels"),
+        (RawArrays(Part(X, groups=np.array([0, 1]))), "a.npz has 4 rows but 2 groups"),
+        (RawArrays(Part(X), Part(X[:, :2])), "training samples have shape (3,) and test samples (2,)"),
+        (RawArrays(Part(X), feature_names=("a",)), "1 feature names for samples of shape (3,)"),
+        (RawArrays(Part(X), Part(with_nan())), "NaN in row 2"),
+        (RawArrays(Part(X, y=np.zeros(4))), "every label is '0'"),
+        (RawArrays(Part(X, y=np.zeros(4)), Part(X, y=np.ones(4))), "every training label is the same"),
+        (RawArrays(Part(X, NUMBERS), Part(X, TEXT)), "type int64 and test labels of type large_string"),
+        (RawArrays(Part(X, groups=np.ones(4))), "groups must be whole numbers or text"),  # type: ignore[arg-type]
     ],
 )  # fmt: skip
 def test_mistakes_are_explained(raw: RawArrays, message: str) -> None:
@@ -94,22 +90,22 @@ def test_mistakes_are_explained(raw: RawArrays, message: str) -> None:
 
 
 def test_later_samples_of_another_shape_are_refused() -> None:
-    _, encoding = learned(RawArrays(RawPart(X)))
+    _, encoding = learned(RawArrays(Part(X)))
     with pytest.raises(UserError, match=r"b\.npz has samples of shape \(2,\), but training had \(3,\)"):
-        encoding.apply(RawArrays(RawPart(X[:, :2])), name="b", where="b.npz")
+        encoding.apply(RawArrays(Part(X[:, :2])), name="b", where="b.npz")
 
 
 def test_gaps_of_an_array_are_filled_and_marked_now_and_later() -> None:
     x = np.arange(30.0).reshape(10, 3)
     x[2, 1] = x[5, 1] = np.nan
-    data, encoding = learn_arrays(RawArrays(RawPart(x), feature_names=("a", "b", "c")), name="a", where="a.npz")
+    data, encoding = learn_arrays(RawArrays(Part(x), feature_names=("a", "b", "c")), name="a", where="a.npz")
     assert data.feature_names == ("a", "b", "c", "b=missing")
     assert np.asarray(data.train.x)[[2, 3]].tolist() == [[6, np.nanmedian(x[:, 1]), 8, 1], [9, 10, 11, 0]]
     assert data.notes == ("filled 2 missing values, and marked those of 1 feature",)
-    later = encoding.apply(RawArrays(RawPart(np.array([[np.nan, np.nan, 5.0]]))), name="b", where="b.npz")
+    later = encoding.apply(RawArrays(Part(np.array([[np.nan, np.nan, 5.0]]))), name="b", where="b.npz")
     assert np.asarray(later.train.x).tolist() == [[np.nanmedian(x[:, 0]), np.nanmedian(x[:, 1]), 5, 1]]
     options = ReadOptions(missing="error")
     with pytest.raises(UserError, match=r"row 2 .counted from 0., feature 1"):
-        learn_arrays(RawArrays(RawPart(x)), name="a", where="a.npz", options=options)
+        learn_arrays(RawArrays(Part(x)), name="a", where="a.npz", options=options)
     with pytest.raises(UserError, match=r"inf in row 0 \(counted from 0\), feature 'a'"):
-        encoding.apply(RawArrays(RawPart(np.array([[np.inf, np.nan, 5.0]]))), name="b", where="b.npz")
+        encoding.apply(RawArrays(Part(np.array([[np.inf, np.nan, 5.0]]))), name="b", where="b.npz")

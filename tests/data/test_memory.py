@@ -58,15 +58,6 @@ def test_labels_apart_are_the_same_as_a_label_column() -> None:
     assert np.asarray(later.train.y).tolist() == [1, 1]
 
 
-class Interchange:
-    """A data frame of a library that only speaks the interchange protocol."""
-
-    def __init__(self, table: Any) -> None:
-        self.table = table
-        self.columns = table.column_names
-
-    def __dataframe__(self, nan_as_null: bool = False, allow_copy: bool = True) -> Any:
-        return self.table.__dataframe__(nan_as_null, allow_copy)
 
 
 class Stream:
@@ -91,7 +82,7 @@ class ToArrow:
         return self.table
 
 
-@pytest.mark.parametrize("wrap", [lambda table: table, Interchange, Stream, ToArrow])
+@pytest.mark.parametrize("wrap", [lambda table: table, Stream, ToArrow])
 def test_data_frames_of_other_libraries(wrap: Any) -> None:
     table = pa.table({"a": [1.0, 2.0], "t": ["x", "y"], "y": [0, 1]})
     data, preparation = from_arrays(wrap(table), options=ReadOptions(label="y"))

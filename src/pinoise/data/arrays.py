@@ -11,7 +11,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from pinoise.data.checks import check_finite, check_rows, numeric_samples
-from pinoise.data.dataset import Array, Dataset, Part, RawArrays, RawPart, Samples, Spans, row_slices
+from pinoise.data.dataset import Array, Dataset, Part, RawArrays, Samples, Spans, row_slices
 from pinoise.data.lazy import LazyArray
 from pinoise.data.messages import counted
 from pinoise.data.options import DEFAULTS, ReadOptions
@@ -84,7 +84,7 @@ def has_gaps(x: object) -> bool:
 class ArrayEncoding:
     """The shape of a sample and the labels of the training arrays.
 
-    >>> raw = RawArrays(RawPart(np.eye(3), y=np.array(["b", "a", "b"])))
+    >>> raw = RawArrays(Part(np.eye(3), y=np.array(["b", "a", "b"])))
     >>> data, encoding = learn_arrays(raw, name="toy", where="toy.npz")
     >>> data.train.y.tolist(), encoding.shape, encoding.labels.names
     ([1, 0, 1], (3,), ('a', 'b'))
@@ -125,7 +125,7 @@ class ArrayEncoding:
         classes = own.class_names if own else None
         return Dataset(name, train, test[0] if test else None, self.feature_names, classes, notes=notes)
 
-    def _part(self, raw: RawPart, groups: Groups | None, labels: LabelEncoding | None, where: str) -> Part:
+    def _part(self, raw: Part, groups: Groups | None, labels: LabelEncoding | None, where: str) -> Part:
         x = numeric_samples(raw.x, where=where)
         if x.shape[1:] != self.raw_shape:
             raise UserError(f"{where} has samples of shape {x.shape[1:]}, but training had {self.raw_shape}.")
@@ -136,7 +136,7 @@ class ArrayEncoding:
         y = None if raw.y is None or labels is None else labels.targets(raw.y, where=f"{where}, labels")
         if y is not None:
             check_rows(len(y), x.shape[0], "labels", where)
-        return Part(x, y, groups, raw.names)
+        return replace(raw, x=x, y=y, groups=groups)
 
 
 def learn_arrays(

@@ -47,7 +47,7 @@ class Origin(NamedTuple):
 
 @dataclass(frozen=True)
 class Part:
-    """The rows of one side of a split.
+    """The rows of one side of a split; in ``RawArrays`` labels and groups are of whatever type the source has.
 
     >>> part = Part(np.zeros((9, 2))).take(np.array([8, 2, 5])).take(np.array([2, 0]))
     >>> part.origin.rows.tolist(), part.origin.total
@@ -126,28 +126,18 @@ class Dataset:
 
 
 @dataclass(frozen=True)
-class RawPart:
-    """Samples with labels and groups of whatever type the source has, before anything is learned from them."""
-
-    x: Samples
-    y: Array | None = None
-    groups: Array | None = None
-    names: tuple[str, ...] | None = None  # the file of every row, for a folder of images
-
-
-@dataclass(frozen=True)
 class RawArrays:
     """What a source of arrays holds, and notes on how it was read."""
 
-    train: RawPart
-    test: RawPart | None = None
+    train: Part
+    test: Part | None = None
     feature_names: tuple[str, ...] | None = None
     class_names: tuple[str, ...] | None = None
     first_index: int | None = None  # number of the first feature in an svmlight file
     notes: tuple[str, ...] = ()
 
     @property
-    def parts(self) -> tuple[RawPart, ...]:
+    def parts(self) -> tuple[Part, ...]:
         """The training part, and the test part where there is one."""
         return (self.train,) if self.test is None else (self.train, self.test)
 

@@ -92,7 +92,7 @@ def from_arrays(
 
     Args:
         X: an array of any rank, a SciPy sparse matrix, a torch tensor, nested lists, or a data frame of pandas,
-            polars, Arrow or another library that speaks Arrow's or the data-frame interchange protocol. A data frame
+            polars, Arrow or another library that speaks Arrow's C interface. A data frame
             is read as a CSV file of its content is read.
         y: labels of any type, one for each row; they may also be the column ``options.label`` of ``X``.
         options: how samples are read.

@@ -14,7 +14,6 @@ from torch import Tensor
 from pinoise.data.dataset import Origin, Samples, row_slices
 from pinoise.data.layout import AS_IS, to_image_layout
 from pinoise.data.lazy import LazyArray
-from pinoise.data.moments import row_divisors
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 
@@ -70,30 +69,21 @@ class _ToStandard:
 
     def __init__(self, standardizer: Standardizer, dtype: torch.dtype) -> None:
         self._standardizer, self._dtype = standardizer, dtype
-        self._mean = torch.from_numpy(standardizer.mean)
-        self._inverse_scale = torch.from_numpy(1 / np.where(standardizer.live, standardizer.scale, np.inf))
+        self._mean, self._inverse = (
+            torch.from_numpy(part).to(dtype) for part in (standardizer.mean, standardizer.inverse_scale)
+        )
 
     def __call__(self, x: Samples, rows: Sequence[int] | Tensor) -> Tensor:
-        standard = self._standard(x)
+        dense: npt.NDArray[Any] = x.toarray() if isinstance(x, sp.csr_array) else np.asarray(x)
+        if (layout := self._standardizer.layout) != AS_IS and x.dtype.itemsize <= 4:
+            # Pixels are small numbers: the precision of batches is enough.
+            pixels = torch.from_numpy(to_image_layout(dense, layout)).to(self._dtype)
+            return pixels.sub_(self._mean).mul_(self._inverse)
+        # In double precision, so that features with large offsets lose nothing and sparse equals dense to the bit.
+        standard = torch.from_numpy(self._standardizer.apply(dense.astype(np.float64))).to(self._dtype)
         if x.dtype != np.uint8 and not bool(standard.abs().max() <= FARTHEST):
             raise _too_far(standard, rows)
         return standard
-
-    def _standard(self, x: Samples) -> Tensor:
-        dense: npt.NDArray[Any] = x.toarray() if isinstance(x, sp.csr_array) else np.asarray(x)
-        if self._standardizer.layout != AS_IS:
-            dense = to_image_layout(dense, self._standardizer.layout)
-            if x.dtype.itemsize <= 4:  # pixels are small numbers: the precision of batches is enough
-                return self._centred(torch.from_numpy(dense).to(self._dtype))
-        # In double precision, so that features with large offsets lose nothing and sparse equals dense to the bit.
-        dense = dense.astype(np.float64)
-        if self._standardizer.unit_rows:
-            dense /= row_divisors(x)
-        standard = self._standardizer.compressed(self._centred(torch.from_numpy(dense)).numpy())
-        return torch.from_numpy(standard).to(self._dtype)
-
-    def _centred(self, x: Tensor) -> Tensor:
-        return x.sub_(self._mean.to(x.dtype)).mul_(self._inverse_scale.to(x.dtype))
 
 
 def _too_far(standard: Tensor, rows: Sequence[int] | Tensor) -> UserError:

@@ -161,6 +161,11 @@ class Standardizer:
         """Which features vary in the training samples."""
         return self.scale > 0
 
+    @property
+    def inverse_scale(self) -> npt.NDArray[np.float64]:
+        """1 / scale, 0 for dead features."""
+        return 1 / np.where(self.live, self.scale, np.inf)
+
     def units(self, x: Samples) -> npt.NDArray[np.float64]:
         """Return the size of a standardised 1 in the units of the data, (*shape), or of each sample where that differs.
 
@@ -171,15 +176,14 @@ class Standardizer:
         return np.where(self.several, self.scale, local_units(x, self.mean, self.scale, self.tails))
 
     def apply(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Return (x − mean) / scale, 0 for dead features, of rows brought to length 1 if ``unit_rows``."""
-        divisor = np.where(self.live, self.scale, np.inf)
+        """Return (x − mean) / scale, 0 for dead features, of rows brought to length 1 if ``unit_rows``.
+
+        If that is part of the scaling, tails are compressed, and the features standardised again.
+        """
         rows = x / row_divisors(x) if self.unit_rows else x
         if self.layout != AS_IS:
             rows = to_image_layout(x, self.layout)
-        return self.compressed((rows - self.mean) / divisor)
-
-    def compressed(self, standard: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Compress the tails of standardised samples and standardise them again, if that is part of the scaling."""
+        standard: npt.NDArray[Any] = (rows - self.mean) * self.inverse_scale
         if self.tails is None:
             return standard
         centre, scale = self.tails

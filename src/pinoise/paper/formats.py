@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from pinoise.data.dataset import Array, RawArrays, RawPart
+from pinoise.data.dataset import Array, Part, RawArrays
 from pinoise.data.formats.compressed import open_compressed
 from pinoise.data.lazy import FileRows, LazyArray, MappedRows
 from pinoise.data.messages import check_memory, damage_named, listed
@@ -74,7 +74,7 @@ def read_idx_samples(path: Path) -> RawArrays:
     """Read one file of samples, with the labels of the file beside it if the two are named as MNIST's are."""
     name = path.name.removesuffix(".gz").replace("images", "labels").replace("idx3", "idx1")
     labels = _idx_file(path.parent, name) if "images" in path.name else None
-    return RawArrays(RawPart(read_idx(path), None if labels is None else read_idx(labels)))
+    return RawArrays(Part(read_idx(path), None if labels is None else read_idx(labels)))
 
 
 def holds_idx(folder: Path) -> bool:
@@ -134,7 +134,7 @@ def _contents(path: Path) -> dict[str, bytes]:
         return {name: stream.read() for name, stream in found if name in wanted}
 
 
-def _cifar_part(files: Sequence[str], labels: int, contents: dict[str, bytes], path: Path) -> RawPart:
+def _cifar_part(files: Sequence[str], labels: int, contents: dict[str, bytes], path: Path) -> Part:
     if missing := [name for name in files if name not in contents]:
         raise UserError(f"{path} lacks {listed(missing)}: get the whole set from its publisher.")
     width = labels + 3 * 32 * 32
@@ -142,7 +142,7 @@ def _cifar_part(files: Sequence[str], labels: int, contents: dict[str, bytes], p
         _whole_rows(len(contents[name]), width, where=f"{path}, {name}")
     rows = np.frombuffer(b"".join(contents[name] for name in files), np.uint8).reshape(-1, width)
     images = rows[:, labels:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)  # stored channel by channel
-    return RawPart(np.ascontiguousarray(images), rows[:, labels - 1].copy())
+    return Part(np.ascontiguousarray(images), rows[:, labels - 1].astype(np.int64))
 
 
 def _whole_rows(size: int, width: int, *, where: str) -> int:
@@ -172,14 +172,14 @@ def read_stl10(folder: Path) -> RawArrays:
 def read_stl10_unlabelled(folder: Path) -> RawArrays:
     """Read the unlabelled images of an unpacked folder as rows to train on."""
     note = "the labelled images are not among these: they are the set stl10"
-    return RawArrays(RawPart(read_stl10_images(folder / "unlabeled_X.bin")), notes=(note,))
+    return RawArrays(Part(read_stl10_images(folder / "unlabeled_X.bin")), notes=(note,))
 
 
 def read_stl10_all(folder: Path) -> RawArrays:
     """Read the labelled training images and then the unlabelled ones, as rows to train on without labels."""
     images = [read_stl10_images(folder / f"{side}_X.bin") for side in ("train", "unlabeled")]
     note = "labels are not read: score on the set stl10, whose test images are not among these"
-    return RawArrays(RawPart(JoinedRows(images)), notes=(note,))
+    return RawArrays(Part(JoinedRows(images)), notes=(note,))
 
 
 def read_stl10_images(path: Path) -> LazyArray:
@@ -211,13 +211,13 @@ class JoinedRows(LazyArray):
         return batch
 
 
-def _stl10_part(folder: Path, side: str) -> RawPart:
+def _stl10_part(folder: Path, side: str) -> Part:
     x, path = read_stl10_images(folder / f"{side}_X.bin"), folder / f"{side}_y.bin"
     with damage_named(path, OSError):
         y = np.frombuffer(path.read_bytes(), np.uint8)
     if 0 in y:
         raise UserError(f"{path} has a label of 0 in row {int(y.argmin())} (counted from 0): labels count from 1.")
-    return RawPart(x, y - 1)
+    return Part(x, y.astype(np.int64) - 1)
 
 
 IDX = Format(holds_idx, read_idx_set)

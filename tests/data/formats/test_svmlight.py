@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import bz2
 import gzip
-import io
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import scipy.sparse as sp
 from sklearn.datasets import dump_svmlight_file
 
 from pinoise.data.formats import svmlight
-from pinoise.data.formats.svmlight import parse_dense, read_svmlight
+from pinoise.data.formats.svmlight import read_svmlight
 from pinoise.errors import UserError
 
 
@@ -121,49 +120,3 @@ def test_a_cut_off_file_is_refused(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"1 1:2\n" * 1000)[:-12])
     with pytest.raises(UserError, match=r"a\.svm\.gz is damaged, cut off"):
         read_svmlight(path)
-
-
-@pytest.mark.parametrize("block", [1, 100, 1 << 20])
-@pytest.mark.parametrize("dense", [True, False])
-def test_every_block_size_gives_the_table_that_was_written(
-    block: int, dense: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(svmlight, "_BLOCK", block)
-    rng = np.random.default_rng(0)
-    x = np.where(rng.random((40, 7)) < 0.3, rng.normal(size=(40, 7)), 0.0)
-    x[5, 6] = 1.0
-    y = rng.integers(0, 5, 40)
-    queries = np.repeat(np.arange(8), 5) * 100
-    path = tmp_path / "a.svm"
-    dump_svmlight_file(x, y, str(path), zero_based=False, query_id=queries)
-    if dense:
-        with path.open("rb") as file:
-            part = parse_dense(file, where="toy", n_features=7)
-        assert isinstance(part.x, np.ndarray)
-        found = part.x
-    else:
-        part = read_svmlight(path).train
-        assert isinstance(part.x, sp.csr_array)
-        found = part.x.toarray()
-    np.testing.assert_allclose(found, x, rtol=1e-6)
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(np.asarray(part.y), y)
-    np.testing.assert_array_equal(np.asarray(part.groups), queries)
-
-
-@pytest.mark.parametrize("block", [1, 1 << 20])
-@pytest.mark.parametrize(
-    ("bad", "message"),
-    [("1 2:x", "toy.txt, line 7: '1 2:x'"), ("one 1:1", "toy.txt, line 7: 'one 1:1'"),
-     ("1 1:1 nonsense", "toy.txt, line 7: '1 1:1 nonsense'"),
-     ("1 0:1", "data row 7 has feature 0: allowed are 1 to 3"), ("1 9:1", "data row 7 has feature 9")],
-)  # fmt: skip
-def test_lines_and_rows_are_counted_across_blocks(
-    bad: str, message: str, block: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(svmlight, "_BLOCK", block)
-    lines = ["1 1:2"] * 10
-    lines[6] = bad
-    file = io.BytesIO("\n".join(lines).encode())
-    with pytest.raises(UserError, match=message):
-        parse_dense(file, where="toy.txt", n_features=3)

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from numpy.lib.npyio import NpzFile
 
 from pinoise.data.checks import check_sparse
-from pinoise.data.dataset import Array, RawArrays, RawPart
+from pinoise.data.dataset import Array, Part, RawArrays
 from pinoise.data.lazy import FileRows
 from pinoise.data.messages import check_memory, damage_named, damaged, listed
 from pinoise.errors import UserError
@@ -31,9 +31,9 @@ def read_npy(path: Path) -> RawArrays:
                 raise UserError(f"{path} is an archive of arrays: rename it to .npz.")
         found = np.lib.format.open_memmap(path, mode="r")  # compares the header with the file, and reads no row
         if found.ndim > 1 and found.flags.c_contiguous:
-            return RawArrays(RawPart(FileRows(path, found.shape, found.dtype, offset=found.offset)))
+            return RawArrays(Part(FileRows(path, found.shape, found.dtype, offset=found.offset)))
         check_memory(found.nbytes, where=path, what="an array that is stored column by column")
-        return RawArrays(RawPart(np.load(path, allow_pickle=False)))
+        return RawArrays(Part(np.load(path, allow_pickle=False)))
 
 
 def read_npz(path: Path) -> RawArrays:
@@ -46,7 +46,7 @@ def read_npz(path: Path) -> RawArrays:
         if {"format", "shape", "data"} <= set(archive):
             matrix = sp.load_npz(path)
             check_sparse(matrix, where=str(path))
-            return RawArrays(RawPart(sp.csr_array(matrix)))
+            return RawArrays(Part(sp.csr_array(matrix)))
         alone = archive if len(archive) == 1 else ()
         samples = next((name for name in ("X_train", "X", "x", *alone) if name in archive), None)
         if samples is None:
@@ -73,9 +73,9 @@ def open_npz(path: Path) -> Iterator[Mapping[str, Array]]:
             yield archive
 
 
-def _part(archive: Mapping[str, Array], samples: str, ending: str) -> RawPart:
+def _part(archive: Mapping[str, Array], samples: str, ending: str) -> Part:
     y, groups = (next((archive[n + ending] for n in names if n + ending in archive), None) for names in _BESIDE)
-    return RawPart(archive[samples], y, groups)
+    return Part(archive[samples], y, groups)
 
 
 def _names(archive: Mapping[str, Array], name: str) -> tuple[str, ...] | None:

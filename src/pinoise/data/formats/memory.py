@@ -11,7 +11,7 @@ import pyarrow as pa
 import scipy.sparse as sp
 
 from pinoise.data.checks import check_sparse
-from pinoise.data.dataset import Array, RawArrays, RawPart, Samples
+from pinoise.data.dataset import Array, Part, RawArrays, Samples
 from pinoise.data.table.batches import Table
 from pinoise.data.table.frames import frame_table
 from pinoise.data.table.labels import label_array
@@ -36,7 +36,7 @@ class InMemory:
         """Return samples and labels as NumPy arrays, or the samples as a sparse matrix."""
         y = self._labels()
         labels: Array | None = None if y is None else np.asarray(y.to_numpy(zero_copy_only=False))
-        return RawArrays(RawPart(to_samples(self.X, where=self.name), labels))
+        return RawArrays(Part(to_samples(self.X, where=self.name), labels))
 
     def _labels(self) -> Any:
         where = f"{self.name}, y"

@@ -1,21 +1,20 @@
-"""Text in svmlight's format, ``label [qid:query] index:value ...``, parsed by scikit-learn block by block."""
+"""Text in svmlight's format, ``label [qid:query] index:value ...``, parsed by scikit-learn."""
 
 from __future__ import annotations
 
-import io
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 import scipy.sparse as sp
 
-from pinoise.data.dataset import Array, RawArrays, RawPart
+from pinoise.data.dataset import Array, Part, RawArrays
 from pinoise.data.formats.compressed import open_compressed
 from pinoise.data.messages import first_line, free_memory
 from pinoise.errors import UserError
 
 _MOST_FEATURES = np.iinfo(np.int32).max
-_BLOCK = 64 << 20  # bytes of text parsed at a time
 
 
 def read_svmlight(path: Path, *, n_features: int | None = None, first_index: int | None = None) -> RawArrays:
@@ -34,67 +33,61 @@ def read_svmlight(path: Path, *, n_features: int | None = None, first_index: int
     ([[0.5, 0.0, 1.0], [0.0, 4.0, 0.0]], [2.0, 0.0], [7, 8])
     """
     free, where = free_memory(), str(path)
-    # Numbers take about as much as their text, and twice that while blocks are joined.
+    # Numbers take about as much as their text, and as much again while they are numbered.
     with open_compressed(path, limit=None if free is None else free // 2) as stream:
-        parts, y, queries = _blocks(stream, where)
-    x = sp.vstack(parts, format="csr")
+        x, y, queries = parse_rows(stream, where=where)
     if not x.nnz:
         raise UserError(f"{where} has no feature in any row: a line is 'label index:value index:value ...'.")
     first = min(int(x.indices.min()), 1) if first_index is None else first_index
     width = int(x.indices.max()) - first + 1 if n_features is None else n_features
-    x = _numbered(x, first, width, before=0, where=where)
+    x = numbered(x, first, width, where=where)
     if n_features is None and x.nnz >= len(y) * width / 2:  # from here on a dense array is the smaller one
         x = x.toarray()
-    return RawArrays(RawPart(x, y, queries), first_index=first)
+    return RawArrays(Part(x, y, queries), first_index=first)
 
 
-def parse_dense(stream: BinaryIO, *, where: str, n_features: int) -> RawPart:
-    """Return the rows of a stream, whose features count from 1; each block is dense before the next one is read."""
-    parts, y, queries = _blocks(stream, where, n_features)
-    return RawPart(np.concatenate(parts), y, queries)
+class _Lines:
+    """The lines of a stream, of which the last one that was read is known by its number."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream, self.number, self.line = stream, 0, b""
+        self.read = stream.read  # by which scikit-learn knows a stream
+
+    def __iter__(self) -> Iterator[bytes]:
+        for self.line in self._stream:  # noqa: B020
+            self.number += 1
+            yield self.line
 
 
-def _blocks(stream: BinaryIO, where: str, width: int | None = None) -> tuple[list[Any], Array, Array | None]:
-    """Return samples in blocks, labels and queries; with a width samples are dense, else numbered as in the file."""
-    parts, labels, asked = [], [], []
-    n_lines = n_rows = 0
-    while lines := stream.readlines(_BLOCK):
-        x, y, queries = _parsed(lines, where=where, before=n_lines)
-        if width is not None:
-            x = _numbered(x, 1, width, before=n_rows, where=where).toarray()
-        parts.append(x)
-        labels.append(y)
-        asked.append(queries)
-        n_lines, n_rows = n_lines + len(lines), n_rows + len(y)
-    if not n_rows:
-        raise UserError(f"{where} holds no rows.")
-    y, queries = np.concatenate(labels), np.concatenate(asked)
-    if len(queries) not in (0, n_rows):
-        raise UserError(f"{where} has a query (qid) on {len(queries)} of its {n_rows} rows: give one to all, or none.")
-    return parts, y, queries if len(queries) else None
-
-
-def _parsed(lines: list[bytes], *, where: str, before: int) -> Any:
-    """Return samples with features numbered as in the file, labels and queries."""
+def parse_rows(stream: BinaryIO, *, where: str) -> tuple[Any, Array, Array | None]:
+    """Return samples with features numbered as in the file, labels, and queries if there are any."""
     from sklearn.datasets import load_svmlight_file
 
-    text = io.BytesIO(b"".join(lines))
+    lines = _Lines(stream)
     try:
-        return load_svmlight_file(text, dtype=np.float32, n_features=_MOST_FEATURES, zero_based=True, query_id=True)
+        x, y, queries = load_svmlight_file(
+            lines, dtype=np.float32, n_features=_MOST_FEATURES, zero_based=True, query_id=True
+        )
+    except UserError:
+        raise
     except (ValueError, OverflowError) as error:
-        number = text.getvalue().count(b"\n", 0, text.tell() - 1)  # before the line at which reading stopped
-        found = lines[number].strip().decode("utf-8", errors="replace")
+        found = lines.line.strip().decode("utf-8", errors="replace")
         raise UserError(
-            f"{where}, line {before + number + 1}: {found[:60]!r} was found instead of 'label [qid:query] index:value "
+            f"{where}, line {lines.number}: {found[:60]!r} was found instead of 'label [qid:query] index:value "
             f"index:value ...' with rising indices below {_MOST_FEATURES} ({first_line(error)[:80]})."
         ) from error
+    if not len(y):
+        raise UserError(f"{where} holds no rows.")
+    if len(queries) not in (0, len(y)):
+        raise UserError(f"{where} has a query (qid) on {len(queries)} of its {len(y)} rows: give one to all, or none.")
+    return x, y, queries if len(queries) else None
 
 
-def _numbered(x: Any, first: int, width: int, *, before: int, where: str) -> sp.csr_array:
+def numbered(x: Any, first: int, width: int, *, where: str) -> sp.csr_array:
     """Number the columns from 0; a feature that is not among the ``width`` allowed ones is an error."""
     outside = np.flatnonzero((x.indices < first) | (x.indices >= first + width))
     if outside.size:
-        row = before + int(np.searchsorted(x.indptr, outside[0], side="right"))
+        row = int(np.searchsorted(x.indptr, outside[0], side="right"))
         raise UserError(
             f"{where}: data row {row} has feature {x.indices[outside[0]]}: allowed are {first} to {first + width - 1}."
         )

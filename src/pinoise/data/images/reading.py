@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from pinoise.data.dataset import Dataset, Part, RawArrays, RawPart, Samples
+from pinoise.data.dataset import Dataset, Part, RawArrays, Samples
 from pinoise.data.disk import in_threads
 from pinoise.data.images.decoding import ImageFiles, Inspection, describe, inspect_image, resized_images
 from pinoise.data.images.folders import ImageFolder, list_images
@@ -32,7 +32,7 @@ def read_image_folder(folder: Path, options: ReadOptions, *, progress: bool = Fa
     sound = _without_corrupt(folder, listing, bad, options) if bad else listing
     shape = _shape(folder, {name: each for name, each in found.items() if name not in bad}, options)
     parts = [
-        RawPart(
+        Part(
             ImageFiles(folder, part.names, shape=shape, resize=options.size is not None),
             None if part.labels is None else np.array(part.labels),
             names=part.names,

@@ -24,8 +24,7 @@ def is_table(X: object) -> bool:
     if isinstance(X, np.ndarray) or sp.issparse(X):
         return False
     return isinstance(X, pa.Table | pa.RecordBatch | pa.RecordBatchReader) or (
-        hasattr(X, "columns")
-        and any(hasattr(X, way) for way in ("iloc", "to_arrow", "collect", "__arrow_c_stream__", "__dataframe__"))
+        hasattr(X, "columns") and any(hasattr(X, way) for way in ("iloc", "to_arrow", "collect", "__arrow_c_stream__"))
     )
 
 
@@ -56,11 +55,7 @@ def to_arrow(X: Any, *, where: str) -> Any:
     try:
         if hasattr(X, "to_arrow"):
             return X.to_arrow()
-        if hasattr(X, "__arrow_c_stream__"):
-            return pa.table(X)
-        from pyarrow.interchange import from_dataframe
-
-        return from_dataframe(X)
+        return pa.table(X)  # by Arrow's C interface
     except (pa.ArrowException, NotImplementedError, RuntimeError) as error:
         raise UserError(f"{where}, a {type(X).__name__}, cannot be read as a table: {error}.") from error
 

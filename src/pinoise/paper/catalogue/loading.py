@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from pinoise.data.arrays import learn_arrays
-from pinoise.data.dataset import Array, Dataset, Part, RawArrays, RawPart, split
+from pinoise.data.dataset import Array, Dataset, Part, RawArrays, split
 from pinoise.data.disk import kept, place_of, state_of
 from pinoise.data.formats.arrays import open_npz, read_npz
 from pinoise.data.formats.compressed import GIB
@@ -125,7 +125,7 @@ def _read_bundled(entry: Entry) -> RawArrays:
 
     bunch = getattr(datasets, f"load_{entry.name}")()
     return RawArrays(
-        RawPart(np.asarray(bunch.data, dtype=np.float32), np.asarray(bunch.target)),
+        Part(np.asarray(bunch.data, dtype=np.float32), np.asarray(bunch.target)),
         feature_names=tuple(map(str, bunch.feature_names)),
         class_names=tuple(map(str, bunch.target_names)),
     )
@@ -136,7 +136,7 @@ def _read_fashion_mnist(*paths: Path) -> RawArrays:
     if len(paths) == 1:
         return read_npz(*paths)
     x_train, y_train, x_test, y_test = map(read_idx, paths)
-    return RawArrays(RawPart(x_train, y_train), RawPart(x_test, y_test))
+    return RawArrays(Part(x_train, y_train), Part(x_test, y_test))
 
 
 def _read_class_folders(entry: Entry, path: Path) -> RawArrays:
@@ -151,7 +151,7 @@ def _read_class_folders(entry: Entry, path: Path) -> RawArrays:
 def _read_tiny_imagenet(path: Path) -> RawArrays:
     """Decode JPEG files that are kept in one file of arrays; grayscale ones get three equal channels."""
     with open_npz(path) as arrays:
-        train, test = (RawPart(_decoded(arrays, side), arrays[f"y_{side}"]) for side in ("train", "test"))
+        train, test = (Part(_decoded(arrays, side), arrays[f"y_{side}"]) for side in ("train", "test"))
         names = tuple(map(str, arrays["class_names"]))
     return RawArrays(train, test, class_names=names, notes=("grayscale images have three equal channels",))
 

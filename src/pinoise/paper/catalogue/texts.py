@@ -6,6 +6,7 @@ A file whose checksum the catalogue knows was verified, so what is in it is not 
 from __future__ import annotations
 
 import html
+import io
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
@@ -16,13 +17,15 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from pinoise.data.dataset import RawArrays, RawPart, stratified_rows
+from pinoise.data.dataset import Part, RawArrays, stratified_rows
 from pinoise.data.formats.compressed import GIB, open_compressed
-from pinoise.data.formats.svmlight import parse_dense, read_svmlight
+from pinoise.data.formats.svmlight import numbered, parse_rows, read_svmlight
 from pinoise.data.messages import damage_named
 from pinoise.errors import UserError
 from pinoise.paper.archives import members, open_member
 from pinoise.paper.catalogue.facts import Entry
+
+_BLOCK = 64 << 20  # bytes of text parsed at a time
 
 ROOTS = ("CCAT", "ECAT", "GCAT", "MCAT")
 
@@ -38,7 +41,7 @@ def read_har(path: Path) -> RawArrays:
             found[name] = np.loadtxt(stream, dtype=np.float32)
         elif name in ("y_train", "y_test", "subject_train", "subject_test"):
             found[name] = np.loadtxt(stream, dtype=np.int64)
-    train, test = (RawPart(found[f"X_{on}"], found[f"y_{on}"] - 1, found[f"subject_{on}"]) for on in ("train", "test"))
+    train, test = (Part(found[f"X_{on}"], found[f"y_{on}"] - 1, found[f"subject_{on}"]) for on in ("train", "test"))
     return RawArrays(train, test, found["features"], found["activity_labels"])
 
 
@@ -57,9 +60,17 @@ def read_mslr(entry: Entry, path: Path) -> RawArrays:
     return RawArrays(train, test, notes=("Fold1/vali.txt of the publisher is left out",))
 
 
-def _dense(entry: Entry, opened: AbstractContextManager[BinaryIO], where: str) -> RawPart:
+def _dense(entry: Entry, opened: AbstractContextManager[BinaryIO], where: str) -> Part:
+    """Return rows whose features count from 1; each block is dense before the next one is read."""
+    blocks = []
     with opened as stream:
-        return parse_dense(stream, where=where, n_features=entry.shape[0])
+        while lines := stream.readlines(_BLOCK):
+            x, y, queries = parse_rows(io.BytesIO(b"".join(lines)), where=where)
+            blocks.append((numbered(x, 1, entry.shape[0], where=where).toarray(), y, queries))
+    if not blocks:
+        raise UserError(f"{where} holds no rows.")
+    samples, labels, groups = zip(*blocks, strict=True)
+    return Part(np.concatenate(samples), np.concatenate(labels), None if groups[0] is None else np.concatenate(groups))
 
 
 def read_reuters10k(entry: Entry, topics: Path, *vectors: Path) -> RawArrays:
@@ -77,8 +88,8 @@ def read_reuters10k(entry: Entry, topics: Path, *vectors: Path) -> RawArrays:
     train, test = stratified_rows(y)
     kept = frequent_terms(x[train], entry.shape[0])
     return RawArrays(
-        RawPart(x[train][:, kept], y[train]),
-        RawPart(x[test][:, kept], y[test]),
+        Part(x[train][:, kept], y[train]),
+        Part(x[test][:, kept], y[test]),
         feature_names=tuple(str(term + 1) for term in kept),
         class_names=ROOTS,
         notes=(f"{len(y)} of {len(roots)} documents of one root category, drawn with a fixed seed",),
@@ -148,8 +159,8 @@ def read_reuters21578(entry: Entry, path: Path) -> RawArrays:
     x_train = tfidf.fit_transform([stories[row][1] for row in train])
     x_test = tfidf.transform([stories[row][1] for row in test])
     return RawArrays(
-        RawPart(sp.csr_array(x_train), y[train]),
-        RawPart(sp.csr_array(x_test), y[test]),
+        Part(sp.csr_array(x_train), y[train]),
+        Part(sp.csr_array(x_test), y[test]),
         feature_names=tuple(map(str, tfidf.get_feature_names_out())),
         class_names=tuple(names),
         notes=(f"class: the first topic of a story, of the {len(names)} most frequent",),
