@@ -58,8 +58,6 @@ def test_labels_apart_are_the_same_as_a_label_column() -> None:
     assert np.asarray(later.train.y).tolist() == [1, 1]
 
 
-
-
 class Stream:
     """A data frame of a library that hands out an Arrow stream."""
 

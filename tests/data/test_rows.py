@@ -86,6 +86,14 @@ def test_the_samples_given_are_not_changed(scaling: Scaling) -> None:
     np.testing.assert_array_equal(x, X)
 
 
+def test_choosing_a_scaling_changes_no_sample() -> None:
+    for shift in (0, -9):  # counts of one kind, or a table
+        x = np.where(np.random.default_rng(0).random((50, 40)) < 0.05, 9.0 + shift * np.arange(40), 0)
+        before = x.copy()
+        Standardizer.fit(x)
+        np.testing.assert_array_equal(x, before)
+
+
 def test_samples_in_memory_are_copied_once_and_not_kept() -> None:
     x = X.copy()
     gone = weakref.ref(x)

@@ -130,17 +130,16 @@ def _print_scores(found: Evaluation) -> None:
     from pinoise.experiments.results import columns
 
     titles = R2_TITLES if found.measured else SCORE_TITLES
-    points = {name: _percent(scores.model_dump(include=set(titles))) for name, scores in found.scores.items()}
+    points = {
+        name: {key: 100 * value for key, value in scores.model_dump(include=set(titles), exclude_none=True).items()}
+        for name, scores in found.scores.items()
+    }
     shown = columns(list(points.values()))
     lines = [[name, *(f"{values[key]:.1f}" for key in shown)] for name, values in points.items()]
     print_table(["R² (%)" if found.measured else "accuracy (%)", *(titles[key] for key in shown)], lines)
     if not found.measured:
         print(f"\n{SCORE_MEANINGS}; few-label: LR on {LABELS_PER_CLASS} labels per class.")
     print()
-
-
-def _percent(scores: dict[str, float | None]) -> dict[str, float]:
-    return {key: 100 * value for key, value in scores.items() if value is not None}
 
 
 def _print_agreement(found: Evaluation) -> None:
@@ -155,21 +154,13 @@ def _print_agreement(found: Evaluation) -> None:
 
 
 def _print_information(measured: dict[str, Informative]) -> None:
-    def shown(estimate: Estimated) -> str:
-        return f"{estimate.value:.3f} ±{estimate.error:.3f}"
-
-    rows = [
-        [
-            name,
-            shown(found.task_entropy),
-            shown(found.conditional_entropy),
-            shown(found.exact),
-            shown(found.plug_in),
-        ]
-        for name, found in measured.items()
-    ]
+    columns = {"H(T)": "task_entropy", "H(T|E)": "conditional_entropy", "exact MI": "exact", "plug-in MI": "plug_in"}
+    rows = []
+    for name, found in measured.items():
+        estimates: list[Estimated] = [getattr(found, column) for column in columns.values()]
+        rows.append([name, *(f"{estimate.value:.3f} ±{estimate.error:.3f}" for estimate in estimates)])
     print()
-    print_table(["views, in nats", "H(T)", "H(T|E)", "exact MI", "plug-in MI"], rows)
+    print_table(["views, in nats", *columns], rows)
     any_one = next(iter(measured.values()))
     print(
         f"\n± standard error; {any_one.draws} draws for {any_one.samples} training rows. Exact MI is 0 for a view that "

@@ -286,8 +286,7 @@ def _is_table(x: Samples) -> bool:
     """Whether samples that are mostly zeros are a table with categories rather than counts of one kind."""
     negative, counts, lengths = False, np.zeros(x.shape[1:]), np.zeros(x.shape[1:])
     for chunk in row_slices(x):
-        rows = dense(x[chunk])
-        rows /= row_divisors(rows)
+        rows = dense(x[chunk]) / row_divisors(x[chunk])
         negative = negative or bool((rows < 0).any())
         counts += np.count_nonzero(rows, axis=0)
         lengths += np.square(rows).sum(axis=0)

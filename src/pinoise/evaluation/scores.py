@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -83,19 +85,15 @@ def evaluate(
     if y_train is None or y_test is None:
         part = "training" if y_train is None else "test"
         raise UserError(f"the {part} rows have no labels: scores need a label for every row.")
-    parts = (train, y_train, test, y_test)
+    how: dict[str, Callable[..., Any]] = {
+        "knn": knn_accuracy,
+        "sr": partial(softmax_regression, seed=seed),
+        "lr": logistic_regression,
+        "few": partial(few_label_accuracies, seed=seed),
+        "few_standardised": partial(few_label_accuracies, seed=seed, classifier=standardised),
+    }
     if is_measured(y_train):
-        return Scores(
-            knn=knn_r_squared(*parts) if "knn" in scores else None,
-            lr=ridge_r_squared(*parts) if "lr" in scores else None,
-            few_draws=few_value_scores(*parts, seed=seed) if "few" in scores else (),
-        )
-    return Scores(
-        knn=knn_accuracy(*parts) if "knn" in scores else None,
-        sr=softmax_regression(*parts, seed=seed) if "sr" in scores else None,
-        lr=logistic_regression(*parts) if "lr" in scores else None,
-        few_draws=few_label_accuracies(*parts, seed=seed) if "few" in scores else (),
-        few_standardised_draws=(
-            few_label_accuracies(*parts, seed=seed, classifier=standardised) if "few_standardised" in scores else ()
-        ),
-    )
+        how = {"knn": knn_r_squared, "lr": ridge_r_squared, "few": partial(few_value_scores, seed=seed)}
+    parts = (train, y_train, test, y_test)
+    found = {name: compute(*parts) for name, compute in how.items() if name in scores}
+    return Scores(**{f"{name}_draws" if name.startswith("few") else name: value for name, value in found.items()})
