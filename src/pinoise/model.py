@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, cast
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -242,8 +242,7 @@ class Model:
             return self.fit_classifier(read_target(data.source, data.target, na=data.na), store=False)
         if not (path := self.path / CLASSIFIER_FILE).exists():
             raise UserError(f"{self.path} has no classifier: train with --target COLUMN.")
-        learned = cast(int, self.embedding.encoder.out_features)
-        return FewLabelClassifier.read(path, raw=self.raw_columns, learned=learned, weights=self.weights)
+        return FewLabelClassifier.read(path, raw=self.raw_columns, weights=self.weights)
 
     def fit_classifier(self, target: Target, *, store: bool = True) -> FewLabelClassifier:
         """Fit a classifier on the labelled rows of a run's own data, and store it in its folder, if ``store``."""
@@ -284,21 +283,6 @@ class Model:
         if not self._own:
             self._own.append(open_own(self.path, self.settings, self.record, progress=progress))
         return self._own[0]
-
-    def change_of(self, source: str, *, progress: bool = False) -> str | None:
-        """Return the sentence on a source that the run was trained on and that has changed since, None for any other.
-
-        It costs one more pass over the run's own data, which is read as for training.
-        """
-        if not self.was_trained_on(source):
-            return None
-        try:
-            self.own_data(progress=progress)
-        except UserError:
-            return f"{source} has changed since {self.path} was trained: its rows are not the training rows"
-        finally:
-            self._own.clear()
-        return None
 
     def read(
         self, source: object, later: LaterOptions = AS_TRAINED, *, labelled: bool = True, progress: bool = False

@@ -188,35 +188,10 @@ def test_predictions_do_not_replace_files_or_come_from_a_run_without_a_target(
     assert without.err.strip().endswith("has no classifier: train with --target COLUMN.")
 
 
-@pytest.mark.parametrize(
-    ("entry", "value"),
-    [
-        ("classes", ["one"]),
-        ("classes", ["a", "b", "c"]),
-        ("voters", []),
-        ("seed", -1),
-        ("student_weight", 0.9),
-        ("student_weight", 0.0),  # but there are coefficients
-    ],
-)
-def test_an_altered_classifier_is_refused(pinoise: Command, run: Path, entry: str, value: Any) -> None:
+@pytest.mark.parametrize("entry", ["classes", "candidates", "seed"])
+def test_a_classifier_that_lacks_something_is_refused(pinoise: Command, run: Path, entry: str) -> None:
     tensors, header = read_stored(run / CLASSIFIER)
-    write_tensors(run / CLASSIFIER, tensors, metadata={**header, entry: value})
-    result = pinoise("predict", run, "--data", "people.csv", "--out", "z.csv")
-    assert result.code == 2
-    assert "the file is damaged." in result.err
-
-
-@pytest.mark.parametrize("change", ["shape", "nan", "absent"])
-def test_altered_coefficients_of_the_student_are_refused(pinoise: Command, run: Path, change: str) -> None:
-    tensors, header = read_stored(run / CLASSIFIER)
-    stored = tensors.pop("coefficients")
-    altered = {"shape": stored[:, 1:].contiguous(), "nan": stored * float("nan")}
-    if change != "absent":
-        tensors["coefficients"] = altered[change]
+    del header[entry]
     write_tensors(run / CLASSIFIER, tensors, metadata=header)
-    result = pinoise("predict", run, "--data", "people.csv", "--out", "z.csv")
-    assert result.code == 2
-    assert result.err.strip() == (
-        "pinoise: run/classifier.safetensors does not fit the run beside it: the file is damaged."
-    )
+    sentence = pinoise("predict", run, "--data", "people.csv", "--out", "z.csv").sentence
+    assert sentence.startswith("run/classifier.safetensors does not hold a classifier of this version")

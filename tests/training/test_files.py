@@ -37,7 +37,7 @@ def test_a_standardiser_goes_through_a_file_unchanged(tmp_path: Path, scaling: A
     np.testing.assert_array_equal(after.undo(before.apply(x), norms), before.undo(before.apply(x), norms))
 
 
-def test_the_columns_of_a_standardiser_are_kept_and_unsound_ones_refused(tmp_path: Path) -> None:
+def test_the_columns_of_a_standardiser_are_kept(tmp_path: Path) -> None:
     x = np.hstack([np.arange(6.0)[:, None], np.eye(3)[[0, 1, 2, 0, 1, 2]]])
     before = Standardizer.fit(x, spans=((1, 4),))
     tensors = standardizer_tensors(before)
@@ -45,10 +45,6 @@ def test_the_columns_of_a_standardiser_are_kept_and_unsound_ones_refused(tmp_pat
     after = read_standardizer(tmp_path / "s.safetensors")
     assert after.spans == ((1, 4),)
     np.testing.assert_array_equal(after.apply(x), before.apply(x))
-    for spans in ([[1, 5]], [[3, 1]], [[1, 2]], [[0, 2], [1, 4]], [1, 4]):
-        write_tensors(tmp_path / "s.safetensors", {**tensors, "spans": torch.tensor(spans)})
-        with pytest.raises(UserError, match="no sound tensor 'spans'"):
-            read_standardizer(tmp_path / "s.safetensors")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="rights are POSIX's")

@@ -20,7 +20,7 @@ from pinoise.paper.background import BackgroundNoise
 from pinoise.training import run as run_module
 from pinoise.training.build import build_standardizer, seeded_model
 from pinoise.training.callbacks import Interrupted, Quiet
-from pinoise.training.config import Settings, merge, parse_settings
+from pinoise.training.config import Settings, complete, merge, parse_settings
 from pinoise.training.folder import RUN_FORMAT, check_folder, create_folder, read_config
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.run import run_training
@@ -182,7 +182,7 @@ def test_a_run_folder_states_its_format(tmp_path: Path) -> None:
     settings = parse_settings(DIGITS)
     create_folder(tmp_path / "run", settings)
     assert (tmp_path / "run" / "config.yaml").read_text().startswith(f"format: {RUN_FORMAT}\n")
-    assert read_config(tmp_path / "run") == settings
+    assert read_config(tmp_path / "run") == complete(settings)
 
 
 def test_a_part_without_an_import_path_is_refused_before_a_folder_is_made(tmp_path: Path) -> None:

@@ -155,8 +155,6 @@ def _embed_file(
     if keep and out.suffix.lower() not in TABLES:
         raise UserError(f"{out} has no columns to keep others beside: write {' or '.join(TABLES)}.")
     source = read_noted(run, data)
-    if (changed := run.change_of(data, progress=on_terminal())) is not None:
-        note(changed)
     parts = {"train": source.train} if source.test is None else {"train": source.train, "test": source.test}
     if part not in ("train", "test"):
         raise unknown_choice("part", part, ("train", "test"))

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 from torch import Tensor
@@ -22,7 +21,7 @@ from pinoise.data.formats.memory import InMemory, to_samples
 from pinoise.data.options import ReadOptions
 from pinoise.data.preparation import ArrayPreparation, Preparation, TablePreparation
 from pinoise.data.readers import from_arrays
-from pinoise.data.table.cells import first_missing, first_true, is_text, looks_like_number, text_of
+from pinoise.data.table.cells import first_missing
 from pinoise.data.table.encoding import TableEncoding
 from pinoise.data.table.frames import is_table, like_frame, to_arrow, with_numbers
 from pinoise.data.table.numbers import NumericColumn
@@ -63,7 +62,7 @@ def learn_samples(
 
 def later_samples(estimator: Any, X: Any, preparation: Preparation, image_shape: tuple[int, ...] | None) -> Samples:
     """Return samples as those that an estimator was fitted on."""
-    if not takes_numbers(preparation):
+    if not takes_numbers(preparation) or (is_table(X) and not _has_numbers_alone(to_arrow(X, where="X"))):
         return preparation.read(InMemory(X, name="X"), labelled=False).train.x
     return checked_numbers(estimator, X, fitting=False, image_shape=image_shape)
 
@@ -137,9 +136,6 @@ def checked_numbers(estimator: Any, X: Any, *, fitting: bool, image_shape: tuple
         )
     except OverflowError:
         raise UserError("X holds a whole number beyond the range of floating-point numbers.") from None
-    except (TypeError, ValueError):
-        check_numbers(X, where="X")  # which names the cell, where it is a cell
-        raise
     sparse = bool(sp.issparse(x))
     samples: Samples = sp.csr_array(x) if sparse else x  # one type for every sparse input
     check_finite(samples, getattr(estimator, "feature_names_in_", None), where="X")
@@ -155,48 +151,10 @@ def needs_encoding(X: object) -> bool:
     if not is_table(X):
         return False
     table = to_arrow(X, where="X")
-    return any(not _is_plain(column.type) or first_missing(column) >= 0 for column in table.itercolumns())
+    return not _has_numbers_alone(table) or any(first_missing(column) >= 0 for column in table.itercolumns())
 
 
-def check_numbers(X: Any, *, where: str) -> None:
-    """Raise an error that names the first cell of a data frame, or of an array of objects, that is text or missing.
-
-    >>> check_numbers(np.array([[1, 2], [3, "x"]], dtype=object), where="X")
-    Traceback (most recent call last):
-    ...
-    pinoise.errors.UserError: X has 'x' in row 1 (counted from 0), feature 1: give a number, as in training.
-    """
-    if is_table(X):
-        table = to_arrow(X, where=where)
-        for name, column in zip(table.column_names, table.itercolumns(), strict=True):
-            row = first_missing(column)
-            if row < 0 and not _is_plain(column.type):
-                texts = text_of(column) if is_text(column.type) or pa.types.is_dictionary(column.type) else None
-                row = 0 if texts is None else first_true(pc.invert(looks_like_number(texts)))
-            if row >= 0:
-                raise _no_number(column[row].as_py(), row, name, where)
-    elif isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2:
-        for (row, feature), cell in np.ndenumerate(X):
-            if type(cell).__name__ == "NAType" or (isinstance(cell, str) and not _is_written_number(cell)):
-                raise _no_number(cell, row, feature, where)
-
-
-def _no_number(cell: object, row: int, feature: str | int, where: str) -> UserError:
-    is_missing = cell is None or type(cell).__name__ == "NAType" or cell != cell
-    found, advice = ("a missing value", "fill or remove it") if is_missing else (f"{cell!r}", "give a number")
-    return UserError(
-        f"{where} has {found} in row {row} (counted from 0), feature {feature!r}: {advice}, as in training."
-    )
-
-
-def _is_written_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_plain(kind: Any) -> bool:
-    """Whether a type of Arrow holds numbers or truth values."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind))
+def _has_numbers_alone(table: Any) -> bool:
+    """Whether the columns of an Arrow table hold numbers or truth values."""
+    plain = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean)
+    return all(any(is_kind(column.type) for is_kind in plain) for column in table.itercolumns())

@@ -8,17 +8,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from torch import Tensor
 
 from pinoise.errors import UserError
 from pinoise.evaluation.student import Student, teach
-from pinoise.evaluation.voting import Candidate, Classes, Features, Floats, Model, Vote, Voter, choose, families
-from pinoise.evaluation.voting import least_loss as of_least_loss
+from pinoise.evaluation.voting import Candidate, Classes, Floats, Vote, Voter, choose, families, least_loss
 from pinoise.networks import read_stored, write_tensors
 
 Label = str | int | float | bool
@@ -52,7 +49,7 @@ class FewLabelClassifier:
             seed: of folds and trees.
         """
         vote = Vote(choose(Z, y, raw=raw, seed=seed), Z, y, raw=raw, seed=seed)
-        whole = of_least_loss(vote.candidates[: len(families(raw)[0])]).candidate
+        whole = least_loss(vote.candidates[: len(families(raw)[0])]).candidate
         return cls(tuple(classes), vote, teach(vote, whole, Z, y, unlabelled, seed=seed))
 
     @property
@@ -90,102 +87,38 @@ class FewLabelClassifier:
         """Write the file. ``weights`` is the checksum of the embedding."""
         if strange := next((label for label in self.classes if not isinstance(label, Label)), None):
             raise UserError(f"the class {strange!r} is no text, number or truth value, so a file cannot hold it.")
-        header = _Header(
-            format=1,
-            weights=weights,
-            classes=list(self.classes),
-            seed=self.vote.seed,
-            voters=[_Line(**_flat(candidate)) for candidate in self.vote.candidates],
-            student_weight=self.student_weight,
-        )
-        tensors = {"embedding": self.vote.Z, "numbers": self.vote.y}
+        candidates = [(*voter.candidate, *voter[1:]) for voter in self.vote.candidates]
+        header = {"weights": weights, "classes": self.classes, "seed": self.vote.seed, "candidates": candidates}
+        arrays = {"embedding": self.vote.Z, "numbers": self.vote.y}
         if self.student is not None:
-            tensors |= {"coefficients": self.student.coefficients, "intercepts": self.student.intercepts}
-        found = {name: torch.from_numpy(np.asarray(values)) for name, values in tensors.items()}
-        write_tensors(path, found, metadata=header.model_dump())
+            arrays |= {"coefficients": self.student.coefficients, "intercepts": self.student.intercepts}
+        tensors = {name: torch.from_numpy(np.asarray(values)) for name, values in arrays.items()}
+        write_tensors(path, tensors, metadata={**header, "student_weight": self.student_weight})
 
     @classmethod
-    def read(cls, path: Path, *, raw: int, learned: int, weights: str) -> Self:
+    def read(cls, path: Path, *, raw: int, weights: str) -> Self:
         """Read the file, and fit the voters again.
 
         Args:
             path: the file.
             raw: how many columns of the embedding, the first ones, are the sample itself.
-            learned: how many are learned.
             weights: the checksum of the embedding.
         """
-        tensors, values = read_stored(path)
+        tensors, header = read_stored(path)
+        again = f"fit it again with 'pinoise train --resume {path.parent}'."
+        if header.get("weights") != weights:
+            raise UserError(f"{path} was fitted on other weights than the run now has: {again}")
+        arrays = {name: tensor.numpy() for name, tensor in tensors.items()}
         try:
-            header = _Header.model_validate(values)
-        except ValidationError as error:
-            entry = ".".join(map(str, error.errors()[0]["loc"]))
-            raise UserError(f"{path} has no sound entry {entry!r} in its header: the file is damaged.") from None
-        if not _fits(tensors, header, width=raw + learned):
-            raise UserError(f"{path} does not fit the run beside it: the file is damaged.")
-        if header.weights != weights:
-            raise UserError(
-                f"{path} was fitted on other weights than the run now has: fit it again with 'pinoise train --resume "
-                f"{path.parent}'."
-            )
-        known = {candidate for family in families(raw) for candidate in family}
-        candidates = [line.voter() for line in header.voters]
-        if strange := next((each for each in candidates if each.candidate not in known), None):
-            raise UserError(f"{path} votes by {strange.candidate}, which no run does: the file is damaged.")
-        stored = {name: tensor.numpy() for name, tensor in tensors.items()}
-        vote = Vote(candidates, stored["embedding"].astype(np.float64), stored["numbers"], raw=raw, seed=header.seed)
-        has_student = header.student_weight > 0
-        student = Student(stored["coefficients"], stored["intercepts"], header.student_weight) if has_student else None
-        return cls(tuple(header.classes), vote, student)
+            candidates = [Voter(Candidate(*line[:3]), *line[3:]) for line in header["candidates"]]
+            vote = Vote(candidates, arrays["embedding"], arrays["numbers"], raw=raw, seed=header["seed"])
+            student = None
+            if "coefficients" in arrays:
+                student = Student(arrays["coefficients"], arrays["intercepts"], header["student_weight"])
+            return cls(tuple(header["classes"]), vote, student)
+        except (LookupError, TypeError, ValueError) as error:
+            raise UserError(f"{path} does not hold a classifier of this version ({error}): {again}") from None
 
 
 def _flat(voter: Voter) -> dict[str, Any]:
-    return {
-        **voter.candidate._asdict(),
-        "weight": voter.weight,
-        "accuracy": voter.accuracy,
-        "log_loss": voter.log_loss,
-    }
-
-
-class _Line(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    features: Features
-    model: Model
-    strength: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
-    weight: Annotated[float, Field(ge=0, le=1)]
-    accuracy: float
-    log_loss: float
-
-    def voter(self) -> Voter:
-        candidate = Candidate(self.features, self.model, self.strength)
-        return Voter(candidate, self.weight, self.accuracy, self.log_loss)
-
-
-class _Header(BaseModel):
-    """Everything but tensors in the file of a classifier."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    format: Literal[1]
-    weights: str  # the checksum of the embedding that it was fitted on
-    classes: Annotated[list[Label], Field(min_length=2)]
-    seed: Annotated[int, Field(ge=0, lt=2**32)]
-    voters: Annotated[list[_Line], Field(min_length=1, max_length=64)]
-    student_weight: Annotated[float, Field(ge=0, le=0.5)]  # 0: there is none
-
-
-def _fits(tensors: dict[str, Tensor], header: _Header, *, width: int) -> bool:
-    """Whether the stored rows have the run's width and a label of every class, and the student's shapes are theirs."""
-    numbers, classes = tensors.get("numbers", torch.empty(())), len(header.classes)
-    expected = {"embedding": (numbers.numel(), width), "numbers": (numbers.numel(),)}
-    if header.student_weight > 0:
-        expected |= {"coefficients": (classes, width), "intercepts": (classes,)}
-    if {name: tuple(tensor.shape) for name, tensor in tensors.items()} != expected:
-        return False
-    kinds = {name: (torch.int64,) if name == "numbers" else (torch.float32, torch.float64) for name in tensors}
-    sound = all(tensor.dtype in kinds[name] and bool(tensor.isfinite().all()) for name, tensor in tensors.items())
-    shares, names = sum(voter.weight for voter in header.voters), set(map(str, header.classes))
-    return (
-        sound and numbers.unique().tolist() == list(range(classes)) and len(names) == classes and abs(shares - 1) < 1e-6
-    )
+    return {**voter.candidate._asdict(), **dict(zip(Voter._fields[1:], voter[1:], strict=True))}

@@ -21,7 +21,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 from filelock import FileLock, Timeout
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from pinoise.errors import UserError
 from pinoise.files import LOCK_FILES, check_is_file, read_json, write_json, write_text, writing
@@ -34,31 +33,8 @@ if TYPE_CHECKING:
 
 
 LOCK, HOLDER = LOCK_FILES
-_PATIENCE = 1.0  # seconds; a process that only looks holds the lock for a moment
+PATIENCE = 1.0  # seconds; a process that only looks holds the lock for a moment
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
-
-
-class Holder(BaseModel):
-    """The process that holds a run folder, as ``run.lock.json`` names it."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
-
-    pid: int = Field(ge=1)
-    host: str
-    since: str
-    command: str
-
-    @classmethod
-    def this(cls) -> Holder:
-        """Return this process."""
-        program, *arguments = sys.argv or ["python"]
-        name = "pinoise" if program.endswith("__main__.py") else Path(program).name
-        since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
-        return cls(pid=os.getpid(), host=socket.gethostname(), since=since, command=shlex.join([name, *arguments]))
-
-    def __str__(self) -> str:
-        words = f"process {self.pid} on {self.host} since {self.since} ({self.command[:200]})"
-        return "".join(letter if letter.isprintable() else "?" for letter in words)
 
 
 @contextmanager
@@ -70,7 +46,7 @@ def hold(folder: Path, *, note: Callable[[str], None] = lambda _: None) -> Itera
 
     Args:
         folder: the run folder.
-        note: called with a sentence about a process that was killed, or about a file system without locks.
+        note: called with a sentence about a file system without locks.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
@@ -82,99 +58,57 @@ def hold(folder: Path, *, note: Callable[[str], None] = lambda _: None) -> Itera
     """
     with writing(folder / LOCK):
         folder.mkdir(parents=True, exist_ok=True)
-    lock = _acquire(folder)
-    try:
-        before = _holder(folder)
-        _refuse_unknown(folder, before, locked=lock is not None)
-        if lock is None:
-            note(f"the file system of {folder} has no locks: make sure that no other process trains in it.")
-        elif before is not None:
-            note(f"{folder} was left without a word by {before}: going on with it.")
-        write_json(folder / HOLDER, Holder.this().model_dump())
+    with _locked(folder, note):
         try:
+            write_json(folder / HOLDER, _this_process())
             yield
         finally:
-            (folder / HOLDER).unlink(missing_ok=True)
-    finally:
-        try:
             with suppress(OSError):  # the folder may be gone
+                (folder / HOLDER).unlink(missing_ok=True)
                 if {file.name for file in folder.iterdir()} <= {LOCK}:
                     (folder / LOCK).unlink(missing_ok=True)
                     folder.rmdir()
-        finally:
-            if lock is not None:
-                lock.release()
 
 
 def refuse_if_held(folder: Path) -> None:
     """Refuse a folder that another process trains in, before any work. Nothing is written."""
-    if not (folder / LOCK).exists():
-        return
-    lock = _acquire(folder)
-    try:
-        _refuse_unknown(folder, _holder(folder), locked=lock is not None)
-    finally:
-        if lock is not None:
-            lock.release()
+    if (folder / LOCK).exists():
+        with _locked(folder):
+            return
 
 
-def _acquire(folder: Path) -> FileLock | None:
-    """Return the lock of a folder, or None if its file system has no locks. A lock that is taken is refused."""
+@contextmanager
+def _locked(folder: Path, note: Callable[[str], None] = lambda _: None) -> Iterator[None]:
+    """Lock a folder, if its file system has locks. One that is locked is refused."""
     lock = FileLock(folder / LOCK)
     try:
-        lock.acquire(timeout=_PATIENCE)
+        lock.acquire(timeout=PATIENCE)
     except Timeout:
-        raise UserError(_in_use(folder, _holder(folder))) from None
-    except NotImplementedError:
-        return None
-    except OSError as error:
-        if error.errno in _NO_LOCKS:
-            return None
-        with writing(folder / LOCK):
-            raise
-    return lock
-
-
-def _refuse_unknown(folder: Path, holder: Holder | None, *, locked: bool) -> None:
-    """Refuse a folder whose last holder may still run: on another machine, or on a file system without locks."""
-    if holder is None:
-        return
-    if holder.host != socket.gethostname():
-        raise UserError(
-            f"{folder} was last used by {holder}, and whether that still runs cannot be checked from "
-            f"{socket.gethostname()}: if it has ended, delete {folder / HOLDER}."
-        )
-    if not locked and _runs(holder.pid):
-        raise UserError(_in_use(folder, holder))
-
-
-def _in_use(folder: Path, holder: Holder | None) -> str:
-    return f"{folder} is in use by {holder or 'another process'}: wait until it ends, or stop it."
-
-
-def _holder(folder: Path) -> Holder | None:
-    """Return the process that a folder names, or None if it names none that can be read."""
+        raise UserError(f"{folder} is in use by {_holder(folder)}: wait until it ends, or stop it.") from None
+    except (OSError, NotImplementedError) as error:
+        if isinstance(error, OSError) and error.errno not in _NO_LOCKS:
+            with writing(folder / LOCK):
+                raise
+        note(f"the file system of {folder} has no locks: make sure that no other process trains in it.")
     try:
-        return Holder.model_validate(read_json(folder / HOLDER))
-    except (UserError, ValidationError):
-        return None
+        yield
+    finally:
+        lock.release()
 
 
-def _runs(pid: int) -> bool:
-    """Whether a process of this machine runs. Only POSIX can tell without harm.
-
-    >>> _runs(os.getpid())
-    True
-    """
-    if os.name != "posix":
-        return True
+def _holder(folder: Path) -> str:
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except (PermissionError, OverflowError):
-        return True
-    return True
+        words = str(read_json(folder / HOLDER))
+    except UserError:
+        return "another process"
+    return "".join(letter if letter.isprintable() else "?" for letter in words)
+
+
+def _this_process() -> str:
+    program, *arguments = sys.argv or ["python"]
+    name = "pinoise" if program.endswith("__main__.py") else Path(program).name
+    since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
+    return f"process {os.getpid()} on {socket.gethostname()} since {since} ({shlex.join([name, *arguments])[:200]})"
 
 
 _MOST_STEPS = 2**53  # beyond, a number of steps is not exact in a chart

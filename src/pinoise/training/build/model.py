@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import copy
 import inspect
-import itertools
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -41,12 +40,8 @@ from pinoise.training.device import BUILDING, seed_of
 from pinoise.training.objectives import ContrastiveModel, FunctionObjective, Objective
 from pinoise.views import Site
 
-_TYPES = {
-    **dict.fromkeys(("mean", "scale", "deviation", "white"), torch.float64),
-    **{"unit_rows": torch.bool, "layout": torch.int64},
-}
-_OF_COLUMNS = {"spans": torch.int64}  # (columns, 2), only where columns became several features
-_OF_TAILS = {"tails_mean": torch.float64, "tails_scale": torch.float64}  # only where tails are compressed
+_OF_FEATURES, _ALONE = ("mean", "scale", "deviation"), ("unit_rows", "layout", "white")
+_OF_TAILS = ("tails_mean", "tails_scale")  # only where tails are compressed
 
 
 def read_standardizer(path: Path) -> Standardizer:
@@ -82,52 +77,21 @@ def standardizer_from(tensors: Mapping[str, Tensor], *, where: object) -> Standa
     ...
     pinoise.errors.UserError: s.safetensors has no sound tensor 'scale' of a standardiser: the file is damaged.
     """
-    compressed = not _OF_TAILS.keys().isdisjoint(tensors)
-    types = {**_TYPES, **(_OF_TAILS if compressed else {}), **(_OF_COLUMNS if "spans" in tensors else {})}
-    for name, dtype in types.items():
-        tensor = tensors.get(name)
-        if tensor is None or tensor.dtype != dtype or not tensor.numel() or not bool(tensor.isfinite().all()):
-            raise _unsound(name, where)
-    for name in tensors.keys() - types.keys():
-        raise _unsound(name, where)
-    mean, scale, deviation = (np.asarray(tensors[name]) for name in ("mean", "scale", "deviation"))
-    for name in ("unit_rows", "layout", "white"):
-        if tensors[name].shape != ():
-            raise _unsound(name, where)
-    unit_rows, layout, white = bool(tensors["unit_rows"]), int(tensors["layout"]), float(tensors["white"])
-    sound = {
-        "scale": scale.shape == mean.shape and bool((scale >= 0).all()),
-        "deviation": deviation.shape == mean.shape and bool((deviation >= 0).all()),
-        "mean": mean.ndim > 0,
-        "layout": layout in range(len(LAYOUTS)) and (LAYOUTS[layout] == AS_IS or mean.ndim == 3),
-        "white": white > 0,
-    }
-    tails = Tails(*(np.asarray(tensors[name]) for name in _OF_TAILS)) if compressed else None
-    if tails is not None:
-        sound["tails_mean"] = tails.mean.shape == mean.shape
-        sound["tails_scale"] = tails.scale.shape == mean.shape and bool(((tails.scale > 0) == (scale > 0)).all())
-    spans = _spans_from(tensors.get("spans"), mean.shape)
-    if spans is None:
-        sound["spans"] = False
-    for name, holds in sound.items():
-        if not holds:
-            raise _unsound(name, where)
-    return Standardizer(mean, scale, deviation, unit_rows, LAYOUTS[layout], white, tails, spans or ())
-
-
-def _spans_from(stored: Tensor | None, shape: tuple[int, ...]) -> Spans | None:
-    """Return the columns of several features, or None for what no table has."""
-    if stored is None:
-        return ()
-    if len(shape) != 1 or stored.ndim != 2 or stored.shape[1] != 2:
-        return None
-    ends = [0, *stored.flatten().tolist(), shape[0]]
-    in_order = all(a <= b for a, b in itertools.pairwise(ends)) and bool((stored[:, 1] - stored[:, 0] > 1).all())
-    return tuple((start, stop) for start, stop in stored.tolist()) if in_order else None
-
-
-def _unsound(name: str, where: object) -> UserError:
-    return UserError(f"{where} has no sound tensor {name!r} of a standardiser: the file is damaged.")
+    check_finite_weights(tensors, where=where)
+    shape = tensors["mean"].shape if "mean" in tensors else None
+    tails = _OF_TAILS if any(name in tensors for name in _OF_TAILS) else ()
+    for name in (*_OF_FEATURES, *_ALONE, *tails):
+        if name not in tensors or tensors[name].shape != (() if name in _ALONE else shape):
+            raise UserError(f"{where} has no sound tensor {name!r} of a standardiser: the file is damaged.")
+    found = {name: np.asarray(tensor) for name, tensor in tensors.items()}
+    return Standardizer(
+        **{name: found[name] for name in _OF_FEATURES},
+        unit_rows=bool(found["unit_rows"]),
+        layout=LAYOUTS[int(found["layout"])],
+        white=float(found["white"]),
+        tails=Tails(*(found[name] for name in tails)) if tails else None,
+        spans=tuple((start, stop) for start, stop in found["spans"].tolist()) if "spans" in found else (),
+    )
 
 
 _MEASURED_ROWS, _MEASURED_BATCH = 2048, 128  # training rows that set the units of an embedding
