@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -16,6 +15,7 @@ import pytest
 import safetensors.torch
 import torch
 from tests.hostile.mutations import BYTES
+from torch import Tensor
 
 from pinoise.data.target import read_target
 from pinoise.errors import UserError

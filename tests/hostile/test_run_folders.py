@@ -103,8 +103,7 @@ def test_a_new_run_does_not_go_on_with_one_that_was_made_there_meanwhile(run: Pa
 
 
 @pytest.mark.parametrize("text", ["{", "\x00", '"process 7\\u001b[2J"'])
-def test_a_damaged_note_of_a_lock_stops_nobody(run: Path, text: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(running, "PATIENCE", 0.05)
+def test_a_damaged_note_of_a_lock_stops_nobody(run: Path, text: str) -> None:
     (run / HOLDER).write_text(text)
     refuse_if_held(run)
     with hold(run):

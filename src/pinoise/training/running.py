@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 LOCK, HOLDER = LOCK_FILES
-PATIENCE = 1.0  # seconds; a process that only looks holds the lock for a moment
+_PATIENCE = 1.0  # seconds; a process that only looks holds the lock for a moment
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
 
 
@@ -82,7 +82,7 @@ def _locked(folder: Path, note: Callable[[str], None] = lambda _: None) -> Itera
     """Lock a folder, if its file system has locks. One that is locked is refused."""
     lock = FileLock(folder / LOCK)
     try:
-        lock.acquire(timeout=PATIENCE)
+        lock.acquire(timeout=_PATIENCE)
     except Timeout:
         raise UserError(f"{folder} is in use by {_holder(folder)}: wait until it ends, or stop it.") from None
     except (OSError, NotImplementedError) as error:
