@@ -67,7 +67,7 @@ def critical_difference(lines: Sequence[Line], score: str) -> CriticalDifference
         return None
     columns = {method: [row[method] for row in table.values()] for method in ranks}
     pairs = list(combinations(ranks, 2))
-    corrected = holm([wilcoxon(columns[first], columns[second]) for first, second in pairs])
+    corrected = holm([wilcoxon(np.subtract(columns[first], columns[second])) for first, second in pairs])
     return CriticalDifference(
         sets=len(table),
         ranks=ranks,

@@ -226,7 +226,7 @@ def test_a_comparison_needs_data(pinoise: Command) -> None:
 def test_a_folder_that_cannot_keep_cells_is_one_sentence(pinoise: Command, folder: Path) -> None:
     Path("file").write_text("kept")
     sentence = pinoise("compare", "--data", "wine", "--cache", "file").sentence
-    assert sentence.startswith("cannot keep finished cells in file (")
+    assert sentence.startswith("finished cells cannot be written to file: file is a file")
     assert Path("file").read_text() == "kept"
 
 

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 from pinoise.data.disk import kept, peek, place_of
-from pinoise.errors import UserError
-from pinoise.files import cache_folder, sha256_of
+from pinoise.files import cache_folder, check_writable, sha256_of
 
 
 def default_cache_folder() -> Path:
@@ -65,7 +63,7 @@ def _file_checksum(path: Path, size: int, time: int) -> str:
 
 
 class CellCache:
-    """Finished cells in a folder. The folder is made and tried at once, so that a fault in it costs no fit.
+    """Finished cells in a folder. A folder that cannot be written to is refused at once, so that it costs no fit.
 
     >>> parts = {"data": "wine", "method": "scarf", "seed": 0}
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -77,12 +75,7 @@ class CellCache:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            with tempfile.NamedTemporaryFile(dir=folder):
-                pass
-        except OSError as error:
-            raise self._unwritable(error) from error
+        check_writable(folder, what="finished cells")
 
     def get(self, parts: Mapping[str, Any]) -> dict[str, Any] | None:
         """Return the value of the cell that depends on ``parts``; None if it is missing or damaged."""
@@ -91,16 +84,7 @@ class CellCache:
 
     def put(self, parts: Mapping[str, Any], value: Mapping[str, Any]) -> None:
         """Keep the value of the cell that depends on ``parts``. Of two processes, the earlier one's value stays."""
-        try:
-            kept(self._place(parts), parts, lambda _: value)
-        except OSError as error:
-            raise self._unwritable(error) from error
+        kept(self._place(parts), parts, lambda _: value)
 
     def _place(self, parts: Mapping[str, Any]) -> Path:
         return place_of("cells", str(parts.get("method", "cost")), cell_key(parts), folder=self.folder)
-
-    def _unwritable(self, error: OSError) -> UserError:
-        return UserError(
-            f"cannot keep finished cells in {self.folder} ({error.strerror or error}): make room or make it "
-            "writable, or choose another folder with --cache or PINOISE_CACHE."
-        )

@@ -8,7 +8,6 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
-from pinoise.data.dataset import Dataset
 from pinoise.data.moments import HEAVY_TAILS
 from pinoise.data.named import is_name
 from pinoise.data.options import AS_TRAINED, LaterOptions
@@ -31,10 +30,14 @@ NO_LABELS = (
 )
 
 
-class Found(BaseModel):
-    """The scores of one embedding: those of ``evaluation.Scores``."""
+class _Kept(BaseModel):
+    """What is read from a file again, as it was written."""
 
     model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+class Found(_Kept):
+    """The scores of one embedding: those of ``evaluation.Scores``."""
 
     knn: float
     sr: float | None
@@ -45,19 +48,15 @@ class Found(BaseModel):
     few_draws: list[float]
 
 
-class Estimated(BaseModel):
+class Estimated(_Kept):
     """An estimate with its standard error."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     value: float
     error: float
 
 
-class Informative(BaseModel):
+class Informative(_Kept):
     """What a view tells about the task: see ``information.InformationEstimate``."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
 
     task_entropy: Estimated
     conditional_entropy: Estimated
@@ -67,10 +66,8 @@ class Informative(BaseModel):
     draws: int
 
 
-class Evaluation(BaseModel):
+class Evaluation(_Kept):
     """What is known about a run's embedding, as in ``evaluation.json``. Without labels there are no scores."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
 
     data: str
     state: dict[str, Any]  # of the run: see ``Run.is_current``
@@ -142,7 +139,8 @@ def evaluate_run(
         note: called with sentences about the data.
         processes: how many share the rows to embed.
     """
-    data = _scored_data(run, source, later, rows=rows, progress=progress)
+    data = open_scored(run, source, later, progress=progress)
+    data = fewer_to_score(data) if rows is None else sample_rows(data, train=rows, test=rows)
     on_units = [] if run.standardizer.tails is None else [HEAVY_TAILS]
     for sentence in run.new_notes([*data.notes, *on_units], source):
         note(sentence)
@@ -167,13 +165,6 @@ def evaluate_run(
             "information": information,
         }
     )
-
-
-def _scored_data(
-    run: Model, source: str | None, later: LaterOptions, *, rows: int | None, progress: bool = False
-) -> Dataset:
-    data = open_scored(run, source, later, progress=progress)
-    return fewer_to_score(data) if rows is None else sample_rows(data, train=rows, test=rows)
 
 
 def store_evaluation(run: Model, found: Evaluation) -> None:

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from typing import Any
 
-import numpy as np
-import scipy.sparse as sp
-
 from pinoise.choices import SCORES, EmbeddingName
-from pinoise.data.dataset import Dataset, row_slices
+from pinoise.data.dataset import Dataset, fingerprint_parts
 from pinoise.data.standardizer import Scaling
 from pinoise.experiments.cache import CellCache, by_content
 from pinoise.experiments.plans import Plans, with_steps
@@ -22,7 +18,7 @@ from pinoise.experiments.sources import check_scorable, scored_part
 from pinoise.training.callbacks import Quiet, Reporter
 from pinoise.training.config import Settings
 
-CELL_FORMAT = 3  # raised whenever a change of the code makes cached cells wrong
+CELL_FORMAT = 4  # raised whenever a change of the code makes cached cells wrong
 
 
 def fit_all(
@@ -48,9 +44,9 @@ def fit_all(
     """
     for data in map(check_scorable, datasets):
         prepared: dict[Scaling, Prepared] = {}
-        identity = {"data": data.name, "checksum": _checksum(data), "pinoise": version("pinoise")}
+        identity = {"data": data.name, "checksum": fingerprint_parts(data), "pinoise": version("pinoise")}
         if scored_part(data) is not data:
-            identity["scored"] = _checksum(scored_part(data))
+            identity["scored"] = fingerprint_parts(scored_part(data))
         for (method, seed), planned in plans.items():
             settings = planned if steps is None else with_steps(planned, steps, rows=len(data.train))
             about = {**identity, "method": method, "settings": _what_counts(method, settings), "format": CELL_FORMAT}
@@ -85,24 +81,6 @@ def _what_counts(method: str, settings: Settings) -> dict[str, Any]:
 def _runs_foreign_code(method: str, settings: Settings) -> bool:
     """Whether a cell depends on a user's own part, whose code has no checksum."""
     return not sees_features(method) and any(part.own for part in settings.parts.values())
-
-
-def _checksum(data: Dataset) -> str:
-    """Return a checksum of every sample and label."""
-    digest = hashlib.sha256()
-    for part in (data.train, data.test):
-        if part is None:
-            continue
-        digest.update(repr((part.x.shape, str(part.x.dtype))).encode())
-        if isinstance(part.x, sp.csr_array):
-            for array in (part.x.data, part.x.indices, part.x.indptr):
-                digest.update(np.ascontiguousarray(array).tobytes())
-        else:
-            for chunk in row_slices(part.x):  # a mapped file is read piece by piece
-                digest.update(np.ascontiguousarray(part.x[chunk]).tobytes())
-        if part.y is not None:
-            digest.update(np.ascontiguousarray(part.y).tobytes())
-    return digest.hexdigest()
 
 
 def _cached(cache: CellCache | None, parts: Mapping[str, Any]) -> Cell | None:

@@ -17,7 +17,7 @@ from pinoise.experiments.significance import (
     ScoreTable,
     Versus,
     against_all,
-    bootstrap_difference,
+    bootstrap_mean,
 )
 
 
@@ -34,9 +34,9 @@ def mean_ranks(scores: ScoreTable) -> dict[str, float]:
     methods = [method for method in (sets[0] if sets else ()) if all(method in row for row in sets)]
     if not methods:
         return {}
-    table = np.round([[row[method] for method in methods] for row in sets], DECIMALS)  # (sets, methods)
-    mine, others = table[:, :, None], table[:, None, :]
-    ranks = (others > mine).sum(axis=2) + ((others == mine).sum(axis=2) + 1) / 2
+    from scipy.stats import rankdata
+
+    ranks = rankdata(-np.round([[row[method] for method in methods] for row in sets], DECIMALS), axis=1)
     return dict(zip(methods, ranks.mean(axis=0).tolist(), strict=True))
 
 
@@ -86,7 +86,7 @@ def against_best_rival(cells: Sequence[Cell]) -> tuple[str, Interval] | None:
     if draws[OURS].keys() != draws[best].keys():
         return None
     ours, theirs = (100 * np.array([draws[method][seed] for seed in draws[OURS]]) for method in (OURS, best))
-    return best, bootstrap_difference(ours, theirs)
+    return best, bootstrap_mean(ours - theirs)
 
 
 def ranking_as_dict(cells: Sequence[Cell]) -> dict[str, Any]:
