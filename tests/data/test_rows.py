@@ -10,7 +10,7 @@ import torch
 
 from pinoise.data import dataset
 from pinoise.data.readers import read_file
-from pinoise.data.rows import DenseRows, LazyRows, make_rows
+from pinoise.data.rows import LazyRows, make_rows
 from pinoise.data.standardizer import Scaling, Standardizer
 
 RNG = np.random.default_rng(0)
@@ -33,7 +33,7 @@ def test_memory_a_mapped_file_and_a_sparse_matrix_agree_to_the_bit(
     dense = make_rows(X, standardizer, dtype=dtype)
     on_disk = make_rows(mapped(X, tmp_path), standardizer, dtype=dtype)
     sparse = make_rows(sp.csr_array(X), standardizer, dtype=dtype)
-    assert type(dense) is DenseRows
+    assert type(dense) is torch.Tensor
     assert type(on_disk) is type(sparse) is LazyRows
     everything = torch.arange(len(X))
     for other in (on_disk, sparse):

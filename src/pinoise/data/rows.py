@@ -48,22 +48,6 @@ class LazyRows:
         return self._to_standard(self._x[rows.numpy()], rows)
 
 
-class DenseRows:
-    """Samples standardised once into a copy; the original samples are not kept."""
-
-    def __init__(self, x: npt.NDArray[Any], standardizer: Standardizer, *, dtype: torch.dtype) -> None:
-        self._memory = torch.empty(x.shape, dtype=dtype)
-        to_standard = _ToStandard(standardizer, dtype)
-        for chunk in row_slices(x):
-            self._memory[chunk] = to_standard(x[chunk], range(chunk.start, chunk.stop))
-
-    def __len__(self) -> int:
-        return len(self._memory)
-
-    def __getitem__(self, rows: Tensor) -> Tensor:
-        return self._memory.index_select(0, rows)
-
-
 class _ToStandard:
     """Standardises samples into tensors."""
 
@@ -110,4 +94,8 @@ def make_rows(
     """
     if standardizer.layout != AS_IS or isinstance(x, np.memmap) or not isinstance(x, np.ndarray):
         return LazyRows(x, standardizer, dtype=dtype, origin=origin)
-    return DenseRows(np.asarray(x), standardizer, dtype=dtype)
+    standard = torch.empty(x.shape, dtype=dtype)  # a copy, so that the samples need not be kept
+    to_standard = _ToStandard(standardizer, dtype)
+    for chunk in row_slices(x):
+        standard[chunk] = to_standard(x[chunk], range(chunk.start, chunk.stop))
+    return standard
