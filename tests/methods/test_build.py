@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from pinoise.choices import METHOD, find, options_of
 from pinoise.errors import UserError
-from pinoise.methods import BYOL, CLAE, DINO, MemoryBank, Method, MoCo, SimCLR, SimSiam
+from pinoise.methods import BYOL, DINO, Method, MoCo, SimSiam
 from pinoise.networks import BatchNormHead, MLPEncoder, PredictionHead, ProjectionHead, PrototypeHead, SimSiamHead
 from pinoise.views import Batch, Site
 
@@ -110,15 +110,6 @@ def test_the_head_is_that_of_the_method_in_the_sizes_of_its_place(name: str) -> 
         assert hidden == (7 if name == "byol" else PredictionHead(6).get_submodule("0").out_features)
 
 
-def test_a_method_takes_what_it_needs_of_its_place() -> None:
-    site = make_site()
-    clae, bank = build("clae", site), build("memorybank", site)
-    assert isinstance(clae, CLAE)
-    assert torch.equal(clae.feature_scale, UNIT)
-    assert isinstance(bank, MemoryBank)
-    assert bank.bank.shape == (ROWS, 6)
-
-
 OPTIONS: dict[str, dict[str, Any]] = {
     "simclr": {"temperature": 0.7, "negatives_from": "own-process"},
     "simcl": {"temperature": 0.7, "strength": 0.4, "negatives_from": "own-process"},
@@ -149,12 +140,6 @@ def test_every_option_reaches_the_method(name: str) -> None:
         assert len(method.centre) == 9
 
 
-@pytest.mark.parametrize("name", METHOD.names)
-def test_an_option_that_a_method_does_not_have_is_an_error(name: str) -> None:
-    with pytest.raises(TypeError, match="momentous"):
-        build(name, make_site(), momentous=0.3)
-
-
 @pytest.mark.parametrize(("batch_size", "arriving"), [(8, 16), (16, 32), (100, 40)])
 def test_a_queue_that_a_step_would_overrun_is_refused_before_any_work(batch_size: int, arriving: int) -> None:
     site = make_site(batch_size=batch_size)  # a step has no more rows than the data
@@ -162,22 +147,3 @@ def test_a_queue_that_a_step_would_overrun_is_refused_before_any_work(batch_size
     message = rf"queue is {arriving - 1} but a step makes {arriving} keys, two for each of {arriving // 2} rows: make"
     with pytest.raises(UserError, match=message):
         build("moco", site, queue=arriving - 1)
-
-
-def test_a_method_of_a_users_own_is_built_with_encoder_head_and_options() -> None:
-    class Own(SimCLR):
-        def __init__(self, encoder: nn.Module, head: nn.Module, *, sharpness: float = 1.0) -> None:
-            super().__init__(encoder, head)
-            self.sharpness = sharpness
-
-    site = make_site()
-    method = Own.build(site, sharpness=3.0)
-    assert (method.encoder, method.sharpness) == (site.encoder, 3.0)
-    assert isinstance(method.head, ProjectionHead)
-    assert list(options_of(Own)) == ["sharpness"]
-
-
-def test_an_encoder_that_does_not_say_its_size_is_refused() -> None:
-    site = make_site(encoder=nn.Sequential(nn.Linear(4, 5)))
-    with pytest.raises(UserError, match=r"the encoder Sequential does not state its output size: set .*out_features"):
-        build("simclr", site)

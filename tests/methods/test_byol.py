@@ -6,35 +6,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from tests.methods.problems import Pair, SlowCosine, batches
+from torch import nn
 
 from pinoise.errors import UserError
 from pinoise.methods import BYOL, byol_loss
 from pinoise.networks import BatchNormHead, PredictionHead
-from pinoise.views import Batch
-
-SlowCosine = Callable[[np.ndarray, np.ndarray], float]
-Pair = tuple[Tensor, Tensor]
-
-
-def batches(*views: Tensor) -> list[Batch]:
-    return [Batch(x, torch.arange(len(x))) for x in views]
 
 
 def test_agrees_with_one_sample_at_a_time(slow_cosine: SlowCosine) -> None:
     prediction, target = torch.randn(2, 9, 6)
     expected = [2 - 2 * slow_cosine(p, z) for p, z in zip(prediction.numpy(), target.numpy(), strict=True)]
     np.testing.assert_allclose(byol_loss(prediction, target).numpy(), expected, atol=1e-5)
-
-
-def test_is_the_squared_distance_of_the_normalised_vectors() -> None:
-    prediction, target = torch.randn(2, 9, 6)
-    distance = nn.functional.normalize(prediction, dim=1) - nn.functional.normalize(target, dim=1)
-    torch.testing.assert_close(byol_loss(prediction, target), distance.square().sum(dim=1))
-
-
-def test_gradient_agrees_with_finite_differences(pair: Pair) -> None:
-    assert torch.autograd.gradcheck(byol_loss, tuple(view.clone().requires_grad_() for view in pair))
 
 
 def test_the_method_sums_both_directions_between_online_and_target_network(
@@ -67,10 +50,6 @@ def test_what_the_target_says_in_evaluation_is_near_to_what_it_said_in_training(
         method.after_step(step, 150)
     trained, evaluated = method.target_network.train()(x), method.target_network.eval()(x)
     assert float(nn.functional.cosine_similarity(trained, evaluated).min()) > 0.95
-
-
-def test_there_is_no_loss_of_guessing(encoder: nn.Module, head: nn.Module, predictor: nn.Module) -> None:
-    assert BYOL(encoder, head, predictor).guessing_loss(8) is None
 
 
 def test_a_predictor_of_another_width_is_refused(encoder: nn.Module, head: nn.Module) -> None:

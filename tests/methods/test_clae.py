@@ -7,21 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.methods.problems import Pair, SlowLoss, batches
 from torch import Tensor, nn
 
-from pinoise.errors import UserError
 from pinoise.methods import CLAE, SimCLR, nt_xent
-from pinoise.methods.clae import adversarial_step
-from pinoise.noise import PiNoise
-from pinoise.views import Batch
 
-SlowLoss = Callable[[np.ndarray, np.ndarray, float], list[float]]
-Pair = tuple[Tensor, Tensor]
 UNIT = torch.tensor([0.5, 0.0, 1.0, 2.0], dtype=torch.float64)
-
-
-def batches(*views: Tensor) -> list[Batch]:
-    return [Batch(x, torch.arange(len(x))) for x in views]
 
 
 class Recorder(nn.Module):
@@ -74,11 +65,6 @@ def test_agrees_with_one_derivative_at_a_time(
     np.testing.assert_allclose(method(batches(*pair[:views])).detach().numpy(), expected, atol=1e-5)
 
 
-def test_the_step_follows_the_sign_in_units_of_the_feature_scale() -> None:
-    gradient = torch.tensor([[1e-9, 5.0, -3.0, 0.0]], dtype=torch.float64)
-    assert adversarial_step(gradient, strength=0.1, feature_scale=UNIT).tolist() == [[0.05, 0.0, -0.1, 0.0]]
-
-
 def recorded_adversary(
     encoder: nn.Module, head: nn.Module, *views: Tensor, strength: float, against: Any = "itself"
 ) -> Tensor:
@@ -124,38 +110,6 @@ def test_guessing_has_the_loss_of_a_head_that_forgets_everything(encoder: nn.Mod
     assert losses.tolist() == pytest.approx([method.guessing_loss(9)] * 9)
 
 
-def test_the_same_loss_without_gradient(encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
-    method = CLAE(encoder, head, feature_scale=UNIT)
-    expected = method(batches(*pair))
-    with torch.no_grad():
-        losses = method(batches(*pair))
-    assert not losses.requires_grad
-    assert torch.equal(losses, expected)
-
-
-def test_making_the_adversary_leaves_no_gradient_on_the_parameters(
-    encoder: nn.Module, head: nn.Module, pair: Pair
-) -> None:
-    method = CLAE(encoder, head, feature_scale=UNIT)
-    method(batches(*pair))
-    assert all(parameter.grad is None for parameter in method.parameters())
-
-
-@pytest.mark.parametrize("noisy_side", [0, 1])
-def test_noise_in_either_view_learns(noisy_side: int, encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
-    noise = PiNoise(4, hidden=16).double()
-    views = [pair[0], pair[1]]
-    views[noisy_side] = noise(views[noisy_side])
-    losses = CLAE(encoder, head, feature_scale=UNIT)(batches(*views))
-    gradients = torch.autograd.grad(losses.sum(), list(noise.parameters()))
-    assert all(bool((gradient != 0).any()) for gradient in gradients)
-
-
-def test_the_feature_scale_travels_with_the_method(encoder: nn.Module, head: nn.Module) -> None:
-    method = CLAE(encoder, head, feature_scale=UNIT)
-    assert torch.equal(method.state_dict()["feature_scale"], UNIT)
-
-
 def normalised_encoder() -> nn.Sequential:
     return nn.Sequential(nn.Linear(4, 6), nn.BatchNorm1d(6), nn.Tanh(), nn.Linear(6, 5)).double()
 
@@ -190,20 +144,6 @@ def test_the_search_for_the_adversary_uses_the_statistics_of_its_batch(head: nn.
     (gradient,) = torch.autograd.grad(nt_xent(*z.chunk(2)).sum(), x)
     found = recorded_adversary(network, head, *pair, strength=0.1) - pair[0]
     torch.testing.assert_close(found, 0.1 * UNIT * gradient.sign())
-
-
-def test_samples_of_any_rank() -> None:
-    torch.manual_seed(0)
-    network = nn.Sequential(nn.Flatten(), nn.Linear(6, 5), nn.Tanh())
-    method = CLAE(network, nn.Linear(5, 3), feature_scale=torch.ones(2, 3))
-    losses = method(batches(*torch.randn(2, 4, 2, 3)))
-    assert losses.shape == (4,)
-    assert bool(losses.isfinite().all())
-
-
-def test_three_views_are_refused(encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
-    with pytest.raises(UserError, match=r"'clae' compares two views and was given 3: choose another pairing"):
-        CLAE(encoder, head, feature_scale=UNIT)(batches(*pair, pair[0]))
 
 
 def test_noise_in_the_first_view_learns_through_the_adversarial_example(

@@ -5,18 +5,12 @@ import math
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from tests.methods.problems import batches
+from torch import nn
 
 from pinoise.errors import UserError
 from pinoise.methods import DINO, dino_loss
 from pinoise.networks.mlp import PrototypeHead
-from pinoise.views import Batch
-
-Pair = tuple[Tensor, Tensor]
-
-
-def batches(*views: Tensor) -> list[Batch]:
-    return [Batch(x, torch.arange(len(x))) for x in views]
 
 
 def slow_softmax(scores: list[float]) -> list[float]:
@@ -66,12 +60,6 @@ def test_gradient_agrees_with_finite_differences() -> None:
     assert torch.autograd.gradcheck(lambda s: dino_loss(s, teacher, centre), (student.requires_grad_(),))
 
 
-def test_more_crops_of_the_same_kind_do_not_raise_the_loss() -> None:
-    student, teacher = torch.randn(1, 4, 7).expand(2, 4, 7), torch.randn(2, 4, 7)
-    few, many = (dino_loss(student.repeat(times, 1, 1), teacher, torch.zeros(7)) for times in (1, 5))
-    torch.testing.assert_close(few, many)
-
-
 def test_local_crops_of_another_size_meet_both_teacher_views_in_one_pass_per_size() -> None:
     method = DINO(image_encoder(), prototypes(4))
     for parameter in method.teacher.parameters():
@@ -88,14 +76,6 @@ def test_local_crops_of_another_size_meet_both_teacher_views_in_one_pass_per_siz
         teacher = np.stack([method.teacher(crop).numpy() for crop in crops[:2]])
     expected = slow_dino(student, teacher, method.centre.numpy(), 0.1, 0.04)
     np.testing.assert_allclose(losses.detach().numpy(), expected, rtol=1e-5, atol=1e-5)
-
-
-def test_noise_in_a_local_crop_learns() -> None:
-    method = DINO(image_encoder(), prototypes(4))
-    crops = [torch.randn(3, 1, size, size) for size in (8, 8, 5)]
-    noise = torch.zeros_like(crops[2]).requires_grad_()
-    (gradient,) = torch.autograd.grad(method(batches(*crops[:2], crops[2] + noise)).sum(), noise)
-    assert bool((gradient != 0).any())
 
 
 def test_the_centre_follows_the_mean_of_the_teachers_output() -> None:
@@ -125,11 +105,6 @@ def test_guessing_has_the_loss_of_a_student_to_whom_all_prototypes_are_alike() -
     losses = method(batches(*torch.randn(4, 3, 4)))
     assert losses.tolist() == pytest.approx([method.guessing_loss(3)] * 3)
     assert method.guessing_loss(3) == pytest.approx(math.log(7))
-
-
-def test_a_single_view_is_refused() -> None:
-    with pytest.raises(UserError, match=r"'dino' compares two views or more and was given 1: choose another pairing"):
-        DINO(nn.Linear(4, 5), prototypes(5))(batches(torch.randn(3, 4)))
 
 
 @pytest.mark.parametrize("name", ["temperature", "teacher_temperature"])

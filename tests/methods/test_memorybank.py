@@ -7,16 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from tests.methods.problems import Pair, SlowCosine, batches
+from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from pinoise.errors import UserError
 from pinoise.methods import MemoryBank
 from pinoise.networks import MLPEncoder, ProjectionHead
-from pinoise.views import Batch
-
-SlowCosine = Callable[[np.ndarray, np.ndarray], float]
-Pair = tuple[Tensor, Tensor]
 
 
 class Looks(TorchDispatchMode):
@@ -29,10 +26,6 @@ class Looks(TorchDispatchMode):
     ) -> Any:
         self.count += func is torch.ops.aten._local_scalar_dense.default
         return func(*args, **(kwargs or {}))
-
-
-def batches(*views: Tensor, rows: Tensor) -> list[Batch]:
-    return [Batch(x, rows) for x in views]
 
 
 def slow_bank(
@@ -92,18 +85,6 @@ def test_entries_of_the_rows_of_a_step_move_half_way_to_the_mean_of_both_views(
     assert torch.equal(method.bank, before)
 
 
-def test_momentum_is_the_share_of_an_entry_that_stays(encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
-    rows = torch.arange(6)
-    for momentum, moves in ((1.0, False), (0.0, True)):
-        method = MemoryBank(encoder, head, rows=8, momentum=momentum).double()
-        before = method.bank.clone()
-        method(batches(*pair, rows=rows))
-        method.after_step(0, 1)
-        z = sum(nn.functional.normalize(head(encoder(x)), dim=1) for x in pair)
-        expected = nn.functional.normalize(torch.as_tensor(z), dim=1) if moves else before[:6]
-        torch.testing.assert_close(method.bank[:6], expected)
-
-
 def test_training_does_not_run_away_from_a_bank_that_lags_behind() -> None:
     method = MemoryBank(MLPEncoder((8,), hidden=64, out_features=16), ProjectionHead(16, hidden=16), rows=256)
     optimizer = torch.optim.Adam(method.parameters(), lr=1e-3)
@@ -119,12 +100,6 @@ def test_training_does_not_run_away_from_a_bank_that_lags_behind() -> None:
     z = nn.functional.normalize(method.embed(x).detach(), dim=1)
     assert float(z.std(dim=0).norm()) > 0.5  # 0 where all samples are one point, 1 where they are all around
     assert float(torch.stack(losses[-20:]).detach().mean()) < math.log(256) - 0.5
-
-
-def test_the_bank_starts_with_random_unit_vectors(encoder: nn.Module, head: nn.Module) -> None:
-    method = MemoryBank(encoder, head, rows=3000)
-    torch.testing.assert_close(method.state_dict()["bank"].norm(dim=1), torch.ones(3000))
-    assert float(method.bank.mean(dim=0).norm()) < 0.1
 
 
 @pytest.mark.parametrize(("rows", "negatives"), [(6, 4096), (6, 3)])

@@ -7,18 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from tests.methods.problems import Pair, SlowCosine, batches
+from torch import nn
 
 from pinoise.errors import UserError
 from pinoise.methods import MoCo
 from pinoise.views import Batch
-
-SlowCosine = Callable[[np.ndarray, np.ndarray], float]
-Pair = tuple[Tensor, Tensor]
-
-
-def batches(*views: Tensor) -> list[Batch]:
-    return [Batch(x, torch.arange(len(x))) for x in views]
 
 
 def slow_moco(query: np.ndarray, key: np.ndarray, queue: np.ndarray, temperature: float, cosine: SlowCosine) -> float:
@@ -105,15 +99,6 @@ def test_a_step_enqueues_the_keys_of_its_last_look_once(encoder: nn.Module, head
     method.after_step(1, 2)
     assert torch.equal(method.queue, after)
     assert int(method.position) == 6
-
-
-def test_the_queue_starts_with_random_unit_vectors(encoder: nn.Module, head: nn.Module) -> None:
-    method = MoCo(encoder, head)
-    assert method.queue.shape == (4096, 3)
-    torch.testing.assert_close(method.queue.norm(dim=1), torch.ones(4096))
-    assert float(method.queue.mean(dim=0).norm()) < 0.1
-    assert method.queue_rows.tolist() == [-1] * 4096
-    assert {"queue", "queue_rows", "position"} <= set(method.state_dict())
 
 
 def test_guessing_has_the_loss_of_projections_that_are_all_equal(encoder: nn.Module) -> None:

@@ -4,59 +4,20 @@ from __future__ import annotations
 
 import pytest
 import torch
+from tests.methods.problems import Pair, batches
 from torch import Tensor, nn
 
 from pinoise.errors import UserError
 from pinoise.methods import PairLoss, SimCLR, nt_xent
 from pinoise.noise import PiNoise
-from pinoise.views import Batch
-
-Pair = tuple[Tensor, Tensor]
-
-
-def batches(*views: Tensor) -> list[Batch]:
-    return [Batch(x, torch.arange(len(x))) for x in views]
 
 
 def distance(first: Tensor, second: Tensor) -> Tensor:
     return (first - second).square().sum(dim=1)
 
 
-def test_the_loss_is_given_the_projections_of_the_views_in_their_order(
-    encoder: nn.Module, head: nn.Module, pair: Pair
-) -> None:
-    seen: list[Tensor] = []
-
-    def first_entry(first: Tensor, second: Tensor) -> Tensor:
-        seen.extend([first, second])
-        return first[:, 0] - 2 * second[:, 1]
-
-    losses = PairLoss(encoder, head, first_entry)(batches(*pair))
-    projections = [head(encoder(x)) for x in pair]
-    for found, expected in zip(seen, projections, strict=True):
-        torch.testing.assert_close(found, expected)
-    for i in range(6):
-        assert float(losses[i].detach()) == pytest.approx(
-            float(projections[0][i, 0].detach()) - 2 * float(projections[1][i, 1].detach())
-        )
-
-
 def test_with_nt_xent_it_is_simclr(encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
     torch.testing.assert_close(PairLoss(encoder, head, nt_xent)(batches(*pair)), SimCLR(encoder, head)(batches(*pair)))
-
-
-def test_views_pass_the_encoder_together_and_known_features_do_not(
-    encoder: nn.Module, head: nn.Module, pair: Pair
-) -> None:
-    sizes: list[int] = []
-    method = PairLoss(encoder, head, distance)
-    features = encoder(pair[0])
-    encoder.register_forward_hook(lambda module, inputs, output: sizes.append(len(output)))
-    expected = method(batches(*pair))
-    views = batches(*pair)
-    views[0] = views[0]._replace(features=features)
-    torch.testing.assert_close(method(views), expected)
-    assert sizes == [12, 6]
 
 
 @pytest.mark.parametrize("noisy_side", [0, 1])

@@ -7,20 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+from tests.methods.problems import Pair, SlowLoss, batches
+from torch import nn
 
-from pinoise.errors import UserError
 from pinoise.methods import SimCL
-from pinoise.methods.simcl import perturb
 from pinoise.noise import PiNoise
-from pinoise.views import Batch
-
-SlowLoss = Callable[[np.ndarray, np.ndarray, float], list[float]]
-Pair = tuple[Tensor, Tensor]
-
-
-def batches(*views: Tensor) -> list[Batch]:
-    return [Batch(x, torch.arange(len(x))) for x in views]
 
 
 def slow_perturb(representation: np.ndarray, draw: np.ndarray, strength: float) -> np.ndarray:
@@ -29,15 +20,6 @@ def slow_perturb(representation: np.ndarray, draw: np.ndarray, strength: float) 
         length = math.sqrt(sum(float(value) ** 2 for value in n))
         rows.append([a + strength * b / length for a, b in zip(h, n, strict=True)])
     return np.array(rows)
-
-
-@pytest.mark.parametrize("strength", [0.01, 1.0, 30.0])
-def test_the_perturbation_is_as_long_as_asked_for(strength: float) -> None:
-    torch.manual_seed(0)
-    h, draw = torch.randn(2, 50, 7, dtype=torch.float64)
-    moved = perturb(h, draw, strength=strength) - h
-    torch.testing.assert_close(moved.norm(dim=1), torch.full((50,), strength, dtype=torch.float64))
-    torch.testing.assert_close(moved / strength, draw / draw.norm(dim=1, keepdim=True))
 
 
 @pytest.mark.parametrize("views", [1, 2])
@@ -70,27 +52,8 @@ def test_one_view_is_encoded_once_and_still_gives_two_projections(encoder: nn.Mo
     assert bool((losses > 0).all())
 
 
-def test_every_call_perturbs_anew(encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
-    method = SimCL(encoder, head)
-    assert not torch.equal(method(batches(pair[0])), method(batches(pair[0])))
-
-
-def test_embedding_is_not_perturbed(encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
-    assert torch.equal(SimCL(encoder, head).embed(pair[0]), encoder(pair[0]))
-
-
 def test_input_noise_learns_through_the_perturbation(encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
     noise = PiNoise(4, hidden=16).double()
     losses = SimCL(encoder, head)(batches(pair[0], noise(pair[0])))
     gradients = torch.autograd.grad(losses.sum(), list(noise.parameters()))
     assert all(bool((gradient != 0).any()) for gradient in gradients)
-
-
-def test_three_views_are_refused(encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
-    with pytest.raises(UserError, match=r"'simcl' compares two views and was given 3: choose another pairing"):
-        SimCL(encoder, head)(batches(*pair, pair[0]))
-
-
-def test_a_temperature_that_is_not_positive_is_refused(encoder: nn.Module, head: nn.Module) -> None:
-    with pytest.raises(UserError, match=r"temperature is 0: it must be positive"):
-        SimCL(encoder, head, temperature=0)

@@ -4,30 +4,17 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import pytest
 import torch
-from torch import Tensor, nn
+from tests.methods.problems import Pair, SlowCosine, batches
+from torch import nn
 
-from pinoise.errors import UserError
 from pinoise.methods import SimSiam, negative_cosine
-from pinoise.views import Batch
-
-SlowCosine = Callable[[np.ndarray, np.ndarray], float]
-Pair = tuple[Tensor, Tensor]
-
-
-def batches(*views: Tensor) -> list[Batch]:
-    return [Batch(x, torch.arange(len(x))) for x in views]
 
 
 def test_agrees_with_one_sample_at_a_time(slow_cosine: SlowCosine) -> None:
     prediction, projection = torch.randn(2, 9, 6)
     expected = [-slow_cosine(p, z) for p, z in zip(prediction.numpy(), projection.numpy(), strict=True)]
     np.testing.assert_allclose(negative_cosine(prediction, projection).numpy(), expected, atol=1e-5)
-
-
-def test_gradient_agrees_with_finite_differences(pair: Pair) -> None:
-    assert torch.autograd.gradcheck(negative_cosine, tuple(view.clone().requires_grad_() for view in pair))
 
 
 def test_the_method_averages_both_directions(
@@ -55,14 +42,3 @@ def test_the_encoder_learns_through_the_prediction_alone(
     loss = negative_cosine(predictor(z[0]), fixed[1]) + negative_cosine(predictor(z[1]), fixed[0])
     for gradient, expected in zip(found, torch.autograd.grad(loss.sum() / 2, weights), strict=True):
         torch.testing.assert_close(gradient, expected)
-
-
-def test_there_is_no_loss_of_guessing(encoder: nn.Module, head: nn.Module, predictor: nn.Module) -> None:
-    assert SimSiam(encoder, head, predictor).guessing_loss(8) is None
-
-
-def test_a_predictor_of_another_width_is_refused(encoder: nn.Module, head: nn.Module) -> None:
-    with pytest.raises(
-        UserError, match=r"the predictor gives 4 features and the head 3: both must give the same number"
-    ):
-        SimSiam(encoder, head, nn.Linear(3, 4))

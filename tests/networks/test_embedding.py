@@ -94,11 +94,6 @@ def test_an_empty_row_is_no_neighbour_of_everyone() -> None:
     assert torch.equal(Raw(unit_rows=False)(x.reshape(6, 2, 3)), x)
 
 
-def test_an_embedding_keeps_the_precision_of_its_input() -> None:
-    x = torch.randn(4, 3, dtype=torch.float64)
-    assert Embedding.measured(nn.Linear(3, 2).double(), [x], name="joined")(x).dtype == torch.float64
-
-
 def test_an_unknown_embedding_is_answered_with_the_nearest() -> None:
     assert EMBEDDINGS == ("joined", "learned")
     with pytest.raises(UserError, match="unknown embedding 'joint': did you mean 'joined'"):

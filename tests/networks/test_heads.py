@@ -112,19 +112,6 @@ def test_the_length_of_a_prototype_has_no_effect_and_gets_no_gradient() -> None:
     torch.testing.assert_close(longer(x), head(x))
 
 
-@pytest.mark.parametrize(
-    "head",
-    [ProjectionHead(6), BatchNormHead(6), PredictionHead(6), SimSiamHead(6), PrototypeHead(6, prototypes=32)],
-    ids=lambda head: type(head).__name__,
-)
-def test_gradient_reaches_every_parameter(head: nn.Module) -> None:
-    output = head(torch.randn(8, 6))
-    (output * torch.randn_like(output)).sum().backward()
-    for name, parameter in head.named_parameters():
-        assert parameter.grad is not None
-        assert float(parameter.grad.norm()) > 0, name
-
-
 @pytest.mark.parametrize("wrong", ["hidden", "bottleneck", "prototypes"])
 def test_a_width_below_one_is_refused(wrong: str) -> None:
     with pytest.raises(UserError, match=rf"^{wrong} of the head is 0: it must be from 1 to 65536"):

@@ -91,6 +91,7 @@ def test_counting_without_values_finds_what_a_real_step_does(values: dict[str, A
     assert products == counter.get_total_flops() // 2
 
 
+@pytest.mark.slow
 def test_half_precision_keeps_less_memory() -> None:
     values = {"encoder": SMALL_RESNET, "views": AUGMENTED, "objective": "paper", "noise": {"generator": SMALL_RESNET}}
     usual, half = (
@@ -101,6 +102,7 @@ def test_half_precision_keeps_less_memory() -> None:
     assert 0.4 < half.base.memory / usual.base.memory < 0.8
 
 
+@pytest.mark.slow
 def test_a_batch_of_any_size_is_counted_without_taking_its_memory() -> None:
     found = cost(
         {"encoder": {"name": "resnet50", "stem": "cifar"}, "views": AUGMENTED, "objective": "paper"}, (96, 96, 3)

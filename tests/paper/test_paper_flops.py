@@ -25,6 +25,7 @@ def figures() -> Iterator[tuple[str, str, str, float, float, str | None]]:
                     yield name, key, row.title, figure, paper_flops(item, key, group, row), row.notes.get(key)
 
 
+@pytest.mark.slow
 def test_every_figure_is_within_1_percent_or_has_a_note() -> None:
     found = list(figures())
     assert len(found) == 16 + 16 + 8  # as many as the paper prints

@@ -77,11 +77,6 @@ def test_a_look_without_theta_leaves_the_weights_as_they_are_and_without_gradien
     assert all(torch.equal(a, b) for a, b in zip(before, model.method.parameters(), strict=True))
 
 
-def test_a_look_with_neither_has_no_gradient_at_all(problem: Problem) -> None:
-    _, model, rows = problem()
-    assert not model.look(some(rows), theta=False, psi=0.0).losses.requires_grad
-
-
 def test_looks_are_independent_draws_with_their_noise(problem: Problem) -> None:
     _, model, rows = problem()
     first, second = model.look(some(rows)), model.look(some(rows))
@@ -216,21 +211,3 @@ def test_a_scale_that_views_share_is_kept_once() -> None:
     one, shared = torch.ones(2, 3), torch.ones(1, 3)
     assert look_at((one, shared, None), (one, shared, None)).scale is shared
     assert look_at((one, shared, None), (one, 2 * shared, None)).scale.tolist() == [[1.0] * 3, [2.0] * 3]
-
-
-def test_the_penalty_pulls_the_noise_up(problem: Problem) -> None:
-    _, model, rows = problem(objective={"name": "paper", "penalty": 1e4})
-    model(some(rows)).loss.backward()
-    bias = model.noise.generator.heads[0][-1].bias
-    live = model.noise.feature_scale > 0
-    assert (bias.grad[live] < 0).float().mean() > 0.9  # descent raises σ
-
-
-def test_the_prior_pulls_the_noise_back(problem: Problem) -> None:
-    _, model, rows = problem(objective={"weight": 1e4})
-    raw = model.noise.generator.raw
-    raw.data += torch.linspace(-0.3, 0.3, 64)
-    far = slow_distance(model.noise.relative_scale, model)
-    model(some(rows)).loss.backward()
-    raw.data -= 1e-4 * raw.grad
-    assert slow_distance(model.noise.relative_scale, model) < far

@@ -117,17 +117,6 @@ def test_an_objective_says_whether_the_noise_learns_and_how() -> None:
     assert all(kind.further_looks == 0 for kind in factors)
 
 
-def test_fixed_is_the_mean_loss_and_gives_psi_no_gradient() -> None:
-    task = TwoScalars()
-    loss = task.value(Fixed())
-    plain = task.losses(0, task.theta, task.psi)
-    assert float(loss.detach()) == pytest.approx(float(plain.detach().mean()))
-    theta, psi = task.gradients(loss)
-    assert psi is None
-    assert theta is not None
-    assert float(theta) == pytest.approx(both(task, plain.mean())[0])
-
-
 def test_adversarial_turns_the_gradient_of_psi_around_and_not_that_of_theta() -> None:
     task = TwoScalars()
     loss = task.value(Adversarial())
@@ -224,13 +213,6 @@ def test_the_prior_pulls_psi_towards_itself() -> None:
         assert pulled - without == pytest.approx(0.5 * 2 * math.log(0.4 / prior) / 0.4)
 
 
-def test_the_prior_is_saved_and_cast_with_the_objective() -> None:
-    objective = Supported(torch.tensor([0.5, 2.0]))
-    assert set(objective.state_dict()) == {"prior"}
-    assert list(objective.parameters()) == []
-    assert objective.double().prior.dtype == torch.float64
-
-
 def make_site(noise: PiNoise | None) -> Site:
     encoder = MLPEncoder((3,), hidden=4, out_features=2)
     rows = torch.randn(12, 3)
@@ -251,16 +233,3 @@ def test_every_objective_is_built_for_its_place(name: str, noisy: bool) -> None:
         assert torch.equal(objective.prior, initial)  # its own
     elif name == "supported":
         assert isinstance(objective, Fixed)
-
-
-def test_options_of_an_objective_reach_it() -> None:
-    site = make_site(PiNoise(3, generator="global"))
-    supported, paper, information = (
-        find(OBJECTIVE, name).build(site, **options)
-        for name, options in (
-            ("supported", {"weight": 0.9}),
-            ("paper", {"penalty": 0.4}),
-            ("information", {"draws": 7}),
-        )
-    )
-    assert (supported.weight, paper.penalty, information.further_looks) == (0.9, 0.4, 7)

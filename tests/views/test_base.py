@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from functools import partial
 
@@ -23,7 +22,6 @@ from pinoise.views import (
     Viewmaker,
     VimeSwap,
 )
-from pinoise.views.base import per_sample, scale_gradient
 from pinoise.views.mixing import add_batch_noise, add_difference, extrapolate, interpolate
 
 
@@ -134,50 +132,11 @@ def test_what_was_known_of_a_sample_is_not_taken_for_known_of_its_view(name: str
 
 
 @pytest.mark.parametrize("name", MAKERS)
-def test_only_the_pi_view_has_noise_that_learns(name: str) -> None:
-    view = make_view(name, make_batch((24,)))
-    assert (view.learned is not None) == (name == "pi")
-
-
-def test_the_default_draw_calls_the_view_once_per_draw() -> None:
-    class Counter(View):
-        calls = 0
-
-        def forward(self, batch: Batch) -> Batch:
-            self.calls += 1
-            return batch.moved(batch.x + self.calls)
-
-    draws = Counter().draw(Batch(torch.zeros(2, 1), torch.arange(2)), 3)
-    assert [float(draw.x[0, 0]) for draw in draws] == [1.0, 2.0, 3.0]
-
-
-def test_a_view_without_forward_is_abstract() -> None:
-    with pytest.raises(NotImplementedError):
-        View()(make_batch((24,)))
-
-
-@pytest.mark.parametrize("name", MAKERS)
 def test_a_view_says_whether_it_is_against_the_encoder_and_goes_by_rows(name: str) -> None:
     view = make_view(name, make_batch((24,)))
     assert view.adversarial == (name == "viewmaker")
     assert view.by_row == (name == "neighbour")
     assert not view.for_images
-
-
-@pytest.mark.parametrize("shape", SHAPES)
-def test_a_function_is_given_the_samples_and_its_result_is_the_view(shape: tuple[int, ...]) -> None:
-    seen: list[Tensor] = []
-
-    def double(x: Tensor) -> Tensor:
-        seen.append(x)
-        return 2 * x
-
-    batch = make_batch(shape)
-    view = FunctionView(double)(batch)
-    assert torch.equal(view.x, 2 * batch.x)
-    assert view.rows is batch.rows
-    assert len(seen) == 1
-    assert seen[0] is batch.x
 
 
 def test_a_module_as_the_function_of_a_view_belongs_to_it_and_learns() -> None:
@@ -207,37 +166,6 @@ def test_a_function_that_returns_something_else_is_refused(function: Callable[[T
         FunctionView(function)(make_batch((24,)))
 
 
-@pytest.mark.parametrize("shape", [(), *SHAPES])
-def test_per_sample_broadcasts_over_samples_of_any_rank(shape: tuple[int, ...]) -> None:
-    values, x = torch.arange(3.0), torch.ones(3, *shape)
-    product = per_sample(values, x) * x
-    for i in range(3):
-        assert product[i].flatten().tolist() == [float(i)] * math.prod(shape)
-
-
-@pytest.mark.parametrize("factor", [-1.0, 0.25, 1.0, 3.0])
-def test_scale_gradient_multiplies_the_gradient_and_leaves_the_value(factor: float) -> None:
-    x = torch.randn(3, 2, dtype=torch.float64, requires_grad=True)
-    weight = torch.randn(3, 2, dtype=torch.float64)
-    scaled = scale_gradient(x, factor)
-    assert torch.equal(scaled, x)
-    (gradient,) = torch.autograd.grad((weight * scaled.square()).sum(), x)
-    torch.testing.assert_close(gradient, factor * 2 * weight * x)
-
-
-def test_scale_gradient_by_zero_lets_none_through() -> None:
-    x = torch.randn(3, requires_grad=True)
-    scaled = scale_gradient(x, 0.0)
-    assert torch.equal(scaled, x)
-    assert not scaled.requires_grad
-
-
-def test_scale_gradient_acts_on_its_own_path_alone() -> None:
-    x = torch.ones(1, requires_grad=True)
-    (gradient,) = torch.autograd.grad((5 * x + 3 * scale_gradient(x, -1.0)).sum(), x)
-    assert gradient.tolist() == [2.0]
-
-
 @pytest.mark.parametrize("factor", [-1.0, 0.5])
 def test_with_gradient_scales_what_flows_back_from_samples_noise_and_scale(factor: float) -> None:
     sources = [torch.randn(4, 3, requires_grad=True) for _ in range(3)]
@@ -260,9 +188,3 @@ def test_with_gradient_of_zero_leaves_nothing_to_learn_from() -> None:
     scaled = Batch(2 * source, torch.arange(4), Noise(source + 1, source + 2)).with_gradient(0.0)
     assert scaled.noise is not None
     assert not any(part.requires_grad for part in (scaled.x, *scaled.noise))
-
-
-def test_with_gradient_of_one_is_the_batch_itself_and_noise_is_not_made_up() -> None:
-    batch = make_batch((24,))
-    assert batch.with_gradient(1.0) is batch
-    assert batch.with_gradient(-1.0).noise is None

@@ -44,17 +44,3 @@ def test_every_view_is_another_row_of_the_data_among_the_nearest() -> None:
         for i, place in enumerate(distances.argmin(dim=1).tolist()):
             seen[i].add(place)
     assert seen == [set(row) for row in order.tolist()]
-
-
-def test_neighbour_learns_nothing_and_owns_its_support() -> None:
-    bank = make_bank()
-    support = make_support(bank)
-    view = Neighbour(support)
-    view(Batch(bank, torch.arange(ROWS)))
-    assert support.metric.tolist() == [1.0] * 3
-    assert view.learned is None
-    assert list(view.parameters()) == []
-    state = {"bank", "numbers", "total", "draws", "metric"}
-    assert set(view.state_dict()) == {f"support.{name}" for name in state}
-    assert int(support.draws) == 0
-    assert not view(Batch(bank, torch.arange(ROWS))).x.requires_grad

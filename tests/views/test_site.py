@@ -12,14 +12,12 @@ from torch import Tensor, nn
 
 from pinoise.choices import VIEW, find, options_of
 from pinoise.errors import UserError
-from pinoise.networks import MLPEncoder, ProjectionHead
+from pinoise.networks import MLPEncoder
 from pinoise.noise.support import SUPPORT_ROWS
 from pinoise.views import (
     Batch,
-    FunctionView,
     GaussianNoise,
     Identity,
-    ImagePipeline,
     Mixup,
     Neighbour,
     ScarfSwap,
@@ -63,11 +61,6 @@ def build(name: str, site: Site, **options: Any) -> tuple[View, ...]:
 def some(site: Site) -> Batch:
     rows = torch.randperm(ROWS)[:8]
     return Batch(site.rows[rows], rows)
-
-
-def test_every_view_is_for_vectors_or_for_images() -> None:
-    assert set(IMAGE_VIEWS) == {"simclr", "byol", "crop"}
-    assert {*VECTOR_VIEWS, *IMAGE_VIEWS, "background"} == set(VIEW.names)
 
 
 @pytest.mark.parametrize(("name", "shape"), [*((n, (4,)) for n in VECTOR_VIEWS), *((n, IMAGE) for n in VIEW.names)])
@@ -132,62 +125,10 @@ def test_many_rows_are_too_many_for_neighbours_and_not_for_marginals() -> None:
     assert (len(neighbours.support.bank), len(scarf.bank)) == (SUPPORT_ROWS, SUPPORT_ROWS + 10)
 
 
-@pytest.mark.parametrize("name", ["simclr", "byol"])
-def test_an_image_pipeline_has_the_units_of_the_pixels_and_its_strength(name: str) -> None:
-    site = make_site(IMAGE)
-    (view,) = build(name, site, strength=0.25)
-    assert isinstance(view, ImagePipeline)
-    assert view.strength == 0.25
-    assert list(options_of(find(VIEW, name))) == ["strength"]
-    assert site.pixel_mean is not None
-    assert torch.equal(view.mean.flatten(), site.pixel_mean)
-
-
 @pytest.mark.parametrize("name", IMAGE_VIEWS)
 def test_a_view_of_images_is_refused_where_there_are_none(name: str) -> None:
     with pytest.raises(UserError, match=rf"the view '{name}' is for images: these samples have shape \(4,\)"):
         build(name, make_site())
-
-
-@pytest.mark.parametrize("name", VECTOR_VIEWS)
-def test_an_option_that_a_view_does_not_have_is_an_error(name: str) -> None:
-    with pytest.raises(TypeError, match="strenght"):
-        build(name, make_site(), strenght=0.3)
-
-
-def test_a_view_of_a_users_own_is_built_from_its_options_alone() -> None:
-    class Shift(View):
-        def __init__(self, *, by: float = 1.0) -> None:
-            super().__init__()
-            self.by = by
-
-        def forward(self, batch: Batch) -> Batch:
-            return batch.moved(batch.x + self.by)
-
-    site = make_site()
-    view = Shift.build(site, by=3.0)
-    assert isinstance(view, Shift)
-    batch = some(site)
-    torch.testing.assert_close(view(batch).x, batch.x + 3)
-    assert list(options_of(Shift)) == ["by"]
-    assert not isinstance(view, FunctionView)
-
-
-def test_a_site_knows_the_shape_of_a_sample_and_the_width_of_the_encoder() -> None:
-    site = make_site(IMAGE)
-    assert (site.shape, site.features) == (IMAGE, 5)
-    mean, scale = site.pixel_units("this")
-    assert mean is site.pixel_mean
-    assert scale is site.pixel_scale
-
-
-def test_a_head_of_a_site_is_fresh_and_of_its_sizes() -> None:
-    site = make_site()
-    first, second = site.projection_head(), site.projection_head()
-    assert isinstance(first, ProjectionHead)
-    widths = [(layer.in_features, layer.out_features) for layer in first if isinstance(layer, nn.Linear)]
-    assert widths == [(5, 7), (7, 6)]
-    assert not torch.equal(next(first.parameters()), next(second.parameters()))
 
 
 @pytest.mark.parametrize("stated", [None, 5.0])
@@ -200,8 +141,3 @@ def test_an_encoder_without_a_stated_size_is_refused(stated: Any) -> None:
 
     with pytest.raises(UserError, match=r"the encoder Encoder does not state its output size: set its integer"):
         _ = make_site(encoder=Encoder()).features
-
-
-def test_pixels_are_refused_where_samples_have_none() -> None:
-    with pytest.raises(UserError, match=r"views.local_crops is for images: these samples have shape \(4,\)"):
-        make_site().pixel_units("views.local_crops")

@@ -2,14 +2,12 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
 import pytest
 import torch
-from scipy.stats import chisquare
 from torch import Tensor
 
 from pinoise.views import Batch, ScarfSwap, VimeSwap
-from pinoise.views.swap import draw_columns, draw_marginals, swap_entries
+from pinoise.views.swap import draw_columns, draw_marginals
 
 M, D, BANK = 4000, 6, 50
 
@@ -21,14 +19,6 @@ def addressed(rows: int, columns: int) -> Tensor:
 
 def five_sigma(rate: float, trials: int) -> float:
     return 5 * math.sqrt(rate * (1 - rate) / trials)
-
-
-def test_swap_entries_agrees_with_one_entry_at_a_time() -> None:
-    torch.manual_seed(0)
-    x, other, mask = torch.randn(4, 2, 3), torch.randn(4, 2, 3), torch.rand(4, 2, 3) < 0.5
-    result = swap_entries(x, other, mask)
-    for index in np.ndindex(4, 2, 3):
-        assert float(result[index]) == float(other[index] if mask[index] else x[index])
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.2, 0.6, 1.0])
@@ -51,14 +41,6 @@ def test_scarf_masks_entries_independently() -> None:
     assert float(correlation.abs().max()) < 5 / math.sqrt(M)
 
 
-def test_scarf_draws_every_bank_row_equally_often() -> None:
-    torch.manual_seed(0)
-    swapped = ScarfSwap(addressed(BANK, D), rate=1.0)(Batch(torch.zeros(M, D), torch.arange(M))).x
-    for column in range(D):
-        counts = np.bincount((swapped[:, column] % 1000).long().numpy(), minlength=BANK)
-        assert chisquare(counts).pvalue > 1e-4
-
-
 def test_scarf_follows_the_empirical_marginal_not_its_support() -> None:
     torch.manual_seed(0)
     bank = torch.tensor([[1.0, 5.0], [1.0, 6.0], [1.0, 7.0], [2.0, 8.0]])
@@ -75,12 +57,6 @@ def test_scarf_draws_every_entry_of_a_row_from_its_own_bank_row() -> None:
     same = (source[:, 0] == source[:, 1]).double().mean()
     assert float(same) == pytest.approx(1 / BANK, abs=five_sigma(1 / BANK, M))
     assert float((torch.corrcoef(source.T) - torch.eye(D)).abs().max()) < 5 / math.sqrt(M)
-
-
-def test_scarf_keeps_its_bank_out_of_the_state_dict() -> None:
-    view = ScarfSwap(addressed(BANK, D))
-    assert dict(view.state_dict()) == {}
-    assert view.to(torch.float64).bank.dtype == torch.float64  # but it moves with the module
 
 
 @pytest.mark.parametrize("shape", [(6,), (2, 3), (1, 2, 3)])
@@ -112,12 +88,3 @@ def test_columns_are_shuffled_each_on_its_own(shape: tuple[int, ...]) -> None:
     assert torch.equal(draw.sort(dim=0).values, x.reshape(900, 6))
     source = (draw % 1000).double()
     assert float((torch.corrcoef(source.T) - torch.eye(6)).abs().max()) < 5 / math.sqrt(900)
-
-
-def test_every_order_of_a_column_is_equally_likely() -> None:
-    torch.manual_seed(0)
-    orders = draw_columns(torch.arange(3.0)[:, None].expand(3, 6000)).long()  # (3, 6000): an order per column
-    codes = (orders * torch.tensor([[9], [3], [1]])).sum(0)
-    counts = np.unique(codes.numpy(), return_counts=True)[1]
-    assert len(counts) == 6
-    assert chisquare(counts).pvalue > 1e-4
