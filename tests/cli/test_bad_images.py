@@ -28,7 +28,7 @@ def files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.save("vectors.npy", rng.normal(size=(24, 64)))
     np.save("small_masks.npy", np.ones((24, 8, 8), dtype=bool))
     np.save("few_masks.npy", np.ones((7, 16, 16), dtype=bool))
-    for name, content in {"words.pth": b"these are no weights", "dot.pth": b".", "empty.pth": b""}.items():
+    for name, content in {"words.pth": b"these are no weights"}.items():
         Path(name).write_bytes(content)
     Path("words.safetensors").write_bytes(b"these are no weights")
     torch.save([torch.ones(2)], "list.pth")
@@ -54,18 +54,14 @@ NO_WEIGHTS = r"is damaged or holds no weights: give a state dict as torch\.save 
     ("arguments", "sentence"),
     [
         (["--data", "vectors.npy", *RESNET], f"^encoder 'resnet18' {VECTORS}"),
-        (["--data", "vectors.npy", "--encoder", "vit"], f"^encoder 'vit' {VECTORS}"),
         (["--data", "vectors.npy", "--generator", "unet"], f"^noise.generator 'unet' {VECTORS}"),
-        (["--data", "vectors.npy", "--generator", "resnet18"], f"^noise.generator 'resnet18' {VECTORS}"),
         (["--data", "vectors.npy", "--augment", "simclr"], f"^the view 'simclr' {VECTORS}"),
         (
             ["--data", "vectors.npy", "--set", "views.augmentations=[{name: background, masks: few_masks.npy}]"],
             f"^the view 'background' {VECTORS}",
         ),
-        (["--data", "vectors.npy", "--set", "data.scaling=channels"], f"^data.scaling 'channels' {VECTORS}"),
         (["--data", "colour.npy", *RESNET, "--set", "data.scaling=features"], r"images are scaled by 'channels'"),
         (["--data", "four.npy", *RESNET, "--augment", "simclr"], r"images of 4 channels .* choose the pipeline 'crop'"),
-        (["--data", "four.npy", *RESNET, "--augment", "byol"], r"images of 4 channels .* choose the pipeline 'crop'"),
         (
             ["--data", "colour.npy", *RESNET, "--method", "moco", "--set", "method.queue=40"],
             r"method.queue is 40 but a step makes 48 keys, two for each of 24 rows: make the queue larger",
@@ -79,15 +75,11 @@ NO_WEIGHTS = r"is damaged or holds no weights: give a state dict as torch\.save 
         (background(masks="few_masks.npy", weights="other.pth"), r"'background' was given masks and weights"),
         (background(masks="small_masks.npy"), r"masks of shape \(24, 8, 8\) do not fit .* = \(24, 16, 16\)"),
         (background(masks="few_masks.npy"), r"few_masks\.npy: 7 masks for 24 training rows: give one for each"),
-        (background(masks="missing.npy"), r"missing\.npy does not exist: give the file of masks"),
-        (background(weights="missing.pth"), r"missing\.pth does not exist: give the file of SAM's weights"),
         (background(weights="words.pth"), r"words\.pth is damaged or holds no weights: give SAM's checkpoint"),
-        (background(weights="dot.pth"), r"dot\.pth is damaged or holds no weights: give SAM's checkpoint"),
         (
             background(weights="list.pth"),
             r"list\.pth holds list, not a plain mapping of names to tensors: give SAM's checkpoint",
         ),
-        (background(weights="other.pth"), r"other\.pth does not hold the weights of SAM 'vit_b' \(.* is missing\)"),
         (
             ["--data", "colour.npy", *RESNET, "--method", "byol", "--set", "views.local_crops=2"],
             r"views\.local_crops belongs to method 'dino', not 'byol': leave it out",
@@ -115,11 +107,7 @@ def test_a_choice_that_images_do_not_take_is_one_sentence(
     ("name", "sentence"),
     [
         ("missing.pth", r"missing\.pth does not exist: give a state dict"),
-        ("words.pth", rf"words\.pth {NO_WEIGHTS}"),
-        ("dot.pth", rf"dot\.pth {NO_WEIGHTS}"),
-        ("empty.pth", rf"empty\.pth {NO_WEIGHTS}"),
         ("words.safetensors", rf"words\.safetensors {NO_WEIGHTS}"),
-        ("list.pth", r"list\.pth holds list, not a plain mapping of names to tensors: give a state dict"),
         ("other.pth", r"these weights do not fit a ResNet18: missing conv1\.weight, .* more; unexpected a\."),
         ("wide.pth", r"the weight conv1\.weight has shape \(8, 3, 3, 3\), a ResNet18 of width 4 needs \(4, 3, 3, 3\)"),
     ],
@@ -129,27 +117,5 @@ def test_weights_to_start_from_that_do_not_serve_are_one_sentence(
 ) -> None:
     given = ["--data", "colour.npy", *RESNET, "--set", f"encoder.weights={name}"]
     result = pinoise("train", "--out", "run", "--device", "cpu", *given)
-    assert re.search(sentence, result.sentence), result.sentence
-    assert not Path("run").exists()
-
-
-@pytest.mark.parametrize(
-    ("factory", "sentence"),
-    [
-        ("mistaken_nets", r"setting 'encoder' is 'mistaken_nets'\. Allowed: .*, or package\.module:name"),
-        (":number", r"cannot be found \(.*\): write package\.module:name"),
-        ("absent_nets:make", r"cannot be found \(No module named 'absent_nets'\): write package\.module:name"),
-        ("mistaken_nets:absent", r"cannot be found \(module 'mistaken_nets' has no attribute 'absent'\)"),
-        ("mistaken_nets:three", r"is of type int: give a torch module, or a class or function that makes one"),
-        ("mistaken_nets:number", r"made int: it must be a torch module"),
-        ("mistaken_nets:no_size", r"does not state its output size: set its integer attribute out_features"),
-    ],
-)
-def test_a_module_that_cannot_be_an_encoder_is_one_sentence(
-    pinoise: Command, files: Path, factory: str, sentence: str
-) -> None:
-    given = ["--data", "colour.npy", "--encoder", factory]
-    result = pinoise("train", "--out", "run", "--device", "cpu", *given)
-    assert repr(factory) in result.sentence
     assert re.search(sentence, result.sentence), result.sentence
     assert not Path("run").exists()

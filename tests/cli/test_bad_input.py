@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -31,17 +30,10 @@ def array(value: float) -> Callable[[Path], None]:
         ("x.npy", array(np.inf), r"x\.npy has .*inf.* in row 4 \(counted from 0\), feature 1"),
         ("x.csv", f"a,b,c\n{ROWS}inf,1,1\n", r"column 'a', data row 21 is infinite"),
         ("x.csv", f"a,b,c\n{MANY}hello,1,1\n", r"column 'a' holds numbers, but data row 31 holds 'hello'"),
-        ("x.csv", "a,b\n" + 9 * "1,2\n", r"x\.csv.*(same|constant)"),
         ("x.csv", "a,b\n" + 9 * ",NA\n", r"x\.csv has no feature column left.*without any value: a, b"),
-        ("x.csv", "a,b\n1,2\n", r"x\.csv has 1 row: learning by contrast needs at least 2"),
         ("x.csv", "a,b\n", r"x\.csv has a header but no rows"),
-        ("x.csv", "", r"x\.csv is empty"),
         ("x.csv", "a,b\n1,2\n1,2,3\n", r"data row 2 has 3 cells where the first line has 2"),
-        ("x.csv", bytes(range(256)), r"x\.csv is not text in UTF-8"),
         ("x.npz", b"PK\x03\x04 and then nothing", r"x\.npz is damaged"),
-        ("x.npy", b"\x93NUMPY\x01\x00", r"x\.npy is damaged"),
-        ("x.parquet", b"PAR1 and then nothing", r"x\.parquet is damaged"),
-        ("x.svm", "1 1:2 foo\n", r"x\.svm, line 1: '1 1:2 foo'"),
         ("x.docx", "words", r"x\.docx"),
     ],
 )
@@ -78,70 +70,25 @@ def test_bad_labels_are_one_sentence(
         assert re.search(sentence, pinoise(*verb, "--data", "x.csv", "--label", "y", *tiny).sentence)
 
 
-def test_a_label_column_that_is_not_there_is_named_with_the_nearest(pinoise: Command, people: Path) -> None:
-    sentence = pinoise("compare", "--data", "people.csv", "--label", "grup").sentence
-    assert "'grup': did you mean 'group'?" in sentence
-
-
 def test_comparing_needs_labels(pinoise: Command, people: Path) -> None:
     sentence = pinoise("compare", "--data", "people.csv").sentence
     assert sentence == "people has no labels to score with: name their column with --label."
-
-
-def test_a_label_with_one_member_is_noted(pinoise: Command, people: Path, tiny: list[str]) -> None:
-    people.write_text(people.read_text() + "40,Oslo,1200,perhaps\n")
-    result = pinoise("compare", "--data", "people.csv", "--label", "group", "--methods", "fixed", "--seeds", 1, *tiny)
-    assert result.code == 0
-    assert "note: people: 1 class has a single row" in result.err
-
-
-def test_constant_and_empty_columns_are_noted(pinoise: Command, folder: Path, tiny: list[str]) -> None:
-    Path("x.csv").write_text("a,b,k,e\n" + "".join(f"{i},{i * i},7,\n" for i in range(9)))
-    result = pinoise("train", "--data", "x.csv", "--out", "run", *tiny)
-    assert result.code == 0
-    assert re.search(r"^note: .*constant: k", result.err, re.MULTILINE)
-    assert re.search(r"^note: .*without any value: e", result.err, re.MULTILINE)
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
         (["--data", "digts"], "unknown data set 'digts': did you mean 'digits'?"),
-        (["--data", "gone.csv"], "gone.csv does not exist"),
         (["--label", "y"], "so label=y cannot apply"),
         (["--method", "simlcr"], "setting 'method' is 'simlcr': did you mean 'simclr'? Allowed: simclr, simcl, clae, "),
-        (["--objective", "papr"], "setting 'objective' is 'papr': did you mean 'paper'?"),
-        (["--generator", "resnet"], "setting 'noise.generator' is 'resnet': did you mean 'resnet50'? Allowed: auto, "),
         (["--encoder", "resnet"], "Allowed: auto, mlp, resnet18, resnet50, vit, or package.module:name."),
-        (
-            ["--pairing", "smapled"],
-            "setting 'views.pairing' is 'smapled': did you mean 'sampled'? Allowed: identity-noise",
-        ),
-        (["--augment", "scraf"], "is 'scraf': did you mean 'scarf'?"),
-        (["--epochs", "0"], "setting 'training.epochs' is 0"),
         (["--batch-size", "-3"], "setting 'training.batch_size' is -3"),
-        (["--rows", "0"], "setting 'data.rows' is 0"),
         (["--learning-rate", "nan"], "setting 'training.learning_rate'"),
-        (["--temperature", "0"], "setting 'method.temperature' is 0.0"),
-        (["--seed", "-1"], "setting 'training.seed' is -1"),
         (["--device", "gpu"], "unknown device 'gpu': did you mean 'cpu'?"),
-        (["--set", "encoder.out_features=1000000000"], "setting 'encoder.out_features' is 1000000000"),
-        (["--set", "encoder.hidden=0"], "setting 'encoder.hidden' is 0"),
-        (["--set", "encodr.hidden=3"], "unknown setting 'encodr': did you mean 'encoder'?"),
         (["--set", "encoder.hiden=3"], "unknown setting 'encoder.hiden': did you mean 'encoder.hidden'?"),
         (["--set", "hidden"], "--set got 'hidden': write section.key=value"),
-        (["--set", "training.seed=[1"], "--set got 'training.seed=[1': the value is not valid YAML"),
         (["--set", "training.seed=1", "--set", "training.seed.x=1"], "setting 'training.seed' is {"),
-        (["--set", "training=3"], "setting 'training' is 3: it must be a section"),
-        (["--set", "method.weight=2"], "unknown setting 'method.weight'"),
         (["--set", "views.noise=none"], "method 'simclr' compares two views"),
-        (
-            ["--set", "embedding=joint"],
-            "setting 'embedding' is 'joint': did you mean 'joined'? Allowed: joined, learned, auto.",
-        ),
-        (["--set", "data.scaling=row"], "setting 'data.scaling' is 'row': did you mean 'rows'?"),
-        (["--set", "objective.penalty=1"], "unknown setting 'objective.penalty'"),
-        (["--set", "noise.neighbours=-1"], "setting 'noise.neighbours' is -1"),
         (["--set", "training.information_draws=1"], "information_draws is 1: give at least 2, or 0"),
         (["--config", "gone.yaml"], "gone.yaml cannot be read"),
     ],
@@ -177,13 +124,6 @@ def test_a_bad_run_folder_is_one_sentence(pinoise: Command, folder: Path, argume
     Path("other/mine.txt").write_text("kept")
     assert sentence in pinoise("train", *arguments).sentence
     assert Path("file").read_text() == Path("other/mine.txt").read_text() == "kept"
-
-
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write anywhere")
-def test_a_folder_that_is_not_writable_is_one_sentence(pinoise: Command, folder: Path) -> None:
-    Path("closed").mkdir(mode=0o500)
-    sentence = pinoise("train", "--data", "digits", "--out", "closed/run").sentence
-    assert sentence.startswith("closed/run cannot be made, as closed is not writable")
 
 
 def test_a_used_run_folder_is_refused_and_kept(pinoise: Command, digits_run: Path) -> None:

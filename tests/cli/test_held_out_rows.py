@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pinoise.data import load
 from pinoise.data.dataset import Dataset, Part, split
 from pinoise.data.options import ReadOptions
 from pinoise.data.readers import read_file
@@ -63,14 +61,6 @@ def test_a_labelled_file_is_split_once_for_training_and_evaluation(
     assert pinoise("train", "--resume", "run", "--epochs", 3).code == 0
 
 
-def test_dropped_and_categorical_columns_are_read_alike(pinoise: Command, people: Path, tiny: list[str]) -> None:
-    people.write_text(people.read_text().replace("age,", "id,age,").replace("\n", "\n7,")[: -len("7,")])
-    asked = ["--set", "data.drop=[town]", "--set", "data.categorical=[id]"]
-    assert pinoise("train", *LABELLED, *asked, "--out", "run", *tiny).code == 0
-    assert pinoise("evaluate", "run").code == 0
-    assert load_run("run").own_data().feature_names == ("id=7", "age", "age=missing", "income")
-
-
 def test_a_file_without_labels_is_trained_on_whole_and_a_later_label_is_a_caveat(
     pinoise: Command, people: Path, tiny: list[str]
 ) -> None:
@@ -114,30 +104,6 @@ def test_the_json_of_a_run_without_learned_noise_is_json(pinoise: Command, peopl
     metrics = json.loads(result.out)["metrics"]
     assert metrics["sigma_mean"] is None
     assert metrics["information"] >= 0  # of predefined views too
-
-
-@pytest.mark.parametrize("terminal", [True, False])
-def test_every_verb_that_may_download_shows_it_on_a_terminal(
-    pinoise: Command, digits_run: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch, terminal: bool
-) -> None:
-    asked = []
-
-    def remember(name: str, *, progress: bool, **options: Any) -> Dataset:
-        asked.append(progress)
-        return load(name, progress=progress, **options)
-
-    monkeypatch.setattr("pinoise.data.source.load", remember)
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    out = digits_run.parent
-    for arguments in (
-        ["train", "--data", "digits", "--rows", 50, "--out", out / "run", *tiny],
-        ["compare", "--data", "wine", "--methods", "raw", "--seeds", 1],
-        ["evaluate", digits_run],
-        ["evaluate", digits_run, "--data", "digits"],
-        ["embed", digits_run, "--data", "digits", "--out", out / "e.npy"],
-    ):
-        assert pinoise(*arguments).code == 0
-    assert asked == 6 * [terminal]  # embed also reads the run's own data as for training, to see whether it changed
 
 
 @pytest.mark.parametrize(

@@ -77,16 +77,3 @@ def test_rows_of_a_folder_are_embedded_with_their_names_and_skipped_files_are_to
     with np.load("z.npz") as archive:
         assert archive["names"].tolist() == ["a.png", "e.png", "h.png"]
         np.testing.assert_allclose(archive["X"][:, 0], table.column("x0"), rtol=1e-6)
-
-
-def test_a_folder_is_read_in_the_shape_of_a_named_set(
-    pinoise: Command, real_data: Path, folder: Path, tiny: list[str]
-) -> None:
-    trained = pinoise("train", "--data", "cifar10_sub12k", "--rows", "32", "--out", "run", *tiny)
-    assert trained.code == 0, trained.err
-    write_images("one", "cat/a.png", side=40)
-    embedded = pinoise("embed", "run", "--data", "one", "--out", "z.npz")
-    assert embedded.code == 0, embedded.err
-    with np.load("z.npz") as archive:
-        assert archive["names"].tolist() == ["cat/a.png"]
-        assert len(archive["X"]) == 1

@@ -152,13 +152,6 @@ def test_a_folder_trains_and_another_is_embedded_as_it_was(pinoise: Command, pho
     assert pinoise("evaluate", "run").code == 0
 
 
-def test_a_folder_of_other_sizes_needs_a_size(pinoise: Command, photographs: Path) -> None:
-    sentence = pinoise("train", "--data", "photographs", "--out", "run", *SMALL, *FOLDER[:-2]).sentence
-    assert "photographs holds images of different sizes: cat/00.png is 18 × 20 and cat/02.bmp is 20 × 22" in sentence
-    assert "--set data.size=" in sentence
-    assert not Path("run").exists()
-
-
 def test_a_corrupt_file_is_refused_or_skipped(pinoise: Command, photographs: Path) -> None:
     whole = (photographs / "cat/00.png").read_bytes()
     (photographs / "cat/00.png").write_bytes(whole[: len(whole) // 2])

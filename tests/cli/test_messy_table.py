@@ -111,12 +111,6 @@ def _check_graph(path: Path, data: Dataset, expected: np.ndarray) -> None:
     assert (np.abs(found - expected) <= 1e-5 * np.abs(expected).max(axis=1, keepdims=True)).all()
 
 
-def test_without_the_option_a_note_says_how_text_becomes_features(folder: Path) -> None:
-    train = str(folder / "train.csv")
-    said = run("train", "--data", train, "--label", "bought", "--out", str(folder / "no_text"), *SMALL)
-    assert "left out the text of column 'comment': --text comment (text=['comment'])" in " ".join(said.split())
-
-
 def test_a_comparison_reads_text_as_training_does(folder: Path) -> None:
     data = ["--data", str(folder / "train.csv"), "--label", "bought"]
     asked = ["compare", *data, "--methods", "raw", "--seeds", "1", "--epochs", "1", "--fresh", "--json"]

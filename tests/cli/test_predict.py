@@ -13,9 +13,8 @@ import pandas as pd
 import pytest
 
 from pinoise.evaluation import voting
-from pinoise.evaluation.few_labels import FewLabelClassifier
 from pinoise.model import load_run
-from pinoise.networks import read_stored, write_tensors
+from pinoise.networks import read_stored
 from pinoise.training.folder import CLASSIFIER_FILE as CLASSIFIER
 
 Command = Callable[..., Any]
@@ -74,18 +73,6 @@ def test_the_target_of_unlabelled_and_of_new_rows_is_predicted(pinoise: Command,
 
 
 TOWNS = ("Bern", "Oslo", "Rome", "missing")
-
-
-def test_the_stored_vote_is_the_one_that_was_chosen_on_the_labelled_rows(run: Path) -> None:
-    finished = load_run(run)
-    table = pd.read_csv("some.csv")
-    part = finished.read("some.csv", labelled=False).train
-    Z = finished.embed(part.x)
-    known = table["group"].notna().to_numpy()
-    numbers = (table["group"][known] == "yes").to_numpy().astype(np.int64)
-    classes, raw = ("no", "yes"), part.x.shape[1]
-    expected = FewLabelClassifier.fit(Z[known], numbers, Z[~known], classes=classes, raw=raw, seed=0)
-    np.testing.assert_allclose(finished.predict(part.x), expected.probabilities(Z), atol=1e-6)
 
 
 def test_labels_follow_the_rows_that_were_drawn(pinoise: Command, some_known: Path, tiny: list[str]) -> None:
@@ -186,12 +173,3 @@ def test_predictions_do_not_replace_files_or_come_from_a_run_without_a_target(
     assert ".npy'" in pinoise("predict", run, "--data", "people.csv", "--out", "z.npy").err
     without = pinoise("predict", digits_run, "--data", "digits", "--out", "z.csv")
     assert without.err.strip().endswith("has no classifier: train with --target COLUMN.")
-
-
-@pytest.mark.parametrize("entry", ["classes", "candidates", "seed"])
-def test_a_classifier_that_lacks_something_is_refused(pinoise: Command, run: Path, entry: str) -> None:
-    tensors, header = read_stored(run / CLASSIFIER)
-    del header[entry]
-    write_tensors(run / CLASSIFIER, tensors, metadata=header)
-    sentence = pinoise("predict", run, "--data", "people.csv", "--out", "z.csv").sentence
-    assert sentence.startswith("run/classifier.safetensors does not hold a classifier of this version")

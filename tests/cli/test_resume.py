@@ -86,51 +86,15 @@ def test_resume_keeps_the_settings_of_the_run(
     assert (digits_run / "config.yaml").read_bytes() == before
 
 
-@pytest.mark.parametrize("how", ["another cell", "fewer rows"])
-def test_data_that_changed_is_noticed(pinoise: Command, folder: Path, people: Path, tiny: list[str], how: str) -> None:
-    assert pinoise("train", "--data", "people.csv", "--label", "group", "--out", "run", *tiny).code == 0
-    text = people.read_text()
-    shorter = "".join(text.splitlines(keepends=True)[:40])
-    people.write_text(text.replace("Rome", "Oslo", 1) if how == "another cell" else shorter)
-    sentence = pinoise("train", "--resume", "run", "--epochs", "3").sentence
-    assert "people.csv has changed since run began" in sentence
-    people.write_text(text)
-    assert yaml.safe_load(Path("run/config.yaml").read_text())["training"]["epochs"] == 2
-    assert pinoise("train", "--resume", "run").code == 0
-
-
-def test_a_damaged_checkpoint_gives_way_to_the_previous_one(pinoise: Command, folder: Path, tiny: list[str]) -> None:
-    often = ["--set", "training.checkpoint_every=2"]
-    data = ["--data", "digits", "--rows", "200", "--batch-size", "64"]
-    assert pinoise("train", *data, "--out", "run", *often, *tiny).code == 0
-    before = weights(folder / "run")
-    last, previous = Path("run/checkpoints/last.ckpt"), Path("run/checkpoints/previous.ckpt")
-    last.write_bytes(last.read_bytes()[:-1000])
-    result = pinoise("train", "--resume", "run")
-    assert result.code == 0
-    assert "note: checkpoint last.ckpt is damaged" in result.err
-    assert "resuming after step 4 of 6" in result.err
-    assert weights(folder / "run") == before
-
-    for path in (last, previous):
-        path.write_bytes(b"nothing")
-    assert "has no intact checkpoint" in pinoise("train", "--resume", "run").sentence
-
-
 @pytest.mark.parametrize(
     ("file", "content", "sentence"),
     [
         ("config.yaml", "a: [", "config.yaml is not valid YAML"),
-        ("config.yaml", "just words", "config.yaml is not a configuration"),
         ("config.yaml", "format: 6\ntraining: {epoch: 2}", "unknown setting 'training.epoch'"),
-        ("config.yaml", None, "is not a run folder: it has no config.yaml"),
         ("data.json", "{", "data.json is not valid JSON"),
-        ("data.json", "{}", "data.json has no sound entry 'source'"),
         ("data.json", None, "data.json is missing"),
         ("encoder.safetensors", "cut", "encoder.safetensors cannot be read as safetensors"),
         ("noise.safetensors", None, "noise.safetensors is missing: train to the end first, or resume the run"),
-        ("noise.safetensors", "", "noise.safetensors cannot be read as safetensors"),
-        ("standardizer.safetensors", "", "standardizer.safetensors cannot be read as safetensors"),
     ],
 )
 def test_a_damaged_run_folder_is_one_sentence(
@@ -145,12 +109,6 @@ def test_a_damaged_run_folder_is_one_sentence(
         path.write_text(content)
     assert sentence in pinoise("embed", digits_run, "--data", "digits", "--out", "e.npy").sentence
     assert not Path("e.npy").exists()
-
-
-def test_weights_of_another_size_do_not_fit(pinoise: Command, folder: Path, digits_run: Path) -> None:
-    config = digits_run / "config.yaml"
-    config.write_text(config.read_text().replace("out_features: 8", "out_features: 9"))
-    assert "does not fit the configuration beside it" in pinoise("evaluate", digits_run).sentence
 
 
 @pytest.mark.parametrize("verb", [["evaluate"], ["embed", "--data", "digits", "--out", "e.npy"], ["train", "--resume"]])

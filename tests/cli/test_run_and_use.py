@@ -6,20 +6,16 @@ import csv
 import json
 import shutil
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 import pytest
 import yaml
 
-from pinoise.data.dataset import Part
-from pinoise.data.table.parquet import Piece
-from pinoise.engines.embedding import columns_beside
 from pinoise.evaluation import embed as embed_rows
 from pinoise.model import load_run
 from pinoise.training.metrics import METRICS
@@ -159,13 +155,6 @@ def test_what_cannot_be_kept_is_refused(
     assert pinoise("embed", "run", *given, *arguments).sentence.startswith(sentence)
 
 
-def test_the_learned_part_alone_is_there_for_the_asking(pinoise: Command, folder: Path, tiny: list[str]) -> None:
-    learned = ["--rows", "100", "--set", "embedding=learned"]
-    assert pinoise("train", "--data", "digits", "--out", "run", *learned, *tiny).code == 0
-    assert pinoise("embed", "run", "--data", "digits", "--part", "test", "--out", "e.npy").code == 0
-    assert np.load("e.npy").shape == (360, 8)
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
@@ -180,15 +169,6 @@ def test_embed_refuses_before_any_work(
 ) -> None:
     assert pinoise("embed", digits_run, "--data", "digits", *arguments).sentence.startswith(sentence)
     assert [path.name for path in folder.iterdir()] == [digits_run.name]
-
-
-def test_embed_names_a_wrong_number_of_features(pinoise: Command, folder: Path, digits_run: Path) -> None:
-    np.save("narrow.npy", np.random.default_rng(0).normal(size=(10, 3)))
-    sentence = pinoise("embed", digits_run, "--data", "narrow.npy", "--out", "e.npy").sentence
-    assert "narrow.npy" in sentence
-    assert "(3,)" in sentence
-    assert "(64,)" in sentence
-    assert not Path("e.npy").exists()
 
 
 def test_evaluate_scores_the_embedding_beside_raw_and_untrained(pinoise: Command, digits_run: Path) -> None:
@@ -257,32 +237,12 @@ def test_settings_come_from_a_file_under_the_flags(pinoise: Command, folder: Pat
     assert yaml.safe_load(Path("again/config.yaml").read_text()) == used
 
 
-def test_a_batch_larger_than_the_data_is_a_note(pinoise: Command, people: Path, tiny: list[str]) -> None:
-    result = pinoise("train", "--data", "people.csv", "--label", "group", "--out", "run", *tiny)
-    about_batches = [line for line in result.err.splitlines() if "batch" in line]
-    assert len(about_batches) == 1
-    assert about_batches[0].startswith("note: a batch has 48 rows")
-    assert ".py" not in result.err
-
-
 def test_collapsed_noise_is_a_warning_by_name(pinoise: Command, folder: Path, tiny: list[str]) -> None:
     shrunk = ["--objective", "paper", "--set", "noise.initial_scale=0.001"]
     result = pinoise("train", "--data", "digits", "--rows", "100", "--out", "r", "--json", *shrunk, *tiny)
     assert result.code == 0
     assert "warning: shrink: the learned noise collapsed" in result.err
     assert "shrink" in json.loads(result.out)["flags"]
-
-
-@pytest.mark.parametrize("objective", ["supported", "paper", "fixed", "adversarial", "information"])
-def test_a_run_of_every_objective_is_read_back(pinoise: Command, folder: Path, tiny: list[str], objective: str) -> None:
-    arguments = ["--data", "wine", "--batch-size", "64", "--objective", objective]
-    assert pinoise("train", *arguments, "--out", "run", *tiny).code == 0
-    run = load_run("run")
-    assert run.settings.objective.name == objective
-    assert run.noise is not None
-    assert (run.noise.support is not None) == (objective == "supported")
-    assert pinoise("embed", "run", "--data", "wine", "--out", "e.npy").code == 0
-    assert np.isfinite(np.load("e.npy")).all()
 
 
 def test_evaluate_says_what_views_tell_about_the_task(pinoise: Command, digits_run: Path) -> None:
@@ -323,41 +283,3 @@ def test_evaluate_can_score_with_fewer_rows(pinoise: Command, digits_run: Path) 
         assert found != whole[name]
     assert "--rows is 4: kNN looks at 5 training rows" in pinoise("evaluate", digits_run, "--rows", 4).sentence
     assert pinoise("evaluate", digits_run, "--rows", 5).code == 0
-
-
-def test_kept_columns_are_read_without_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ids = [f"{row:04d}" for row in range(50)]
-    pyarrow.parquet.write_table(pa.table({"id": ids, "a": list(range(50))}), tmp_path / "a.parquet", row_group_size=20)
-    asked: list[Sequence[str]] = []
-    batches = Piece.batches
-
-    def noting(piece: Piece, columns: Sequence[str]) -> Any:
-        asked.append(list(columns))
-        return batches(piece, columns)
-
-    monkeypatch.setattr(Piece, "batches", noting)
-    found = columns_beside(str(tmp_path / "a.parquet"), Part(np.zeros((50, 1))), ["id"], ())
-    assert found["id"].to_pylist() == ids
-    assert asked == [["id"]]
-
-
-@pytest.mark.parametrize("out", ["new.csv", "new/"])
-def test_columns_of_text_files_are_kept_as_they_stand_there(
-    out: str, pinoise: Command, digits_run: Path, folder: Path, people: Path, tiny: list[str]
-) -> None:
-    assert pinoise("train", "--data", people, "--label", "group", "--out", "r", *tiny).code == 0
-    result = pinoise("embed", "r", "--data", people, "--keep", "town", "--keep", "group", "--out", out)
-    assert result.code == 0, result.err
-    assert result.out.endswith(", beside town, group\n")
-    with people.open(newline="") as file:
-        cells = list(csv.DictReader(file))
-    found = pyarrow.csv.read_csv(out) if out.endswith(".csv") else pyarrow.parquet.read_table("new/part-00000.parquet")
-    assert found.column_names[:2] == ["town", "group"]
-    for name in ("town", "group"):
-        assert [cell or "" for cell in found[name].to_pylist()] == [line[name] for line in cells]
-
-
-def test_kept_cells_of_text_files_stay_as_they_are(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("id,a\n007,1\nNA,2\n")
-    kept = columns_beside(str(tmp_path / "a.csv"), Part(np.zeros((2, 1))), ["id"], ())
-    assert kept["id"].to_pylist() == ["007", "NA"]

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import pyarrow.csv
 import pytest
-import yaml
 
 from pinoise.model import UnfinishedRunWarning, load_run
 from pinoise.training.folder import WEIGHTS
@@ -75,25 +74,6 @@ def test_a_stopped_run_is_scored_embedded_reported_and_predicts(pinoise: Command
     assert np.mean(np.equal(pyarrow.csv.read_csv("p.csv")["class"].to_pylist(), truth)) > 0.9
     assert not (stopped / "classifier.safetensors").exists()
     assert "scores it again" not in (stopped / "report.html").read_text()
-
-
-@pytest.mark.processes
-def test_a_stopped_run_is_what_a_shorter_run_ends_with(
-    pinoise: Command, folder: Path, tiny: list[str], environment: dict[str, str]
-) -> None:
-    data = ["--data", "digits", *SMALL, *tiny]
-    stop_in_training([*data, "--out", "run", "--epochs", str(EPOCHS)], environment, signal.SIGKILL)
-    with pytest.warns(UnfinishedRunWarning):
-        epoch = load_run("run").epoch
-    more = epoch + 2
-    resumed = pinoise("train", "--resume", "run", "--epochs", str(more))
-    assert resumed.code == 0, resumed.err
-    assert yaml.safe_load(Path("run/config.yaml").read_text())["training"]["epochs"] == more
-    assert pinoise("train", *data, "--out", "whole", "--epochs", str(more)).code == 0
-    for name in WEIGHTS:
-        assert Path("run", name).read_bytes() == Path("whole", name).read_bytes(), name
-    finished = load_run("run")
-    assert (finished.epoch, finished.finished) == (more, True)
 
 
 def test_a_run_cannot_end_before_where_it_is(pinoise: Command, digits_run: Path) -> None:

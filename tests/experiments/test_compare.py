@@ -24,7 +24,6 @@ from pinoise.data.dataset import Dataset, Part
 from pinoise.data.options import ReadOptions
 from pinoise.data.readers import open_source
 from pinoise.errors import UserError
-from pinoise.evaluation import evaluate
 from pinoise.evaluation.logistic import few_label_rows
 from pinoise.experiments import scoring
 from pinoise.experiments.cache import CellCache, cell_key
@@ -150,31 +149,11 @@ def test_only_the_scores_asked_for_are_computed_and_cached_apart(digits: Dataset
     assert cells_of(digits, ["raw", "fixed", "forest"], [0], scores=("knn", "few"), cache=cache) == some
 
 
-def test_what_no_seed_changes_is_computed_once(digits: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[set[str]] = []
-
-    def remember(*parts: Any, **options: Any) -> Any:
-        asked.append(set(options["scores"]))
-        return evaluate(*parts, **options)
-
-    monkeypatch.setattr(scoring, "evaluate", remember)
-    cells = cells_of(digits, ["raw"], [0, 1], embeddings=("joined", "learned"))
-    assert asked == [{"knn", "lr"}, *2 * [{"sr", "few", "few_standardised"}]]
-    assert len({(cell.knn, cell.lr) for cell in cells}) == 1
-    assert len({cell.sr for cell in cells}) == 2
-
-
 @pytest.mark.parametrize("method", ["untrained", "pinda-paper", "pinda", "scarf"])
 def test_a_seed_decides_everything(digits: Dataset, method: str) -> None:
     first, again, other = untimed(cells_of(digits, [method], [0]) + cells_of(digits, [method], [0, 1]))
     assert again == first
     assert [getattr(other, name) for name in SCORES] != [getattr(first, name) for name in SCORES]
-
-
-def test_methods_do_not_disturb_one_another(digits: Dataset) -> None:
-    alone = cells_of(digits, ["scarf"], [0])
-    beside = cells_of(digits, ["fixed", "pinda", "clae", "scarf"], [0])[-1:]
-    assert untimed(alone) == untimed(beside)
 
 
 def test_one_fit_is_scored_under_every_embedding_asked_for(digits: Dataset, fits: list[Settings]) -> None:
@@ -189,11 +168,6 @@ def test_one_fit_is_scored_under_every_embedding_asked_for(digits: Dataset, fits
     assert both[0].seconds == both[1].seconds
 
 
-def test_nobody_waits_for_figures_that_a_table_has_not(digits: Dataset, fits: list[Settings]) -> None:
-    cells_of(digits, ["pinda"], [0])
-    assert [settings.training.information_draws for settings in fits] == [0]
-
-
 @pytest.mark.parametrize(
     ("steps", "batch_size", "epochs"),
     [(1, 20, 1), (5, 20, 1), (6, 20, 2), (12, 20, 3), (12, 30, 4), (3, 1000, 3)],  # 100 rows
@@ -205,12 +179,6 @@ def test_steps_become_whole_epochs_of_at_least_as_many(
     plans = plan(["fixed"], [0], settings=settings)
     list(fit_all([digits], plans, steps=steps))
     assert [settings.training.epochs for settings in fits] == [epochs]
-
-
-def test_steps_give_what_as_many_epochs_give(digits: Dataset) -> None:
-    by_steps = cells_of(digits, ["pinda"], [0], steps=5)
-    settings = {**SMALL, "training": {**SMALL["training"], "epochs": 3}}
-    assert untimed(by_steps) == untimed(list(fit_all([digits], plan(["pinda"], [0], settings=settings))))
 
 
 def test_finished_cells_are_not_fitted_again(few: Dataset, fits: list[Settings], tmp_path: Path) -> None:
@@ -231,24 +199,6 @@ def test_a_stopped_comparison_goes_on(few: Dataset, fits: list[Settings], tmp_pa
     assert len(fits) == 4
     assert whole[:4] == begun
     assert untimed(whole) == untimed(list(fit_all([few], plans)))
-
-
-def test_a_fit_that_is_interrupted_is_done_again(
-    few: Dataset, fits: list[Settings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    embedded = scoring.embedded
-
-    def stop(*_: Any, **__: Any) -> Any:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(scoring, "embedded", stop)
-    with pytest.raises(KeyboardInterrupt):
-        cells_of(few, ["fixed"], [0], cache=CellCache(tmp_path))
-    assert list(tmp_path.iterdir()) == []
-    monkeypatch.setattr(scoring, "embedded", embedded)
-    (cell,) = cells_of(few, ["fixed"], [0], cache=CellCache(tmp_path))
-    assert len(fits) == 2
-    assert untimed([cell]) == untimed(cells_of(few, ["fixed"], [0]))
 
 
 def test_only_the_embedding_that_is_missing_is_added(few: Dataset, fits: list[Settings], tmp_path: Path) -> None:

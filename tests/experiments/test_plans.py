@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -96,20 +95,6 @@ def test_the_papers_rows_have_its_penalty_and_stem_on_images_alone() -> None:
     other = plan(["aug-paper"], [0], settings={"objective": {"penalty": 2}, "noise": {"generator": {"stem": "auto"}}})
     assert other["aug-paper", 0].objective.options == {"penalty": 2.0}
     assert other["aug-paper", 0].noise.generator.options["stem"] == "auto"
-
-
-def test_noise_on_the_background_takes_its_masks_by_a_setting() -> None:
-    planned = plan(["raw", "aug", "aug-background"], [0], settings={"views": {"noise": {"masks": "mine.npy"}}})
-    assert planned["aug-background", 0].views.noise.options["masks"] == Path("mine.npy")
-    assert planned["aug", 0].views.noise.name == "none"
-
-
-def test_noise_on_the_background_without_masks_is_refused_before_any_fit() -> None:
-    with pytest.raises(UserError, match="the view 'background' was given neither masks nor weights"):
-        plan(["aug", "aug-background"], [0], settings={"encoder": "resnet18"})
-    both = {"views": {"noise": {"masks": "mine.npy", "weights": "sam.pth"}}}
-    with pytest.raises(UserError, match="the view 'background' was given masks and weights"):
-        plan(["aug", "aug-background"], [0], settings=both)
 
 
 def test_usual_options_count_where_a_part_has_them_and_nobody_says_otherwise() -> None:

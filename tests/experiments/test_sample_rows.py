@@ -81,12 +81,6 @@ def test_a_set_that_is_small_enough_is_returned_itself() -> None:
     assert sample_rows(unlabelled, train=2, test=1).test is None
 
 
-def test_a_part_that_is_small_enough_is_left_as_it_is() -> None:
-    data = numbered(100, 40)
-    assert sample_rows(data, train=100, test=10).train is data.train
-    assert sample_rows(data, train=10, test=40).test is data.test
-
-
 @pytest.mark.parametrize("kind", ["sparse", "mapped"])
 def test_sparse_and_mapped_samples_give_the_rows_that_an_array_gives(kind: str, tmp_path: Path) -> None:
     data = numbered(100, 40)

@@ -13,14 +13,6 @@ def test_a_gain_over_raw_features_is_said() -> None:
     )
 
 
-def test_a_loss_against_raw_features_is_said() -> None:
-    assert verdict([line("raw", 80), line("scarf", 79)]).endswith("1.0 point below raw features.")
-
-
-def test_a_difference_that_does_not_show_is_none() -> None:
-    assert verdict([line("raw", 80), line("scarf", 80.04)]).endswith("few labels, level with raw features.")
-
-
 def test_the_untrained_encoder_is_no_learned_embedding() -> None:
     assert "SCARF is the best" in verdict([line("raw", 80), line("untrained", 99), line("scarf", 81)])
     assert "nothing was trained" in verdict([line("raw", 80), line("untrained", 99)])

@@ -83,12 +83,6 @@ def test_every_version_comes_back_from_its_folder_and_from_its_archive(
     assert raw.class_names[3] in ("cat", "thing_3")
 
 
-def test_class_names_may_be_absent(tmp_path: Path) -> None:
-    binary10(tmp_path / "set")
-    (tmp_path / "set/batches.meta.txt").unlink()
-    assert read_cifar(tmp_path / "set").class_names is None
-
-
 @pytest.mark.parametrize(
     ("file", "size", "message"),
     [
@@ -114,17 +108,6 @@ def test_a_missing_batch_and_a_strange_folder_are_named(tmp_path: Path) -> None:
     assert not holds_cifar(tmp_path / "empty")
     with pytest.raises(UserError, match=r"empty holds no file of CIFAR: get the binary version"):
         read_cifar(tmp_path / "empty")
-
-
-def test_cut_archives_of_every_length_end_in_a_sentence(tmp_path: Path) -> None:
-    binary10(tmp_path / "set")
-    content = pack(tmp_path / "set").read_bytes()
-    cut = tmp_path / "cut.tar.gz"
-    for length in [0, 1, 5, 17, *range(100, len(content), len(content) // 12), len(content) - 1]:
-        cut.write_bytes(content[:length])
-        with pytest.raises(UserError) as caught:
-            read_cifar(cut)
-        assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(("file", "names"), [("data_batch_1", "batches.meta"), ("train", "meta")])

@@ -45,14 +45,6 @@ def test_labelled_images_are_mapped_upright_with_labels_from_zero(tmp_path: Path
     assert raw.class_names == tuple(f"class{number}" for number in range(10))
 
 
-def test_the_unlabelled_part_is_a_part_to_train_on(tmp_path: Path) -> None:
-    arrays = write_stl10(tmp_path / "a")
-    raw = read_stl10_unlabelled(tmp_path / "a")
-    assert isinstance(raw.train.x, LazyArray)
-    np.testing.assert_array_equal(raw.train.x, arrays["unlabeled"])
-    assert (raw.train.y, raw.test) == (None, None)
-
-
 @pytest.mark.parametrize("change", [-1, 1, -27648 * 4])
 def test_a_file_of_another_length_is_reported_with_the_bytes(change: int, tmp_path: Path) -> None:
     write_stl10(tmp_path / "a")

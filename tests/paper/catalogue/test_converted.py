@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import gzip
 import os
 from dataclasses import replace
@@ -113,19 +112,6 @@ def test_a_conversion_that_cannot_be_kept_is_used_with_a_warning(
     same(converted("toy", [(source, None)], read, cache=tmp_path), SPARSE)
     assert read.calls == 1
     assert "the conversion of toy is not kept" in caplog.text
-
-
-def test_a_disk_that_fills_while_a_conversion_is_written_costs_time_and_leaves_nothing(
-    source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(np, "save", full)
-    read = Reader(SPARSE)
-    same(converted("toy", [(source, None)], read, cache=tmp_path), SPARSE)
-    assert read.calls == 2
-    assert [path.name for path in (tmp_path / "converted").iterdir()] == ["toy.lock"]
 
 
 def test_a_parsed_set_of_the_catalogue_is_kept_and_a_plain_one_is_not(

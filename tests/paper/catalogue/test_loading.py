@@ -95,11 +95,6 @@ def test_subjects_users_and_queries_are_groups_that_the_split_keeps_apart(name: 
     assert not set(data.train.groups.tolist()) & set(data.test.groups.tolist())
 
 
-def test_the_sparse_training_part_is_the_dense_one(real_data: Path) -> None:
-    sparse = load("reuters46_sparse").train.x.toarray()  # type: ignore[union-attr]
-    np.testing.assert_array_equal(sparse, load("reuters46").train.x)
-
-
 def test_a_publishers_zip_is_found_and_read_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PINOISE_DATA", str(tmp_path))
     with pytest.raises(UserError, match=r"MSLR-WEB30K.zip was not found: get it from https://www.microsoft.com"):
@@ -125,11 +120,6 @@ def test_a_set_that_is_not_on_this_machine_says_so(tmp_path: Path, monkeypatch: 
 def test_the_epsilon_sample_never_passes_for_epsilon(real_data: Path, tmp_path: Path) -> None:
     assert all(locate("epsilon_sample", cache=tmp_path).values())
     assert not any(locate("epsilon", cache=tmp_path).values())
-
-
-def test_an_unknown_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UserError, match="unknown data set 'hapt5611': did you mean 'hapt561'"):
-        load("hapt5611")
 
 
 @pytest.mark.processes

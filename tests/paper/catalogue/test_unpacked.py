@@ -60,10 +60,3 @@ def test_a_cut_archive_leaves_nothing_that_could_be_believed(tmp_path: Path) -> 
     with pytest.raises(UserError, match=r"set\.tar\.gz is damaged, cut off"):
         unpacked(archive, ["a"], cache=tmp_path)
     assert [path.suffix for path in (tmp_path / "unpacked").iterdir()] == [".lock"]
-
-
-def test_a_cache_that_cannot_be_written_is_reported(tmp_path: Path) -> None:
-    archive = write_archive(tmp_path / "set.tar.gz", a=b"one")
-    (tmp_path / "cache").write_text("a file")
-    with pytest.raises(UserError, match=r"unpacked cannot be written \(.*\): make room, or choose .*PINOISE_CACHE"):
-        unpacked(archive, ["a"], cache=tmp_path / "cache")

@@ -65,15 +65,6 @@ def test_the_page_has_the_papers_figure_ours_and_what_they_mean(page: Path) -> N
     assert "<b>raw</b>" not in text
 
 
-def test_the_page_needs_nothing_beside_it(page: Path) -> None:
-    outline = Outline(page.read_text(encoding="utf-8"))
-    addresses = [a[name] for _, a in outline.tags for name in ("src", "href") if name in a]
-    assert addresses == []
-    assert not {"script", "link", "iframe", "object", "embed"} & {tag for tag, _ in outline.tags}
-    identifiers = [attributes["id"] for _, attributes in outline.tags if "id" in attributes]
-    assert len(identifiers) == len(set(identifiers))
-
-
 def test_results_are_written_beside_their_pictures(page: Path) -> None:
     folder = page.parent / "results"
     assert sorted(path.name for path in folder.iterdir()) == ["F8-1.svg", "F8.json", "T2.json"]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from pinoise.choices import SCORES
-from pinoise.errors import UserError
 from pinoise.experiments.plans import plan
 from pinoise.experiments.recipes import RECIPES
 from pinoise.paper.catalogue import is_name
@@ -91,14 +90,3 @@ def test_our_own_default_keeps_its_own_temperature() -> None:
     (ours,) = plan(["pinda"], [0], settings=settings, usual=usual).values()
     (usual_plan,) = plan(["pinda"], [0], settings={}).values()
     assert ours.method == usual_plan.method
-
-
-def test_the_spread_of_a_figure_is_beside_it() -> None:
-    row = find_item("T2").groups[0].rows[0]
-    assert row.title == "Random Noise"
-    assert row.paper["har"] == {"knn": [77.76, 0.61], "sr": [77.62, 0.27]}
-
-
-def test_an_unknown_item_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UserError, match="unknown item 'informations': did you mean 'information'"):
-        find_item("informations")

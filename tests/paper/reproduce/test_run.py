@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,11 @@ import numpy as np
 import pytest
 
 from pinoise.choices import SCORES
-from pinoise.data.dataset import Dataset, Part
+from pinoise.data.dataset import Part
 from pinoise.errors import UserError
 from pinoise.experiments import scoring
 from pinoise.paper.reproduce import run, runs
 from pinoise.paper.reproduce.masks import random_masks
-from pinoise.paper.reproduce.opening import open_used
 from pinoise.paper.reproduce.outcome import Reproduction
 from pinoise.paper.reproduce.paper import Item, Kind, PaperSource, Row, Scale, SetGroup, item_names
 from pinoise.paper.reproduce.run import Running, reproduce
@@ -125,14 +123,6 @@ def test_of_several_recipes_the_best_is_shown(small: Any) -> None:
     assert line.ours["knn"] == max(alone)
 
 
-def test_finished_fits_are_not_done_again(small: Any, fits: list[str]) -> None:
-    first = small(small_item()).found
-    assert fits == ["fixed", "paper", "fixed", "fixed"]
-    again = small(small_item()).found
-    assert len(fits) == 4
-    assert again.lines == first.lines
-
-
 def test_an_interrupted_reproduction_goes_on_where_it_stopped(
     small: Any, fits: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -151,28 +141,6 @@ def test_an_interrupted_reproduction_goes_on_where_it_stopped(
     assert "Stopped after 1 of 5 fits" in verdict(stopped)
     assert small(small_item()).found.is_complete
     assert fits == ["paper", "fixed", "fixed"]
-
-
-def test_another_configuration_is_not_served_from_the_cache(small: Any, fits: list[str]) -> None:
-    small(small_item())
-    small(small_item(epochs=2))
-    assert len(fits) == 8
-
-
-def test_changed_data_is_not_served_from_the_cache(
-    small: Any, fits: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    small(small_item())
-
-    def with_one_other_value(*arguments: Any) -> Dataset:
-        data = open_used(*arguments)
-        x = np.array(data.train.x)
-        x[0, 20] += 1
-        return dataclasses.replace(data, train=dataclasses.replace(data.train, x=x))
-
-    monkeypatch.setattr(run, "open_used", with_one_other_value)
-    small(small_item())
-    assert len(fits) == 8
 
 
 def test_runs_behind_curves_are_found_again_and_their_curves_are_means_over_seeds(small: Any, fits: list[str]) -> None:

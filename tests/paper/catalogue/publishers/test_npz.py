@@ -39,12 +39,6 @@ def test_both_parts_come_with_labels_and_groups_as_int64(tmp_path: Path) -> None
         assert (part.y.tolist(), part.groups.tolist()) == (y, groups)
 
 
-def test_class_names_in_the_file_win(tmp_path: Path) -> None:
-    np.savez(tmp_path / "a.npz", **arrays(), class_names=np.array(["a", "b", "c"]))
-    data = read_set(replace(TOY, class_names=("x", "y", "z")), [tmp_path / "a.npz"])
-    assert data.class_names == ("a", "b", "c")
-
-
 def test_a_sparse_matrix_stays_sparse_with_sorted_columns(tmp_path: Path) -> None:
     unsorted = sp.csr_matrix((np.array([3.0, 2, 4]), np.array([2, 1, 0]), np.array([0, 2, 3])), shape=(2, 3))
     sp.save_npz(tmp_path / "a.npz", unsorted)

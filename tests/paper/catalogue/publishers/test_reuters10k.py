@@ -91,12 +91,6 @@ def test_the_sample_keeps_published_weights_of_the_most_frequent_training_terms(
     assert terms == sorted(sorted(frequency, key=lambda term: (-frequency[term], term))[:12])
 
 
-def test_the_sample_is_always_the_same(paths: list[Path]) -> None:
-    first, second = (read_set(sample(100, terms=5), paths) for _ in range(2))
-    assert (first.train.x != second.train.x).nnz == 0  # type: ignore[union-attr]
-    np.testing.assert_array_equal(first.train.y, second.train.y)
-
-
 def test_stored_zeros_do_not_count_as_occurrences() -> None:
     x = sp.csr_array((np.array([0.0, 0.0, 1.0]), np.array([0, 0, 1]), np.array([0, 1, 2, 3])), shape=(3, 2))
     assert frequent_terms(x, 1).tolist() == [1]

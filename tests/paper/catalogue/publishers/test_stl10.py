@@ -9,7 +9,6 @@ import pytest
 
 from pinoise.data import ReadOptions, load, open_source, read_file
 from pinoise.data.lazy import LazyArray
-from pinoise.errors import UserError
 from pinoise.experiments.sources import open_compared
 from pinoise.paper.catalogue import facts, locate
 
@@ -82,10 +81,3 @@ def test_images_are_brought_to_a_size_like_those_of_a_folder(tmp_path: Path, mon
     assert preparation.read("stl10_all").shape == (32, 32, 3)  # later data has the size of training
     (trained,) = open_compared(["stl10_all"], ReadOptions(size=32), score_on="stl10")
     assert (trained.shape, len(trained.train), trained.name) == ((32, 32, 3), 9, "stl10_all → stl10")
-
-
-def test_a_size_for_what_is_no_image_is_refused() -> None:
-    with pytest.raises(UserError, match=r"digits has samples of shape \(64,\), which are no images, so size cannot"):
-        open_source("digits", ReadOptions(size=32))
-    with pytest.raises(UserError, match="so color cannot apply"):
-        open_source("digits", ReadOptions(color="gray"))
