@@ -164,17 +164,9 @@ def test_data_that_changed_leaves_the_standardiser_as_it_was(tmp_path: Path) -> 
         assert weights(tmp_path / "run") == before
 
 
-@pytest.mark.parametrize(
-    ("environment", "maker"),
-    [('{"packages": {"pinoise": "0.1.0"}}', "pinoise 0.1.0"), ("{", "another version"), (None, "another version")],
-)
-def test_a_folder_of_another_format_is_refused_by_the_name_of_its_maker(
-    tmp_path: Path, environment: str | None, maker: str
-) -> None:
+def test_a_folder_of_another_format_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text("data: {source: digits}\nnoise: {hidden: 1024}\n")
-    if environment is not None:
-        (tmp_path / "environment.json").write_text(environment)
-    with pytest.raises(UserError, match=rf"was made by {maker}.* of format 1; this version reads format {RUN_FORMAT}"):
+    with pytest.raises(UserError, match=rf"another version .* of format 1; this version reads format {RUN_FORMAT}"):
         load_run(tmp_path)
 
 
@@ -192,22 +184,14 @@ def test_a_part_without_an_import_path_is_refused_before_a_folder_is_made(tmp_pa
     assert not (tmp_path / "run").exists()
 
 
-@pytest.mark.parametrize("left", ["with the record alone", "before the first checkpoint"])
-def test_a_killed_start_keeps_its_notes_on_what_was_chosen(tmp_path: Path, left: str) -> None:
+def test_a_killed_start_keeps_its_notes_on_what_was_chosen(tmp_path: Path) -> None:
     settings = parse_settings(merge(DIGITS, {"views": {"noise": "auto"}, "training": {"epochs": 4}}))
     run = tmp_path / "run"
     run_training(run, settings, reporter=Quiet())
     record = (run / "data.json").read_bytes()
     assert b"the noise is" in record
-    if left == "with the record alone":
-        for path in run.iterdir():
-            if path.name != "data.json":
-                shutil.rmtree(path) if path.is_dir() else path.unlink()
-        check_folder(run)  # it may become a run
-        run_training(run, settings, reporter=Quiet(), fresh=True)
-    else:
-        shutil.rmtree(run / "checkpoints")
-        run_training(run, read_config(run), reporter=Quiet())
+    shutil.rmtree(run / "checkpoints")  # killed before the first
+    run_training(run, read_config(run), reporter=Quiet())
     assert (run / "data.json").read_bytes() == record
 
 

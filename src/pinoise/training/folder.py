@@ -106,10 +106,7 @@ def _check_free(path: Path) -> None:
     """Refuse a folder that holds anything but locks and what a killed process left before its configuration."""
     if (path / "config.yaml").exists():
         raise UserError(f"{path} already holds a run: choose another --out, or continue it with --resume {path}.")
-    left = ("data.json",) if _is_record(path / "data.json") else ()
-    if path.exists() and any(
-        file.name not in (*LOCK_FILES, *left) and not _is_leftover(file) for file in path.iterdir()
-    ):
+    if path.exists() and any(file.name not in LOCK_FILES and not _is_leftover(file) for file in path.iterdir()):
         raise UserError(f"{path} is not empty and not a run folder: choose another folder with --out.")
 
 
@@ -117,20 +114,8 @@ def _is_leftover(file: Path) -> bool:
     return replaced_by(file.name) in RUN_FILES
 
 
-def _is_record(file: Path) -> bool:
-    """Whether a file is the record of the data of a run."""
-    try:
-        read_record(file)
-    except UserError:
-        return False
-    return True
-
-
 def create_folder(path: Path, settings: Settings, record: DataRecord | None = None) -> None:
-    """Create a run folder and write the record of its data, and its configuration. One that is not empty is refused.
-
-    The configuration comes last, because it has the choices on which the record has notes as if the user had made them.
-    """
+    """Create a run folder and write its configuration, and the record of its data. One that is not empty is refused."""
     _check_free(path)
     for where, part in settings.parts.items():
         if part.own and ":" not in part.name:
@@ -141,13 +126,9 @@ def create_folder(path: Path, settings: Settings, record: DataRecord | None = No
     text = config_text(settings)
     with writing(path):
         path.mkdir(parents=True, exist_ok=True)
+    write_text(path / "config.yaml", text)
     if record is not None:
         write_record(path / "data.json", record)
-    try:
-        write_text(path / "config.yaml", text)
-    except UserError:
-        (path / "data.json").unlink(missing_ok=True)  # a record alone is no run
-        raise
 
 
 def config_text(settings: Settings) -> str:
@@ -187,18 +168,10 @@ def read_config(path: Path, *, trust: bool = False) -> Settings:
     values = read_yaml(config)
     if (found := values.pop("format", 1)) != RUN_FORMAT:
         raise UserError(
-            f"{path} was made by {_maker(path)}, which wrote run folders of format {found}; this version reads format "
-            f"{RUN_FORMAT}: use the version that made it, or train again."
+            f"{path} was made by another version of pinoise, which wrote run folders of format {found}; this version "
+            f"reads format {RUN_FORMAT}: use the version that made it, or train again."
         )
     return complete(parse_settings(values, distrust=distrusted(config, trust=trust)))
-
-
-def _maker(path: Path) -> str:
-    """Return the version that made a run folder, from its environment.json."""
-    try:
-        return f"pinoise {read_json(path / 'environment.json')['packages']['pinoise']}"
-    except (UserError, OSError, KeyError, TypeError):
-        return "another version of pinoise"
 
 
 def run_identity(settings: Settings, fingerprint: str) -> RunIdentity:
@@ -228,8 +201,9 @@ def settle_folder(
     if (path / "data.json").exists():
         _check_unchanged(path, settings, record)
     checkpoint, complaint = find_checkpoint(folder, expected)
+    steps = expected.per_epoch or 1  # whoever trains knows it
     if checkpoint is not None:
-        _check_epochs(path, settings, checkpoint.stored, expected)
+        _check_epochs(path, settings, checkpoint.stored, steps)
     if complaint is not None:
         note(complaint)
         (folder / LAST).replace(folder / DAMAGED)  # the next checkpoint must not replace a sound one by it
@@ -242,33 +216,26 @@ def settle_folder(
         write_text(path / "config.yaml", text)
     if checkpoint is None:
         return None
-    if _goes_on(settings, checkpoint.stored, expected):
+    if _goes_on(settings, checkpoint.stored, steps):
         for name in WEIGHTS:  # of an earlier end: what counts from now on is the checkpoint
             (path / name).unlink(missing_ok=True)
     return checkpoint.path
 
 
-def _per_epoch(expected: Expected) -> int:
-    """Return the steps in an epoch of the run that a checkpoint is of."""
-    assert expected.per_epoch is not None  # whoever trains knows it
-    return expected.per_epoch
-
-
-def _goes_on(settings: Settings, stored: Stored, expected: Expected) -> bool:
-    """Whether a checkpoint is of a run that has steps left."""
+def _goes_on(settings: Settings, stored: Stored, steps: int) -> bool:
+    """Whether a checkpoint is of a run that has steps left, of which an epoch has so many."""
     losses = held_out_losses(Record(*line) for line in stored.history)
-    left = stored.step < settings.training.epochs * _per_epoch(expected)
-    return left and not has_stalled(losses, settings.training)
+    return stored.step < settings.training.epochs * steps and not has_stalled(losses, settings.training)
 
 
-def _check_epochs(path: Path, settings: Settings, stored: Stored, expected: Expected) -> None:
-    """Refuse to end a run before where it already is."""
-    least = -(-stored.step // _per_epoch(expected))
+def _check_epochs(path: Path, settings: Settings, stored: Stored, steps: int) -> None:
+    """Refuse to end a run before where it already is. An epoch has so many steps."""
+    least, done = -(-stored.step // steps), len(stored.history)
     if settings.training.epochs < least:
-        part = "" if len(stored.history) == least else f" and a part of epoch {least}"
+        part = "" if done == least else f" and a part of epoch {least}"
         raise UserError(
-            f"--epochs {settings.training.epochs} is fewer than {path} has trained for ({len(stored.history)}{part}), "
-            f"which cannot be undone: give at least {least}, or use the run as it stands."
+            f"--epochs {settings.training.epochs} is fewer than {path} has trained for ({done}{part}), which cannot be "
+            f"undone: give at least {least}, or use the run as it stands."
         )
 
 

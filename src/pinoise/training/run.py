@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -154,10 +154,9 @@ def _try_noises(
     """
     if not settings.is_automatic:
         return settings, []
-    say = note if fabric.is_global_zero else lambda _: None
-    say(f"trying {len(NOISE_KINDS)} kinds of noise, for as long as training takes together")
+    _tell(fabric, note, [f"trying {len(NOISE_KINDS)} kinds of noise, for as long as training takes together"])
     trials = choose_noise(settings, standardizer, rows, fabric=fabric, should_stop=should_stop)
-    say(f"the noise is {described(trials)}")
+    _tell(fabric, note, [f"the noise is {described(trials)}"])
     return with_noise(settings, NOISE_KINDS[trials[0].name]), trials
 
 
@@ -213,14 +212,14 @@ def run_training(
     with ExitStack() as folder:
         on_first(fabric, lambda: folder.enter_context(hold(path, note=note)))
         checkpoint = on_first(fabric, settle)
-        log: Reporter = folder.enter_context(RunLog(path, reporter, state)) if fabric.is_global_zero else Quiet()
+        own = folder.enter_context(closing(RunLog(path, reporter, state))) if fabric.is_global_zero else None
         heard = folder.enter_context(Callbacks(callbacks if fabric.is_global_zero else (), settings.model_dump()))
         train(
             model,
             rows,
             settings.training,
             fabric=fabric,
-            reporter=log,
+            reporter=own or Quiet(),
             checkpoints=path / "checkpoints",
             identity=identity,
             resume_from=checkpoint,

@@ -17,8 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
@@ -171,14 +170,6 @@ class RunLog(Reporter):
         if self._board is not None:
             with writing(self._board_folder, advice=_ADVICE):
                 self._board.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
 
 def write_metrics(path: Path, history: Iterable[Record]) -> None:
