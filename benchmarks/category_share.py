@@ -22,7 +22,7 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.experiments.plans import with_steps
 from pinoise.files import write_json
-from pinoise.noise import rows as noise_rows
+from pinoise.noise import columns as noise_columns
 from pinoise.training.build import build_embedding
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
@@ -48,7 +48,7 @@ def opened(name: str, folder: Path) -> Dataset:
 def study(data: Dataset, share: float) -> dict[str, float]:
     """Return the mean few-label and kNN accuracy of the embedding over the seeds, in percent."""
     assert data.test is not None
-    noise_rows.MIXED_SHARE = share
+    noise_columns.MIXED_SHARE = share
     standardizer = Standardizer.fit(data.train.x, spans=data.spans)
     rows, held_out = (make_rows(part.x, standardizer) for part in (data.train, data.test))
     found = []

@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-import inspect
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 import torch
 
-from pinoise import choices
 from pinoise.choices import (
-    EMBEDDINGS,
     ENCODER,
     GENERATOR,
     METHOD,
     NOISE_VIEW,
     OBJECTIVE,
-    PAIRINGS,
     VIEW,
     Kind,
     find,
     import_path,
-    listed,
     options_of,
 )
 from pinoise.errors import UserError
@@ -65,15 +60,6 @@ def test_names_that_stand_for_no_part_are_those_that_others_decide() -> None:
         ("noise", "auto"),
         ("noise", "none"),
     }
-
-
-def test_the_default_of_a_kind_is_one_of_its_names() -> None:
-    for kind in KINDS.values():
-        assert kind.default is None or kind.default in kind.names
-
-
-def test_any_view_can_be_the_noise() -> None:
-    assert {**VIEW.names, "pi": "", "auto": "", "none": ""} == NOISE_VIEW.names
 
 
 @pytest.mark.parametrize(
@@ -163,24 +149,6 @@ def test_options_are_what_is_keyword_only_or_has_a_default(part: Any, options: s
     assert set(options_of(part)) == options
 
 
-def test_options_know_their_default_and_whether_they_have_one() -> None:
-    options = options_of(place_and_options)
-    assert options["depth"].default == 3
-    assert options["width"].default is inspect.Parameter.empty
-    assert options_of(Built)["strength"].default == 0.5
-
-
-@pytest.mark.parametrize(("noun", "name"), [pair for pair in EVERY_NAME if KINDS[pair[0]].names[pair[1]]])
-def test_what_a_part_of_the_package_is_built_for_is_no_option_and_every_option_has_a_default(
-    noun: str, name: str
-) -> None:
-    options = options_of(find(KINDS[noun], name))
-    place = {"site", "shape", "outputs", "encoder", "head", "predictor", "feature_scale", "rows", "prior"}
-    assert not place & set(options)
-    assert all(parameter.default is not parameter.empty for parameter in options.values())
-    assert all(parameter.kind is parameter.KEYWORD_ONLY for parameter in options.values())
-
-
 def test_the_import_path_of_a_part_is_where_another_process_finds_it() -> None:
     assert import_path(Outer) == f"{__name__}:Outer"
     assert import_path(Outer.Inner) == f"{__name__}:Outer.Inner"
@@ -198,19 +166,6 @@ def test_what_no_other_process_could_find_has_no_import_path(monkeypatch: pytest
         assert import_path(part) is None
     monkeypatch.setattr(Outer, "__module__", "__main__")
     assert import_path(Outer) is None
-
-
-def test_the_literals_are_the_choices_of_pairings_and_embeddings() -> None:
-    assert get_args(choices.PairingName) == PAIRINGS
-    assert get_args(choices.EmbeddingName) == EMBEDDINGS
-
-
-@pytest.mark.parametrize(
-    ("names", "text"),
-    [(("a",), "a"), (("a", "b"), "a or b"), (("a", "b", "c"), "a, b or c"), ({"a": "x:y", "b": ""}, "a or b")],
-)
-def test_names_are_listed_as_a_sentence_has_them(names: Any, text: str) -> None:
-    assert listed(names) == text
 
 
 @pytest.mark.processes

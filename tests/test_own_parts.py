@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import pickle
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -17,7 +16,6 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import load_file
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
@@ -367,14 +365,6 @@ def test_a_process_of_the_command_finds_a_file_in_the_current_folder_and_only_th
     assert done.stderr.count("\n") == 1
 
 
-def test_a_view_of_a_users_own_can_be_the_noise(pinoise: Callable[..., Any], table: str, mine: ModuleType) -> None:
-    options = ["--set", "views.noise=mine:tilt", "--set", "views.noise.strength=0.7", "--batch-size", 16]
-    assert pinoise("train", "--data", table, "--label", "class", "--out", "run", "--epochs", 1, *options).code == 0
-    assert set(mine.seen) == {("tilt", 0.7)}
-    assert not Path("run/noise.safetensors").exists()
-    assert pinoise("evaluate", "run", "--trust").code == 0
-
-
 def test_a_configuration_names_parts_with_options_and_flags_lie_over_it(
     pinoise: Callable[..., Any], table: str, mine: ModuleType
 ) -> None:
@@ -451,23 +441,6 @@ FORMS: dict[str, Callable[[ModuleType], dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("form", FORMS)
-def test_the_estimator_takes_parts_in_every_form_and_repeats_itself(mine: ModuleType, form: str) -> None:
-    parts = FORMS[form](mine)
-    model: Any = PiNDA(**parts, **BASE).fit(X)
-    assert type(model.encoder_) is mine.Net
-    assert type(model.noise_.generator) is mine.Wave
-    assert model.noise_.generator.height.abs().max() > 0  # ψ has learned
-    assert model.transform(X).shape == (64, 6 + 4)
-    assert mine.seen  # functions, or the objective
-
-    before = model.transform(X)
-    again = clone(model)
-    assert not hasattr(again, "encoder_")
-    assert np.array_equal(again.fit(X).transform(X), before)
-    assert np.array_equal(model.fit(X).transform(X), before)  # a second fit of the same object begins afresh
-
-
 def test_the_same_part_by_path_class_or_dict_is_the_same_model(mine: ModuleType) -> None:
     fits = [PiNDA(**FORMS[form](mine), **BASE).fit(X).transform(X) for form in ("import paths", "classes", "dicts")]
     assert np.array_equal(fits[0], fits[1])
@@ -491,39 +464,6 @@ def test_objects_of_a_user_stay_as_they_were_and_training_starts_from_their_weig
     assert PiNDA(**parts, **BASE).fit(X).encoder_ is not model.encoder_
 
 
-def test_options_reach_the_part_and_change_what_is_learned(mine: ModuleType) -> None:
-    fits = {strength: PiNDA(**own_parts(mine, strength=strength), **BASE).fit(X) for strength in (1.0, 10.0)}
-    assert fits[10.0].history_["contrast"][0] > 3 * fits[1.0].history_["contrast"][0]
-    mine.seen.clear()
-    PiNDA(objective={"name": mine.Goal, "price": 7}, **BASE).fit(X)
-    assert set(mine.seen) == {("Goal", 7.0)}
-
-
-def test_options_of_the_estimator_reach_parts_that_have_them(mine: ModuleType) -> None:
-    class Sized(mine.Net):  # type: ignore[misc, name-defined]
-        def __init__(self, shape: tuple[int, ...], *, out_features: int = 2, hidden: int = 5) -> None:
-            super().__init__(shape, width=out_features)
-            self.hidden = hidden
-
-    def softened(first: torch.Tensor, second: torch.Tensor, *, temperature: float = 1.0) -> torch.Tensor:
-        return mine.pull(first, second, strength=1 / temperature)  # type: ignore[no-any-return]
-
-    model: Any = PiNDA(encoder=Sized, method=softened, temperature=0.25, **{**BASE, "hidden": 7}).fit(X)
-    assert (model.encoder_.out_features, model.encoder_.hidden) == (4, 7)
-    assert set(mine.seen) == {("pull", 4.0)}
-    with pytest.raises(UserError, match=r"^temperature is 0\.5: method pull has no such option; leave it out\.$"):
-        PiNDA(method=mine.pull, temperature=0.5, **BASE).fit(X)
-
-
-@pytest.mark.parametrize("form", ["import paths", "classes", "objects", "dicts"])
-def test_pickle_keeps_a_fitted_and_an_unfitted_estimator(mine: ModuleType, form: str) -> None:
-    model = PiNDA(**FORMS[form](mine), **BASE)
-    unfitted = pickle.loads(pickle.dumps(model)).fit(X)
-    fitted = pickle.loads(pickle.dumps(model.fit(X)))
-    assert np.array_equal(fitted.transform(X), model.transform(X))
-    assert np.array_equal(unfitted.transform(X), model.transform(X))
-
-
 def test_a_grid_searches_over_parts_and_their_options_in_a_pipeline(mine: ModuleType) -> None:
     y = (X[:, 0] > 0).astype(int)
     pipeline = make_pipeline(PiNDA(**{**own_parts(mine), **BASE, "epochs": 1, "batch_size": 16}), LogisticRegression())
@@ -536,21 +476,6 @@ def test_a_grid_searches_over_parts_and_their_options_in_a_pipeline(mine: Module
     assert search.predict(X).shape == (64,)
     by_encoder = search.cv_results_["mean_test_score"].reshape(3, 2)
     assert np.array_equal(by_encoder[1], by_encoder[2])  # a class and its path
-
-
-@pytest.mark.parametrize("form", ["import paths", "classes", "dicts"])
-def test_a_file_holds_classes_and_functions_by_their_import_paths(mine: ModuleType, form: str) -> None:
-    model = PiNDA(**FORMS[form](mine), **BASE).fit(X)
-    model.save("model")
-    loaded = PiNDA.load("model", trust=True)
-    assert loaded.augmentations is not None
-    names = [loaded.encoder, loaded.method, loaded.objective, loaded.generator, loaded.augmentations[0]]
-    assert [part["name"] for part in names] == ["mine:Net", "mine:Pull", "mine:Goal", "mine:Wave", "mine:Tilt"]
-    assert type(loaded.encoder_) is mine.Net
-    assert np.array_equal(loaded.transform(X), model.transform(X))
-    assert np.array_equal(loaded.noise_scale(X), model.noise_scale(X))
-    again = loaded.set_params(random_state=BASE["random_state"]).fit(X)
-    assert np.array_equal(again.transform(X), model.transform(X))  # it knows all its options
 
 
 def test_a_file_needs_the_module_and_the_parts_that_it_was_saved_with(
@@ -621,33 +546,6 @@ def test_settings_and_build_model_take_objects_and_build_what_was_asked_for(mine
         *(tilted.way, model.noise.generator.height),
     ]
     assert all(weight.grad.abs().max() > 0 for weight in learning)
-
-
-def test_a_generator_that_asks_for_the_encoder_gets_it(mine: ModuleType) -> None:
-    given: list[nn.Module | None] = []
-
-    def required(shape: tuple[int, ...], outputs: int, encoder: nn.Module) -> nn.Module:
-        given.append(encoder)
-        return mine.wave(shape, outputs)  # type: ignore[no-any-return]
-
-    def optional(shape: tuple[int, ...], outputs: int, encoder: nn.Module | None = None) -> nn.Module:
-        given.append(encoder)
-        return mine.wave(shape, outputs)  # type: ignore[no-any-return]
-
-    for generator in (required, optional):
-        PiNDA(encoder=mine.Net, generator=generator, **BASE).fit(X)
-    assert [type(encoder) for encoder in given] == [mine.Net, mine.Net]
-
-
-def test_a_lazy_encoder_learns_its_sizes_from_the_samples() -> None:
-    class Lazy(nn.Sequential):
-        out_features = 4
-
-        def __init__(self, shape: tuple[int, ...]) -> None:
-            super().__init__(nn.LazyLinear(8), nn.ReLU(), nn.LazyLinear(4))
-
-    model: Any = PiNDA(encoder=Lazy, **BASE).fit(X)
-    assert model.encoder_[0].weight.shape == (8, 6)
 
 
 # What goes wrong

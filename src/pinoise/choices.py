@@ -27,6 +27,7 @@ Share = Annotated[float, Interval(ge=0, le=1)]
 Size = Annotated[int, Interval(ge=1, le=65_536)]  # the width of a layer
 Layers = Annotated[int, Interval(ge=1, le=1_000)]
 Entries = Annotated[int, Interval(ge=1, le=1_048_576)]  # of a batch, a queue or a bank
+NeighbourCount = Annotated[int, Interval(ge=1, le=1_000)]
 MOST_DRAWS = 1_000  # of noise, to measure its information: the work grows with their square
 MOST_PROCESSES = 1024  # on a node, and as many nodes
 MOST_TIMES = 1_000_000_000
@@ -47,6 +48,9 @@ FromProcesses = Literal["all-processes", "own-process"]  # whose samples count, 
 
 DISTRIBUTION: Distribution = "gaussian"  # the noise, unless the user says otherwise
 MEAN: Mean = "zero"
+SCALE_MAP: ScaleMap = "softplus"
+INDEPENDENT: Covariance = "diagonal"
+ALONG_COVARIANCE: Covariance = "mixed"  # of the library's default noise
 
 ENGINES = ("ray",)  # of clusters
 
@@ -127,6 +131,17 @@ GENERATOR = Kind(
         "unet": "pinoise.noise.image_generators:UNetGenerator",
     },
     own="a torch module, or a class or function that makes one from the shape of a sample and the number of outputs",
+)
+COVARIANCE = Kind(
+    "covariance",
+    AUTO,
+    {
+        "diagonal": "pinoise.noise.draw:Diagonal",
+        "differences": "pinoise.noise.draw:Differences",
+        "low-rank": "pinoise.noise.draw:LowRank",
+        "mixed": "pinoise.noise.draw:Mixed",
+    },
+    own="one of these names",
 )
 OBJECTIVE = Kind(
     "objective",

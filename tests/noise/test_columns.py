@@ -119,12 +119,6 @@ def test_the_default_noise_learns_the_sigma_of_a_category(rows: Tensor) -> None:
     assert gradient.abs().sum() > 0
 
 
-def test_categories_have_no_density(rows: Tensor) -> None:
-    noise = PiNoise(8, columns=Columns(8, SPANS), donors=rows, hidden=4)
-    with pytest.raises(UserError, match="no density"):
-        noise.entropy(rows)
-
-
 def test_differences_change_only_what_differs_between_neighbours() -> None:
     bank = torch.tensor([[1.0, 0.0, 0.0], [1.0, 0.0, 0.1], [0.0, 1.0, 5.0], [0.0, 1.0, 5.1]])
     noise = PiNoise(

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
-from torch.utils.flop_counter import FlopCounterMode
 
 from pinoise.choices import GENERATOR
 from pinoise.errors import UserError
 from pinoise.noise import PiNoise, make_generator
 from pinoise.noise.generators import ConstantGenerator, GlobalGenerator, MLPGenerator, SharedGenerator
-from pinoise.noise.image_generators import ResNetGenerator, UNetGenerator
+from pinoise.noise.image_generators import ResNet18Generator, UNetGenerator
 
 SHAPES = [(5,), (2, 3), (2, 3, 2)]
 IMAGE_GENERATORS = ("resnet18", "resnet50", "unet")
@@ -89,23 +88,6 @@ def test_mlp_agrees_with_one_unit_at_a_time(shape: tuple[int, ...], outputs: int
     np.testing.assert_allclose(raw.detach().numpy(), slow_mlp_generator(generator, x), atol=1e-5)
 
 
-@pytest.mark.parametrize(("dim", "expected"), [(561, 1.2465e9), (2000, 2.378e9), (136, 9.123e8)])
-def test_mlp_costs_what_the_paper_reports_for_a_batch(dim: int, expected: float) -> None:
-    with torch.device("meta"):
-        generator = MLPGenerator((dim,), outputs=2, hidden=1024)
-        x = torch.empty(256, dim)
-    with FlopCounterMode(display=False) as counter:
-        generator(x)
-    multiply_accumulates = counter.get_total_flops() / 2
-    assert multiply_accumulates == 256 * (3 * dim * 1024 + 3 * 1024**2)
-    assert multiply_accumulates == pytest.approx(expected, rel=5e-4)
-
-
-def test_mlp_without_a_learned_mean_saves_one_head() -> None:
-    sizes = [sum(p.numel() for p in MLPGenerator((5,), outputs=n, hidden=8).parameters()) for n in (1, 2)]
-    assert sizes[1] - sizes[0] == (8 * 8 + 8) + (8 * 5 + 5)
-
-
 @pytest.mark.parametrize("shape", SHAPES)
 def test_shared_is_a_linear_map_of_the_encoders_features(shape: tuple[int, ...]) -> None:
     torch.manual_seed(0)
@@ -123,16 +105,6 @@ def test_shared_sends_gradient_to_its_head_and_none_to_the_encoder() -> None:
     assert generator.head.weight.grad is not None
     assert bool((generator.head.weight.grad != 0).any())
     assert all(parameter.grad is None for parameter in encoder.parameters())
-
-
-def test_shared_follows_the_encoder_as_it_learns() -> None:
-    encoder = nn.Linear(5, 4)
-    generator = SharedGenerator((5,), outputs=1, encoder=encoder, features=4)
-    x = torch.randn(3, 5)
-    before = generator(x)
-    with torch.no_grad():
-        encoder.weight.add_(1.0)
-    assert not torch.allclose(generator(x), before)
 
 
 def test_shared_neither_owns_nor_saves_the_encoder() -> None:
@@ -161,14 +133,6 @@ def test_global_is_one_number_per_feature_and_output_whatever_the_samples(shape:
     assert torch.equal(first, second)
 
 
-def test_global_starts_at_zero_and_learns() -> None:
-    generator = GlobalGenerator((4,), outputs=1)
-    raw = generator(torch.randn(3, 4))
-    assert bool((raw == 0).all())
-    (gradient,) = torch.autograd.grad((raw * torch.arange(4.0)).sum(), generator.raw)
-    assert gradient.flatten().tolist() == [0.0, 1.0, 2.0, 3.0]
-
-
 @pytest.mark.parametrize(
     ("name", "shape"),
     [
@@ -185,13 +149,6 @@ def test_every_name_makes_a_generator_of_the_right_shape(name: str, shape: tuple
     assert generator(torch.randn(3, *shape)).shape == (samples, 2, *shape)
 
 
-def test_hidden_is_the_width_of_the_mlp() -> None:
-    generator = make_generator("mlp", (5,), 1, options={"hidden": 6})
-    assert isinstance(generator, MLPGenerator)
-    widths = [layer.out_features for layer in generator.modules() if isinstance(layer, nn.Linear)]
-    assert widths == [6, 6, 6, 5]
-
-
 @pytest.mark.parametrize(
     "part",
     [f"{__name__}:Doubled", f"{__name__}:doubled", Doubled, doubled],
@@ -202,17 +159,6 @@ def test_a_users_own_class_or_function_is_given_shape_outputs_and_its_options(pa
     for options, factor in ((None, 2.0), ({"factor": 7.0}, 7.0)):
         generator = make_generator(part, (5,), 2, options=options)
         torch.testing.assert_close(generator(x), factor * torch.stack([x, x], dim=1))
-
-
-def test_an_import_path_of_the_package_is_the_class_behind_it() -> None:
-    generator = make_generator("pinoise.noise.generators:MLPGenerator", (5,), 1, options={"hidden": 6})
-    assert isinstance(generator, MLPGenerator)
-
-
-def test_a_module_serves_as_it_is() -> None:
-    module = nn.Linear(5, 5)
-    assert make_generator(module, (5,), 1) is module
-    assert make_generator(module, (5,), 1, encoder=Flat(5, 4), options={"hidden": 6}) is module
 
 
 def test_what_asks_for_an_encoder_is_given_it_and_nothing_else_is() -> None:
@@ -238,28 +184,6 @@ def test_what_makes_no_generator_is_refused() -> None:
         make_generator("math:pi", (5,), 1)
 
 
-@pytest.mark.parametrize("path", ["no.such.module:Thing", "math:no_such_thing", "math:"])
-def test_a_path_that_leads_nowhere_is_refused_with_how_to_write_one(path: str) -> None:
-    with pytest.raises(UserError, match=rf"generator '{path}' cannot be found \(.*\): write package\.module:name"):
-        make_generator(path, (5,), 1)
-
-
-def test_auto_is_no_generator_but_leaves_the_choice_to_an_objective() -> None:
-    with pytest.raises(UserError, match=r"generator 'auto' leaves the choice to an objective: name one here"):
-        make_generator("auto", (5,), 1)
-
-
-def test_an_unknown_name_is_refused_with_the_nearest_one() -> None:
-    message = r"unknown generator 'shard': did you mean 'shared'\? Allowed: auto, global, mlp, shared"
-    with pytest.raises(UserError, match=message):
-        make_generator("shard", (5,), 1)
-
-
-def test_shared_without_an_encoder_says_what_to_pass() -> None:
-    with pytest.raises(UserError, match=r"'shared' .* was given none: pass encoder=.* out_features"):
-        make_generator("shared", (5,), 1)
-
-
 def test_shared_with_an_encoder_of_unknown_size_names_it() -> None:
     with pytest.raises(UserError, match=r"given Sequential, whose out_features is None: pass encoder="):
         make_generator("shared", (5,), 1, encoder=nn.Sequential(nn.Linear(5, 4)))
@@ -271,7 +195,7 @@ def test_noise_hands_hidden_and_width_to_the_generators_that_have_them(name: str
     generator = noise.generator
     if isinstance(generator, MLPGenerator):
         assert generator.trunk[1].out_features == 6
-    elif isinstance(generator, ResNetGenerator):
+    elif isinstance(generator, ResNet18Generator):
         assert generator.trunk.width == 4
         assert generator.get_submodule("heads.0.0").out_features == 6
     elif isinstance(generator, UNetGenerator):

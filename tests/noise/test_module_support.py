@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 import pickle
 from collections.abc import Callable
 from itertools import product
@@ -17,7 +16,7 @@ from torch import Tensor, nn
 from pinoise.errors import UserError
 from pinoise.networks import MLPEncoder
 from pinoise.noise import PRIOR_WEIGHT, PiNoise, Support, prior_scale
-from pinoise.noise.module import REFRESH_EVERY
+from pinoise.noise.support import REFRESH_EVERY
 
 ROWS = 40
 UNIT = torch.tensor([0.5, 0.0, 2.0, 1.0])
@@ -66,7 +65,6 @@ def drift(noise: PiNoise) -> None:
 
 
 DRAWS: dict[str, Callable[[PiNoise, Tensor, Tensor], object]] = {
-    "draw": lambda noise, x, rows: noise.draw(x, 3, rows=rows),
     "sample": lambda noise, x, rows: noise.sample(x, rows=rows),
     "views": lambda noise, x, rows: noise.views(x, rows),
     "forward": lambda noise, x, rows: noise(x),
@@ -96,17 +94,6 @@ def test_noise_is_the_way_to_a_neighbour_plus_that_of_the_distribution(
     assert bool((moved != x).any())
 
 
-@pytest.mark.parametrize("shape", [(2, 2), (1, 2, 2)])
-def test_samples_of_any_rank_move_to_neighbours(shape: tuple[int, ...]) -> None:
-    noise = make_noise(make_support(make_bank(shape)), shape=shape, generator="global")
-    flat = make_noise(make_support(make_bank()), generator="global")
-    rows = torch.arange(6)
-    torch.manual_seed(1)
-    expected = flat.sample(make_bank()[:6], draws=2, rows=rows)
-    torch.manual_seed(1)
-    torch.testing.assert_close(noise.sample(make_bank(shape)[:6], draws=2, rows=rows).flatten(2), expected)
-
-
 def test_a_training_row_is_never_moved_to_itself() -> None:
     bank = make_bank()
     noise = make_noise(make_support(bank), generator="constant", positive="abs")
@@ -118,19 +105,6 @@ def test_a_training_row_is_never_moved_to_itself() -> None:
     for moved in (known, unknown):
         places = torch.cdist(moved, bank).argmin(dim=1)
         assert bool((places != torch.arange(ROWS))[mutual].all())
-
-
-@pytest.mark.parametrize("generator", GENERATORS)
-def test_without_row_numbers_forward_moves_samples_too(generator: str) -> None:
-    bank = make_bank()
-    noise = make_noise(make_support(bank), generator=generator)
-    assert noise.support is not None
-    torch.manual_seed(1)
-    moved = noise(bank)
-    torch.manual_seed(1)
-    assert torch.equal(moved, bank + noise.sample(bank))
-    torch.manual_seed(1)
-    assert not torch.allclose(moved, make_noise(None, generator=noise.generator)(bank))
 
 
 @pytest.mark.parametrize("generator", ["mlp", "shared", "global"])
@@ -156,23 +130,9 @@ def test_the_typical_scale_is_the_geometric_mean_over_rows_of_the_support(genera
             parameter.normal_()
         scale = noise.scale(bank).double()
     expected = [float(scale[:, j].log().mean().exp()) if UNIT[j] > 0 else 0.0 for j in range(4)]
-    typical = noise.typical_scale()
+    typical = noise.typical_scale(support_of(noise).bank)
     torch.testing.assert_close(typical, torch.tensor(expected))
     assert not typical.requires_grad
-
-
-def test_the_typical_scale_of_many_rows_looks_at_some_from_all_over_the_bank() -> None:
-    bank = torch.randn(1000, 4)
-    support = Support(bank, numbers=torch.arange(1000), rows=1000)
-    noise = make_noise(support, generator="mlp")
-    before = noise.typical_scale()
-    support.bank[900:] += 100.0
-    assert not torch.equal(noise.typical_scale(), before)
-
-
-def test_noise_without_a_support_has_no_typical_scale() -> None:
-    with pytest.raises(UserError, match=r"no support to average its scale over: call scale\(x\)"):
-        make_noise(None).typical_scale()
 
 
 @pytest.mark.parametrize("way", DRAWS)
@@ -187,27 +147,13 @@ def test_neighbours_follow_the_learned_scale_every_so_many_draws_in_training(way
         DRAWS[way](noise, bank, rows)
         if not torch.equal(support.metric, before):
             refreshed.append(number)
-            torch.testing.assert_close(support.metric[UNIT > 0], noise.typical_scale()[UNIT > 0])
+            torch.testing.assert_close(support.metric[UNIT > 0], noise.typical_scale(support_of(noise).bank)[UNIT > 0])
     assert refreshed == [0, REFRESH_EVERY, 2 * REFRESH_EVERY] == [0, 50, 100]
     assert int(support.draws) == 102
     afresh = make_support(bank)
     afresh.refresh(support.metric)
     assert torch.equal(support.neighbours(bank, rows).eligible, afresh.neighbours(bank, rows).eligible)
     assert torch.equal(support.neighbours(bank, rows).positions, afresh.neighbours(bank, rows).positions)
-
-
-def test_the_draw_that_refreshes_moves_to_the_new_neighbours_already() -> None:
-    bank, rows = make_bank(), torch.arange(ROWS)
-    noise = make_noise(make_support(bank), generator="global", positive="fixed-entropy")
-    with torch.no_grad():
-        raw_of(noise).copy_(torch.tensor([1.0, 0.0, -1.0, 0.0]))
-    told = make_support(bank)
-    told.refresh(noise.typical_scale())
-    other = make_noise(told, generator=noise.generator, positive="fixed-entropy").eval()
-    torch.manual_seed(1)
-    first = noise.sample(bank, rows=rows)
-    torch.manual_seed(1)
-    assert torch.equal(first, other.sample(bank, rows=rows))
 
 
 @pytest.mark.parametrize("way", DRAWS)
@@ -223,23 +169,7 @@ def test_noise_in_eval_mode_neither_counts_its_draws_nor_finds_other_neighbours(
     noise.train()
     DRAWS[way](noise, bank, rows)  # the first that counts
     assert int(support.draws) == 1
-    torch.testing.assert_close(support.metric[UNIT > 0], noise.typical_scale()[UNIT > 0])
-
-
-def test_asking_for_scale_mean_or_regularizer_is_no_draw() -> None:
-    bank = make_bank()
-    noise = make_noise(make_support(bank), generator="mlp", weight=0.3)
-    for ask in (noise.scale, noise.relative_scale, noise.mean, noise.regularizer):
-        ask(bank)
-    noise.typical_scale()
-    assert int(support_of(noise).draws) == 0
-
-
-def test_noise_without_a_support_has_nothing_to_follow() -> None:
-    noise, x = make_noise(None), make_bank()
-    for rows in (None, torch.arange(ROWS), torch.arange(ROWS) + 1000):  # nor any rows to check
-        assert noise.sample(x, rows=rows).shape == x.shape
-    assert not any("draws" in name for name in noise.state_dict())
+    torch.testing.assert_close(support.metric[UNIT > 0], noise.typical_scale(support_of(noise).bank)[UNIT > 0])
 
 
 def test_a_refresh_leaves_the_statistics_and_the_mode_of_the_generator_alone() -> None:
@@ -264,7 +194,9 @@ def test_a_refresh_under_autocast_leaves_psi_its_gradient(generator: str) -> Non
     gradients = torch.autograd.grad(loss, list(noise.parameters()))
     assert all(bool(gradient.isfinite().all()) and bool((gradient != 0).any()) for gradient in gradients)
     # σ is that of full precision
-    torch.testing.assert_close(support_of(noise).metric[UNIT > 0], noise.typical_scale()[UNIT > 0], rtol=1e-6, atol=0)
+    torch.testing.assert_close(
+        support_of(noise).metric[UNIT > 0], noise.typical_scale(support_of(noise).bank)[UNIT > 0], rtol=1e-6, atol=0
+    )
 
 
 def learn(noise: PiNoise, first: int, last: int) -> list[Tensor]:
@@ -323,14 +255,6 @@ def test_state_dict_round_trip_restores_the_neighbours() -> None:
     assert torch.equal(other.sample(bank, rows=rows), expected)
 
 
-def test_double_moves_the_support_along() -> None:
-    bank = make_bank()
-    noise = make_noise(make_support(bank), generator="global").double()
-    assert noise.sample(bank.double(), rows=torch.arange(ROWS)).dtype == torch.float64
-    assert support_of(noise).metric.dtype == torch.float64
-    assert support_of(noise).draws.dtype == torch.int64
-
-
 WRONG_ROWS: dict[str, tuple[Tensor, str]] = {
     "shuffled": (
         torch.tensor([0, 2, 1, 3]),
@@ -351,61 +275,12 @@ WRONG_ROWS: dict[str, tuple[Tensor, str]] = {
 
 
 @pytest.mark.parametrize("kind", WRONG_ROWS)
-@pytest.mark.parametrize("way", ["draw", "sample", "views"])
+@pytest.mark.parametrize("way", ["sample", "views"])
 def test_wrong_row_numbers_are_refused_at_the_first_draw(kind: str, way: str) -> None:
     noise = make_noise(make_support(make_bank()), generator="global")
     rows, message = WRONG_ROWS[kind]
     with pytest.raises(UserError, match=message):
         DRAWS[way](noise, make_bank()[:4], rows)
-
-
-@pytest.mark.parametrize("shape", [(3,), (5,), (1,), (2, 2)])
-def test_samples_of_another_shape_are_said_to_be_so_before_their_row_numbers_are_looked_at(
-    shape: tuple[int, ...],
-) -> None:
-    noise = make_noise(make_support(make_bank()), generator="global")
-    with pytest.raises(UserError, match=r"samples have shape .*: this noise was made for \(4,\)"):
-        noise.sample(torch.zeros(4, *shape), rows=torch.arange(4))
-    assert int(support_of(noise).draws) == 0
-
-
-def test_row_numbers_are_looked_at_again_when_the_neighbours_are() -> None:
-    bank = make_bank()
-    noise = make_noise(make_support(bank), generator="global")
-    for _ in range(REFRESH_EVERY):
-        noise.sample(bank[:4], rows=torch.arange(4))
-    with pytest.raises(UserError, match=r"rows gives number 5 to a sample that differs from training row 5"):
-        noise.sample(bank[:4], rows=torch.arange(5, 9))
-
-
-@pytest.mark.parametrize("complete", [True, False], ids=["table", "search"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_right_row_numbers_pass_and_so_do_none(complete: bool, dtype: torch.dtype) -> None:
-    bank = make_bank()
-    support = make_support(bank, complete=complete)
-    picked = torch.tensor([7, 7, 0, 39])
-    for rows in (support.numbers[picked], None):
-        noise = make_noise(copy.deepcopy(support), generator="global").to(dtype)
-        assert noise.sample(bank[picked].to(dtype), rows=rows).shape == (4, 4)
-
-
-def test_a_row_number_outside_of_range_is_refused_in_eval_mode_too() -> None:
-    noise = make_noise(make_support(make_bank()), generator="global").eval()
-    with pytest.raises(UserError, match=rf"rows has numbers from 0 to {ROWS}: the training data has rows 0 to"):
-        noise.sample(make_bank()[:2], rows=torch.tensor([0, ROWS]))
-
-
-@pytest.mark.parametrize("distribution", ["gaussian", "uniform"])
-@pytest.mark.parametrize("shape", [(4,), (2, 2)])
-def test_without_an_initial_scale_it_is_how_much_neighbours_differ(distribution: str, shape: tuple[int, ...]) -> None:
-    support = make_support(make_bank(shape))
-    expected = prior_scale(support.spread(), UNIT.reshape(shape))
-    noise = make_noise(support, shape=shape, generator="constant", initial_scale=None, distribution=distribution)
-    # A uniform on (−w, w) deviates by w / √3.
-    deviation = noise.initial_scale if distribution == "gaussian" else noise.initial_scale / math.sqrt(3)
-    torch.testing.assert_close(deviation, expected)
-    given = make_noise(support, shape=shape, generator="constant", initial_scale=0.2, distribution=distribution)
-    torch.testing.assert_close(given.initial_scale, torch.full(shape, 0.2))
 
 
 @pytest.mark.parametrize("shape", [(4,), (2, 2)])
@@ -437,31 +312,6 @@ def prior_of_live(noise: PiNoise) -> Tensor:
     return noise.initial_scale[noise.feature_scale > 0]
 
 
-def test_noise_along_data_moves_to_as_many_neighbours_as_asked_for_and_owns_its_rows() -> None:
-    data = make_bank()
-    noise = PiNoise.along(data, neighbours=3)
-    assert noise.support is not None
-    assert noise.support.k == 3
-    before = data.clone()
-    noise.load_state_dict(PiNoise.along(torch.randn(ROWS, 4), neighbours=3).state_dict())
-    assert torch.equal(data, before)
-
-
-@pytest.mark.parametrize("rows", [2500, 20_000], ids=["table", "search"])
-def test_noise_along_many_rows_moves_to_some_of_them_and_takes_the_number_of_any(rows: int) -> None:
-    data = torch.randn(rows, 3)
-    noise = PiNoise.along(data)
-    support = support_of(noise)
-    assert len(support.bank) == 2048
-    assert torch.equal(support.bank, data[support.numbers])
-    assert support.rows == rows
-    picked = torch.randperm(rows)[:50]
-    assert noise.sample(data[picked], rows=picked).shape == (50, 3)
-    within = picked[torch.isin(picked, support.numbers)][:2]
-    with pytest.raises(UserError, match=r"to a sample that differs from training row"):
-        PiNoise.along(data).sample(data[within.flip(0)], rows=within)
-
-
 @pytest.mark.parametrize(
     ("data", "found"),
     [
@@ -475,58 +325,6 @@ def test_data_that_are_no_rows_of_numbers_are_refused(data: Any, found: str) -> 
         PiNoise.along(data)
 
 
-def test_noise_along_data_keeps_its_entropy_while_it_learns() -> None:
-    data = make_bank()
-    noise = PiNoise.along(data)
-    optimizer = torch.optim.Adam(noise.param_groups(0.01))
-    for _ in range(20):
-        first, second = noise.views(data, torch.arange(ROWS))
-        loss = (first[:, 0].square().mean() + second[:, 0].square().mean()) / 2
-        optimizer.zero_grad()
-        loss.backward()
-        optimizer.step()
-    scale = noise.relative_scale(data)[:, UNIT > 0].detach()
-    torch.testing.assert_close(scale.log().mean(dim=1), prior_of_live(noise).log().mean().expand(ROWS))
-    assert float(scale[0, 0]) < 0.8 * float(noise.initial_scale[0])  # the only feature that the loss looks at
-
-
-def test_the_regularizer_of_noise_along_data_pulls_it_back_to_how_much_neighbours_differ() -> None:
-    data = make_bank()
-    noise = PiNoise.along(data, weight=2.0)
-    with torch.no_grad():
-        raw_of(noise).copy_(torch.tensor([0.3, 0.0, -0.2, 0.1]))
-    start = float(noise.regularizer(data).detach())
-    expected = (noise.relative_scale(data)[0].log() - noise.initial_scale.log())[UNIT > 0].square().mean()
-    assert start == pytest.approx(2 * float(expected.detach()), rel=1e-5)
-    optimizer = torch.optim.SGD(noise.param_groups(0.002))
-    for _ in range(100):
-        optimizer.zero_grad()
-        noise.regularizer(data).backward()
-        optimizer.step()
-    assert float(noise.regularizer(data).detach()) < 0.01 * start
-
-
-def test_wrong_rows_are_refused_again_when_a_call_is_repeated() -> None:
-    torch.manual_seed(0)
-    data = torch.randn(40, 3)
-    noise = PiNoise.along(data)
-    for mode in (True, False):
-        noise.train(mode)
-        for _ in range(2):
-            with pytest.raises(UserError, match="to a sample that differs from training row"):
-                noise.sample(data[:4], rows=torch.arange(4).flip(0))
-        assert noise.support is not None
-        assert noise.support.drawn == 0
-    noise.sample(data[:0], rows=torch.arange(0))  # nothing to be wrong about
-
-
-@pytest.mark.parametrize("rows", [[0, 1], torch.zeros(2)])
-def test_rows_that_are_not_whole_numbers_are_refused(rows: Any) -> None:
-    data = torch.randn(40, 3)
-    with pytest.raises(UserError, match="give a tensor of integers, one for each of 2 samples"):
-        PiNoise.along(data).sample(data[:2], rows=rows)
-
-
 def test_neighbours_follow_when_asked_to() -> None:
     torch.manual_seed(0)
     noise = PiNoise.along(torch.randn(40, 3)).eval()
@@ -534,4 +332,4 @@ def test_neighbours_follow_when_asked_to() -> None:
     with torch.no_grad():
         noise.generator.raw += torch.tensor([0.5, -0.5, 0.0])  # type: ignore[operator]
     noise.follow()
-    torch.testing.assert_close(noise.support.metric, noise.typical_scale())
+    torch.testing.assert_close(noise.support.metric, noise.typical_scale(support_of(noise).bank))

@@ -23,15 +23,6 @@ from pinoise.noise import PiNoise, Support
 RANKS = 2
 
 
-class Model(nn.Module):
-    """An encoder and the noise that shares its features."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.encoder = MLPEncoder((3,), hidden=8, out_features=4)
-        self.noise = PiNoise(3, generator="shared", encoder=self.encoder, mean="learned")
-
-
 def noisy(noise: nn.Module, x: Tensor) -> Tensor:
     """x + ε with the same draw every time."""
     torch.manual_seed(7)
@@ -71,72 +62,6 @@ def test_state_dict_round_trip_restores_noise_and_units(x: Tensor, tmp_path: Pat
     assert torch.equal(noisy(noise, x), noisy(other, x))
 
 
-def test_state_dict_of_a_model_holds_the_shared_encoder_once() -> None:
-    names = set(Model().state_dict())
-    assert {name.split(".")[0] for name in names} == {"encoder", "noise"}
-    assert {name for name in names if name.startswith("noise.")} == {
-        "noise.feature_scale",
-        "noise.initial_scale",
-        "noise.generator.head.weight",
-        "noise.generator.head.bias",
-    }
-
-
-def test_deepcopy_is_equal_and_independent(x: Tensor) -> None:
-    noise = make_noise()
-    before = noisy(noise, x)
-    copied = copy.deepcopy(noise)
-    assert torch.equal(noisy(copied, x), before)
-    with torch.no_grad():
-        for parameter in copied.parameters():
-            parameter.add_(1.0)
-    assert torch.equal(noisy(noise, x), before)
-    assert not torch.equal(noisy(copied, x), before)
-
-
-@pytest.mark.parametrize("transfer", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-def test_a_copied_model_shares_with_its_own_encoder(x: Tensor, transfer: Any) -> None:
-    model = Model()
-    before = noisy(model.noise, x)
-    copied = transfer(model)
-    assert torch.equal(noisy(copied.noise, x), before)
-    with torch.no_grad():
-        copied.encoder.layers[-1].bias.add_(1.0)
-    assert torch.equal(noisy(model.noise, x), before)
-    assert not torch.equal(noisy(copied.noise, x), before)
-
-
-def test_double_of_a_model_reaches_the_shared_encoder(x: Tensor) -> None:
-    assert noisy(Model().double().noise, x.double()).dtype == torch.float64
-
-
-@pytest.mark.parametrize("distribution", ["gaussian", "uniform"])
-def test_pickle_round_trip(x: Tensor, distribution: str) -> None:
-    noise = make_noise(distribution=distribution, positive="abs", normalize=0.5)
-    assert torch.equal(noisy(pickle.loads(pickle.dumps(noise)), x), noisy(noise, x))
-
-
-def test_double_computes_in_double(x: Tensor) -> None:
-    noise = make_noise().double()
-    sample = noise.sample(x.double())
-    assert sample.dtype == noise.feature_scale.dtype == torch.float64
-    torch.testing.assert_close(noise.scale(x.double()).float(), copy.deepcopy(noise).float().scale(x))
-
-
-@pytest.mark.parametrize("distribution", ["gaussian", "uniform"])
-@pytest.mark.parametrize("normalize", [None, 0.5])
-def test_autocast_stays_near_full_precision_and_learns(x: Tensor, distribution: str, normalize: float | None) -> None:
-    noise = make_noise(distribution=distribution, normalize=normalize)
-    exact = noisy(noise, x)
-    with torch.autocast("cpu", torch.bfloat16):
-        mixed = noisy(noise, x)
-        loss = mixed.float().square().mean()
-    assert mixed.dtype == torch.float32  # x itself must not lose its digits
-    torch.testing.assert_close(mixed, exact, atol=0.05, rtol=0.02)
-    gradients = torch.autograd.grad(loss, list(noise.parameters()))
-    assert all(bool(gradient.isfinite().all()) and bool((gradient != 0).any()) for gradient in gradients)
-
-
 @pytest.mark.parametrize("covariance", ["mixed", "differences", "low-rank"])
 def test_autocast_draws_nearly_the_same_correlated_noise(x: Tensor, covariance: str) -> None:
     noise, fresh = along_data(covariance), along_data(covariance)
@@ -165,16 +90,6 @@ def test_correlated_noise_survives_copies_pickles_and_state_dicts(x: Tensor, cov
     for same in (copy.deepcopy(noise), pickle.loads(pickle.dumps(noise)), other):
         assert torch.equal(noisy(same, x), before)
     assert noisy(noise.double(), x.double()).dtype == torch.float64
-
-
-def test_autocast_leaves_the_entropy_nearly_where_it_is(x: Tensor) -> None:
-    noise = make_noise(positive="fixed-entropy", initial_scale=torch.tensor([0.5, 1.0, 0.8]))
-    live = noise.feature_scale > 0
-    with torch.autocast("cpu", torch.bfloat16):
-        scale = noise.relative_scale(x)[:, live]
-    torch.testing.assert_close(
-        scale.log().mean(dim=1), noise.initial_scale[live].log().mean().expand(5), atol=0.01, rtol=0
-    )
 
 
 @pytest.mark.usefixtures("_fresh_compiler")

@@ -124,20 +124,6 @@ def test_a_bank_that_lacks_rows_is_searched_for_every_batch(metric: Tensor, k: i
     assert all(int(row) // 3 not in found for row, found in zip(rows, expected, strict=True) if row % 3 == 0)
 
 
-def test_a_search_finds_the_neighbours_that_the_table_holds() -> None:
-    bank = make_bank(200)
-    looked_up = sets(complete(bank).neighbours(bank, torch.arange(200)))
-    assert sets(partial(bank).neighbours(bank, 3 * torch.arange(200))) == looked_up
-    assert 0 < sum(len(found) for found in looked_up) < 0.9 * 200 * 5  # not all of the nearest are mutual
-
-
-@pytest.mark.parametrize("make", [complete, partial])
-def test_samples_that_are_no_training_rows_are_searched_for(make: Maker) -> None:
-    bank, x = make_bank().double(), make_bank(20, seed=2).double()
-    slow = SlowSupport(bank, torch.ones(4), k=5)
-    assert sets(make(bank, k=5).neighbours(x)) == [slow.of_sample(sample, None) for sample in x]
-
-
 @pytest.mark.parametrize("make", [complete, partial])
 def test_neighbours_do_not_depend_on_where_the_origin_is(make: Maker) -> None:
     # Years and kelvins are far from 0 beside their deviation, and so is a dead feature, which may have any value.
@@ -148,13 +134,6 @@ def test_neighbours_do_not_depend_on_where_the_origin_is(make: Maker) -> None:
     rows = near.numbers
     assert sets(moved.neighbours(bank + far, rows)) == sets(near.neighbours(bank, rows))
     assert sets(moved.neighbours(x + far)) == sets(near.neighbours(x))
-
-
-def test_neighbourhood_in_the_table_is_mutual() -> None:
-    bank = make_bank(200)
-    found = sets(complete(bank).neighbours(bank, torch.arange(200)))
-    assert all(i in found[j] for i in range(200) for j in found[i])
-    assert any(found)
 
 
 def test_without_mutual_neighbours_are_those_of_scikit_learn() -> None:
@@ -188,30 +167,11 @@ def test_empty_rows_of_sparse_data_are_everyones_neighbours_only_without_mutual(
     assert share[True] < 0.2
 
 
-@pytest.mark.parametrize("make", [complete, partial])
-@pytest.mark.parametrize("mutual", [True, False])
-def test_a_row_never_draws_itself(make: Maker, mutual: bool) -> None:
-    bank = make_bank(30)
-    bank[10:20] = bank[:10]  # not even where another row is equal to it
-    support = make(bank, k=3, mutual=mutual)
-    neighbours = support.neighbours(bank, support.numbers)
-    assert bool((neighbours.positions != torch.arange(30)[:, None]).all())
-    unique = torch.arange(20, 30)
-    drawn = support.draw(bank[unique], rows=support.numbers[unique], times=50)
-    moves = neighbours.eligible[unique].any(dim=1)
-    assert bool((drawn[:, moves] != bank[unique][moves]).any(dim=2).all())
-
-
 def test_a_training_row_is_not_its_own_neighbour_whether_its_number_is_told_or_not() -> None:
     bank = make_bank()
     told = sets(partial(bank).neighbours(bank, 3 * torch.arange(ROWS)))
     assert not any(i in found for i, found in enumerate(told))
     assert sets(partial(bank).neighbours(bank)) == told
-
-
-def test_a_sample_that_equals_every_row_stays_where_it_is() -> None:
-    support = Support(torch.ones(5, 3), numbers=torch.arange(5), rows=5, k=2)
-    assert torch.equal(support.draw(torch.ones(2, 3)), torch.ones(1, 2, 3))
 
 
 @pytest.mark.parametrize("with_rows", [True, False])
@@ -240,34 +200,6 @@ def test_draws_are_uniform_over_the_eligible_and_independent() -> None:
     same = (places[0::2] == places[1::2])[:, several].float().mean(dim=0)
     chance = torch.tensor([1 / len(found) for found in sets(support.neighbours(bank[rows], rows)) if len(found) > 1])
     assert bool(((same - chance).abs() < 5 * (chance * (1 - chance) / 2000).sqrt()).all())
-
-
-def test_the_seed_decides_the_draw() -> None:
-    bank = make_bank()
-    support = complete(bank)
-    draws = []
-    for seed in (3, 3, 4):
-        torch.manual_seed(seed)
-        draws.append(support.draw(bank, rows=torch.arange(ROWS)))
-    assert torch.equal(draws[0], draws[1])
-    assert not torch.equal(draws[0], draws[2])
-
-
-@pytest.mark.parametrize("shape", [(2, 2), (2, 1, 2)])
-@pytest.mark.parametrize("make", [complete, partial])
-def test_samples_of_any_rank_have_the_neighbours_of_the_flat_ones(make: Maker, shape: tuple[int, ...]) -> None:
-    bank = make_bank()
-    flat, shaped = make(bank, k=5), make(bank.reshape(ROWS, *shape), k=5)
-    flat.refresh(METRICS[1])
-    shaped.refresh(METRICS[1].reshape(shape))
-    rows = flat.numbers[:7]
-    torch.manual_seed(0)
-    expected = flat.draw(bank[:7], rows=rows, times=3)
-    torch.manual_seed(0)
-    drawn = shaped.draw(bank[:7].reshape(7, *shape), rows=rows, times=3)
-    assert drawn.shape == (3, 7, *shape)
-    assert torch.equal(drawn.flatten(2), expected)
-    torch.testing.assert_close(shaped.spread(), flat.spread().reshape(shape))
 
 
 @pytest.mark.parametrize(("moved", "taken"), [(0.9 * STALE_AFTER, False), (1.1 * STALE_AFTER, True)])
@@ -315,13 +247,6 @@ def test_neighbours_are_searched_for_only_when_the_metric_moved(monkeypatch: pyt
     support.refresh(METRICS[1])
     support.draw(bank[rows], rows=rows)
     assert len(calls) == 2
-
-
-def test_spread_agrees_with_one_pair_at_a_time() -> None:
-    bank = make_bank()
-    support = complete(bank)
-    support.refresh(METRICS[1])
-    np.testing.assert_allclose(support.spread().numpy(), SlowSupport(bank, METRICS[1], k=5).spread(), rtol=1e-4)
 
 
 def test_k_is_at_most_one_less_than_the_bank_has_rows() -> None:
@@ -391,17 +316,6 @@ class Files:
         return self.data[rows]
 
 
-@pytest.mark.parametrize("shape", [(4,), (2, 2)])
-def test_the_support_of_few_rows_is_all_of_them(shape: tuple[int, ...]) -> None:
-    data = make_bank(shape=shape)
-    support = Support.of(data, k=5)
-    assert torch.equal(support.bank, data)
-    assert support.numbers.tolist() == list(range(ROWS))
-    assert (support.rows, support.k, support.mutual, support.fetch) == (ROWS, 5, True, None)
-    rows = torch.arange(ROWS)
-    assert sets(support.neighbours(data, rows)) == sets(complete(data, k=5).neighbours(data, rows))
-
-
 @pytest.mark.parametrize("mutual", [True, False])
 @pytest.mark.parametrize("table", [True, False])
 def test_the_support_of_many_rows_is_some_of_them_for_each_of_which_neighbours_are_found(
@@ -425,24 +339,6 @@ def test_the_support_of_many_rows_is_some_of_them_for_each_of_which_neighbours_a
     assert sets(found) == sets(searched.neighbours(files.data, rows))
 
 
-def test_the_limits_of_a_support_are_those_that_keep_a_step_cheap() -> None:
-    assert (module.SUPPORT_ROWS, module.TABLE_ROWS) == (2048, 16_384)
-    data = torch.randn(2049, 1)
-    assert len(Support.of(data).bank) == 2048
-    assert len(Support.of(data[:2048]).bank) == 2048
-    assert Support.of(data[:2048]).fetch is None
-    assert Support.of(data).k == module.NEIGHBOURS == 10
-
-
-@pytest.mark.parametrize("most", [None, 1, 10, 39, 40, 1000])
-def test_a_bank_is_rows_of_the_data_in_their_order_with_their_numbers(most: int | None) -> None:
-    data = make_bank(shape=(2, 3))
-    bank, numbers = draw_bank(data, most=most)
-    assert len(numbers) == min(ROWS, most or ROWS)
-    assert numbers.tolist() == sorted(set(numbers.tolist()))
-    assert torch.equal(bank, data[numbers])
-
-
 def test_a_bank_is_the_same_for_the_same_data_whatever_the_seed_and_leaves_chance_alone() -> None:
     data = make_bank()
     torch.manual_seed(1)
@@ -452,50 +348,6 @@ def test_a_bank_is_the_same_for_the_same_data_whatever_the_seed_and_leaves_chanc
     assert torch.equal(torch.rand(3), drawn)
     torch.manual_seed(2)
     assert torch.equal(draw_bank(data, most=10)[1], first)
-
-
-def test_a_bank_comes_from_all_over_the_data() -> None:
-    numbers = draw_bank(torch.zeros(10_000, 1), most=1000)[1]
-    counts = np.bincount(numbers.numpy() // 1000, minlength=10)
-    assert chisquare(counts).pvalue > 1e-4
-
-
-def test_a_bank_of_wide_rows_is_as_long_as_memory_allows_and_never_too_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_BANK_ENTRIES", 3000)
-    data = torch.zeros(600, 2, 4)
-    assert len(draw_bank(data)[0]) == 3000 // 8
-    assert len(draw_bank(data, most=300)[0]) == 300
-    assert len(draw_bank(torch.zeros(600, 100))[0]) == 256
-    assert len(draw_bank(torch.zeros(200, 100))[0]) == 200
-
-
-def test_draws_are_counted_from_zero_and_in_the_state() -> None:
-    support = complete(make_bank())
-    assert [support.count_draw() for _ in range(3)] == [0, 1, 2]
-    assert int(support.state_dict()["draws"]) == 3
-    other = complete(make_bank())
-    other.count_draw()
-    other.load_state_dict(support.state_dict())
-    assert [other.count_draw() for _ in range(2)] == [3, 4]
-    assert support.count_draw() == 3  # a count of its own
-
-
-@pytest.mark.parametrize("shape", [(4,), (2, 2)])
-@pytest.mark.parametrize("make", [complete, partial])
-def test_rows_that_are_the_samples_pass_in_any_order_and_precision(make: Maker, shape: tuple[int, ...]) -> None:
-    data = make_bank(shape=shape) * 50 + 7
-    support = make(data)
-    places = torch.tensor([3, 30, 3, 0, 39])
-    for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
-        support.check_rows(data[places].to(dtype), support.numbers[places])
-    near = data[places] * (1 + 1e-6)  # as another order of arithmetic leaves them
-    support.check_rows(near, support.numbers[places])
-
-
-def test_a_constant_feature_does_not_make_right_rows_wrong() -> None:
-    data = make_bank()
-    data[:, 1], data[:, 2] = 0.0, 3e4
-    complete(data).check_rows(data[:5], torch.arange(5))
 
 
 @pytest.mark.parametrize("make", [complete, partial])
@@ -515,20 +367,8 @@ def test_rows_of_other_samples_are_refused_with_the_first_of_them(make: Maker, d
         support.check_rows(moved.to(dtype), support.numbers[:3])
 
 
-def test_rows_that_are_not_in_the_bank_are_taken_on_trust() -> None:
-    support = partial(make_bank())
-    support.check_rows(torch.zeros(3, 4), torch.tensor([1, 2, 119]))
-    with pytest.raises(UserError, match=r"rows has numbers from 1 to 120: the training data has rows 0 to 119\."):
-        support.check_rows(torch.zeros(3, 4), torch.tensor([1, 2, 120]))
-
-
 @pytest.mark.parametrize("rows", [torch.arange(2), torch.zeros(3, 1, dtype=torch.int64), torch.tensor(1)])
 def test_rows_of_another_shape_than_one_number_per_sample_are_refused(rows: Tensor) -> None:
     shape = str(tuple(rows.shape)).replace("(", r"\(").replace(")", r"\)")
     with pytest.raises(UserError, match=rf"of shape {shape}: give a tensor of integers, one for each of 3 samples"):
         complete(make_bank()).check_rows(make_bank()[:3], rows)
-
-
-def test_a_row_number_that_the_table_does_not_have_is_refused() -> None:
-    with pytest.raises(UserError, match=rf"rows has numbers from 2 to {ROWS}: the training data has rows 0 to 39"):
-        complete(make_bank()).draw(make_bank()[:2], rows=torch.tensor([2, ROWS]))

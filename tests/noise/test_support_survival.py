@@ -56,21 +56,6 @@ def test_a_resumed_run_has_the_same_neighbours(support: Support, bank: Tensor, t
     assert torch.equal(other.metric, METRIC)
 
 
-def test_loading_leaves_the_rows_of_the_user_alone(bank: Tensor) -> None:
-    mine = bank.clone()
-    support = Support(mine, numbers=torch.arange(ROWS), rows=ROWS)
-    support.load_state_dict(Support(torch.zeros(ROWS, 3), numbers=torch.arange(ROWS), rows=ROWS).state_dict())
-    assert torch.equal(mine, bank)
-
-
-def test_the_state_is_the_bank_its_row_numbers_their_total_the_draws_and_the_metric(
-    support: Support, bank: Tensor
-) -> None:
-    found(support, bank)
-    assert set(support.state_dict()) == {"bank", "numbers", "total", "draws", "metric"}
-    assert list(support.parameters()) == []
-
-
 @pytest.mark.parametrize("transfer", [copy.deepcopy, pickled], ids=["deepcopy", "pickle"])
 @pytest.mark.parametrize("used", [False, True])
 def test_a_copy_is_equal_and_independent(support: Support, bank: Tensor, transfer: Transfer, used: bool) -> None:
@@ -89,29 +74,6 @@ def test_a_copy_is_equal_and_independent(support: Support, bank: Tensor, transfe
     assert torch.equal(support.metric, METRIC)
 
 
-@pytest.mark.parametrize("transfer", [copy.deepcopy, pickled], ids=["deepcopy", "pickle"])
-def test_a_copy_counts_on_by_itself(support: Support, transfer: Transfer) -> None:
-    for _ in range(3):
-        support.count_draw()
-    copied = transfer(support)
-    assert [copied.count_draw(), copied.count_draw()] == [3, 4]
-    assert support.count_draw() == 3
-    assert int(support.draws) == 4
-
-
-def test_a_support_that_was_cast_counts_on(support: Support) -> None:
-    support.count_draw()
-    assert support.double().count_draw() == 1
-    assert support.half().count_draw() == 2
-    assert int(support.state_dict()["draws"]) == 3
-
-
-def test_what_is_pickled_does_not_grow_with_use(support: Support, bank: Tensor) -> None:
-    fresh = len(pickle.dumps(support))
-    found(support, bank)
-    assert len(pickle.dumps(support)) == fresh
-
-
 def test_to_another_type_keeps_the_neighbours(support: Support, bank: Tensor) -> None:
     before = found(support, bank)
     moved = support.to(torch.float64)
@@ -119,16 +81,3 @@ def test_to_another_type_keeps_the_neighbours(support: Support, bank: Tensor) ->
     drawn = moved.draw(bank.double(), rows=moved.numbers)
     assert drawn.dtype == moved.metric.dtype == torch.float64
     assert moved.numbers.dtype == torch.int64
-
-
-def test_a_module_around_it_casts_and_loads_it_too(support: Support, bank: Tensor) -> None:
-    found(support, bank)
-    around = torch.nn.ModuleDict({"support": support})
-    around.double()
-    assert support.draw(bank.double(), rows=support.numbers).dtype == torch.float64
-    state = {name: tensor.clone() for name, tensor in around.state_dict().items()}
-    before = found(support, bank.double())
-    support.refresh(torch.ones(3, dtype=torch.float64))
-    assert found(support, bank.double()) != before
-    around.load_state_dict(state)
-    assert found(support, bank.double()) == before

@@ -8,19 +8,17 @@ import numpy as np
 import pytest
 import torch
 from lightning_fabric import Fabric
-from sklearn.neighbors import NearestNeighbors
 
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.methods import CLAE, SimCL, SimCLR
-from pinoise.noise import ConstantGenerator, GlobalGenerator, MLPGenerator, SharedGenerator, Support
+from pinoise.noise import Support
 from pinoise.training.build import build_model, feature_scale, restore_noise
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import Settings, parse_settings
 from pinoise.training.loop import train
 from pinoise.training.objectives import Adversarial, Fixed, Information, Paper, Supported
-from pinoise.views import Batch, Neighbour, PiNoiseView, ScarfSwap, Viewmaker
+from pinoise.views import Batch
 
 Problem = Callable[..., Any]
 OBJECTIVES = {
@@ -36,25 +34,6 @@ def some(rows: Any, size: int = 20) -> Batch:
     return Batch(rows[torch.arange(size)], torch.arange(size))
 
 
-@pytest.mark.parametrize(("name", "kind"), [("simclr", SimCLR), ("simcl", SimCL), ("clae", CLAE)])
-@pytest.mark.parametrize("noise", [{"mean": "zero"}, {"mean": "learned"}, {"distribution": "uniform"}])
-@pytest.mark.parametrize("generator", ["global", "mlp", "shared"])
-def test_pinda_composes_with_every_method(
-    problem: Problem, name: str, kind: type, noise: dict[str, str], generator: str
-) -> None:
-    settings, model, rows = problem(
-        method=name,
-        noise={**noise, "generator": generator},
-        training={"epochs": 3, "learning_rate": 5e-3, "information_draws": 0},
-    )
-    assert isinstance(model.method, kind)
-    assert isinstance(model.pairing.noise, PiNoiseView)
-    before = [p.clone() for p in model.noise.parameters()]
-    history = train(model, rows, settings.training, fabric=Fabric(accelerator="cpu", devices=1), reporter=Quiet())
-    assert history[-1].loss < history[0].loss
-    assert all(not torch.equal(a, b) for a, b in zip(before, model.noise.parameters(), strict=True))
-
-
 @pytest.mark.parametrize("name", OBJECTIVES)
 def test_every_objective_trains_what_it_should(problem: Problem, name: str) -> None:
     settings, model, rows = problem(objective=name, training={"epochs": 1})
@@ -64,27 +43,6 @@ def test_every_objective_trains_what_it_should(problem: Problem, name: str) -> N
     still = {key for key, p in model.named_parameters() if torch.equal(p, before[key])}
     assert still == set()
     assert (model.noise is not None and bool(list(model.noise.parameters()))) == (name != "fixed")
-
-
-@pytest.mark.parametrize(
-    ("objective", "noise", "generator", "positive"),
-    [
-        ("supported", {}, GlobalGenerator, "fixed-entropy"),
-        ("supported", {"generator": "shared", "positive": "abs"}, SharedGenerator, "abs"),
-        ("paper", {}, MLPGenerator, "softplus"),
-        ("paper", {"generator": "global", "positive": "fixed-entropy"}, GlobalGenerator, "fixed-entropy"),
-        ("information", {}, MLPGenerator, "softplus"),
-        ("adversarial", {}, MLPGenerator, "fixed-entropy"),
-        ("fixed", {}, ConstantGenerator, "softplus"),
-        ("fixed", {"generator": "mlp"}, ConstantGenerator, "softplus"),
-    ],
-)
-def test_generator_and_map_follow_the_objective_where_they_are_not_given(
-    problem: Problem, objective: str, noise: dict[str, Any], generator: type, positive: str
-) -> None:
-    _, model, _ = problem(objective=objective, noise=noise)
-    assert isinstance(model.noise.generator, generator)
-    assert model.noise.positive == positive
 
 
 @pytest.mark.parametrize(
@@ -131,29 +89,6 @@ def test_the_default_objective_has_nothing_to_shape_in_predefined_views(problem:
     assert loss == losses.mean()
 
 
-def test_modals_become_four_augmentations(problem: Problem) -> None:
-    _, model, _ = problem(views={"noise": "none", "augmentations": ["modals"]})
-    assert len(model.pairing.augmentations) == 4
-
-
-def test_fixed_noise_has_no_parameters_and_keeps_its_scale(problem: Problem) -> None:
-    _, model, rows = problem(objective="fixed", noise={"initial_scale": 0.7})
-    assert list(model.noise.parameters()) == []
-    x = rows[torch.arange(5)]
-    scale = model.noise.relative_scale(x)
-    assert scale[:, model.noise.feature_scale > 0].unique().tolist() == pytest.approx([0.7])
-
-
-def test_dead_features_get_no_noise(problem: Problem, digits: np.ndarray) -> None:
-    dead = torch.from_numpy(digits.std(axis=0) == 0)
-    assert dead.any()
-    for objective in OBJECTIVES:
-        _, model, rows = problem(objective=objective)
-        noise = model.noise.sample(rows[torch.arange(50)])
-        assert (noise[:, dead] == 0).all()
-        assert (noise[:, ~dead] != 0).any()
-
-
 def slow_neighbours(x: np.ndarray, k: int) -> list[list[int]]:
     """Every row's k nearest by squared distance, less how crowded the other's own surroundings are."""
     distances = [[float(((a - b) ** 2).sum()) for b in x] for a in x]
@@ -187,14 +122,6 @@ def test_the_noise_begins_where_neighbours_differ(digits: np.ndarray) -> None:
     # Its entropy, and so its geometric mean, is that of the prior whatever the bounds of the map do to single features.
     sigma = model.noise.relative_scale(rows[torch.arange(3)])[:, torch.from_numpy(live)]
     np.testing.assert_allclose(sigma.log().mean(dim=1).detach(), np.log(expected).mean(), rtol=1e-4, atol=1e-5)
-
-
-def test_an_initial_scale_that_is_asked_for_replaces_how_much_neighbours_differ(problem: Problem) -> None:
-    _, model, rows = problem(noise={"initial_scale": 0.4})
-    assert model.noise.initial_scale.unique().tolist() == pytest.approx([0.4])
-    live = model.noise.feature_scale > 0
-    torch.testing.assert_close(model.noise.relative_scale(rows[torch.arange(2)])[:, live].unique(), torch.tensor([0.4]))
-    assert model.noise.support is not None
 
 
 @pytest.mark.parametrize("covariance", ["diagonal", "mixed"])
@@ -245,18 +172,6 @@ def test_the_bank_of_neighbours_is_a_sample_of_many_rows(
     assert torch.isfinite(step.loss)
 
 
-def test_the_view_of_neighbours_has_the_nearest_as_they_are(problem: Problem) -> None:
-    _, model, rows = problem(views={"noise": {"name": "neighbours", "k": 5}})
-    view = model.pairing.noise
-    assert isinstance(view, Neighbour)
-    x = rows[torch.arange(300)]
-    expected = NearestNeighbors(n_neighbors=5).fit(x).kneighbors(return_distance=False)
-    found = view.support.neighbours(x, torch.arange(300))
-    assert bool(found.eligible.all())
-    for mine, theirs in zip(found.positions.tolist(), expected.tolist(), strict=True):
-        assert set(mine) == set(theirs)
-
-
 @pytest.mark.filterwarnings("ignore:TF32 acceleration")
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_neighbours_are_the_same_in_mixed_precision(problem: Problem, dtype: torch.dtype) -> None:
@@ -269,24 +184,6 @@ def test_neighbours_are_the_same_in_mixed_precision(problem: Problem, dtype: tor
         mixed = model.noise.support.neighbours(x, numbers)
     for mine, theirs in zip(mixed, exact, strict=True):
         assert torch.equal(mine, theirs)
-
-
-def test_the_viewmaker_is_as_wide_as_asked_for_and_keeps_its_budget(problem: Problem) -> None:
-    _, model, rows = problem(views={"noise": {"name": "viewmaker", "budget": 0.3}}, objective="adversarial")
-    view = model.pairing.noise
-    assert isinstance(view, Viewmaker)
-    assert view.network.hidden == 32
-    batch = some(rows)
-    moved = (view(batch).x - batch.x).abs()
-    live = view.feature_scale > 0
-    torch.testing.assert_close(moved[:, live].mean(dim=1), torch.full((20,), 0.3))
-
-
-def test_the_bank_of_scarf_holds_training_rows(problem: Problem) -> None:
-    _, model, rows = problem(views={"noise": "scarf"})
-    view = model.pairing.noise
-    assert isinstance(view, ScarfSwap)
-    assert torch.equal(view.bank, rows[torch.arange(300)])
 
 
 @pytest.mark.parametrize("rows_of_bank", [4096, 70])

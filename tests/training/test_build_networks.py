@@ -13,13 +13,11 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.data.rows import make_rows
-from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.methods import MoCo
 from pinoise.model import load_run
-from pinoise.networks import MLPEncoder, ResNet, ViT
+from pinoise.networks import ResNet
 from pinoise.noise import PiNoise
-from pinoise.training.build import build_encoder, build_model, build_standardizer, channels_together, feature_scale
+from pinoise.training.build import build_model, build_standardizer, channels_together, feature_scale
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
 from pinoise.training.run import run_training
@@ -65,30 +63,6 @@ def test_only_channels_scale_images() -> None:
     settings = parse_settings({"encoder": RESNET, "data": {"scaling": "features"}})
     with pytest.raises(UserError, match="'features': images are scaled by 'channels'"):
         build_standardizer(settings, draw_images(9, 8, 6))
-
-
-@pytest.mark.parametrize(
-    ("encoder", "kind", "out_features"),
-    [
-        ({"name": "mlp", "hidden": 8, "out_features": 5}, MLPEncoder, 5),
-        (RESNET, ResNet, 32),
-        ({"name": "resnet50", "width": 2}, ResNet, 64),
-        ({"name": "vit", "patch": 8, "dim": 12, "heads": 2, "depth": 1}, ViT, 12),
-    ],
-)
-def test_an_encoder_is_as_its_section_says(encoder: dict[str, Any], kind: type, out_features: int) -> None:
-    found = build_encoder(parse_settings({"encoder": encoder}), (3, 16, 16))
-    assert isinstance(found, kind)
-    assert found.out_features == out_features
-    assert found(torch.zeros(2, 3, 16, 16)).shape == (2, out_features)
-    if isinstance(found, ResNet):
-        assert (found.depth, found.stem) == (50 if encoder["name"] == "resnet50" else 18, "cifar")
-
-
-def test_the_stem_can_be_chosen() -> None:
-    found = build_encoder(parse_settings({"encoder": {**RESNET, "stem": "imagenet"}}), (1, 16, 16))
-    assert isinstance(found, ResNet)
-    assert found.conv1.weight.shape == (4, 1, 7, 7)
 
 
 class Own(nn.Module):
@@ -188,19 +162,6 @@ def test_convolutions_have_their_channels_together_and_all_else_is_as_it_was() -
     torch.testing.assert_close(found(x), expected, rtol=1e-3, atol=1e-4)
     maps = found.maps(x)
     assert maps.is_contiguous(memory_format=torch.channels_last)
-
-
-def test_built_networks_have_their_channels_together() -> None:
-    x = draw_images(12, 8, 8, 3)
-    settings = parse_settings(
-        {"encoder": RESNET, "noise": {"generator": {"name": "unet", "width": 4}}, "method": "moco"}
-    )
-    standardizer = Standardizer.fit(x, scaling="channels")
-    model = build_model(settings, standardizer, make_rows(x, standardizer))
-    assert isinstance(model.method, MoCo)
-    convolutions = {name: part.weight for name, part in model.named_modules() if isinstance(part, nn.Conv2d)}
-    assert {name.split(".")[0] for name in convolutions} == {"method", "pairing"}
-    assert all(weight.is_contiguous(memory_format=torch.channels_last) for weight in convolutions.values())
 
 
 @pytest.mark.parametrize("generator", ["shared", "unet", "resnet18"])

@@ -9,7 +9,7 @@ import torch
 
 from pinoise.data.rows import Rows, make_rows
 from pinoise.errors import UserError
-from pinoise.methods import BYOL, DINO, MemoryBank, Method, MoCo, SimSiam
+from pinoise.methods import MoCo
 from pinoise.paper.background import BackgroundNoise
 from pinoise.training.build import build_model, build_standardizer
 from pinoise.training.config import merge, parse_settings
@@ -60,25 +60,6 @@ def test_a_pipeline_knows_the_units_of_pixels(dtype: str, white: int) -> None:
     assert seen.min() >= -1e-5
     assert seen.max() <= 1 + 1e-5
     assert not torch.equal(view(batch).x, batch.x)
-
-
-@pytest.mark.parametrize(
-    ("augmentation", "strength", "coloured"),
-    [
-        ("simclr", 0.5, True),
-        ({"name": "simclr", "strength": 0.25}, 0.25, True),
-        ("byol", 1.0, True),
-        ("crop", 0.0, False),
-    ],
-)
-def test_a_pipeline_is_as_strong_as_its_section_says(augmentation: Any, strength: float, coloured: bool) -> None:
-    model, _ = build(PIXELS, views={"augmentations": [augmentation]})
-    view = only_augmentation(model)
-    assert isinstance(view, ImagePipeline)
-    assert view.strength == strength
-    assert view.preset.coloured is coloured
-    assert (view.preset.solarise > 0) is (augmentation == "byol")
-    assert view.preset.area == (0.08, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -141,25 +122,3 @@ def test_a_queue_holds_at_least_the_keys_of_a_step(batch_size: int, queue: int, 
     used = min(batch_size, 20)  # there are no more rows
     with pytest.raises(UserError, match=rf"method.queue is {queue} but a step makes {2 * used} keys, two for each"):
         build(PIXELS, **changes)
-
-
-@pytest.mark.parametrize(
-    ("section", "kind", "buffer", "shape"),
-    [
-        ({"name": "memorybank", "momentum": 0.3, "negatives": 7}, MemoryBank, "bank", (20, 4)),
-        ({"name": "byol", "momentum": 0.3}, BYOL, None, None),
-        ("simsiam", SimSiam, None, None),
-        ({"name": "dino", "prototypes": 9, "momentum": 0.3}, DINO, "centre", (9,)),
-    ],
-)
-def test_a_method_is_as_its_section_says(
-    section: Any, kind: type[Method], buffer: str | None, shape: tuple[int, ...] | None
-) -> None:
-    model, rows = build(PIXELS, method=section)
-    assert isinstance(model.method, kind)
-    if buffer is not None:
-        assert getattr(model.method, buffer).shape == shape
-    if isinstance(section, dict):
-        given = {name: value for name, value in section.items() if name in ("momentum", "negatives")}
-        assert {name: getattr(model.method, name) for name in given} == given
-    assert torch.isfinite(model(everything(rows)).loss)

@@ -23,7 +23,7 @@ from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.modes import Randomness
 from pinoise.networks import read_tensors
-from pinoise.noise import module, support
+from pinoise.noise import support
 from pinoise.training.build import seeded_model
 from pinoise.training.callbacks import Interrupted, Quiet, Record
 from pinoise.training.config import Settings, TrainingSettings, parse_settings
@@ -138,7 +138,7 @@ def run_of_two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str
 def test_two_processes_do_what_one_does_with_their_joint_batches(
     results: list[dict[str, Any]], bank: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "REFRESH_EVERY", 2 * REFRESH)  # one process here draws for two
+    monkeypatch.setattr(support, "REFRESH_EVERY", 2 * REFRESH)  # one process here draws for two
     settings, model, rows = problem(bank=bank)
     assert model.noise is not None
     groups: list[dict[str, Any]] = [
@@ -215,7 +215,7 @@ def test_what_a_method_remembers_is_the_same_in_both_and_after_a_resume(
 def test_statistics_of_the_own_process_normalise_every_share_by_itself_and_are_averaged(
     results: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "REFRESH_EVERY", 2 * REFRESH)  # one process here draws for two
+    monkeypatch.setattr(support, "REFRESH_EVERY", 2 * REFRESH)  # one process here draws for two
     settings, model, rows = problem(method="byol")
     optimizer = make_optimizer(model, settings.training, torch.device("cpu"))
     sources = [Randomness(seed_of(settings.training.seed, TRAINING, rank)) for rank in range(2)]
@@ -330,13 +330,13 @@ def worker(folder: Path) -> None:
     fabric = make_fabric(settings.training, together=True)
     fabric.launch()
     rank, result = fabric.global_rank, dict[str, Any]()
-    module.REFRESH_EVERY = REFRESH
+    support.REFRESH_EVERY = REFRESH
 
     for name, bank in {"whole": 4096, "of a sample": BANK}.items():
         _, model, _ = problem(bank=bank)
         assert model.noise is not None
         assert model.noise.support is not None
-        model.noise.support.refresh(model.noise.typical_scale())
+        model.noise.support.refresh(model.noise.typical_scale(model.noise.support.bank))
         began = model.noise.support.metric.clone()
         history = train(model, rows, settings.training, fabric=fabric, reporter=Quiet())
         result[name] = {**ended(model, history), "began": began}

@@ -17,7 +17,7 @@ from pinoise.networks import ResNet, ViT
 from pinoise.noise import (
     MLPGenerator,
     PiNoise,
-    ResNetGenerator,
+    ResNet18Generator,
     SharedMapGenerator,
     UNetGenerator,
 )
@@ -39,8 +39,8 @@ ENCODERS: dict[str, dict[str, Any]] = {
 }
 GENERATORS = {
     "mlp": MLPGenerator,
-    "resnet18": ResNetGenerator,
-    "resnet50": ResNetGenerator,
+    "resnet18": ResNet18Generator,
+    "resnet50": ResNet18Generator,
     "unet": UNetGenerator,
     "shared": SharedMapGenerator,
 }
@@ -121,7 +121,7 @@ def test_a_method_trains_by_the_paper_on_noise_beside_a_pipeline(
         views={"augmentations": [pipeline], "pairing": pairing},
         objective={"name": "paper", "penalty": 2.0},
     )
-    assert isinstance(noise_of(model).generator, ResNetGenerator)  # the paper's, where none is named
+    assert isinstance(noise_of(model).generator, ResNet18Generator)  # the paper's, where none is named
     x = Batch(rows[torch.arange(N_IMAGES)], torch.arange(N_IMAGES))
     torch.manual_seed(3)
     loss, losses = model.eval()(x)

@@ -78,7 +78,7 @@ def test_noise_and_embedding_of_a_folder_are_those_that_were_trained(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], bank: int
 ) -> None:
     monkeypatch.setattr("pinoise.noise.support.SUPPORT_ROWS", bank)
-    monkeypatch.setattr("pinoise.noise.module.REFRESH_EVERY", 3)
+    monkeypatch.setattr("pinoise.noise.support.REFRESH_EVERY", 3)
     trained = Trained(tmp_path / "run", monkeypatch, changes)
     run, model = trained.run, trained.model.eval()
     rows = run.rows(np.asarray(load_digits().data[250:290]), where="digits")

@@ -64,7 +64,7 @@ def assert_same_history(first: list[Record], second: list[Record]) -> None:
 def test_the_loop_does_what_a_plain_pytorch_loop_does(
     problem: Problem, objective: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pinoise.noise.module.REFRESH_EVERY", 3)
+    monkeypatch.setattr("pinoise.noise.support.REFRESH_EVERY", 3)
     settings, model, rows = problem(objective=objective)
     history = train(model, rows, settings.training, fabric=fabric(), reporter=Quiet())
 
@@ -167,7 +167,7 @@ def metrics_seen(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
 def test_neighbours_that_change_between_a_checkpoint_and_the_end_are_the_same_after_a_resume(
     problem: Problem, tmp_path: Path, bank: int, table: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pinoise.noise.module.REFRESH_EVERY", 3)
+    monkeypatch.setattr("pinoise.noise.support.REFRESH_EVERY", 3)
     monkeypatch.setattr("pinoise.noise.support.SUPPORT_ROWS", bank)
     monkeypatch.setattr("pinoise.noise.support.TABLE_ROWS", table)
     changes = {"training": {"noise_learning_rate": 0.2}}

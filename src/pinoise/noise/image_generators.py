@@ -22,40 +22,39 @@ from pinoise.networks.unet import UNET_DEPTH, UNET_WIDTH, Halvings, UNet
 SMALL_START = 0.1
 
 
-class ResNetGenerator(nn.Module):
-    """The paper's generator for images: pooled features of a ResNet, then for each output FC → ReLU → FC to C·H·W.
+class ResNet18Generator(nn.Module):
+    """The paper's generator for images: pooled features of a ResNet18, then for each output FC → ReLU → FC to C·H·W.
 
     As in the paper, it uses batch normalisation. In training, a sample's noise depends slightly on the whole batch.
 
     Args:
         shape: the shape of one image, (C, H, W).
         outputs: 1 (scale), or 2 (scale, mean).
-        depth: 18 or 50.
         width: channels of the first stage.
         hidden: width of the heads' hidden layers.
         stem: as of the encoder; the paper's cost tables imply ``"cifar"`` at every size.
 
-    >>> generator = ResNetGenerator((3, 8, 8), outputs=2, depth=18, width=4, hidden=6)
+    >>> generator = ResNet18Generator((3, 8, 8), outputs=2, width=4, hidden=6)
     >>> generator(torch.zeros(5, 3, 8, 8)).shape
     torch.Size([5, 2, 3, 8, 8])
     """
 
     for_images: ClassVar[bool] = True
+    depth: ClassVar[Depth] = 18
 
     def __init__(
         self,
         shape: tuple[int, ...],
         outputs: int,
-        depth: Depth,
         *,
         width: Size = WIDTH,
         hidden: Size = HIDDEN,
         stem: Stem = STEM,
     ) -> None:
         super().__init__()
-        self.shape = image_shape(shape, owner=f"generator 'resnet{depth}'")
-        check_sizes(f"generator 'resnet{depth}'", hidden=hidden)
-        self.trunk = ResNet(self.shape, depth=depth, width=width, stem=stem)
+        self.shape = image_shape(shape, owner=f"generator 'resnet{self.depth}'")
+        check_sizes(f"generator 'resnet{self.depth}'", hidden=hidden)
+        self.trunk = ResNet(self.shape, depth=self.depth, width=width, stem=stem)
         self.heads = nn.ModuleList(
             nn.Sequential(
                 Linear(self.trunk.out_features, hidden),
@@ -71,34 +70,10 @@ class ResNetGenerator(nn.Module):
         return torch.stack([head(features) for head in self.heads], dim=1).reshape(x.shape[0], -1, *self.shape)
 
 
-class ResNet18Generator(ResNetGenerator):
-    """The generator on a ResNet of depth 18."""
-
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        outputs: int,
-        *,
-        width: Size = WIDTH,
-        hidden: Size = HIDDEN,
-        stem: Stem = STEM,
-    ) -> None:
-        super().__init__(shape, outputs, 18, width=width, hidden=hidden, stem=stem)
-
-
-class ResNet50Generator(ResNetGenerator):
+class ResNet50Generator(ResNet18Generator):
     """The generator on a ResNet of depth 50."""
 
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        outputs: int,
-        *,
-        width: Size = WIDTH,
-        hidden: Size = HIDDEN,
-        stem: Stem = STEM,
-    ) -> None:
-        super().__init__(shape, outputs, 50, width=width, hidden=hidden, stem=stem)
+    depth = 50
 
 
 class UNetGenerator(nn.Module):

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Annotated, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
-import numpy as np
 import torch
-from annotated_types import Interval
 from torch import Generator, Tensor, nn
 from torch.nn import functional as F
 
-from pinoise.choices import MANY_ROWS
 from pinoise.errors import UserError
-from pinoise.noise.rows import BLOCK_ENTRIES, Nearest, nearest, nearest_others, neighbour_spread
+from pinoise.noise.rows import (
+    BLOCK_ENTRIES,
+    Nearest,
+    TrainingRows,
+    draw_bank,
+    nearest,
+    nearest_others,
+    neighbour_spread,
+)
 
 NEIGHBOURS = 10  # the default number of neighbours of a sample
-
-NeighbourCount = Annotated[int, Interval(ge=1, le=1000)]
 
 # The most rows among which neighbours are searched. It bounds the cost of the search for training data of any size.
 SUPPORT_ROWS = 2048
@@ -27,8 +30,7 @@ SUPPORT_ROWS = 2048
 # again whenever σ has moved costs less than a search in every step.
 TABLE_ROWS = 16_384
 
-# Enough rows to represent the marginals of every feature, in at most 64 MB.
-_BANK_ENTRIES = 1 << 24
+REFRESH_EVERY = 50  # draws in training between two checks whether the learned σ, the metric of the search, has moved
 
 STALE_AFTER = 0.02  # neighbours are searched again once log σ has moved by this much, on average over features
 
@@ -36,36 +38,6 @@ TRANSPLANTED = 4  # Q: the number of differences that a draw of ``differences`` 
 
 _TABLE_BLOCK = 1024  # the most rows fetched at once; fewer if they are wide
 _ROUNDING = 1e-4  # relative error of squared distances in single precision; they are differences of larger numbers
-
-
-class TrainingRows(Protocol):
-    """Samples that can be gathered by their row numbers: a tensor, or rows in files."""
-
-    def __len__(self) -> int:
-        """The number of samples."""
-        ...
-
-    def __getitem__(self, rows: Tensor, /) -> Tensor:
-        """Return the samples (m, *shape) of these rows."""
-        ...
-
-
-def draw_bank(rows: TrainingRows, *, most: int | None = None) -> tuple[Tensor, Tensor]:
-    """Return random training rows that fit in memory, and their row numbers. The same data gives the same rows.
-
-    >>> bank, numbers = draw_bank(torch.arange(6.0)[:, None], most=2)
-    >>> bank.flatten().long().equal(numbers), len(numbers)
-    (True, 2)
-    """
-    features = rows[torch.arange(1)].numel()
-    size = min(len(rows), max(256, _BANK_ENTRIES // features), most or len(rows))
-    if len(rows) > MANY_ROWS:  # of which no list is made
-        chosen = np.random.default_rng(0).choice(len(rows), size, replace=False)
-        numbers = torch.from_numpy(np.sort(chosen))
-    else:
-        order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(0))
-        numbers = order[:size].sort().values
-    return rows[numbers], numbers
 
 
 class Neighbours(NamedTuple):
@@ -125,7 +97,7 @@ class Support(nn.Module):
     total: Tensor
     draws: Tensor  # the number of draws in training; saved, so that a resumed run refreshes at the same steps
     metric: Tensor  # σ at the last refresh; saved, so that a resumed run has the same neighbours
-    _known_bank: _Bank | None
+    _known_bank: _Bank | None  # these three depend on the metric
     _known_table: Neighbours | None
     _known_pairs: Pairs | None
 
@@ -174,12 +146,15 @@ class Support(nn.Module):
             self._draws = int(self.draws)
         return self._draws
 
-    def count_draw(self) -> int:
-        """Count one more draw in training, and return the number before it."""
-        before = self.drawn
-        self._draws = before + 1
-        self.draws.fill_(before + 1)
-        return before
+    def due(self, x: Tensor, rows: Tensor | None, *, training: bool) -> bool:
+        """Count a draw in training, check the row numbers, and return whether the metric should follow σ now."""
+        first = self.drawn % REFRESH_EVERY == 0
+        if rows is not None and (first or not training):
+            self.check_rows(x, rows)
+        if training:
+            self._draws = self.drawn + 1
+            self.draws.fill_(self._draws)
+        return training and first
 
     def check_rows(self, x: Tensor, rows: Tensor) -> None:
         """Refuse wrong row numbers. Samples are compared only with rows that are in the bank."""
@@ -261,30 +236,25 @@ class Support(nn.Module):
         pairs = self.pairs().positions
         return pairs[torch.randint(len(pairs), (count, TRANSPLANTED), device=pairs.device, generator=generator)]
 
-    def differences(self, count: int, *, pairs: Tensor | None = None, generator: Generator | None = None) -> Tensor:
+    def differences(self, pairs: Tensor, *, generator: Generator | None = None) -> Tensor:
         """Draw ε = Σ_q g_q (x_p − x_k(p)) / √(2Q): differences of neighbours, transplanted, shape (count, *shape).
 
         p is a random row of the bank, k(p) one of its neighbours, g ~ N(0, 1) and Q = 4. The covariance of ε is that of
-        the differences between neighbours, halved, because both neighbours vary. No matrix is needed for it.
-
-        Args:
-            count: the number of draws.
-            pairs: from ``draw_pairs``; None draws them.
-            generator: where random numbers come from; None is torch's global generator.
+        the differences between neighbours, halved, because both neighbours vary. No matrix is needed for it. The pairs
+        are those of ``draw_pairs``.
 
         >>> support = Support(torch.tensor([[0.0, 0.0], [1.0, 2.0]]), numbers=torch.arange(2), rows=2, k=1)
-        >>> x, y = support.differences(3).T
+        >>> x, y = support.differences(support.draw_pairs(3)).T
         >>> torch.allclose(2 * x, y)
         True
         """
         bank = self.bank.flatten(1)
-        chosen = self.draw_pairs(count, generator=generator) if pairs is None else pairs
-        normal = torch.randn(count, TRANSPLANTED, 1, dtype=bank.dtype, device=bank.device, generator=generator)
+        normal = torch.randn(len(pairs), TRANSPLANTED, 1, dtype=bank.dtype, device=bank.device, generator=generator)
         weights = normal / math.sqrt(2 * TRANSPLANTED)
         signed = torch.cat([weights, -weights], dim=2)
         with torch.autocast(bank.device.type, enabled=False):
-            noise = F.embedding_bag(chosen.flatten(1), bank, per_sample_weights=signed.flatten(1), mode="sum")
-        return noise.reshape(count, *self.metric.shape)
+            noise = F.embedding_bag(pairs.flatten(1), bank, per_sample_weights=signed.flatten(1), mode="sum")
+        return noise.reshape(len(pairs), *self.metric.shape)
 
     @torch.no_grad()
     def refresh(self, scale: Tensor) -> None:
@@ -358,9 +328,7 @@ class Support(nn.Module):
 
     def _forget(self) -> None:
         """Drop what depends on the metric. It is computed again when needed."""
-        self._known_bank = None
-        self._known_table = None
-        self._known_pairs = None
+        self._known_bank = self._known_table = self._known_pairs = None
 
     def _apply(self, fn: Any, recurse: bool = True) -> Any:
         self._forget()  # the module may move to another device

@@ -110,7 +110,7 @@ class Rehearsal:
         model, size = self.model.train(), self.batch_size
         if model.noise is not None and model.noise.support is not None:  # finds neighbours, which depend on values
             some = torch.arange(2)
-            model.noise.draw(self.rows[some], 1, rows=some)
+            model.noise.sample(self.rows[some], rows=some)
         for view in model.modules():
             if isinstance(view, ImagePipeline):  # colours have no products that count, and kornia looks at values
                 view.preset = IMAGE_PRESETS["crop"]

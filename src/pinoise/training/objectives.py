@@ -18,7 +18,7 @@ from annotated_types import Interval
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from pinoise.choices import Covariance, NonNegative, PairingName, ScaleMap
+from pinoise.choices import ALONG_COVARIANCE, INDEPENDENT, SCALE_MAP, Covariance, NonNegative, PairingName, ScaleMap
 from pinoise.errors import UserError, shown
 from pinoise.information import mutual_information
 from pinoise.methods import Method
@@ -28,7 +28,6 @@ from pinoise.modes import Randomness
 from pinoise.networks import has_batch_norm
 from pinoise.noise import NEIGHBOURS, PRIOR_WEIGHT, Columns, Noise, PiNoise, inverse_norm, mean_log_ratio_squared
 from pinoise.noise.generators import PAPERS_GENERATOR
-from pinoise.noise.module import ALONG_COVARIANCE, COVARIANCE, SCALE_MAP
 from pinoise.views import Batch, Pairing, Site
 
 
@@ -80,8 +79,8 @@ class Objective(nn.Module):
     generator: ClassVar[str] = PAPERS_GENERATOR
     image_generator: ClassVar[str] = "resnet18"
     positive: ClassVar[ScaleMap] = SCALE_MAP
-    covariance: ClassVar[Covariance] = COVARIANCE
-    image_covariance: ClassVar[Covariance] = COVARIANCE
+    covariance: ClassVar[Covariance] = INDEPENDENT
+    image_covariance: ClassVar[Covariance] = INDEPENDENT
     neighbours: ClassVar[int] = 0
     pairing: ClassVar[PairingName] = "identity-noise"
     """The defaults of the noise, for settings that the configuration leaves open."""

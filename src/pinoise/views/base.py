@@ -205,6 +205,7 @@ class PiNoiseView(View):
 
     def draw(self, batch: Batch, times: int) -> tuple[Batch, ...]:
         """Return independent draws from one pass through the generator."""
+        self.noise.keep_up(batch.x, batch.rows)
         noises = self.noise.draw(batch.x, times, features=batch.features, rows=batch.rows, generator=batch.generator)
         return tuple(batch.moved(batch.x + noise.epsilon)._replace(noise=noise, drew=None) for noise in noises)
 

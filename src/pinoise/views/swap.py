@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Generator, Tensor
 
-from pinoise.choices import Share
-from pinoise.noise import NEIGHBOURS, Columns, NeighbourCount, Support, draw_bank
+from pinoise.choices import NeighbourCount, Share
+from pinoise.noise import NEIGHBOURS, Columns, Support, draw_bank
 from pinoise.views.base import Batch, Site, View
 
 

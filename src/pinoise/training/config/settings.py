@@ -18,6 +18,7 @@ from pinoise.choices import (
     ENCODER,
     EPOCHS,
     GENERATOR,
+    INDEPENDENT,
     LEARNING_RATE,
     MEAN,
     METHOD,
@@ -48,8 +49,8 @@ from pinoise.data.standardizer import SCALING, Scaling
 from pinoise.errors import UserError, brief
 from pinoise.networks.mlp import HEAD_HIDDEN, PROJECTION
 from pinoise.noise import NEIGHBOURS
-from pinoise.noise.distributions import check_covariance
-from pinoise.noise.module import COVARIANCE, SMALLEST_SCALE
+from pinoise.noise.checks import check_covariance
+from pinoise.noise.sigma import SMALLEST_SCALE
 from pinoise.training.config.section import (
     DEEPEST,
     OPEN,
@@ -135,7 +136,7 @@ class NoiseSettings(Section):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        known = COVARIANCE if self.covariance == OPEN else self.covariance
+        known = INDEPENDENT if self.covariance == OPEN else self.covariance
         check_covariance(known, self.distribution, self.amplitude, self.initial_scale, has_support=True)
         return self
 
@@ -145,7 +146,7 @@ class NoiseSettings(Section):
 
         Noise needs it to move samples, and to be correlated as neighbours differ.
         """
-        return self.neighbours or (0 if self.covariance == COVARIANCE else NEIGHBOURS)
+        return self.neighbours or (0 if self.covariance == INDEPENDENT else NEIGHBOURS)
 
 
 class ViewSettings(Section):
