@@ -133,6 +133,21 @@ def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], *, where: obj
     module.load_state_dict(dict(tensors))
 
 
+def misfit(wanted: Mapping[str, Tensor], given: Mapping[str, Tensor]) -> str | None:
+    """Return why stored tensors do not fit those of a module, None if they do.
+
+    >>> misfit({"weight": torch.zeros(2, 1)}, {"weight": torch.zeros(1, 2)})
+    'weight has shape (1, 2) instead of (2, 1)'
+    """
+    for name, tensor in wanted.items():
+        if name not in given:
+            return f"{name} is missing"
+        if (shape := tuple(getattr(given[name], "shape", ()))) != tuple(tensor.shape):
+            return f"{name} has shape {shape} instead of {tuple(tensor.shape)}"
+    extra = next((name for name in given if name not in wanted), None)
+    return None if extra is None else f"{extra} is not part of it"
+
+
 def read_weights(
     path: Path, *, wanted: str = "a state dict as torch.save or safetensors writes it"
 ) -> dict[str, Tensor]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from pinoise.choices import Size
 from pinoise.errors import UserError, unknown_choice
 from pinoise.networks.blocks import check_images, check_sizes, image_shape
-from pinoise.networks.embedding import read_weights
+from pinoise.networks.embedding import misfit, read_weights
 
 Depth = Literal[18, 50]
 Stem = Literal["auto", "cifar", "imagenet"]
@@ -201,30 +201,14 @@ class ResNet(nn.Module):
         own = self.state_dict()
         given = {name: value for name, value in state.items() if name not in ("fc.weight", "fc.bias")}
         # The oldest published files have no num_batches_tracked.
-        missing = [name for name in own if name not in given and not name.endswith("num_batches_tracked")]
-        unexpected = [name for name in given if name not in own]
-        if missing or unexpected:
-            found = [
-                f"{kind} {_some(names)}" for kind, names in (("missing", missing), ("unexpected", unexpected)) if names
-            ]
-            raise UserError(f"these weights do not fit {self._owner}: {'; '.join(found)}.")
-        for name, value in given.items():
-            if not isinstance(value, Tensor) or value.shape != own[name].shape:
-                raise UserError(self._misfit(name, value, own[name]))
-        self.load_state_dict({**own, **given})
-
-    def _misfit(self, name: str, found: object, own: Tensor) -> str:
-        if not isinstance(found, Tensor):
-            return f"the weight {name} is a {type(found).__name__}: a state dict holds tensors."
-        sizes = f"the weight {name} has shape {tuple(found.shape)}, {self._owner} of width {self.width} needs"
-        advice = "choose the width that the weights were made with (torchvision's is 64)."
-        if name == "conv1.weight" and found.ndim == 4:
-            if found.shape[1] != self.channels:
-                advice = f"the weights take images of {found.shape[1]} channels, this network of {self.channels}."
-            elif found.shape[2:] != own.shape[2:]:
-                stem = "imagenet" if found.shape[2] == 7 else "cifar"
-                advice = f"choose stem={stem!r}; this network was made with {self.stem!r}."
-        return f"{sizes} {tuple(own.shape)}: {advice}"
+        counts = {name: value for name, value in own.items() if name.endswith("num_batches_tracked")}
+        if fault := misfit(own, counts | given):
+            raise UserError(
+                f"these weights do not fit {self._owner} of width {self.width} and stem {self.stem!r} for images of "
+                f"{self.channels} channels ({fault}): choose what they were made with; torchvision's have width 64, "
+                "stem 'imagenet' and 3 channels."
+            )
+        self.load_state_dict(own | given)
 
 
 class ResNet18(ResNet):
@@ -251,8 +235,3 @@ class ResNet50(ResNet):
         self, shape: tuple[int, ...], *, width: Size = WIDTH, stem: Stem = STEM, weights: Path | None = None
     ) -> None:
         super().__init__(shape, 50, width=width, stem=stem, weights=weights)
-
-
-def _some(names: list[str]) -> str:
-    """Return the first three names and the number of further ones."""
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

@@ -25,7 +25,7 @@ from pinoise.data.disk import kept, place_of
 from pinoise.errors import UserError, unknown_choice
 from pinoise.files import sha256_of
 from pinoise.modes import Randomness
-from pinoise.networks import read_weights
+from pinoise.networks.embedding import misfit, read_weights
 
 if TYPE_CHECKING:
     from kornia.models.sam.model import Sam
@@ -111,9 +111,9 @@ def load_sam(weights: Path, *, model: SamName | SamSize = DEFAULT_SAM) -> Sam:
     """
     blank = _blank(model)
     tensors = read_weights(weights, wanted="SAM's checkpoint as it was published")
-    if fault := _misfit(blank, tensors):
+    if fault := misfit(blank.state_dict(), tensors):
         label = "a SAM of the given size" if isinstance(model, SamSize) else f"SAM {model!r}"
-        fitting = next((name for name in SAM_MODELS if _misfit(_blank(name), tensors) is None), None)
+        fitting = next((name for name in SAM_MODELS if misfit(_blank(name).state_dict(), tensors) is None), None)
         advice = f"choose the model {fitting!r}" if fitting else "give a checkpoint of Segment Anything"
         raise UserError(f"{weights} does not hold the weights of {label} ({fault}): {advice}.")
     blank.load_state_dict(tensors, assign=True)
@@ -217,18 +217,6 @@ def _blank(model: SamName | SamSize) -> Sam:
     where = nullcontext() if model == "mobile_sam" else torch.device("meta")
     with Randomness(0).lent(), where:  # the weights of the file replace what is drawn
         return build_sam(model)
-
-
-def _misfit(sam: Sam, tensors: dict[str, Tensor]) -> str | None:
-    """Return why weights do not fit a model, None if they do."""
-    wanted = sam.state_dict()
-    for name, tensor in wanted.items():
-        if name not in tensors:
-            return f"{name} is missing"
-        if tensors[name].shape != tensor.shape:
-            return f"{name} has shape {tuple(tensors[name].shape)} instead of {tuple(tensor.shape)}"
-    extra = next((name for name in tensors if name not in wanted), None)
-    return None if extra is None else f"{extra} is not part of it"
 
 
 def _weights_checksum(path: Path) -> str:
