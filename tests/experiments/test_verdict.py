@@ -21,8 +21,8 @@ def test_the_untrained_encoder_is_no_learned_embedding() -> None:
 def test_collapsed_noise_is_said_with_where_it_ends() -> None:
     said = verdict([line("raw", 80), line("fixed", 85), line("pinda-paper", 70, "shrink")])
     assert said.endswith(
-        "5.0 points above raw features; the learned noise of PiNDA (paper) collapsed to almost nothing, "
-        "and it ends 10.0 points below raw features."
+        "5.0 points above raw features; the learned noise collapsed to almost nothing in PiNDA (paper) (10.0 points "
+        "below raw features)."
     )
 
 

@@ -17,7 +17,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from pinoise.files import to_json
 
@@ -74,14 +74,7 @@ def warnings_as_notes() -> Iterator[None]:
     """Show warnings as sentences, each once and without the line of code that raised it."""
     seen: set[str] = set()
 
-    def show(
-        message: Warning | str,
-        category: type[Warning],
-        filename: str,
-        lineno: int,
-        file: TextIO | None = None,
-        line: str | None = None,
-    ) -> None:
+    def show(message: Warning | str, *_where: object) -> None:
         sentence = str(message).strip().partition("\n")[0]
         if sentence not in seen:
             seen.add(sentence)
@@ -89,7 +82,7 @@ def warnings_as_notes() -> Iterator[None]:
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)  # for programmers, not for users of the command
-        warnings.showwarning = show
+        warnings.showwarning = show  # type: ignore[assignment]  # where it was raised is not said
         yield
 
 

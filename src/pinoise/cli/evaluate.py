@@ -57,7 +57,6 @@ def evaluate(
     from pinoise.evaluation.knn import NEIGHBOURS
     from pinoise.experiments.evaluated import evaluate_run, store_evaluation
     from pinoise.experiments.information import DRAWS
-    from pinoise.files import WriteError
     from pinoise.model import load_run
 
     _check_draws(draws)
@@ -79,10 +78,7 @@ def evaluate(
         note=note,
         processes=processes,
     )
-    try:
-        store_evaluation(loaded, found)
-    except WriteError as error:  # the scores are still worth printing
-        note(f"the scores are not stored: {error}")
+    store_evaluation(loaded, found, note=note)
     if json:
         print_json(found.as_dict())
     else:

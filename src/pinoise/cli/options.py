@@ -44,20 +44,18 @@ TargetOption = Annotated[
         help="The column to predict, with empty cells where it is not known; fits a classifier.",
     ),
 ]
-TextOption = Annotated[
-    list[str] | None,
-    typer.Option("--text", metavar="COLUMN", help="A column of free text, whose words become features; repeatable."),
-]
-DropOption = Annotated[
-    list[str] | None, typer.Option("--drop", metavar="COLUMN", help="A column to leave out; repeatable.")
-]
-KeepOption = Annotated[
-    list[str] | None,
-    typer.Option("--keep", metavar="COLUMN", help="A column to keep although its values name the rows; repeatable."),
-]
+
+
+def repeatable(flag: str, what: str, *, metavar: str = "COLUMN") -> Any:
+    """Return an option that may be given several times."""
+    return typer.Option(flag, metavar=metavar, help=f"{what}; repeatable.")
+
+
+TextOption = Annotated[list[str] | None, repeatable("--text", "A column of free text, whose words become features")]
+DropOption = Annotated[list[str] | None, repeatable("--drop", "A column to leave out")]
+KeepOption = Annotated[list[str] | None, repeatable("--keep", "A column to keep although its values name the rows")]
 MissingOption = Annotated[
-    list[str] | None,
-    typer.Option("--na", metavar="CELL", help="A value of cells that means missing, such as '?'; repeatable."),
+    list[str] | None, repeatable("--na", "A value of cells that means missing, such as '?'", metavar="CELL")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 SetOption = Annotated[

@@ -75,7 +75,6 @@ def report(
 def _evaluated(run: Model, *, store: bool) -> Evaluation:
     """Return what is known about a run as it is now: what its folder says, or what is found out on some of its rows."""
     from pinoise.experiments.evaluated import evaluate_run, read_evaluation, store_evaluation
-    from pinoise.files import WriteError
 
     found = read_evaluation(run)
     if found is not None and run.is_current(found.model_dump()):
@@ -83,8 +82,5 @@ def _evaluated(run: Model, *, store: bool) -> Evaluation:
     note(f"{run.path.name}: this state of the run has not been evaluated, so it is now")
     found = evaluate_run(run, rows=_MOST_ROWS, progress=on_terminal())
     if store:
-        try:
-            store_evaluation(run, found)
-        except WriteError as error:  # the page has the scores
-            note(f"the scores are not stored: {error}")
+        store_evaluation(run, found, note=note)
     return found

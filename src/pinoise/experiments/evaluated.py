@@ -19,7 +19,7 @@ from pinoise.evaluation.verdict import Verdict, judge, paired_gap
 from pinoise.experiments.information import information_of_run
 from pinoise.experiments.scoring import agreements, score_run
 from pinoise.experiments.sources import fewer_to_score, is_scorable, open_scored, sample_rows
-from pinoise.files import expanded, read_json, write_json
+from pinoise.files import WriteError, expanded, read_json, write_json
 from pinoise.model import Model
 
 FILE = "evaluation.json"
@@ -167,9 +167,12 @@ def evaluate_run(
     )
 
 
-def store_evaluation(run: Model, found: Evaluation) -> None:
-    """Write what was found into the run's folder."""
-    write_json(run.path / FILE, found.as_dict())
+def store_evaluation(run: Model, found: Evaluation, *, note: Callable[[str], None]) -> None:
+    """Write what was found into the run's folder; a note says if that cannot be."""
+    try:
+        write_json(run.path / FILE, found.as_dict())
+    except WriteError as error:
+        note(f"the scores are not stored: {error}")
 
 
 def read_evaluation(run: Model) -> Evaluation | None:

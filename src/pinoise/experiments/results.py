@@ -114,29 +114,14 @@ def verdict(lines: Sequence[Line]) -> str:
         f"On {data}, {RECIPES[best.method].title} is the best learned embedding with few labels, {_from(raw, best)}"
     )
     shrunk = [line for line in trained if "shrink" in line.flags]
-    if len(shrunk) == 1:
-        sentence += (
-            f"; the learned noise of {RECIPES[shrunk[0].method].title} collapsed to almost nothing, "
-            f"and it ends {_from(raw, shrunk[0])}"
-        )
-    elif shrunk:
+    if shrunk:
         ends = listed([f"{RECIPES[line.method].title} ({_from(raw, line)})" for line in shrunk], last="and")
         sentence += f"; the learned noise collapsed to almost nothing in {ends}"
     return sentence + "."
 
 
-def distance(accuracy: float, other: float) -> str:
-    """Say how far one score is from another, both at most 1, in hundredths.
-
-    >>> distance(0.85, 0.8), distance(0.79, 0.8), distance(0.8, 0.8)
-    ('5.0 points above', '1.0 point below', 'level with')
-    """
-    gap = round(100 * (accuracy - other), 1)
-    if gap == 0:
-        return "level with"
-    return f"{abs(gap):.1f} {'point' if abs(gap) == 1 else 'points'} {'above' if gap > 0 else 'below'}"
-
-
 def _from(raw: Line, line: Line) -> str:
-    of_what = " in R²" if line.measured else ""
-    return f"{distance(line.means['few'] / 100, raw.means['few'] / 100)} raw features{of_what}"
+    """Say how far a method is from raw features with few labels."""
+    gap, of_what = round(line.means["few"] - raw.means["few"], 1), " in R²" if line.measured else ""
+    points = f"{abs(gap):.1f} {'point' if abs(gap) == 1 else 'points'} {'above' if gap > 0 else 'below'}"
+    return f"{points if gap else 'level with'} raw features{of_what}"

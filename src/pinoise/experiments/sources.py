@@ -183,26 +183,27 @@ def open_compared(
 
     def read_scored(preparation: Preparation | None) -> Dataset:
         """Return the set to score on, read as the training data was."""
-        if scored is None:
-            assert isinstance(score_on, Dataset)
+        if isinstance(score_on, Dataset):
             found = score_on
         elif preparation is None:
-            return open_for_training(scored, replace(options, label=label_of[scored], rows=None), progress=progress)[0]
+            found, _ = open_for_training(
+                str(score_on), replace(options, label=label_of[scored], rows=None), progress=progress
+            )
         else:
             later = LaterOptions(label=label_of[scored])
-            found = preparation.read(scored, later, own_classes=True, progress=progress)
+            found = preparation.read(str(score_on), later, own_classes=True, progress=progress)
         return split(found) if found.test is None and found.train.y is not None else found
 
-    opened: list[Dataset] = []
-    for given in (source for source in sources if isinstance(source, Dataset)):
-        if score_on is None:
-            opened.append(split(given) if given.test is None else given)
-        else:
-            opened.append(score_elsewhere(given, read_scored(None)))
+    read: list[tuple[Dataset, Preparation | None]] = [(data, None) for data in sources if isinstance(data, Dataset)]
     for source in named:
-        data, preparation = open_for_training(source, replace(options, label=label_of[source]), progress=progress)
-        opened.append(data if score_on is None else score_elsewhere(data, read_scored(preparation)))
-    opened = [noting_unseen(scored_in_memory(data)) for data in opened]
+        read.append(open_for_training(source, replace(options, label=label_of[source]), progress=progress))
+    opened = []
+    for data, preparation in read:
+        if score_on is not None:
+            data = score_elsewhere(data, read_scored(preparation))
+        elif data.test is None and preparation is None:
+            data = split(data)
+        opened.append(noting_unseen(scored_in_memory(data)))
     names: list[str] = []
     for number, data in enumerate(map(check_scorable, opened)):
         again = names.count(data.name)

@@ -8,7 +8,7 @@ import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self, TextIO
 
@@ -189,8 +189,7 @@ class LoggerCallback(Callback):
     def on_start(self, settings: Mapping[str, Any]) -> None:
         """Log the settings."""
         if hasattr(self._logger, "log_hyperparams"):
-            with suppress(NotImplementedError):  # Fabric's CSVLogger has the method and does not do it
-                self._try("log_hyperparams", dict(settings))
+            self._try("log_hyperparams", dict(settings))
 
     def on_epoch(self, record: Record) -> None:
         """Log the loss and what was measured."""
@@ -207,8 +206,8 @@ class LoggerCallback(Callback):
             return
         try:
             getattr(self._logger, method)(*arguments, **options)
-        except NotImplementedError:
-            raise
+        except NotImplementedError:  # Fabric's CSVLogger has log_hyperparams and does not do it
+            return
         except Exception as error:
             name, self._logger = type(self._logger).__name__, None
             warnings.warn(f"logger {name} failed in {method} ({said(error)}) and is left out now.", stacklevel=2)
