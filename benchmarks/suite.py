@@ -17,8 +17,8 @@ import numpy as np
 
 from pinoise.choices import EMBEDDINGS, SCORES, EmbeddingName
 from pinoise.data.dataset import Dataset, Part
-from pinoise.data.named import locate
 from pinoise.data.options import ReadOptions
+from pinoise.data.source import locate
 from pinoise.experiments.cache import CellCache, default_cache_folder
 from pinoise.experiments.fitting import fit_all
 from pinoise.experiments.plans import plan

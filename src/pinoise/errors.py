@@ -1,10 +1,11 @@
-"""The error that a user's mistake raises."""
+"""The error that a user's mistake raises, and the phrases that such sentences share."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 
@@ -103,3 +104,66 @@ def unknown_choice(kind: str, got: object, allowed: Iterable[str]) -> UserError:
     near = difflib.get_close_matches(brief(got).strip("'"), names, n=1, cutoff=0.5)
     hint = f": did you mean {near[0]!r}?" if near else "."
     return UserError(f"unknown {kind} {brief(got)}{hint} Allowed: {', '.join(names)}.")
+
+
+def listed(names: Iterable[str], *, most: int = 8) -> str:
+    """Return names as one phrase, cut after ``most``.
+
+    >>> listed("abcde", most=3)
+    'a, b, c and 2 more'
+    """
+    names = list(names)
+    rest = len(names) - most
+    return ", ".join(names[:most]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun in the right form.
+
+    >>> counted(1, "row"), counted(3, "row")
+    ('1 row', '3 rows')
+    """
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def first_line(error: BaseException) -> str:
+    """Return the first line of an error's text, or its type where it has none.
+
+    >>> first_line(ValueError("cut off.")), first_line(EOFError())
+    ('cut off', 'EOFError')
+    """
+    return (str(error).strip() or type(error).__name__).splitlines()[0].removesuffix(".")
+
+
+def damaged(where: str | Path, error: BaseException) -> UserError:
+    """Return the error for a file whose content cannot be read, or that the system does not let us read.
+
+    >>> str(damaged("a.csv.gz", EOFError("unexpected end")))
+    'a.csv.gz is damaged, cut off or not what its name says (unexpected end): get or write the file again.'
+    >>> str(damaged("a.csv.gz", PermissionError(13, "Permission denied")))
+    'cannot read a.csv.gz: Permission denied.'
+    """
+    if isinstance(error, OSError) and error.strerror:  # of the system, not of a library
+        return cannot_read(where, error)
+    reason = first_line(error)
+    return UserError(f"{where} is damaged, cut off or not what its name says ({reason}): get or write the file again.")
+
+
+@contextmanager
+def damage_named(where: str | Path, errors: type[Exception] | tuple[type[Exception], ...]) -> Iterator[None]:
+    """Turn these errors of a library into the one sentence on a damaged file."""
+    try:
+        yield
+    except (UserError, MemoryError):
+        raise
+    except errors as error:
+        raise damaged(where, error) from error
+
+
+def cannot_read(path: str | Path, error: OSError) -> UserError:
+    """Return the error for a file that cannot be opened.
+
+    >>> str(cannot_read("a.csv", PermissionError(13, "Permission denied")))
+    'cannot read a.csv: Permission denied.'
+    """
+    return UserError(f"cannot read {path}: {error.strerror or error}.")

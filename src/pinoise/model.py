@@ -20,10 +20,10 @@ from torch import Tensor
 
 from pinoise.data.dataset import Dataset, Origin, Samples
 from pinoise.data.layout import undo_image_layout
-from pinoise.data.named import is_name
 from pinoise.data.options import AS_TRAINED, LaterOptions
 from pinoise.data.preparation import ArrayPreparation, Preparation, preparation_from_json
 from pinoise.data.rows import Rows, make_rows
+from pinoise.data.source import is_name
 from pinoise.data.standardizer import Standardizer
 from pinoise.data.target import Target, read_target
 from pinoise.errors import UserError

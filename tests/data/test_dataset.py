@@ -84,7 +84,7 @@ def test_every_public_name_is_there_and_an_unknown_one_is_an_attribute_error() -
     ("statement", "absent"),
     [
         ("import pinoise.data", {"torch", "sklearn", "pyarrow", "scipy"}),
-        ("from pinoise.data import Dataset, Standardizer, entries, split", {"torch", "sklearn", "pyarrow"}),
+        ("from pinoise.data import Dataset, Standardizer, split", {"torch", "sklearn", "pyarrow"}),
         ("from pinoise.data import from_arrays, open_source, read_file", {"torch", "sklearn"}),
     ],
 )

@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from pinoise.data.disk import check_room, kept, peek, place_of, states_of
+from pinoise.data.disk import check_room, kept, peek, place_of
+from pinoise.data.formats.opened import states_of
 from pinoise.errors import UserError
 from pinoise.files import WriteError, cache_folder
 

@@ -19,9 +19,8 @@ import pytest
 from tests.commands import ended, start, until
 from tests.problems import TINY
 
-from pinoise.data.messages import damaged
 from pinoise.data.readers import open_for_training
-from pinoise.errors import UserError
+from pinoise.errors import UserError, damaged
 from pinoise.paper.catalogue.texts import parse_stories
 
 Command = Callable[..., Any]

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pinoise.data.formats.compressed import open_compressed
+from pinoise.data.formats.opened import open_compressed
 from pinoise.errors import UserError
 from pinoise.paper.archives import Members, members, open_member
 

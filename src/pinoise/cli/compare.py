@@ -177,7 +177,7 @@ def _print(found: Comparison) -> None:
         print(f"In brackets: 95 % bootstrap interval over {drawn}, for these test rows.")
 
 
-_RANKED = {score: SCORE_TITLES[score] for score in ("few", "knn")}
+_RANKED = {"few": SCORE_TITLES["few"], "knn": SCORE_TITLES["knn"]}
 
 
 def _described(measured: set[bool]) -> str:

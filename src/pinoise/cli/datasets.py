@@ -11,7 +11,7 @@ def datasets(json: JsonOption = False) -> None:
 
     Example: `pinoise datasets`
     """
-    from pinoise.data.named import entries
+    from pinoise.data.source import entries
 
     found = {entry.name: entry.availability for entry in entries()}
     if json:

@@ -271,7 +271,7 @@ def _trained_on_cluster(
 
 def _tell(path: Path, last: Record, trusting: str, *, planned: int, target: str | None, voters: Sequence[str]) -> None:
     """Print how a run ended, and what can be done with it."""
-    from pinoise.data.messages import counted
+    from pinoise.errors import counted
 
     early = "" if last.epoch == planned else f" of {planned}, ended early"
     length = f"{counted(last.epoch, 'epoch')}{early}, {counted(last.step, 'step')}"

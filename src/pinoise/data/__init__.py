@@ -1,7 +1,7 @@
 """From what a user names or holds to standardised batches: readers, data sets by name, splits and standardisation.
 
 Networks, views and training do not belong here, and only ``pinoise.data.rows`` imports torch. ``table`` has tables,
-``formats`` and ``images`` read other bytes, ``named`` reaches data sets by name, ``disk`` keeps what is made once,
+``formats`` and ``images`` read other bytes, ``source`` finds what is named, ``disk`` keeps what is made once,
 ``preparation`` remembers how training data was read, and ``readers`` has the ways in.
 """
 
@@ -13,25 +13,23 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pinoise.data.dataset import Dataset, Labels, Part, Samples, Targets, fingerprint_parts, split
-    from pinoise.data.formats.memory import InMemory
-    from pinoise.data.named import entries, is_name, load, locate
+    from pinoise.data.formats.memory import InMemory, is_table
     from pinoise.data.options import LaterOptions, ReadOptions
     from pinoise.data.preparation import Preparation, preparation_from_json
     from pinoise.data.readers import from_arrays, open_for_training, open_source, read_file
     from pinoise.data.rows import Rows, make_rows
+    from pinoise.data.source import entries, is_name, load, locate
     from pinoise.data.standardizer import Standardizer
-    from pinoise.data.table.frames import is_table
 
 _HOMES = {
     "dataset": ("Dataset", "Labels", "Part", "Samples", "Targets", "fingerprint_parts", "split"),
-    "formats.memory": ("InMemory",),
-    "named": ("entries", "is_name", "load", "locate"),
+    "formats.memory": ("InMemory", "is_table"),
     "options": ("LaterOptions", "ReadOptions"),
     "preparation": ("Preparation", "preparation_from_json"),
     "readers": ("from_arrays", "open_for_training", "open_source", "read_file"),
     "rows": ("Rows", "make_rows"),
+    "source": ("entries", "is_name", "load", "locate"),
     "standardizer": ("Standardizer",),
-    "table.frames": ("is_table",),
 }
 __all__ = [*chain(*_HOMES.values())]
 

@@ -13,12 +13,11 @@ import scipy.sparse as sp
 from pinoise.data.checks import check_finite, check_rows, numeric_samples
 from pinoise.data.dataset import Array, Dataset, Part, RawArrays, Samples, Spans, row_slices
 from pinoise.data.lazy import LazyArray
-from pinoise.data.messages import counted
 from pinoise.data.options import DEFAULTS, ReadOptions
 from pinoise.data.table.cells import is_number
 from pinoise.data.table.labels import LabelEncoding, label_array, learn_targets, measurement_note
 from pinoise.data.table.numbers import MARKED, fill_value
-from pinoise.errors import UserError
+from pinoise.errors import UserError, counted
 
 Groups = npt.NDArray[np.int64]
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +13,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from pinoise.data.dataset import Samples, row_slices
-from pinoise.data.messages import check_memory
 from pinoise.data.moments import canonical
 from pinoise.errors import UserError
 
@@ -129,3 +131,35 @@ def check_rows(got: int, rows: int, what: str, where: str) -> None:
     """Raise an error unless there is one label or group for each row."""
     if got != rows:
         raise UserError(f"{where} has {rows} rows but {got} {what}: there must be one for each row.")
+
+
+def free_memory() -> int | None:
+    """Return the bytes of memory that are free here: where the system does not say, all that there are, or None."""
+    try:
+        free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):
+        return None
+    if found := re.search(r"MemAvailable: +(\d+) kB", _text("/proc/meminfo")):
+        free = 1024 * int(found[1])
+    group = _text("/sys/fs/cgroup/memory.max").strip()  # what a container may take
+    return min(free, int(group)) if group.isdecimal() else free
+
+
+def _text(path: str) -> str:
+    return Path(path).read_text(encoding="ascii") if os.access(path, os.R_OK) else ""
+
+
+def check_memory(needed: int, *, where: str | Path, what: str) -> None:
+    """Raise an error if something takes more bytes than there is memory, asked before an array of that size is made.
+
+    >>> check_memory(1 << 60, where="a.npz", what="the array 'X'")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: a.npz: the array 'X' takes 1152921505 GB of memory and this machine has ... free: ...
+    """
+    free = free_memory()
+    if free is not None and needed > free:
+        raise UserError(
+            f"{where}: {what} takes {needed / 1e9:.0f} GB of memory and this machine has {free / 1e9:.0f} GB free: "
+            "give less data, or get the file again if it should be smaller."
+        )

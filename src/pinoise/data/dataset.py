@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from math import ceil
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from pinoise.choices import MANY_ROWS
-from pinoise.data.disk import in_threads
 from pinoise.data.lazy import LazyArray, MappedRows
 from pinoise.errors import UserError
 
 Array = npt.NDArray[Any]
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 Samples = np.ndarray | sp.csr_array | LazyArray
 """Samples as rows: an array of shape (n, *shape), a sparse matrix of shape (n, d), or rows in files (images to decode,
@@ -31,6 +35,8 @@ RowNumbers = npt.NDArray[np.int64]
 
 Targets = Labels | npt.NDArray[np.float64]
 """What scores an embedding, one per row: class numbers, or the values of a measurement."""
+
+_BLOCK = 4096  # items given to the threads at once
 
 CHUNK_VALUES = 1 << 22  # read at a time from a large array, so that a file is never loaded whole
 
@@ -305,3 +311,24 @@ def _by_class(y: Targets | None, n: int, test_fraction: float, seed: int, notes:
 
 def _test_rows(n: int, test_fraction: float) -> int:
     return min(n - 1, max(1, ceil(n * test_fraction)))
+
+
+def in_threads(
+    function: Callable[[Item], Result], items: Sequence[Item], *, bar: str | None = None
+) -> Iterator[Result]:
+    """Yield the results in order, as from ``map``, of work that releases Python's lock. ``bar`` names a progress bar.
+
+    >>> list(in_threads(abs, [-2, 1]))
+    [2, 1]
+    """
+    from tqdm import tqdm
+
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    with (
+        ThreadPoolExecutor(max_workers=cores) as pool,
+        tqdm(total=len(items), desc=bar, unit="image", disable=bar is None) as shown,
+    ):
+        for start in range(0, len(items), _BLOCK):
+            for result in pool.map(function, items[start : start + _BLOCK]):
+                shown.update()
+                yield result

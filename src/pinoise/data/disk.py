@@ -10,21 +10,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import secrets
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from filelock import FileLock, Timeout
 
-from pinoise.data.messages import cannot_read
+from pinoise.data.formats.opened import state_of
 from pinoise.errors import UserError
 from pinoise.files import cache_folder, read_json, sync, to_json, write_json, writing
 
@@ -32,10 +30,6 @@ VERSION = 1  # to be raised whenever a maker writes other files for the same key
 
 _ABOUT = "about.json"
 _NAME = 32  # characters of a name that a place has, as file systems limit names to about 255 bytes
-_BLOCK = 4096  # items given to the threads at once
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 class Kept(NamedTuple):
@@ -56,28 +50,6 @@ def place_of(kind: str, name: str, *about: object, folder: Path | None = None) -
     """
     digest = hashlib.sha256(json.dumps(about, sort_keys=True, default=str).encode()).hexdigest()[:12]
     return (folder or cache_folder() / kind) / f"{name[:_NAME] or kind}-{digest}"
-
-
-def state_of(file: Path | int) -> tuple[int, int]:
-    """Return the size of a file and the time of its last change, from which a change is known."""
-    try:
-        found = os.fstat(file) if isinstance(file, int) else file.stat()
-    except OSError as error:
-        raise cannot_read(str(file), error) from error
-    return found.st_size, found.st_mtime_ns
-
-
-def has_changed(path: Path) -> UserError:
-    """Return the error for a file that somebody wrote to while it was used."""
-    return UserError(
-        f"{path} has changed while it was used: restore it, write to no file that is in use, and start again; training "
-        "goes on with --resume."
-    )
-
-
-def states_of(paths: Iterable[Path]) -> list[list[Any]]:
-    """Return path, size and time of change of files: a key by which a change of one is seen."""
-    return [[str(path.resolve()), *state_of(path)] for path in paths]
 
 
 def kept(place: Path, key: object, make: Callable[[Path], Mapping[str, Any]], *, waiting: str | None = None) -> Kept:
@@ -117,7 +89,7 @@ def locked(path: Path, *, waiting: str | None = None) -> Iterator[None]:
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, locked(Path(folder, "a")):
-    ...     os.listdir(folder)
+    ...     [path.name for path in Path(folder).iterdir()]
     ['a.lock']
     """
     lock = FileLock(path.with_name(f"{path.name}.lock"))
@@ -181,27 +153,6 @@ def check_room(place: Path, needed: int, *, what: str) -> None:
             f"{place.parent} has {free / 1e9:.1f} GB free, but {what} take {needed / 1e9:.1f} GB: choose another "
             "folder for them with PINOISE_CACHE."
         )
-
-
-def in_threads(
-    function: Callable[[Item], Result], items: Sequence[Item], *, bar: str | None = None
-) -> Iterator[Result]:
-    """Yield the results in order, as from ``map``, of work that releases Python's lock. ``bar`` names a progress bar.
-
-    >>> list(in_threads(abs, [-2, 1]))
-    [2, 1]
-    """
-    from tqdm import tqdm
-
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    with (
-        ThreadPoolExecutor(max_workers=cores) as pool,
-        tqdm(total=len(items), desc=bar, unit="image", disable=bar is None) as shown,
-    ):
-        for start in range(0, len(items), _BLOCK):
-            for result in pool.map(function, items[start : start + _BLOCK]):
-                shown.update()
-                yield result
 
 
 def _made(place: Path, key: object, make: Callable[[Path], Mapping[str, Any]]) -> Kept:

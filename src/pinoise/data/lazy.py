@@ -14,8 +14,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from pinoise.data.disk import has_changed, state_of
-from pinoise.data.messages import cannot_read
+from pinoise.data.formats.opened import has_changed, state_of
+from pinoise.errors import cannot_read
 from pinoise.files import open_regular
 
 Array = npt.NDArray[Any]

@@ -1,27 +1,31 @@
-"""What a user names or holds: a data set of the catalogue, a file, a folder, or an object in memory."""
+"""What a user names or holds: a data set of the catalogue, a file, a folder, or an object in memory.
+
+Data sets by name, and the formats in which well-known ones are published, are behind the import paths in ``choices``.
+"""
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from pinoise.choices import CATALOGUE, FORMATS, imported
 from pinoise.data.dataset import Dataset, RawArrays
 from pinoise.data.formats.arrays import read_npy, read_npz
-from pinoise.data.formats.memory import InMemory
+from pinoise.data.formats.memory import InMemory, is_table
 from pinoise.data.formats.svmlight import read_svmlight
 from pinoise.data.images.reading import read_image_folder
-from pinoise.data.named import ArrayReader, entries, is_name, load, locate, published_reader, read_idx
 from pinoise.data.options import ReadOptions
 from pinoise.data.table.batches import Table, csv_table
-from pinoise.data.table.frames import is_table
 from pinoise.data.table.parquet import find_place, open_parquet, parquet_files
 from pinoise.errors import UserError, unknown_choice
 from pinoise.files import expanded, open_regular
 
+ArrayReader = Callable[[Path], RawArrays]
 FileFormat = Literal["csv", "parquet", "npy", "npz", "svmlight", "idx"]
 
 EXTENSIONS: dict[FileFormat, tuple[str, ...]] = {
@@ -39,7 +43,6 @@ MAY_BE_COMPRESSED = ("csv", "svmlight", "idx")
 _IDX = re.compile(r".*[-.]idx\d+-ubyte", re.IGNORECASE)
 
 SourceKind = Literal["catalogue", "table", "array", "images"]
-_FILE_READERS: dict[str, ArrayReader] = {"idx": read_idx, "npy": read_npy, "npz": read_npz}
 
 
 @dataclass(frozen=True)
@@ -72,7 +75,8 @@ class Source:
         """Read arrays; ``n_features`` and ``first_index`` are those of the training file, for svmlight."""
         if self.held is not None:
             return self.held.arrays()
-        reader = published_reader(self.path) if self.path.is_dir() else _FILE_READERS.get(file_format(self.path))
+        readers: dict[str, ArrayReader] = {"idx": read_idx, "npy": read_npy, "npz": read_npz}
+        reader = published_reader(self.path) if self.path.is_dir() else readers.get(file_format(self.path))
         return reader(self.path) if reader else read_svmlight(self.path, n_features=n_features, first_index=first_index)
 
     def images(self, options: ReadOptions, *, progress: bool = False) -> RawArrays:
@@ -184,3 +188,67 @@ def data_name(path: Path) -> str:
         return path.resolve().name
     name = Path(uncompressed_name(path))
     return name.name if name.suffix == ".t" else name.stem
+
+
+def entries() -> tuple[Any, ...]:
+    """Return what is known of every set, those that need no file first.
+
+    >>> [entry.name for entry in entries()][:4]
+    ['digits', 'wine', 'breast_cancer', 'har']
+    """
+    return tuple(imported(CATALOGUE["entries"])())
+
+
+def is_name(source: object) -> bool:
+    """Whether this names a data set.
+
+    >>> is_name("digits"), is_name("my.csv")
+    (True, False)
+    """
+    return isinstance(source, str) and any(source == entry.name for entry in entries())
+
+
+def locate(name: str) -> dict[str, Path | None]:
+    """Return where each file of a data set is on this machine, None for one that is not; nothing is read.
+
+    >>> locate("digits")
+    {}
+    """
+    return dict(imported(CATALOGUE["locate"])(name))
+
+
+def load(
+    name: str,
+    *,
+    size: tuple[int, int] | None = None,
+    cache: Path | None = None,
+    progress: bool = False,
+    download: bool = True,
+) -> Dataset:
+    """Find, or download, and read a data set.
+
+    Args:
+        name: of the data set; ``pinoise datasets`` lists them.
+        size: the height and width that images are brought to; their own if None.
+        cache: the folder for downloads; ``PINOISE_CACHE``, else the platform's, if None.
+        progress: whether a download shows a bar.
+        download: whether files that are not on this machine are downloaded.
+
+    >>> data = load("digits")
+    >>> len(data.train), len(data.test), data.shape, data.n_classes
+    (1437, 360, (64,), 10)
+    """
+    data: Dataset = imported(CATALOGUE["load"])(name, size=size, cache=cache, progress=progress, download=download)
+    return data
+
+
+def published_reader(folder: Path) -> ArrayReader | None:
+    """Return the reader of an unpacked MNIST, Fashion-MNIST, CIFAR-10, CIFAR-100 or STL-10; None for other folders."""
+    formats = (imported(where) for where in FORMATS.values())
+    return next((found.read for found in formats if found.holds(folder)), None)
+
+
+def read_idx(path: Path) -> RawArrays:
+    """Read one file in the format of MNIST, with the labels of the file beside it if they are named as MNIST's are."""
+    read: ArrayReader = imported(FORMATS["idx"]).read
+    return read(path)

@@ -16,7 +16,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, column_or_1d
 from torch import Tensor
 
-from pinoise.data.table.frames import is_table
+from pinoise.data.formats.memory import is_table
 from pinoise.data.table.labels import MANY_CLASSES
 from pinoise.data.target import UNLABELLED
 from pinoise.errors import UserError, brief

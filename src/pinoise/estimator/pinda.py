@@ -12,10 +12,10 @@ import numpy as np
 
 from pinoise.choices import ENCODER, GENERATOR, METHOD, OBJECTIVE
 from pinoise.data.dataset import Dataset, Part
+from pinoise.data.formats.memory import collected
 from pinoise.data.layout import have_colours
-from pinoise.data.messages import counted
 from pinoise.data.rows import make_rows
-from pinoise.data.table.frames import collected
+from pinoise.errors import counted
 from pinoise.estimator.loading import parameters_of
 from pinoise.estimator.parameters import columns_from, seed_of_state, settings_from
 from pinoise.estimator.samples import features_of, learn_samples

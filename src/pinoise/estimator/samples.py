@@ -17,13 +17,12 @@ from torch import Tensor
 from pinoise.data.arrays import ArrayEncoding, has_gaps
 from pinoise.data.checks import check_finite
 from pinoise.data.dataset import Dataset, Part, Samples
-from pinoise.data.formats.memory import InMemory, to_samples
+from pinoise.data.formats.memory import InMemory, is_table, like_frame, to_arrow, to_samples, with_numbers
 from pinoise.data.options import ReadOptions
 from pinoise.data.preparation import ArrayPreparation, Preparation, TablePreparation
 from pinoise.data.readers import from_arrays
 from pinoise.data.table.cells import first_missing
 from pinoise.data.table.encoding import TableEncoding
-from pinoise.data.table.frames import is_table, like_frame, to_arrow, with_numbers
 from pinoise.data.table.numbers import NumericColumn
 from pinoise.errors import UserError
 from pinoise.estimator.parameters import rows_of_pixels

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from pinoise.data.dataset import Samples
+from pinoise.data.formats.memory import collected
 from pinoise.data.layout import to_image_layout
-from pinoise.data.table.frames import collected
 from pinoise.errors import UserError
 from pinoise.estimator.parameters import seed_of_state
 from pinoise.estimator.samples import as_given, in_precision, later_samples, takes_numbers

@@ -95,11 +95,14 @@ def on_labelled(fit: Callable[[np.ndarray, np.ndarray, int], Any]) -> Classifier
     return prepare
 
 
-plain = on_labelled(lambda x, y, _: fit_logistic(x, y))
-"""Logistic regression on rows as they are."""
+def plain(train: np.ndarray, test: np.ndarray) -> Predict:
+    """Logistic regression on rows as they are."""
+    return on_labelled(lambda x, y, _: fit_logistic(x, y))(train, test)
 
-standardised = on_labelled(lambda x, y, _: fit_logistic(x, y, standardise=True))
-"""Logistic regression on rows whose columns are divided by their standard deviation."""
+
+def standardised(train: np.ndarray, test: np.ndarray) -> Predict:
+    """Logistic regression on rows whose columns are divided by their standard deviation."""
+    return on_labelled(lambda x, y, _: fit_logistic(x, y, standardise=True))(train, test)
 
 
 def few_label_accuracies(

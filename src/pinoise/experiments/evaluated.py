@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
 
 from pinoise.data.moments import HEAVY_TAILS
-from pinoise.data.named import is_name
 from pinoise.data.options import AS_TRAINED, LaterOptions
+from pinoise.data.source import is_name
 from pinoise.errors import UserError
 from pinoise.evaluation.knn import AGREEING
 from pinoise.evaluation.logistic import LABELS_PER_CLASS

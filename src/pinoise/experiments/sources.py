@@ -11,10 +11,10 @@ import numpy as np
 from pinoise.choices import MANY_ROWS
 from pinoise.data.dataset import Dataset, Part, split
 from pinoise.data.lazy import LazyArray
-from pinoise.data.named import is_name
 from pinoise.data.options import AS_TRAINED, LaterOptions, ReadOptions
 from pinoise.data.preparation import Preparation
 from pinoise.data.readers import open_for_training
+from pinoise.data.source import is_name
 from pinoise.errors import UserError
 from pinoise.model import Model
 

@@ -16,9 +16,8 @@ from contextlib import closing, contextmanager
 from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import BinaryIO
 
-from pinoise.data.formats.compressed import GIB, bounded, decompressed
-from pinoise.data.messages import damage_named
-from pinoise.errors import UserError
+from pinoise.data.formats.opened import GIB, bounded, decompressed
+from pinoise.errors import UserError, damage_named
 from pinoise.files import open_regular
 
 Members = Generator[tuple[str, BinaryIO], None, None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pinoise.data.messages import counted
+from pinoise.errors import counted
 from pinoise.paper.cost import Cost, Share
 
 _TITLES = (

@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from pinoise.data.checks import check_memory
 from pinoise.data.dataset import Array, Part, RawArrays
-from pinoise.data.formats.compressed import open_compressed
+from pinoise.data.formats.opened import open_compressed
 from pinoise.data.lazy import FileRows, LazyArray, MappedRows
-from pinoise.data.messages import check_memory, damage_named, listed
-from pinoise.errors import UserError
+from pinoise.errors import UserError, damage_named, listed
 from pinoise.paper.archives import members
 
 # The third byte of an IDX file; numbers are big-endian.

@@ -12,8 +12,7 @@ from contextlib import closing, contextmanager
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self, TextIO
 
-from pinoise.data.messages import counted
-from pinoise.errors import UserError, brief
+from pinoise.errors import UserError, brief, counted
 
 
 class Record(NamedTuple):

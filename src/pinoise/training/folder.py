@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pinoise.data.named import is_name
+from pinoise.data.source import is_name
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.files import (

@@ -13,11 +13,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.lib.npyio import NpzFile
 
-from pinoise.data.checks import check_sparse
+from pinoise.data.checks import check_memory, check_sparse
 from pinoise.data.dataset import Array, Part, RawArrays
 from pinoise.data.lazy import FileRows
-from pinoise.data.messages import check_memory, damage_named, damaged, listed
-from pinoise.errors import UserError
+from pinoise.errors import UserError, damage_named, damaged, listed
 from pinoise.files import open_regular
 
 _BESIDE = (("y",), ("groups", "group", "qid", "subject", "user", "speaker"))  # names of labels and of groups

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import scipy.sparse as sp
 
 from pinoise.data.checks import check_sparse
 from pinoise.data.dataset import Array, Part, RawArrays, Samples
-from pinoise.data.table.batches import Table
-from pinoise.data.table.frames import frame_table
+from pinoise.data.table.batches import Table, held_table
+from pinoise.data.table.cells import checked
 from pinoise.data.table.labels import label_array
+from pinoise.data.table.numbers import NumericColumn
 from pinoise.errors import UserError
 
 NAME = "array"  # what messages call samples in memory
@@ -78,3 +80,97 @@ def _from_torch(value: Any, where: str) -> Any:
         raise UserError(f"{where} is a sparse tensor: give it as a SciPy sparse matrix or a dense tensor.")
     value = value.detach().cpu()
     return (value.float() if value.dtype == torch.bfloat16 else value).numpy()
+
+
+def is_table(X: object) -> bool:
+    """Whether an object has named columns: a data frame, one that is still to be computed, or Arrow data.
+
+    >>> is_table(pa.table({"age": [20, 40]})), is_table(np.eye(2))
+    (True, False)
+    """
+    if isinstance(X, np.ndarray) or sp.issparse(X):
+        return False
+    return isinstance(X, pa.Table | pa.RecordBatch | pa.RecordBatchReader) or (
+        hasattr(X, "columns") and any(hasattr(X, way) for way in ("iloc", "to_arrow", "collect", "__arrow_c_stream__"))
+    )
+
+
+def collected(X: Any) -> Any:
+    """Return a data frame that is still to be computed, or read, as one in memory; anything else as it is."""
+    if isinstance(X, pa.RecordBatchReader):
+        return X.read_all()
+    is_lazy = hasattr(X, "collect") and hasattr(X, "collect_schema") and not hasattr(X, "to_arrow")
+    return X.collect() if is_lazy else X
+
+
+def frame_table(X: Any, *, where: str, y: Any = None) -> Table:
+    """Return a data frame as a stream of Arrow batches."""
+    return held_table(checked(to_arrow(X, where=where), where=where), where=where, y=y)
+
+
+def to_arrow(X: Any, *, where: str) -> Any:
+    """Return a data frame as an Arrow table, without importing the data frame's library."""
+    X = collected(X)
+    if isinstance(X, pa.Table):
+        return X
+    if isinstance(X, pa.RecordBatch):
+        return pa.Table.from_batches([X])
+    if hasattr(X, "iloc"):  # pandas: column by column, which leaves its index out and can name a bad column
+        names = [str(name) for name in X.columns]
+        arrays = [_pandas_column(X.iloc[:, position], name, where) for position, name in enumerate(names)]
+        return pa.Table.from_arrays(arrays, names=names)
+    try:
+        if hasattr(X, "to_arrow"):
+            return X.to_arrow()
+        return pa.table(X)  # by Arrow's C interface
+    except (pa.ArrowException, NotImplementedError, RuntimeError) as error:
+        raise UserError(f"{where}, a {type(X).__name__}, cannot be read as a table: {error}.") from error
+
+
+def with_numbers(values: npt.NDArray[Any], table: Any) -> Any:
+    """Return an Arrow table of numbers and truth values with other values, (rows, columns), in its types.
+
+    >>> with_numbers(np.array([[1.6, 0.9]]), pa.table({"n": [1], "f": [False]})).to_pydict()
+    {'n': [2], 'f': [True]}
+    """
+    cells = []
+    for number, column in enumerate(table.itercolumns()):
+        if pa.types.is_boolean(column.type):
+            cells.append(pa.array(values[:, number] >= 0.5))
+        else:
+            cells.append(NumericColumn("", 0.0).decode(values[:, [number]], column.combine_chunks()))
+    return pa.table(cells, names=table.column_names)
+
+
+def like_frame(table: Any, X: Any) -> Any:
+    """Return an Arrow table as a data frame of the library of ``X``, in its types where they hold the values.
+
+    >>> like_frame(pa.table({"a": [1]}), pa.table({"a": [0]})).to_pydict()
+    {'a': [1]}
+    """
+    if hasattr(X, "iloc"):
+        frame = table.to_pandas()
+        frame.index, frame.columns = X.index, X.columns
+        return frame.astype({name: kind for name, kind in X.dtypes.items() if _holds(frame[name], kind)})
+    if type(X).__module__.partition(".")[0] == "polars":
+        from importlib import import_module
+
+        polars = import_module("polars")
+        return polars.from_arrow(table).cast(dict(X.collect_schema()), strict=False)
+    return table
+
+
+def _holds(column: Any, kind: Any) -> bool:
+    try:
+        column.astype(kind)
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def _pandas_column(column: Any, name: str, where: str) -> Any:
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        what = "mixes types or holds objects"
+        raise UserError(f"{where}: column {name!r} {what}: make it all numbers or all text.") from error

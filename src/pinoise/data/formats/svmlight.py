@@ -9,10 +9,10 @@ from typing import Any, BinaryIO
 import numpy as np
 import scipy.sparse as sp
 
+from pinoise.data.checks import free_memory
 from pinoise.data.dataset import Array, Part, RawArrays
-from pinoise.data.formats.compressed import open_compressed
-from pinoise.data.messages import first_line, free_memory
-from pinoise.errors import UserError
+from pinoise.data.formats.opened import open_compressed
+from pinoise.errors import UserError, first_line
 
 _MOST_FEATURES = np.iinfo(np.int32).max
 

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from pinoise.data.disk import has_changed, in_threads, state_of
+from pinoise.data.dataset import in_threads
+from pinoise.data.formats.opened import has_changed, state_of
 from pinoise.data.lazy import LazyArray, MappedRows
-from pinoise.data.messages import cannot_read, first_line
-from pinoise.errors import UserError
+from pinoise.errors import UserError, cannot_read, first_line
 from pinoise.files import open_regular, sha256_of
 
 IMAGE_EXTENSIONS = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp", ".tif", ".tiff", ".ppm", ".pgm", ".pbm", ".pnm")

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import NamedTuple, NoReturn
 
 from pinoise.data.images.decoding import IMAGE_EXTENSIONS
-from pinoise.data.messages import counted, listed
-from pinoise.errors import UserError
+from pinoise.errors import UserError, counted, listed
 
 _TRAINING = ("train", "training")
 _HELD_OUT = ("test", "testing", "val", "valid", "validation")  # the first that fits

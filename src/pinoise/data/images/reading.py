@@ -7,13 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
-from pinoise.data.dataset import Dataset, Part, RawArrays, Samples
-from pinoise.data.disk import in_threads
+from pinoise.data.dataset import Dataset, Part, RawArrays, Samples, in_threads
 from pinoise.data.images.decoding import ImageFiles, Inspection, describe, inspect_image, resized_images
 from pinoise.data.images.folders import ImageFolder, list_images
-from pinoise.data.messages import counted, listed
 from pinoise.data.options import ReadOptions
-from pinoise.errors import UserError
+from pinoise.errors import UserError, counted, listed
 
 
 def read_image_folder(folder: Path, options: ReadOptions, *, progress: bool = False) -> RawArrays:

@@ -23,11 +23,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from pinoise.data.disk import has_changed, states_of
-from pinoise.data.formats.compressed import open_compressed
-from pinoise.data.messages import damaged, listed
+from pinoise.data.formats.opened import has_changed, open_compressed, states_of
 from pinoise.data.table.cells import MISSING_WORDS, is_number, is_text, looks_like_number, text_of, without
-from pinoise.errors import UserError
+from pinoise.errors import UserError, damaged, listed
 
 if TYPE_CHECKING:
     from _typeshed import WriteableBuffer

@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinoise.data.messages import counted, damaged
-from pinoise.errors import RowError, UserError, unknown_choice
+from pinoise.errors import RowError, UserError, counted, damaged, unknown_choice
 
 MISSING_WORDS = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A")
 """The words for a missing cell of a text file."""

@@ -13,14 +13,13 @@ import pyarrow as pa
 
 from pinoise.data.checks import check_rows
 from pinoise.data.dataset import Dataset, Part, Samples, Spans, Targets
-from pinoise.data.messages import counted, listed
 from pinoise.data.options import MissingPolicy, ReadOptions
 from pinoise.data.table.batches import Table, held_table
 from pinoise.data.table.categories import CategoricalColumn
 from pinoise.data.table.cells import Encoded, column_of, find_column, other_kind
 from pinoise.data.table.kinds import Column, Learned, Looked, learn_column, look, notes_on
 from pinoise.data.table.labels import LabelEncoding, learn_targets, measurement_note, typed
-from pinoise.errors import UserError, rows_among, rows_before
+from pinoise.errors import UserError, counted, listed, rows_among, rows_before
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinoise.data.messages import counted, listed
 from pinoise.data.options import ReadOptions
 from pinoise.data.table.batches import Table
 from pinoise.data.table.categories import MISSING, OTHER, CategoricalColumn, are_truths, most_frequent
@@ -29,7 +28,7 @@ from pinoise.data.table.numbers import (
     numbers_of,
 )
 from pinoise.data.table.text import TextColumn, is_prose, learn_words
-from pinoise.errors import UserError
+from pinoise.errors import UserError, counted, listed
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinoise.data.dataset import Labels, Targets
-from pinoise.data.messages import listed
 from pinoise.data.table.cells import (
     are_all,
     are_codes,
@@ -22,7 +21,7 @@ from pinoise.data.table.cells import (
     not_utf8,
     text_of,
 )
-from pinoise.errors import RowError, UserError
+from pinoise.errors import RowError, UserError, listed
 
 MANY_CLASSES = 64  # above it, labels that hardly ever repeat are a measurement or an identifier
 MOST_LABELS = 1 << 20  # different labels that are told apart

@@ -11,11 +11,10 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.fs
 
-from pinoise.data.disk import states_of
-from pinoise.data.messages import counted, damage_named, listed
+from pinoise.data.formats.opened import states_of
 from pinoise.data.table.batches import Table
 from pinoise.data.table.cells import checked
-from pinoise.errors import UserError
+from pinoise.errors import UserError, counted, damage_named, listed
 from pinoise.files import expanded
 
 PIECE_ROWS = 65_536  # a piece has at least as many, if its file has

@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from pinoise.data.disk import state_of
-from pinoise.data.messages import damage_named
-from pinoise.errors import UserError
+from pinoise.data.formats.opened import state_of
+from pinoise.errors import UserError, damage_named
 from pinoise.files import cache_folder, expanded, replacing, sha256_of, write_text, writing
 
 logger = logging.getLogger(__name__)

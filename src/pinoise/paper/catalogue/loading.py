@@ -17,9 +17,9 @@ import scipy.sparse as sp
 
 from pinoise.data.arrays import learn_arrays
 from pinoise.data.dataset import Array, Dataset, Part, RawArrays, split
-from pinoise.data.disk import kept, place_of, state_of
+from pinoise.data.disk import kept, place_of
 from pinoise.data.formats.arrays import open_npz, read_npz
-from pinoise.data.formats.compressed import GIB
+from pinoise.data.formats.opened import GIB, state_of
 from pinoise.data.images.decoding import pillow
 from pinoise.data.images.reading import read_image_folder, resized
 from pinoise.data.options import ReadOptions

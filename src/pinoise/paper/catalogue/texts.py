@@ -18,10 +18,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from pinoise.data.dataset import Part, RawArrays, stratified_rows
-from pinoise.data.formats.compressed import GIB, open_compressed
+from pinoise.data.formats.opened import GIB, open_compressed
 from pinoise.data.formats.svmlight import numbered, parse_rows, read_svmlight
-from pinoise.data.messages import damage_named
-from pinoise.errors import UserError
+from pinoise.errors import UserError, damage_named
 from pinoise.paper.archives import members, open_member
 from pinoise.paper.catalogue.facts import Entry
 

@@ -1,17 +1,17 @@
-"""Plain and compressed files as streams of a bounded size; damage of any kind is one clear sentence."""
+"""Files as they are opened: plain or compressed, of a bounded size, and whether somebody has written to one since."""
 
 from __future__ import annotations
 
 import bz2
 import gzip
 import io
-from collections.abc import Iterator
+import os
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pinoise.data.messages import damage_named
-from pinoise.errors import UserError
+from pinoise.errors import UserError, cannot_read, damage_named
 from pinoise.files import open_regular
 
 GIB = 1 << 30
@@ -69,3 +69,25 @@ def open_compressed(path: Path, *, limit: int | None = GIB) -> Iterator[io.Buffe
         raw = open_regular(path)
     with raw:
         yield bounded(decompressed(raw), str(path), limit)
+
+
+def state_of(file: Path | int) -> tuple[int, int]:
+    """Return the size of a file and the time of its last change, from which a change is known."""
+    try:
+        found = os.fstat(file) if isinstance(file, int) else file.stat()
+    except OSError as error:
+        raise cannot_read(str(file), error) from error
+    return found.st_size, found.st_mtime_ns
+
+
+def has_changed(path: Path) -> UserError:
+    """Return the error for a file that somebody wrote to while it was used."""
+    return UserError(
+        f"{path} has changed while it was used: restore it, write to no file that is in use, and start again; training "
+        "goes on with --resume."
+    )
+
+
+def states_of(paths: Iterable[Path]) -> list[list[Any]]:
+    """Return path, size and time of change of files: a key by which a change of one is seen."""
+    return [[str(path.resolve()), *state_of(path)] for path in paths]
