@@ -14,7 +14,7 @@ from pinoise.paper.background import BackgroundNoise
 from pinoise.training.build import build_model, build_standardizer
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.objectives import ContrastiveModel
-from pinoise.views import Batch, ImagePipeline, LocalCrops, View
+from pinoise.views import Batch, ImagePipeline, View
 
 pytest.importorskip("kornia")
 
@@ -81,7 +81,7 @@ def test_local_crops_have_the_colours_of_the_first_pipeline_and_fit_the_encoder(
     views = {"augmentations": augmentations, "local_crops": 2}
     model, rows = build(PIXELS, method="dino", encoder=sections[encoder], views=views)
     local = model.pairing.local
-    assert isinstance(local, LocalCrops)
+    assert isinstance(local, ImagePipeline)
     assert (local.size, local.strength) == (size, jitter)
     assert local.preset.coloured is (jitter > 0)
     for view in model.pairing.augmentations:

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pinoise.errors import UserError
-from pinoise.views import IMAGE_PRESETS, Batch, ImagePipeline, ImagePreset, LocalCrops, images
+from pinoise.views import IMAGE_PRESETS, Batch, ImagePipeline, ImagePreset, Site, View, images, local_crops
 
 pytest.importorskip("kornia")
 
@@ -192,13 +192,35 @@ def test_colours_without_kornia_name_the_extra(monkeypatch: pytest.MonkeyPatch) 
     pipeline("crop", (3, 8, 8))
 
 
+class Patches(torch.nn.Identity):
+    """An encoder of images that are cut into patches."""
+
+    def __init__(self, patch: int) -> None:
+        super().__init__()
+        self.patch = patch
+
+
+def crops_beside(views: Sequence[View], shape: tuple[int, ...], *, patch: int = 1) -> ImagePipeline:
+    site = Site(
+        unit=torch.ones(shape),
+        rows=torch.zeros(2, *shape),
+        encoder=Patches(patch),
+        head_hidden=2,
+        head_features=2,
+        batch_size=2,
+        pixel_mean=torch.tensor(MEAN[: shape[0]]),
+        pixel_scale=torch.tensor(SCALE[: shape[0]]),
+    )
+    return local_crops(site, views)
+
+
 @pytest.mark.parametrize(
     ("shape", "multiple", "size"), [((3, 32, 32), 4, (16, 16)), ((1, 28, 20), 4, (12, 8)), ((3, 9, 9), 1, (4, 4))]
 )
 def test_local_crops_are_about_half_as_large_and_whole_patches(
     shape: tuple[int, ...], multiple: int, size: tuple[int, int]
 ) -> None:
-    crops = LocalCrops("byol", shape, mean=MEAN[: shape[0]], scale=SCALE[: shape[0]], multiple=multiple)
+    crops = crops_beside([pipeline("byol", shape)], shape, patch=multiple)
     batch = batch_of(torch.rand(5, *shape))
     draws = crops.draw(batch, 3)
     assert [draw.x.shape for draw in draws] == [(5, shape[0], *size)] * 3
@@ -210,7 +232,7 @@ def test_local_crops_are_about_half_as_large_and_whole_patches(
 def test_local_crops_show_a_small_part_of_the_image() -> None:
     ramp = torch.linspace(0, 1, 64)
     pixels = torch.stack([ramp.expand(64, 64), ramp[:, None].expand(64, 64)]).expand(500, -1, -1, -1)
-    crops = LocalCrops("crop", (2, 64, 64), mean=MEAN[:2], scale=SCALE[:2])
+    crops = crops_beside([], (2, 64, 64))
     seen = undo(crops(batch_of(pixels)).x).flatten(2)
     width, height = (seen.amax(2) - seen.amin(2)).unbind(1)
     share = width * height
@@ -220,4 +242,4 @@ def test_local_crops_show_a_small_part_of_the_image() -> None:
 
 def test_patches_larger_than_the_image_are_refused() -> None:
     with pytest.raises(UserError, match="local crops of 8 pixels cannot be cut into patches of 16"):
-        LocalCrops("crop", (3, 8, 8), mean=MEAN, scale=SCALE, multiple=16)
+        crops_beside([], (3, 8, 8), patch=16)

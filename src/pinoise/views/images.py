@@ -28,6 +28,7 @@ STRENGTH = 1.0  # the factor on the amounts of colour jitter; 1 is the published
 
 # The share of an image that a global crop keeps if there are local crops. It is larger than any local crop's share.
 _GLOBAL_AREA = (0.4, 1.0)
+_LOCAL_AREA = (0.05, 0.4)
 
 
 class ImagePreset(NamedTuple):
@@ -222,41 +223,10 @@ def _pipeline(name: str, site: Site, strength: float) -> ImagePipeline:
     return ImagePipeline(preset, site.shape, mean=mean, scale=scale, strength=strength)
 
 
-class LocalCrops(ImagePipeline):
-    """DINO's local views (Caron et al., 2021): small crops of a small part of the image, with the preset's colours.
+def local_crops(site: Site, beside: Sequence[View]) -> ImagePipeline:
+    """Return DINO's local views (Caron et al., 2021): small crops of a small part of the image.
 
-    Args:
-        preset: as in ``ImagePipeline``; its area is not used.
-        shape: (C, H, W) of one image.
-        mean: as in ``ImagePipeline``.
-        scale: as in ``ImagePipeline``.
-        strength: as in ``ImagePipeline``.
-        area: the share of the image that a crop keeps.
-        multiple: a number that divides the height and width of the crops, such as a ViT's patch.
-
-    >>> crops = LocalCrops("crop", (1, 28, 28), mean=[0.5], scale=[0.2], multiple=4)
-    >>> [draw.x.shape for draw in crops.draw(Batch(torch.zeros(2, 1, 28, 28), torch.arange(2)), 2)]
-    [torch.Size([2, 1, 12, 12]), torch.Size([2, 1, 12, 12])]
-    """
-
-    def __init__(
-        self,
-        preset: str | ImagePreset,
-        shape: Sequence[int],
-        *,
-        mean: Tensor | Sequence[float],
-        scale: Tensor | Sequence[float],
-        strength: float = STRENGTH,
-        area: tuple[float, float] = (0.05, 0.4),
-        multiple: int = 1,
-    ) -> None:
-        small = find_preset(preset)._replace(area=area)
-        size = (local_size(shape[-2], multiple), local_size(shape[-1], multiple))
-        super().__init__(small, shape, mean=mean, scale=scale, strength=strength, size=size)
-
-
-def local_crops(site: Site, beside: Sequence[View]) -> LocalCrops:
-    """Return local crops whose size is a multiple of the encoder's patch, with the colours of a pipeline in ``beside``.
+    Their size is a multiple of the encoder's patch, and their colours are those of a pipeline in ``beside``.
 
     Args:
         site: the data and the encoder.
@@ -264,14 +234,11 @@ def local_crops(site: Site, beside: Sequence[View]) -> LocalCrops:
     """
     mean, scale = site.pixel_units("views.local_crops")
     coloured = [view for view in beside if isinstance(view, ImagePipeline) and view.preset.coloured]
-    return LocalCrops(
-        coloured[0].preset if coloured else "crop",
-        site.shape,
-        mean=mean,
-        scale=scale,
-        strength=coloured[0].strength if coloured else 0.0,
-        multiple=getattr(site.encoder, "patch", 1),
-    )
+    preset, strength = (coloured[0].preset, coloured[0].strength) if coloured else (IMAGE_PRESETS["crop"], 0.0)
+    patch = getattr(site.encoder, "patch", 1)
+    size = (local_size(site.shape[1], patch), local_size(site.shape[2], patch))
+    small = preset._replace(area=_LOCAL_AREA)
+    return ImagePipeline(small, site.shape, mean=mean, scale=scale, strength=strength, size=size)
 
 
 def find_preset(preset: str | ImagePreset) -> ImagePreset:
