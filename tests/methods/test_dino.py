@@ -107,12 +107,6 @@ def test_guessing_has_the_loss_of_a_student_to_whom_all_prototypes_are_alike() -
     assert method.guessing_loss(3) == pytest.approx(math.log(7))
 
 
-@pytest.mark.parametrize("name", ["temperature", "teacher_temperature"])
-def test_a_temperature_that_is_not_positive_is_refused(name: str) -> None:
-    with pytest.raises(UserError, match=rf"^{name} is -1.0: it must be positive"):
-        DINO(nn.Linear(4, 5), prototypes(5), **{name: -1.0})
-
-
 @pytest.mark.parametrize("name", ["momentum", "centre_momentum"])
 def test_a_momentum_outside_its_range_is_refused(name: str) -> None:
     with pytest.raises(UserError, match=rf"^{name} is nan: it must be from 0 to 1"):

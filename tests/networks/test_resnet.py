@@ -132,20 +132,6 @@ def test_the_longer_side_chooses_the_stem(side: int, stem: Stem) -> None:
     assert chosen.stem == "cifar"
 
 
-@pytest.mark.parametrize(("depth", "expansion"), [(18, 1), (50, 4)])
-@pytest.mark.parametrize(("stem", "reduction"), [("cifar", 4), ("imagenet", 16)])
-def test_sizes_are_those_stated_for_any_number_of_channels(
-    depth: Depth, expansion: int, stem: Stem, reduction: int
-) -> None:
-    for channels in (1, 5):
-        network = ResNet((channels, 32, 48), depth=depth, width=4, stem=stem)
-        x = torch.randn(2, channels, 32, 48)
-        assert network.out_features == 8 * 4 * expansion
-        assert network.map_channels == 4 * 4 * expansion
-        assert network(x).shape == (2, network.out_features)
-        assert network.maps(x).shape == (2, network.map_channels, 32 // reduction, 48 // reduction)
-
-
 def test_convolutions_start_as_kaiming_has_them_for_the_way_back() -> None:
     network = ResNet((3, 8, 8), depth=18, width=32)
     for name, part in network.named_modules():
@@ -171,22 +157,6 @@ def test_published_weights_load_to_the_last_number(counts_batches: bool) -> None
     for name, value in state.items():
         assert name.startswith("fc.") or torch.equal(loaded[name], value)
     assert int(network.bn1.num_batches_tracked or 0) == (7 if counts_batches else 0)
-
-
-@pytest.mark.parametrize(("kind", "depth"), [(ResNet18, 18), (ResNet50, 50)])
-@pytest.mark.parametrize("stem", ["cifar", "imagenet"])
-def test_a_class_of_its_own_is_the_network_of_that_depth(
-    kind: type[ResNet18 | ResNet50], depth: Depth, stem: Stem
-) -> None:
-    network = kind((3, 16, 16), width=4, stem=stem).eval()
-    general = ResNet((3, 16, 16), depth, width=4, stem=stem).eval()
-    assert (network.depth, network.out_features) == (depth, general.out_features)
-    general.load_state_dict(network.state_dict())
-    x = torch.randn(2, 3, 16, 16)
-    assert torch.equal(network(x), general(x))
-    with torch.device("meta"):
-        widths = [made.width for made in (kind((3, 16, 16)), ResNet((3, 16, 16), depth))]
-    assert widths == [64, 64]
 
 
 @pytest.mark.parametrize("kind", [ResNet18, ResNet50])

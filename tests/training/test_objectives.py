@@ -103,20 +103,6 @@ def test_paper_gradient_agrees_with_finite_differences() -> None:
     assert torch.autograd.gradcheck(value, (losses, epsilon))
 
 
-def test_an_objective_says_whether_the_noise_learns_and_how() -> None:
-    factors: dict[type[Objective], float] = {
-        Paper: 1.0,
-        Supported: 1.0,
-        Adversarial: -1.0,
-        Information: 0.0,
-        Fixed: 0.0,
-    }
-    assert {kind: kind.psi for kind in factors} == factors
-    assert {kind for kind in factors if not kind.learns_noise} == {Fixed}
-    assert Information(draws=3).further_looks == 3
-    assert all(kind.further_looks == 0 for kind in factors)
-
-
 def test_adversarial_turns_the_gradient_of_psi_around_and_not_that_of_theta() -> None:
     task = TwoScalars()
     loss = task.value(Adversarial())

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 
 from pinoise.choices import PAIRINGS
 from pinoise.errors import UserError
-from pinoise.noise import Noise, PiNoise, Support
+from pinoise.noise import Noise, PiNoise
 from pinoise.views import Batch, Identity, Neighbour, Pairing, PiNoiseView, View
 from pinoise.views.base import choose
 
@@ -101,22 +101,6 @@ def test_pi_view_draws_share_one_pass_and_are_independent() -> None:
     assert first.noise.scale is second.noise.scale
     pair = torch.stack([view.noise.epsilon.detach().flatten() for view in (first, second) if view.noise])
     assert abs(float(torch.corrcoef(pair)[0, 1])) < 5 / math.sqrt(60_000)
-
-
-def test_pi_view_hands_rows_and_features_to_the_noise() -> None:
-    bank = torch.randn(30, 3)
-    encoder = nn.Linear(3, 4)
-    support = Support(bank, numbers=torch.arange(30), rows=30, k=4)
-    noise = PiNoise(3, generator="shared", encoder=encoder, support=support)
-    rows, features = torch.tensor([4, 9, 17]), torch.randn(3, 4)
-    torch.manual_seed(1)
-    draws = PiNoiseView(noise).draw(Batch(bank[rows], rows, features=features), 2)
-    torch.manual_seed(1)
-    expected = noise.draw(bank[rows], 2, features=features, rows=rows)
-    for draw, wanted in zip(draws, expected, strict=True):
-        assert draw.noise is not None
-        assert torch.equal(draw.noise.epsilon, wanted.epsilon)
-        assert torch.equal(draw.x, bank[rows] + wanted.epsilon)
 
 
 @pytest.mark.parametrize("name", ["identity-noise", "noise-noise", "sampled"])

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 import torch
 from torch import Tensor, nn
 
-from pinoise.choices import VIEW, find, options_of
+from pinoise.choices import VIEW, find
 from pinoise.errors import UserError
 from pinoise.networks import MLPEncoder
 from pinoise.noise.support import SUPPORT_ROWS
 from pinoise.views import (
     Batch,
-    GaussianNoise,
-    Identity,
-    Mixup,
     Neighbour,
     ScarfSwap,
     Site,
     View,
-    Viewmaker,
-    VimeSwap,
 )
 
 ROWS = 30
@@ -82,27 +76,6 @@ def test_every_view_that_needs_no_files_is_built_by_its_name_and_works(name: str
         assert bool((first.x != batch.x).any()) == (name != "identity")
         if name != "identity" and (name, number) != ("modals", 1):  # extrapolation draws nothing
             assert not torch.equal(first.x, second.x)
-
-
-BUILT: dict[str, tuple[type[View], dict[str, Any], Callable[[Any, Site], bool]]] = {
-    "identity": (Identity, {}, lambda view, site: True),
-    "gaussian": (GaussianNoise, {"sigma": 0.3}, lambda view, site: torch.equal(view.feature_scale, site.unit)),
-    "scarf": (ScarfSwap, {"rate": 0.2}, lambda view, site: torch.equal(view.bank, site.rows[torch.arange(ROWS)])),
-    "vime": (VimeSwap, {"rate": 0.2}, lambda view, site: True),
-    "dacl": (Mixup, {"alpha": 0.4}, lambda view, site: True),
-    "viewmaker": (Viewmaker, {"budget": 0.2}, lambda view, site: torch.equal(view.feature_scale, site.unit)),
-}
-
-
-@pytest.mark.parametrize("name", BUILT)
-def test_a_view_takes_its_options_and_what_it_needs_of_its_place(name: str) -> None:
-    kind, options, fits = BUILT[name]
-    site = make_site()
-    (view,) = build(name, site, **options)
-    assert type(view) is kind
-    assert {option: getattr(view, option) for option in options} == options
-    assert set(options) <= set(options_of(find(VIEW, name)))
-    assert fits(view, site)
 
 
 def test_neighbours_are_the_nearest_training_rows_as_they_are() -> None:
