@@ -219,6 +219,7 @@ def test_sparse_input_is_never_made_dense_as_a_whole(monkeypatch: pytest.MonkeyP
         return np.asarray(original(self, *args, **kwargs))
 
     monkeypatch.setattr(sp.csr_array, "toarray", watched)
+    monkeypatch.setattr("pinoise.data.dataset.CHUNK_VALUES", 1 << 16)
     monkeypatch.setattr("pinoise.noise.support.SUPPORT_ROWS", 200)
     monkeypatch.setattr("pinoise.noise.support._TABLE_BLOCK", 150)
     small(batch_size=100).fit(X)

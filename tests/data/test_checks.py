@@ -56,11 +56,6 @@ def test_types_of_dense_samples(given: str, expected: str) -> None:
     np.testing.assert_array_equal(converted, [[0, 1], [1, 0]])
 
 
-@pytest.mark.parametrize(("given", "expected"), [("float32", "float32"), ("float64", "float64"), ("int32", "float32")])
-def test_types_of_sparse_samples(given: str, expected: str) -> None:
-    assert numeric_samples(sp.csr_array(np.eye(3, dtype=given)), where="x").dtype == np.dtype(expected)
-
-
 def test_duplicates_of_a_sparse_matrix_are_summed_in_a_copy() -> None:
     given = sp.csr_array((np.ones(3), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3))
     converted = numeric_samples(given, where="x")

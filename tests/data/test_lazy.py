@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from pinoise.data.dataset import Dataset, Part, fingerprint, split, varies
+from pinoise.data.dataset import Part
 from pinoise.data.formats.arrays import read_npy
 from pinoise.data.lazy import FileRows, MappedRows
 from pinoise.data.rows import LazyRows, make_rows
@@ -65,25 +65,9 @@ def test_rows_of_rows_are_taken_and_one_too_many_is_an_error(mapped: Any, pixels
             taken[beyond]
 
 
-def test_a_split_and_a_limit_leave_mapped_images_on_disk(mapped: Any, pixels: Any) -> None:
-    names = tuple(f"{row}.png" for row in range(12))
-    data = split(Dataset("toy", Part(mapped, np.arange(12) % 2, names=names)))
-    expected = split(Dataset("toy", Part(pixels, np.arange(12) % 2, names=names)))
-    assert data.test is not None
-    assert expected.test is not None
-    for found, wanted in ((data.train, expected.train), (data.test, expected.test), (data.draw(4).train, None)):
-        assert isinstance(found.x, MappedRows)
-        assert found.x._source is mapped
-        wanted = expected.draw(4).train if wanted is None else wanted
-        np.testing.assert_array_equal(found.x[:], wanted.x)
-        assert found.names == wanted.names
-        assert fingerprint(found.x) == fingerprint(wanted.x)
-        assert varies(found.x)
-
-
 @pytest.mark.parametrize("scaling", ["features", "channels", "rows"])
 def test_batches_of_mapped_rows_are_those_of_an_array(scaling: Any, mapped: Any, pixels: Any) -> None:
-    lazy = Part(mapped).take(CHOSEN).x
+    lazy = MappedRows(mapped).take(CHOSEN)
     standardizer = Standardizer.fit(lazy, scaling=scaling)
     expected = Standardizer.fit(pixels[CHOSEN], scaling=scaling)
     np.testing.assert_array_equal(standardizer.mean, expected.mean)

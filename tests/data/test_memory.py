@@ -51,13 +51,6 @@ def test_a_data_frame_is_read_like_a_csv_or_parquet_file_of_its_content(tmp_path
         assert learned == preparation
 
 
-def test_labels_apart_are_the_same_as_a_label_column() -> None:
-    apart, preparation = from_arrays(frame().drop(columns="class"), frame()["class"])
-    same(apart, from_arrays(frame(), options=ReadOptions(label="class"))[0])
-    later = preparation.read(InMemory(frame().drop(columns="class")[:2], ["y", "y"]))
-    assert np.asarray(later.train.y).tolist() == [1, 1]
-
-
 class Stream:
     """A data frame of a library that hands out an Arrow stream."""
 

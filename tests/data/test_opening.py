@@ -43,11 +43,6 @@ def test_a_file_called_like_a_set_is_read_by_its_path(tmp_path: Path, monkeypatc
         open_source("./wine")
 
 
-def test_an_unknown_name_is_answered_with_the_nearest() -> None:
-    with pytest.raises(UserError, match="unknown data set 'digts': did you mean 'digits'"):
-        open_source("digts")
-
-
 @pytest.mark.parametrize("path", ["nowhere/table", "./table", "table.csv", "~/table.parquet"])
 def test_a_path_that_does_not_exist_is_not_taken_for_a_name(path: str) -> None:
     with pytest.raises(UserError, match=r"the file .*table.* does not exist"):
@@ -60,15 +55,6 @@ def test_one_row_is_too_few(tmp_path: Path) -> None:
         open_source(str(tmp_path / "a.csv"))
     with pytest.raises(UserError, match="rows is 1: learning by contrast needs at least 2"):
         open_source("wine", ReadOptions(rows=1))
-
-
-def test_a_limit_of_rows_is_always_the_same_choice() -> None:
-    first, second = (open_source("digits", ReadOptions(rows=50))[0] for _ in range(2))
-    assert len(first.train) == 50
-    assert first.test is not None
-    assert len(first.test) == 360
-    np.testing.assert_array_equal(first.train.x, second.train.x)
-    np.testing.assert_array_equal(np.asarray(first.train.y), np.asarray(second.train.y))
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
@@ -92,29 +78,6 @@ def test_rows_that_are_all_the_same_are_refused(sparse: bool, tmp_path: Path) ->
     x[29, 3] = 2.0
     sp.save_npz(tmp_path / "a.npz", sp.csr_array(x)) if sparse else np.savez(tmp_path / "a.npz", X=x)
     assert len(open_source(str(tmp_path / "a.npz"))[0].train) == 30
-
-
-@pytest.mark.parametrize(
-    ("name", "text", "message"),
-    [
-        ("a.csv", "a,b\n,\nNA,\n", r"no feature column left: dropped 2 columns without any value: a, b"),
-        (
-            "a.csv",
-            "a,b\n1,2\n2,x\n" + "".join(f"3,{n}\n" for n in range(25)),
-            r"column 'b' holds numbers, but data row 2 holds 'x'",
-        ),
-        ("a.csv", "a,y\n1,p\n2,\n", r"the label of data row 2 is missing"),
-        ("a.csv", "a,y\n1,p\n2,p\n", r"every label is 'p'"),
-        ("a.csv", "a,y\n-inf,p\n2,q\n", r"column 'a', data row 1 is infinite"),
-        ("a.svm", "1 1:2\n0 2:inf\n", r"inf in row 1 \(counted from 0\), feature 1"),
-        ("a.npz", "PK and nothing else", r"a\.npz is damaged, cut off or not what its name says"),
-    ],
-)
-def test_bad_content_is_one_sentence_with_its_place(name: str, text: str, message: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_text(text)
-    with pytest.raises(UserError, match=message) as caught:
-        open_source(str(tmp_path / name), ReadOptions(label="y" if "y" in text else None))
-    assert str(caught.value).count("\n") == 0
 
 
 def write_labelled(path: Path, rows: int = 50) -> str:

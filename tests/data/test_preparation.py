@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
@@ -153,13 +152,3 @@ def test_after_a_set_of_the_catalogue_files_of_every_kind_are_read_with_their_ow
 def test_a_sparse_set_of_the_catalogue_keeps_later_samples_sparse() -> None:
     preparation = ArrayPreparation(ArrayEncoding(shape=(3,), sparse=True), "catalogue")
     assert sp.issparse(preparation.read(np.eye(3)).train.x)
-
-
-def test_a_data_frame_goes_the_way_of_a_csv_file_also_later(tmp_path: Path) -> None:
-    frame = pd.DataFrame({"age": [20.0, None, 40.0], "town": ["Rome", "Oslo", "Rome"]})
-    later = pd.DataFrame({"town": ["Oslo", None], "age": [None, 7.0]})
-    frame.to_csv(tmp_path / "a.csv", index=False)
-    later.to_csv(tmp_path / "b.csv", index=False)
-    in_memory, from_file = from_arrays(frame)[1].read(later), read_file(tmp_path / "a.csv")[1].read(tmp_path / "b.csv")
-    np.testing.assert_array_equal(np.asarray(in_memory.train.x), np.asarray(from_file.train.x))
-    assert in_memory.notes == from_file.notes

@@ -68,13 +68,6 @@ def test_later_images_are_brought_to_the_size_that_training_images_had(training:
     np.testing.assert_array_equal(later.train.x[:2], asked_for.train.x[:2])
 
 
-def test_an_unknown_class_is_named(training: Path, tmp_path: Path) -> None:
-    _, preparation = read_file(training)
-    save(tmp_path / "later/cow/x.png", 8, 6, 3)
-    with pytest.raises(UserError, match=r"the label 'cow' in data row 1 is not one of the training labels: cat, dog"):
-        preparation.read(tmp_path / "later")
-
-
 def test_classes_that_training_had_not_are_read_where_they_are_wanted(training: Path, tmp_path: Path) -> None:
     _, preparation = read_file(training)
     for seed, name in enumerate(["ant/x.png", "cow/y.png", "cat/z.png", "cow/w.png"]):
@@ -87,15 +80,6 @@ def test_classes_that_training_had_not_are_read_where_they_are_wanted(training: 
     known = preparation.read(tmp_path / "known", own_classes=True)
     assert (known.class_names, np.asarray(known.train.y).tolist()) == (("cat", "dog"), [1])
     assert preparation.read(tmp_path / "later", labelled=False, own_classes=True).train.y is None
-
-
-def test_a_labelled_folder_is_read_with_its_labels_where_training_had_none(training: Path, tmp_path: Path) -> None:
-    for seed in range(2):
-        save(tmp_path / f"flat/{seed}.png", 8, 6, 3, seed=seed)
-    _, preparation = read_file(tmp_path / "flat")
-    assert preparation.read(training).train.y is None
-    later = again(preparation).read(training, own_classes=True)
-    assert (later.class_names, np.asarray(later.train.y).tolist()) == (("cat", "dog"), [0, 0, 1])
 
 
 def test_arrays_of_such_images_can_be_read_too(training: Path, tmp_path: Path) -> None:

@@ -100,14 +100,6 @@ def test_auto_compresses_where_half_of_the_features_have_heavy_tails(x: np.ndarr
     assert auto_scaling(x) == expected
 
 
-def test_pixels_are_never_compressed() -> None:
-    pixels = np.zeros((500, 4), dtype=np.uint8)
-    pixels[::100] = [[255, 3, 200, 9]]
-    pixels[1] = 1
-    assert has_heavy_tails(pixels.astype(float))
-    assert not has_heavy_tails(pixels)
-
-
 def test_the_largest_numbers_are_judged_without_a_warning() -> None:
     x = np.random.default_rng(0).standard_normal((300, 2))
     x[0] = [np.finfo(np.float64).max, -np.finfo(np.float64).max]

@@ -20,8 +20,6 @@ from torch import Tensor, nn
 from pinoise.errors import UserError
 from pinoise.evaluation import embed
 from pinoise.evaluation.workers import mapped
-from pinoise.experiments.evaluated import evaluate_run
-from pinoise.model import load_run
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
 from pinoise.training.run import run_training
@@ -150,14 +148,6 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     settings = parse_settings({"data": {"source": "wine"}, "encoder": {"hidden": 16}, "training": changes})
     run_training(path, settings, reporter=Quiet())
     return path
-
-
-def test_what_two_processes_have_embedded_has_the_same_scores(run: Path) -> None:
-    together, alone = (evaluate_run(load_run(run), processes=processes) for processes in (2, 1))
-    assert together.scores.keys() == alone.scores.keys() == {"raw", "untrained", "learned"}
-    for name, found in alone.scores.items():
-        assert together.scores[name].few_draws == pytest.approx(found.few_draws, abs=0.03)
-        assert together.scores[name].knn == pytest.approx(found.knn, abs=0.03)
 
 
 @pytest.mark.processes

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from pinoise.choices import MANY_ROWS
-from pinoise.data.lazy import LazyArray, MappedRows
+from pinoise.data.lazy import LazyArray
 from pinoise.errors import UserError
 
 Array = npt.NDArray[Any]
@@ -165,8 +165,7 @@ def all_rows(n: int) -> npt.NDArray[np.integer]:
 def _take(x: Samples, rows: npt.NDArray[np.integer]) -> Samples:
     if isinstance(x, LazyArray) and (x.ndim > 2 or len(x) * x.shape[1] > HELD_VALUES):
         return x.take(rows)
-    # A table is small beside images, and is standardised into a copy anyway.
-    return MappedRows(x).take(rows) if isinstance(x, np.memmap) and x.ndim > 2 else x[rows]
+    return x[rows]
 
 
 def row_slices(x: Samples | npt.NDArray[Any]) -> Iterator[slice]:

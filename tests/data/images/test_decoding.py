@@ -67,11 +67,6 @@ def test_sixteen_bits_are_scaled_to_eight(tmp_path: Path) -> None:
     assert not inspect_image(tmp_path / "a.png").colour
 
 
-def test_real_numbers_are_no_pixels(tmp_path: Path) -> None:
-    Image.fromarray(np.zeros((3, 3), np.float32)).save(tmp_path / "a.tif")
-    assert inspect_image(tmp_path / "a.tif").problem == "pixels are of mode F"
-
-
 @pytest.mark.parametrize("orientation", range(1, 9))
 def test_a_photograph_is_turned_as_its_camera_was(orientation: int, tmp_path: Path) -> None:
     image = Image.fromarray(smooth(16, 24))
