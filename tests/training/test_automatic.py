@@ -104,7 +104,6 @@ def test_stopping_among_the_trials_leaves_nothing(tmp_path: Path) -> None:
         ({"noise": {"amplitude": 2.0}}, r"noise.amplitude is given"),
         ({"noise": {"neighbours": 0}}, r"'auto' chooses whether samples move to neighbours"),
         ({"noise": {"initial_scale": 2.0}}, r"noise.initial_scale is given"),
-        ({"noise": {"distribution": "uniform"}}, r"is for distribution 'gaussian'"),
     ],
 )
 def test_settings_that_leave_nothing_to_choose_are_refused(changes: dict[str, object], message: str) -> None:

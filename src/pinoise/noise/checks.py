@@ -10,7 +10,7 @@ from typing import SupportsIndex, get_args
 import torch
 from torch import Tensor
 
-from pinoise.choices import COVARIANCE, Distribution
+from pinoise.choices import COVARIANCE, Distribution, Mean, ScaleMap
 from pinoise.errors import UserError, unknown_choice
 from pinoise.noise.columns import Columns
 
@@ -49,6 +49,19 @@ def check_scale(name: str, given: float | Tensor, shape: tuple[int, ...], *, lea
     return values.expand(shape).clone()
 
 
+def check_names(distribution: str, mean: str, positive: str, normalize: float | None) -> None:
+    """Refuse names that stand for nothing, and a root mean square that is none."""
+    for kind, name, known in (
+        ("distribution", distribution, Distribution),
+        ("mean", mean, Mean),
+        ("positive map", positive, ScaleMap),
+    ):
+        if name not in get_args(known):
+            raise unknown_choice(kind, name, get_args(known))
+    if normalize is not None and not (normalize > 0 and math.isfinite(normalize)):
+        raise UserError(f"normalize is {normalize}: it must be a positive number, or None.")
+
+
 def check_covariance(
     covariance: str,
     distribution: str,
@@ -64,12 +77,8 @@ def check_covariance(
     ...
     pinoise.errors.UserError: covariance 'differences' is that of neighbours in the data: give a support.
     """
-    for kind, name, names in (
-        ("distribution", distribution, get_args(Distribution)),
-        ("covariance", covariance, COVARIANCE.names),
-    ):
-        if name not in names:
-            raise unknown_choice(kind, name, names)
+    if covariance not in COVARIANCE.names:
+        raise unknown_choice("covariance", covariance, COVARIANCE.names)
     if amplitude is not None and not (amplitude > 0 and math.isfinite(amplitude)):
         raise UserError(f"amplitude is {amplitude}: it must be a positive number, or None.")
     if amplitude is not None and initial_scale is not None:

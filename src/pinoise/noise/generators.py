@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from pinoise.choices import GENERATOR, Size, check_call, find, name_of
+from pinoise.choices import GENERATOR, Size, check_call, find, name_of, options_of
 from pinoise.errors import UserError
 from pinoise.modes import without_trace
 from pinoise.networks.mlp import HIDDEN, Linear
@@ -160,3 +160,15 @@ def make_generator(
     if not isinstance(made, nn.Module):
         raise UserError(f"generator {name!r} made {type(made).__name__}: it must make a torch module.")
     return made
+
+
+def sized_generator(
+    generator: Any, shape: tuple[int, ...], outputs: int, *, encoder: nn.Module | None, **sizes: int | None
+) -> nn.Module:
+    """Return a generator with the given sizes, such as ``hidden``, where a named one has them."""
+    part = find(GENERATOR, generator) if isinstance(generator, str) else None
+    takes = sizes if part is None else options_of(part)
+    options = {name: size for name, size in sizes.items() if size is not None and name in takes}
+    if wrong := [name for name, size in options.items() if size < 1]:
+        raise UserError(f"{wrong[0]} is {options[wrong[0]]}: it must be at least 1.")
+    return make_generator(generator, shape, outputs, encoder=encoder, options=options)

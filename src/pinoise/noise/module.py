@@ -11,11 +11,11 @@ from torch import Tensor, distributions, nn
 
 from pinoise import choices
 from pinoise.errors import UserError
-from pinoise.noise.checks import check_along, check_columns, check_covariance, check_scale, check_shape
+from pinoise.noise.checks import check_along, check_columns, check_covariance, check_names, check_scale, check_shape
 from pinoise.noise.columns import Columns
 from pinoise.noise.draw import FAMILIES, Diagonal, Noise
-from pinoise.noise.generators import PAPERS_GENERATOR
-from pinoise.noise.sigma import PRIOR_WEIGHT, Sigma, prior_scale
+from pinoise.noise.generators import PAPERS_GENERATOR, sized_generator
+from pinoise.noise.sigma import PRIOR_WEIGHT, SMALLEST_SCALE, Sigma, prior_scale
 from pinoise.noise.support import NEIGHBOURS, Support
 
 
@@ -81,6 +81,7 @@ class PiNoise(Sigma):
     ) -> None:
         sizes = check_shape(shape)
         check_columns(columns, sizes, has_donors=support is not None or donors is not None)
+        check_names(distribution, mean, positive, normalize)
         check_covariance(covariance, distribution, amplitude, initial_scale, has_support=support is not None)
         unit = check_scale("feature_scale", 1.0 if feature_scale is None else feature_scale, sizes, least=0)
         drawing, family = choices.imported(choices.COVARIANCE.names[covariance]), FAMILIES[distribution]
@@ -89,22 +90,15 @@ class PiNoise(Sigma):
             # w of uniform noise on (−w, w) is √3 times its standard deviation.
             factor = (amplitude or (1.0 if moves else drawing.amplitude)) / math.sqrt(family.variance)
             initial_scale = 1.0 if support is None else prior_scale(support.spread(), unit, columns) * factor
-        super().__init__(
-            sizes,
-            distribution=distribution,
-            mean=mean,
-            generator=generator,
-            positive=positive,
-            initial_scale=initial_scale,
-            feature_scale=unit,
-            normalize=normalize,
-            encoder=encoder,
-            columns=columns,
-            weight=weight,
-            hidden=hidden,
-            width=width,
-        )
+        super().__init__()
+        self.shape, self.columns = sizes, columns
+        self.distribution, self.positive, self.normalize, self.weight = distribution, positive, normalize, weight
+        self.outputs = 2 if mean == "learned" else 1
+        self.register_buffer("feature_scale", unit)
+        start = check_scale("initial_scale", initial_scale, sizes, least=SMALLEST_SCALE)
+        self.register_buffer("initial_scale", start)
         self.register_buffer("donors", None if columns is None or support is not None else donors)
+        self.generator = sized_generator(generator, sizes, self.outputs, encoder=encoder, hidden=hidden, width=width)
         self.covariance = covariance
         self.moves = moves
         self.support = support

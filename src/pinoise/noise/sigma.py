@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, get_args
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinoise.choices import GENERATOR, Mean, find, options_of
-from pinoise.errors import UserError, unknown_choice
+from pinoise.choices import Distribution, ScaleMap
+from pinoise.errors import UserError
 from pinoise.modes import evaluating
-from pinoise.noise.checks import check_scale
 from pinoise.noise.columns import Columns
 from pinoise.noise.draw import FAMILIES, expected_rms, unit_rms
-from pinoise.noise.generators import GlobalGenerator, SharedGenerator, make_generator
+from pinoise.noise.generators import GlobalGenerator, SharedGenerator
 
 # c of ``fixed_entropy``: the largest distance of a feature's log σ from the mean over features, before centring.
 FARTHEST = 2.0
@@ -172,50 +171,19 @@ _TYPICAL_ROWS = 256
 
 
 class Sigma(nn.Module):
-    """σ(x) and μ(x): a generator, and a map from its numbers to σ ≥ 0. ``PiNoise`` describes the arguments."""
+    """σ(x) and μ(x): a generator, and a map from its numbers to σ ≥ 0. ``PiNoise`` sets the attributes."""
 
     feature_scale: Tensor
     initial_scale: Tensor
 
-    def __init__(
-        self,
-        shape: tuple[int, ...],
-        *,
-        distribution: str,
-        mean: str,
-        generator: Any,
-        positive: str,
-        initial_scale: float | Tensor,
-        feature_scale: Tensor,
-        normalize: float | None,
-        encoder: nn.Module | None,
-        columns: Columns | None,
-        weight: float,
-        **sizes: int | None,
-    ) -> None:
-        super().__init__()
-        if positive not in SCALE_MAPS:
-            raise unknown_choice("positive map", positive, SCALE_MAPS)
-        if mean not in get_args(Mean):
-            raise unknown_choice("mean", mean, get_args(Mean))
-        if normalize is not None and not (normalize > 0 and math.isfinite(normalize)):
-            raise UserError(f"normalize is {normalize}: it must be a positive number, or None.")
-        self.shape = shape
-        self.distribution = distribution
-        self.positive = positive
-        self.normalize = normalize
-        self.outputs = 2 if mean == "learned" else 1
-        self.columns = columns
-        self.weight = weight
-        self.register_buffer("feature_scale", feature_scale)
-        self.register_buffer("initial_scale", check_scale("initial_scale", initial_scale, shape, least=SMALLEST_SCALE))
-        for name, size in sizes.items():
-            if size is not None and size < 1:
-                raise UserError(f"{name} is {size}: it must be at least 1.")
-        part = find(GENERATOR, generator) if isinstance(generator, str) else None
-        takes = sizes if part is None else options_of(part)
-        options = {name: size for name, size in sizes.items() if size is not None and name in takes}
-        self.generator = make_generator(generator, shape, self.outputs, encoder=encoder, options=options)
+    generator: nn.Module
+    shape: tuple[int, ...]
+    outputs: int  # of the generator: σ, and perhaps μ
+    distribution: Distribution
+    positive: ScaleMap
+    normalize: float | None
+    weight: float
+    columns: Columns | None
 
     @property
     def live(self) -> Tensor:

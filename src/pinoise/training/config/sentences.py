@@ -9,7 +9,6 @@ from dataclasses import fields, is_dataclass
 from typing import get_args
 
 from pydantic import BaseModel, ValidationError
-from pydantic_core import ErrorDetails
 
 from pinoise.errors import UserError, brief
 
@@ -45,7 +44,9 @@ def sentence_of(
         case "missing":
             return f"setting {name!r} is missing: {prefix.rstrip('.')} needs it."
         case "literal_error":
-            return unknown_name(name, found, _allowed(error.errors(), path, section))
+            return unknown_name(
+                name, found, first["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", ")
+            )
         case "model_type" | "dataclass_type":
             return (
                 f"setting {name!r} is {brief(found)}: it must be a section with settings {', '.join(keys_of(holder))}."
@@ -80,18 +81,11 @@ def _unknown_setting(name: str, prefix: str, path: list[str], allowed: list[str]
     return f"unknown setting {name!r}: allowed there are {', '.join(allowed)}."
 
 
-def _allowed(errors: list[ErrorDetails], path: list[str], section: type) -> list[str]:
-    """Return the names that a field takes. A field with several types has an error for each type."""
-    literal = [error for error in errors if error["type"] == "literal_error"]
-    listings = [error["ctx"]["expected"] for error in literal if _locate(error["loc"], section)[0] == path]
-    return [word for text in listings for word in text.replace("'", "").replace(" or ", ", ").split(", ")]
-
-
 def _locate(location: tuple[int | str, ...], section: type) -> tuple[list[str], type]:
     """Return the path as the user writes it and the section it ends in."""
     path: list[str] = []
     for part in location:
-        if path and (part in ("int", "float", "str", "bool") or str(part).startswith(("literal[", "tuple["))):
+        if path and (part in ("int", "float", "str", "bool") or str(part).startswith("tuple[")):
             continue  # pydantic adds the type that it tried
         path.append(str(part))
         field = getattr(section, "model_fields", {}).get(str(part))

@@ -243,8 +243,6 @@ class Settings(Section):
         for name in ("covariance", "amplitude", "initial_scale"):
             if getattr(self.noise, name) not in (None, OPEN):
                 raise ValueError(f"noise.{name} is given, and views.noise 'auto' chooses it: leave one out")
-        if self.noise.distribution != "gaussian":
-            raise ValueError("views.noise 'auto' is for distribution 'gaussian': change one of them")
 
     @property
     def parts(self) -> dict[str, Choice]:
@@ -269,7 +267,6 @@ class Settings(Section):
         return self.views.noise.part is None and self.views.noise.name == "auto"
 
 
-_MOST_TEXT = 10_000  # characters; no path is longer
 _MOST_BITS = 4096  # of a number; Python cannot even print much larger ones
 
 
@@ -307,10 +304,6 @@ def _plain(value: Any, path: str = "") -> Any:
         return {key: _plain(inner, f"{path}.{key}" if path else str(key)) for key, inner in value.items()}
     if type(value) in (list, tuple):
         return type(value)([_plain(inner, f"{path}.{number}") for number, inner in enumerate(value)])
-    if isinstance(value, str) and "\0" in value:
-        raise UserError(f"setting {brief(path)} is {brief(value)}: text must not hold the character NUL.")
-    if isinstance(value, str) and len(value) > _MOST_TEXT:
-        raise UserError(f"setting {brief(path)} is text of {len(value):,} characters: give at most {_MOST_TEXT:,}.")
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:
         raise UserError(f"setting {brief(path)} is {brief(value)}: no setting can be that large.")
     return value.item() if isinstance(value, np.generic) else value
