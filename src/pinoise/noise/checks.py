@@ -106,10 +106,10 @@ def check_columns(columns: Columns | None, shape: tuple[int, ...], *, has_donors
         raise UserError("columns of several features take the values of other rows: give a support, or donors.")
 
 
-def check_along(data: object, neighbours: object, weight: float) -> None:
-    """Refuse training rows, a number of neighbours or a weight that ``PiNoise.along`` cannot take.
+def check_along(data: object, neighbours: int) -> None:
+    """Refuse training rows or a number of neighbours that ``PiNoise.along`` cannot take.
 
-    >>> check_along(torch.zeros(3, 2), -1, 0.0)
+    >>> check_along(torch.zeros(3, 2), -1)
     Traceback (most recent call last):
     ...
     pinoise.errors.UserError: neighbours is -1: give a whole number, or 0 for noise that does not move samples.
@@ -119,7 +119,5 @@ def check_along(data: object, neighbours: object, weight: float) -> None:
         raise UserError(f"data is {found}: give training rows as a tensor of floating-point numbers, (n, *shape).")
     if not bool(torch.isfinite(data).all()):
         raise UserError("data has an entry that is nan or infinite: fill it in or leave its row out.")
-    if isinstance(neighbours, bool) or not isinstance(neighbours, int) or neighbours < 0:
+    if not isinstance(neighbours, int) or neighbours < 0:
         raise UserError(f"neighbours is {neighbours}: give a whole number, or 0 for noise that does not move samples.")
-    if not (weight >= 0 and math.isfinite(weight)):
-        raise UserError(f"weight is {weight}: it must be a number of at least 0.")

@@ -130,7 +130,7 @@ class PiNoise(Sigma):
         >>> first.shape, bool(noise.regularizer(first) < 1e-6)
         (torch.Size([8, 4]), True)
         """
-        check_along(data, neighbours, weight)
+        check_along(data, neighbours)
         data = data.detach()
         deviation = data.std(dim=0, correction=0)
         if columns is not None:

@@ -125,26 +125,14 @@ def columns_of(standardizer: Standardizer) -> Columns | None:
     return Columns(len(standardizer.mean), standardizer.spans) if standardizer.spans else None
 
 
-def build_noise(
-    noise: NoiseSettings,
-    unit: Tensor,
-    encoder: nn.Module,
-    *,
-    support: Support | None = None,
-    initial_scale: float | Tensor | None = None,
-    columns: Columns | None = None,
-    donors: Tensor | None = None,
-) -> PiNoise:
+def build_noise(noise: NoiseSettings, unit: Tensor, encoder: nn.Module, **data: Any) -> PiNoise:
     """Return untrained p_ψ(ε|x).
 
     Args:
         noise: the settings of the noise, with nothing left open.
         unit: the standard deviation of every standardised feature, 0 for dead ones, shape (*shape).
         encoder: the encoder, for a generator that reads its features.
-        support: the training rows to which noise moves samples.
-        initial_scale: the initial σ; None takes the value in the settings.
-        columns: the columns that became several features.
-        donors: rows to take such columns from, if there is no support.
+        **data: of ``PiNoise``, what is of the data: support, columns and donors, and of stored noise the initial scale.
     """
     generator = noise.generator
     shape, outputs = tuple(unit.shape), 2 if noise.mean == "learned" else 1
@@ -156,22 +144,10 @@ def build_noise(
             f"generator {generator.name!r} registers the encoder, whose weights would then count as noise: "
             "keep it in a tuple, as in self._encoder = (encoder,)."
         )
-    return PiNoise(
-        shape,
-        distribution=noise.distribution,
-        mean=noise.mean,
-        generator=channels_together(made),
-        positive=noise.positive,
-        initial_scale=noise.initial_scale if initial_scale is None else initial_scale,
-        feature_scale=unit,
-        normalize=noise.normalize,
-        support=support,
-        covariance=noise.covariance,
-        amplitude=noise.amplitude if initial_scale is None else None,  # a stored scale has it already
-        moves=bool(noise.neighbours),
-        columns=columns,
-        donors=donors,
-    )
+    same = ("distribution", "mean", "positive", "normalize", "covariance", "initial_scale", "amplitude")
+    options = {name: getattr(noise, name) for name in same} | data
+    made, moves = channels_together(made), bool(noise.neighbours)
+    return PiNoise(shape, generator=made, feature_scale=unit, moves=moves, **options)
 
 
 def restore_noise(
@@ -188,24 +164,14 @@ def restore_noise(
         if not bank.is_floating_point() or bank.shape[1:] != standardizer.shape or not len(bank) or total.shape != ():
             raise RuntimeError("the support has another shape than the samples")
         support = Support(bank, numbers=torch.arange(len(bank)), rows=int(total), k=max(1, chosen.support_neighbours))
-    initial = tensors.get("initial_scale", 1.0)
-    noise = build_noise(
-        chosen,
-        feature_scale(standardizer),
-        encoder,
-        support=support,
-        initial_scale=initial,
-        columns=columns_of(standardizer),
-        donors=_sound_donors(tensors.get("donors"), standardizer),
-    )
-    load_weights(noise, tensors, where="the noise")
-    return noise.eval()
-
-
-def _sound_donors(donors: Tensor | None, standardizer: Standardizer) -> Tensor | None:
+    donors = tensors.get("donors")
     if donors is not None and (donors.shape[1:] != standardizer.shape or not donors.is_floating_point()):
         raise RuntimeError("the rows for its columns have another shape than the samples")
-    return donors
+    data = {"support": support, "columns": columns_of(standardizer), "donors": donors}
+    start = {"initial_scale": tensors.get("initial_scale", 1.0), "amplitude": None}  # the scale has it already
+    noise = build_noise(chosen, feature_scale(standardizer), encoder, **data, **start)
+    load_weights(noise, tensors, where="the noise")
+    return noise.eval()
 
 
 def build_pairing(settings: Settings, site: Site) -> Pairing:
@@ -226,10 +192,8 @@ def _noise_view(settings: Settings, site: Site) -> View | None:
         neighbours = settings.noise.support_neighbours
         support = Support.of(site.rows, k=neighbours) if neighbours else None
         donors = None if site.columns is None or support else draw_bank(site.rows, most=SUPPORT_ROWS)[0]
-        noise = build_noise(
-            settings.noise, site.unit, site.encoder, support=support, columns=site.columns, donors=donors
-        )
-        return PiNoiseView(noise)
+        data = {"support": support, "columns": site.columns, "donors": donors}
+        return PiNoiseView(build_noise(settings.noise, site.unit, site.encoder, **data))
     if settings.views.noise.part is None:
         return None
     views = build_views(settings.views.noise, site)
