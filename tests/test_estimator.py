@@ -277,14 +277,6 @@ def test_pickle_and_clone_and_files_keep_everything(
     assert not hasattr(clone(model), "encoder_")
 
 
-def test_a_model_chosen_from_a_grid_of_numpy_numbers_can_be_saved(
-    digits: tuple[np.ndarray, np.ndarray], tmp_path: Path
-) -> None:
-    model = small(n_components=np.int64(4), learning_rate=np.float64(1e-3)).fit(digits[0])
-    model.save(tmp_path / "model")
-    np.testing.assert_array_equal(PiNDA.load(tmp_path / "model").transform(digits[0]), model.transform(digits[0]))
-
-
 def test_names_of_features_follow_the_fitted_encoder(digits: tuple[np.ndarray, np.ndarray]) -> None:
     model = small(n_components=4).fit(digits[0]).set_params(n_components=9, embedding="learned")
     assert list(model.get_feature_names_out()[64:]) == [f"pinda{i}" for i in range(4)]
@@ -342,17 +334,6 @@ def test_history_tells_every_epoch(digits: tuple[np.ndarray, np.ndarray], capsys
     assert "epoch 3 · step 12/12" in capsys.readouterr().out
 
 
-def test_costly_figures_of_a_long_history_are_nan_now_and_then(digits: tuple[np.ndarray, np.ndarray]) -> None:
-    history = small(epochs=12, batch_size=300).fit(digits[0]).history_
-    measured = [4, 8, 12]  # a short one has three
-    for name in ("information", "plug_in", "effective_rank", "spread"):
-        assert [
-            epoch for epoch, value in zip(history["epoch"], history[name], strict=True) if value == value
-        ] == measured
-    for name in ("loss", "contrast", "sigma_mean", "participation"):
-        assert np.isfinite(history[name]).all()
-
-
 def test_the_default_keeps_its_entropy_whatever_it_learns(digits: tuple[np.ndarray, np.ndarray]) -> None:
     X = digits[0]
     live = X.std(axis=0) > 0
@@ -401,27 +382,13 @@ def test_a_learning_rate_that_breaks_everything_is_said_so(digits: tuple[np.ndar
     ("changes", "sentence"),
     [
         ({"n_components": 0}, "setting 'n_components' is 0: input should be greater than or equal to 1"),
-        ({"n_components": 10**9}, "setting 'n_components' is 1000000000: input should be less than or equal to 65536"),
-        ({"hidden": -1}, "setting 'hidden' is -1"),
-        ({"epochs": 0}, "setting 'epochs' is 0"),
-        ({"batch_size": 1}, "setting 'batch_size' is 1"),
-        ({"learning_rate": 0.0}, "setting 'learning_rate' is 0.0"),
         ({"temperature": -0.1}, "setting 'temperature' is -0.1"),
         ({"method": "simclrr"}, "did you mean 'simclr'"),
-        ({"objective": "papr"}, "did you mean 'paper'"),
-        ({"generator": "mlpp"}, "did you mean 'mlp'"),
         ({"distribution": "normal"}, "Allowed: gaussian, uniform"),
-        ({"mean": "zeros"}, "did you mean 'zero'"),
         ({"pairing": "compose"}, "pairing 'compose' adds noise on top of augmentations"),
         ({"augmentations": ("scraf",)}, "did you mean 'scarf'"),
         ({"objective": "fixed", "penalty": 1.0}, "penalty is 1.0: objective 'fixed' has no such option"),
-        ({"penalty": 1.0}, "penalty is 1.0: objective 'supported' has no such option"),
-        ({"objective": "fixed", "mean": "learned"}, "objective 'fixed' learns no noise"),
-        ({"embedding": "joint"}, "setting 'embedding' is 'joint': did you mean 'joined'"),
         ({"scaling": "row"}, "setting 'scaling' is 'row': did you mean 'rows'"),
-        ({"neighbours": -1}, "setting 'neighbours' is -1"),
-        ({"augmentations": ("neighbour",)}, "did you mean 'neighbours'"),
-        ({"initial_scale": 1e-9}, "setting 'initial_scale' is 1e-09"),
         ({"device": "gpu"}, "unknown device 'gpu'"),
     ],
 )

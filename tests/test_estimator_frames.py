@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 import warnings
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
@@ -106,16 +104,6 @@ def test_columns_are_found_by_name_and_later_gaps_are_filled(people: pd.DataFram
     assert not np.array_equal(found[7], expected[7])
     np.testing.assert_array_equal(np.delete(found, 7, axis=0), np.delete(expected, 7, axis=0))
     np.testing.assert_array_equal(model.transform(people.iloc[:5]), expected[:5])
-
-
-def test_a_model_of_a_frame_is_copied_pickled_and_saved(people: pd.DataFrame, model: PiNDA, tmp_path: Path) -> None:
-    expected = model.transform(people)
-    model.save(tmp_path / "model")
-    for again in (pickle.loads(pickle.dumps(model)), PiNDA.load(tmp_path / "model")):
-        np.testing.assert_array_equal(again.transform(people), expected)
-        assert list(again.feature_names_in_) == list(model.feature_names_in_)
-        assert again.n_features_in_ == 4
-    np.testing.assert_array_equal(fitted(people, **clone(model).get_params()).transform(people), expected)
 
 
 def test_a_frame_goes_through_a_pipeline(people: pd.DataFrame) -> None:

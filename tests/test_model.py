@@ -147,7 +147,7 @@ def test_a_model_fitted_in_python_says_that_its_rows_are_in_no_file(tmp_path: Pa
         {"noise": "auto", "epochs": 4, "patience": 3},
         {"method": "moco", "temperature": 0.3, "augmentations": ("scarf", {"name": "dacl", "alpha": 0.8})},
         {"objective": "paper", "penalty": 0.1, "mean": "learned", "generator": {"name": "mlp", "hidden": 5}},
-        {"scaling": "rows", "embedding": "learned", "covariance": "low-rank", "amplitude": 0.7},
+        {"scaling": "rows", "embedding": "learned", "covariance": "low-rank", "amplitude": np.float64(0.7)},
     ],
 )
 def test_the_parameters_of_a_loaded_estimator_are_those_of_its_settings(

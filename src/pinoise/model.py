@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 import torch
 from torch import Tensor
 
@@ -179,7 +180,12 @@ class Model:
 
     def predict(self, x: Samples) -> Array:
         """Return p(class) of samples, (n, K), in the order of ``classifier.classes``."""
-        return self.classifier.probabilities(self.embed(x))
+        return self.classifier.probabilities(self.features(x))
+
+    def features(self, x: Samples) -> Array:
+        """Return the embedding of samples as a classifier takes it: dense, in double precision."""
+        z = self.embed(x)
+        return np.asarray(z.toarray() if isinstance(z, sp.csr_array) else z, dtype=np.float64)
 
     def export(self, path: str | Path, *, what: What = "embedding") -> dict[str, Any]:
         """Write the embedding or the noise as one ONNX file, as ``pinoise.export.write_onnx`` does."""
@@ -251,7 +257,7 @@ class Model:
         present, numbers = np.unique(inside.numbers, return_inverse=True)
         if len(present) < 2:
             raise UserError(f"the rows of {self.path} have labels of {len(present)} class, but a classifier needs two.")
-        Z, unlabelled = embedded_parts(lambda rows: self.embed(part.take(rows).x), inside.rows, total=len(part))
+        Z, unlabelled = embedded_parts(lambda rows: self.features(part.take(rows).x), inside.rows, total=len(part))
         classes, seed = [target.labels.names[number] for number in present], self.settings.training.seed
         classifier = FewLabelClassifier.fit(Z, numbers, unlabelled, classes=classes, raw=self.raw_columns, seed=seed)
         if store:

@@ -19,14 +19,10 @@ from pinoise.evaluation import embed
 from pinoise.model import Model, contrastive_model, load_run
 from pinoise.networks import read_tensors, write_tensors
 from pinoise.noise import PiNoise
-from pinoise.training import run as run_module
-from pinoise.training.build import seeded_model
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.folder import read_config
-from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.run import Fitted, run_training
-from pinoise.training.running import read_metrics
 from pinoise.views import Batch
 
 SMALL: dict[str, Any] = {
@@ -38,21 +34,10 @@ SMALL: dict[str, Any] = {
 }
 
 
-class Trained:
-    """A run folder, the model that was trained in it and what the training ended with."""
-
-    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]) -> None:
-        models: list[ContrastiveModel] = []
-
-        def remember(*arguments: Any, **options: Any) -> ContrastiveModel:
-            models.append(seeded_model(*arguments, **options))
-            return models[-1]
-
-        monkeypatch.setattr(run_module, "seeded_model", remember)
-        self.outcome: Fitted = run_training(folder, parse_settings(merge(SMALL, changes)), reporter=Quiet())
-        (self.model,) = models
-        self.folder = folder
-        self.run: Model = load_run(folder)
+def trained(folder: Path, changes: dict[str, Any] | None = None) -> tuple[Fitted, Model]:
+    """Return what training in a folder ended with, and what is read from the folder."""
+    fitted = run_training(folder, parse_settings(merge(SMALL, changes or {})), reporter=Quiet())
+    return fitted, load_run(folder)
 
 
 def draws(noise: PiNoise, x: torch.Tensor) -> torch.Tensor:
@@ -61,7 +46,6 @@ def draws(noise: PiNoise, x: torch.Tensor) -> torch.Tensor:
         return noise.sample(x, draws=3)
 
 
-@pytest.mark.parametrize("bank", [4096, 70])
 @pytest.mark.parametrize(
     "changes",
     [
@@ -69,63 +53,57 @@ def draws(noise: PiNoise, x: torch.Tensor) -> torch.Tensor:
         {"noise": {"generator": "shared", "mean": "learned", "initial_scale": 0.5}},
         {"noise": {"neighbours": 0}},
         {"objective": "paper", "noise": {"distribution": "uniform", "normalize": 1.0}},
-        {"objective": "adversarial"},
         {"objective": "fixed"},
         {"data": {"scaling": "rows"}},
     ],
 )
-def test_noise_and_embedding_of_a_folder_are_those_that_were_trained(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any], bank: int
-) -> None:
-    monkeypatch.setattr("pinoise.noise.support.SUPPORT_ROWS", bank)
-    monkeypatch.setattr("pinoise.noise.support.REFRESH_EVERY", 3)
-    trained = Trained(tmp_path / "run", monkeypatch, changes)
-    run, model = trained.run, trained.model.eval()
+def test_noise_and_embedding_of_a_folder_are_those_that_were_trained(tmp_path: Path, changes: dict[str, Any]) -> None:
+    fitted, run = trained(tmp_path / "run", changes)
+    noise = fitted.model.eval().noise
     rows = run.rows(np.asarray(load_digits().data[250:290]), where="digits")
     x = rows[torch.arange(40)]
     assert run.noise is not None
-    assert model.noise is not None
-    assert (run.noise.support is None) == (model.noise.support is None)
-    assert torch.equal(draws(run.noise, x), draws(model.noise, x))
-    assert torch.equal(run.noise.relative_scale(x), model.noise.relative_scale(x))
-    expected = embed(trained.outcome.embedding, rows)
+    assert noise is not None
+    assert (run.noise.support is None) == (noise.support is None)
+    assert torch.equal(draws(run.noise, x), draws(noise, x))
+    assert torch.equal(run.noise.relative_scale(x), noise.relative_scale(x))
+    expected = embed(fitted.embedding, rows)
     np.testing.assert_array_equal(embed(run.embedding, rows), expected)
     assert expected.shape == (40, 64 + 8)
+    np.testing.assert_equal(run.history, fitted.history)
+    assert run.flags == [flag.name for flag in fitted.flags]
 
 
-def test_the_support_is_in_the_folder_and_nowhere_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trained = Trained(tmp_path / "run", monkeypatch, {})
+def test_the_support_is_in_the_folder_and_nowhere_else(tmp_path: Path) -> None:
+    _, run = trained(tmp_path / "run")
     stored = read_tensors(tmp_path / "run/noise.safetensors")
-    data = trained.run.own_data()
-    rows = trained.run.rows(data.train.x, where="digits")
+    rows = run.rows(run.own_data().train.x, where="digits")
     assert torch.equal(stored["support.bank"], rows[torch.arange(200)])
-    assert trained.run.noise is not None
-    assert trained.run.noise.support is not None
-    assert torch.equal(trained.run.noise.support.metric, stored["support.metric"])
+    assert run.noise is not None
+    assert run.noise.support is not None
+    assert torch.equal(run.noise.support.metric, stored["support.metric"])
 
 
 @pytest.mark.parametrize("changes", [{}, {"objective": "paper", "method": "clae"}, {"views": {"noise": "scarf"}}])
-def test_the_whole_model_of_a_run_comes_from_its_last_checkpoint(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, changes: dict[str, Any]
-) -> None:
-    trained = Trained(tmp_path / "run", monkeypatch, changes)
-    rows = make_rows(trained.run.own_data().train.x, trained.run.standardizer)
-    model = contrastive_model(trained.run, rows)
+def test_the_whole_model_of_a_run_comes_from_its_last_checkpoint(tmp_path: Path, changes: dict[str, Any]) -> None:
+    fitted, run = trained(tmp_path / "run", changes)
+    rows = make_rows(run.own_data().train.x, run.standardizer)
+    model = contrastive_model(run, rows)
     assert not model.training
-    stored = trained.model.state_dict()
+    stored = fitted.model.state_dict()
     assert model.state_dict().keys() == stored.keys()
     for name, tensor in model.state_dict().items():
         assert torch.equal(tensor, stored[name]), name
     batch = Batch(rows[torch.arange(50)], torch.arange(50))
     losses = []
-    for each in (model, trained.model):
+    for each in (model, fitted.model):
         torch.manual_seed(2)
         losses.append(each.look(batch).losses)
     assert torch.equal(*losses)
 
 
-def test_a_run_without_its_checkpoint_has_no_whole_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    run = Trained(tmp_path / "run", monkeypatch, {}).run
+def test_a_run_without_its_checkpoint_has_no_whole_model(tmp_path: Path) -> None:
+    _, run = trained(tmp_path / "run")
     rows = make_rows(run.own_data().train.x, run.standardizer)
     config = tmp_path / "run/config.yaml"
     config.write_text(config.read_text().replace("hidden: 32", "hidden: 33"))
@@ -139,53 +117,38 @@ def test_a_run_without_its_checkpoint_has_no_whole_model(tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize(("name", "width"), [("joined", 72), ("learned", 8)])
-def test_the_embedding_of_a_run_is_the_one_its_settings_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, width: int
-) -> None:
-    run = Trained(tmp_path / "run", monkeypatch, {"embedding": name}).run
+def test_the_embedding_of_a_run_is_the_one_its_settings_name(tmp_path: Path, name: str, width: int) -> None:
+    _, run = trained(tmp_path / "run", {"embedding": name})
     assert run.embedding.name == name
     assert embed(run.embedding, run.rows(load_digits().data[:5], where="digits")).shape == (5, width)
     assert not run.embedding.training
     assert yaml.safe_load((tmp_path / "run/config.yaml").read_text())["embedding"] == name
 
 
-def test_a_run_of_predefined_views_has_no_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trained = Trained(tmp_path / "run", monkeypatch, {"views": {"noise": "neighbours"}})
-    assert trained.run.noise is None
+def test_a_run_of_predefined_views_has_no_noise(tmp_path: Path) -> None:
+    _, run = trained(tmp_path / "run", {"views": {"noise": "neighbours"}})
+    assert run.noise is None
     assert not (tmp_path / "run/noise.safetensors").exists()
 
 
-def test_metrics_csv_is_the_history(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    trained = Trained(tmp_path / "run", monkeypatch, {"training": {"epochs": 12}})
-    np.testing.assert_equal(read_metrics(tmp_path / "run/metrics.csv"), trained.outcome.history)
-
-
-def test_a_run_says_what_is_wrong_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    changes = {"objective": "paper", "noise": {"initial_scale": 1e-3}, "encoder": {"hidden": 256}}
-    flags = Trained(tmp_path / "run", monkeypatch, changes).outcome.flags
-    assert "shrink" in [flag.name for flag in flags]
-
-
-def test_sparse_rows_are_scaled_to_length_1_in_a_run_as_in_training(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sparse_rows_are_scaled_to_length_1_in_a_run_as_in_training(tmp_path: Path) -> None:
     x = sp.csr_array(np.random.default_rng(0).poisson(0.06, size=(120, 40)))
     lines = []
     for row in range(120):
         entries = range(x.indptr[row], x.indptr[row + 1])
         lines.append(" ".join([str(row % 2), *(f"{x.indices[i] + 1}:{x.data[i]}" for i in entries)]))
     (tmp_path / "x.svm").write_text("\n".join(lines) + "\n")
-    trained = Trained(tmp_path / "run", monkeypatch, {"data": {"source": str(tmp_path / "x.svm")}})
-    assert trained.run.standardizer.unit_rows
-    rows = trained.run.rows(trained.run.own_data().train.x, where="x.svm")
-    assert trained.run.noise is not None
+    fitted, run = trained(tmp_path / "run", {"data": {"source": str(tmp_path / "x.svm")}})
+    assert run.standardizer.unit_rows
+    rows = run.rows(run.own_data().train.x, where="x.svm")
+    assert run.noise is not None
     some = rows[torch.arange(30)]
-    assert torch.equal(draws(trained.run.noise, some), draws(trained.model.noise, some))  # type: ignore[arg-type]
+    assert torch.equal(draws(run.noise, some), draws(fitted.model.noise, some))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("harm", ["support.bank", "support.metric", "generator.raw", "initial_scale"])
-def test_noise_that_does_not_fit_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, harm: str) -> None:
-    Trained(tmp_path / "run", monkeypatch, {})
+def test_noise_that_does_not_fit_is_one_sentence(tmp_path: Path, harm: str) -> None:
+    trained(tmp_path / "run")
     path = tmp_path / "run/noise.safetensors"
     tensors = read_tensors(path)
     for changed in (tensors[harm][..., :-1], None):
@@ -195,8 +158,8 @@ def test_noise_that_does_not_fit_is_one_sentence(tmp_path: Path, monkeypatch: py
             load_run(tmp_path / "run")
 
 
-def test_a_standardiser_without_all_its_parts_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    Trained(tmp_path / "run", monkeypatch, {})
+def test_a_standardiser_without_all_its_parts_is_one_sentence(tmp_path: Path) -> None:
+    trained(tmp_path / "run")
     path = tmp_path / "run/standardizer.safetensors"
     write_tensors(path, {name: tensor for name, tensor in read_tensors(path).items() if name != "deviation"})
     with pytest.raises(UserError, match=r"standardizer\.safetensors has no sound tensor 'deviation'"):

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils import _safe_indexing
 from sklearn.utils.multiclass import check_classification_targets
@@ -114,26 +113,25 @@ class PiNDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_consistent_length(X, y)
         check_kinds(y)
         labelled = has_label(y)
-        self.classes_, numbers = class_numbers(y[labelled])
+        classes, numbers = class_numbers(y[labelled])
         seed = seed_of_state(self.random_state)
         embedder = PiNDA() if self.embedder is None else clone(self.embedder)
         if embedder.random_state is None:
             embedder.set_params(random_state=seed)
-        self.embedding_ = embedder.fit(X)
-        self.n_features_in_ = embedder.n_features_in_
-        if hasattr(embedder, "feature_names_in_"):
-            self.feature_names_in_ = embedder.feature_names_in_
+        model = embedder.fit(X).model_
         Z, unlabelled = embedded_parts(
-            lambda rows: self._embedded(rows_of(X, rows)), np.flatnonzero(labelled), total=len(labelled)
+            lambda rows: embedder.features(rows_of(X, rows)), np.flatnonzero(labelled), total=len(labelled)
         )
-        return self._with(
-            FewLabelClassifier.fit(
-                Z, numbers, unlabelled, classes=self.classes_.tolist(), raw=embedder.model_.raw_columns, seed=seed
-            )
-        )
+        names, raw = classes.tolist(), model.raw_columns
+        classifier = FewLabelClassifier.fit(Z, numbers, unlabelled, classes=names, raw=raw, seed=seed)
+        return self._wrap(embedder, classifier, classes)
 
-    def _with(self, classifier: FewLabelClassifier) -> Self:
-        self._classifier = classifier
+    def _wrap(self, embedding: PiNDA, classifier: FewLabelClassifier, classes: npt.NDArray[Any]) -> Self:
+        """Become the classifier on an embedding."""
+        self.embedding_, self._classifier = embedding, classifier
+        self.classes_, self.n_features_in_ = classes, embedding.n_features_in_
+        if hasattr(embedding, "feature_names_in_"):
+            self.feature_names_in_ = embedding.feature_names_in_
         self.chosen_, self.student_ = classifier.vote.voters, classifier.student
         self.cv_results_ = classifier.table()
         return self
@@ -157,31 +155,20 @@ class PiNDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         embedding = PiNDA.load(path, trust=trust)
         classifier = embedding.model_.classifier
         self = cls(clone(embedding), random_state=classifier.vote.seed)
-        self.embedding_, self.classes_ = embedding, np.array(classifier.classes)
-        self.n_features_in_ = embedding.n_features_in_
-        if hasattr(embedding, "feature_names_in_"):
-            self.feature_names_in_ = embedding.feature_names_in_
-        return self._with(classifier)
-
-    def _embedded(self, X: Any) -> npt.NDArray[np.float64]:
-        Z: Any = self.embedding_.transform(X)
-        return np.asarray(Z.toarray() if isinstance(Z, sp.csr_array) else Z, dtype=np.float64)
+        return self._wrap(embedding, classifier, np.array(classifier.classes))
 
     def predict_proba(self, X: Any) -> npt.NDArray[np.float64]:
         """Return the probability of every class, in the order of ``classes_``."""
         check_is_fitted(self)
-        return self._classifier.probabilities(self._embedded(X))
+        return self._classifier.probabilities(self.embedding_.features(X))
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of every row."""
-        probabilities = self.predict_proba(X)
-        most_probable: npt.NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
+        most_probable: npt.NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
         return most_probable
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Return the accuracy on the rows that have a label."""
-        from sklearn.metrics import accuracy_score
-
         check_is_fitted(self)
         y = column_or_1d(_as_array(y), dtype=None)
         check_consistent_length(X, y)
@@ -193,7 +180,7 @@ class PiNDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = np.flatnonzero(known)
         truth = np.array(y[rows].tolist())
         weight = None if sample_weight is None else np.asarray(sample_weight)[rows]
-        return float(accuracy_score(truth, self.predict(rows_of(X, rows)), sample_weight=weight))
+        return float(super().score(rows_of(X, rows), truth, weight))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

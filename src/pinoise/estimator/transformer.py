@@ -47,6 +47,10 @@ class ModelTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.model_.embed(self._samples(X))
 
+    def features(self, X: Any) -> npt.NDArray[np.float64]:
+        """Return the same as ``transform``, dense and in double precision, as a classifier takes it."""
+        return self.model_.features(self._samples(X))
+
     @own_modes()
     def augment(self, X: Any, *, random_state: int | np.random.RandomState | None = None) -> Any:
         """Return a noisy copy of samples, x + ε with ε drawn from the learned noise, in the units and the shape of X.

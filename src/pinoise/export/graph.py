@@ -40,7 +40,6 @@ class Standardize(nn.Module):
             self._keep("tails_mean", standardizer.tails.mean, torch.float32)
             self._keep("tails_inverse_scale", 1 / np.where(live, standardizer.tails.scale, np.inf), torch.float32)
             self._keep("several", standardizer.several, torch.bool)  # the values of categories have no tails
-            self._keep("several", standardizer.several, torch.bool)
 
     def _keep(self, name: str, values: np.ndarray, dtype: torch.dtype) -> None:
         self.register_buffer(name, torch.from_numpy(np.array(values)).to(dtype))
