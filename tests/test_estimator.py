@@ -209,7 +209,7 @@ def test_bits_are_divided_by_one_number_and_other_scalings_are_at_hand(digits: t
 
 @pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")
 def test_sparse_input_is_never_made_dense_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    X = sp.random(2000, 500, density=0.02, random_state=0, format="csr")
+    X = sp.random(20_000, 500, density=0.002, random_state=0, format="csr")
     largest = 0
     original = sp.csr_array.toarray
 
@@ -222,8 +222,8 @@ def test_sparse_input_is_never_made_dense_as_a_whole(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr("pinoise.data.dataset.CHUNK_VALUES", 1 << 16)
     monkeypatch.setattr("pinoise.noise.support.SUPPORT_ROWS", 200)
     monkeypatch.setattr("pinoise.noise.support._TABLE_BLOCK", 150)
-    small(batch_size=100).fit(X)
-    assert 0 < largest <= 256  # a batch, the rows among which neighbours are found, or those on which noise is measured
+    small(batch_size=100, epochs=1).fit(X)
+    assert 0 < largest < 10_000  # parts of a bounded number of values
 
 
 def test_pandas_goes_in_and_comes_out(digits: tuple[np.ndarray, np.ndarray]) -> None:

@@ -52,7 +52,7 @@ def test_rotated_logistic_regression_is_that_of_scikit_learn(rows: int) -> None:
 
 
 @pytest.mark.parametrize("model", ["logistic", "trees"])
-def test_held_out_probabilities_are_those_of_cross_val_predict(model: voting.Model) -> None:
+def test_held_out_probabilities_are_those_of_cross_val_predict(model: voting.ModelName) -> None:
     X, y = blobs([8, 9, 10], width=6)
     strength = 1.0 if model == "logistic" else None
     fold = deal_folds(y, 5, seed=0)

@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 Features = Literal["raw", "joined", "learned"]
-Model = Literal["logistic", "trees"]
+ModelName = Literal["logistic", "trees"]
 Floats = npt.NDArray[np.float64]
 Classes = npt.NDArray[np.int64]
 """Class numbers from 0, one per row; every class has a row."""
@@ -22,7 +22,7 @@ REPEATS = 2  # of the folds, where labels are few
 FEW = 200  # labels: with more, the folds are dealt once
 MOST = 500  # labels that take part in choosing; the chosen models are fitted on all
 
-STRENGTHS: dict[Model, tuple[float | None, ...]] = {
+STRENGTHS: dict[ModelName, tuple[float | None, ...]] = {
     "logistic": (1.0, 0.1, 10.0, 0.01, 100.0),  # C, the default first: it wins ties
     "trees": (None,),
 }
@@ -41,7 +41,7 @@ class Candidate(NamedTuple):
     """
 
     features: Features
-    model: Model
+    model: ModelName
     strength: float | None
 
     def __str__(self) -> str:
@@ -78,7 +78,7 @@ def families(raw: int) -> list[list[Candidate]]:
     >>> [len(strengths) for strengths in families(64)]
     [5, 5, 5, 1, 1]
     """
-    of: dict[Model, tuple[Features, ...]] = {"logistic": ("joined", "learned", "raw"), "trees": ("joined", "raw")}
+    of: dict[ModelName, tuple[Features, ...]] = {"logistic": ("joined", "learned", "raw"), "trees": ("joined", "raw")}
     if not raw:
         of = {"logistic": ("learned",), "trees": ("learned",)}
     return [
