@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import datetime
 import json
+from collections.abc import Sequence
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any, NamedTuple
 
@@ -14,7 +16,7 @@ from pinoise.data.dataset import Targets
 from pinoise.data.options import ReadOptions
 from pinoise.data.preparation import TablePreparation, preparation_from_json
 from pinoise.data.table.batches import held_table
-from pinoise.data.table.encoding import TableEncoding, learn_table
+from pinoise.data.table.encoding import TableEncoder, TableEncoding, learn_table
 from pinoise.errors import UserError
 
 
@@ -118,6 +120,21 @@ def test_an_identifier_is_dropped_with_a_note() -> None:
         "dropped the column 'id': nearly all of its 100 values differ, as in an identifier; --keep id "
         "(keep=['id']) keeps it",
     )
+
+
+@pytest.mark.parametrize(("rows", "passes"), [(1000, 1), (300_000, 2)])
+def test_a_column_of_names_that_all_differ_takes_no_pass_of_its_own(rows: int, passes: int) -> None:
+    numbers = pa.array(np.arange(rows))
+    stream = held_table(pa.table({"key": numbers.cast(pa.string()), "n": np.arange(rows) % 7}), where="toy")
+    asked: list[tuple[str, ...]] = []
+
+    def read(columns: Sequence[str]) -> Any:
+        asked.append(tuple(columns))
+        return stream.read(columns)
+
+    found = learn_table(replace(stream, read=read), ReadOptions(categorical=("key",)))
+    assert sum(map(len, TableEncoder(found.encoding, found.table).blocks())) == rows
+    assert len(asked) == passes
 
 
 def test_rare_values_beyond_the_limit_are_put_together() -> None:
