@@ -110,7 +110,6 @@ METHOD = Kind(
         "simcl": "pinoise.methods.simcl:SimCL",
         "clae": "pinoise.methods.clae:CLAE",
         "moco": "pinoise.methods.moco:MoCo",
-        "memorybank": "pinoise.methods.memorybank:MemoryBank",
         "byol": "pinoise.methods.byol:BYOL",
         "simsiam": "pinoise.methods.simsiam:SimSiam",
         "dino": "pinoise.methods.dino:DINO",
@@ -252,7 +251,7 @@ def find(kind: Kind, name: str, *, distrust: Distrust | None = None, setting: st
     Traceback (most recent call last):
     ...
     pinoise.errors.UserError: unknown method 'simlcr': did you mean 'simclr'? Allowed: simclr, simcl, clae, moco, \
-memorybank, byol, simsiam, dino.
+byol, simsiam, dino.
     """
     path = kind.names.get(name, name)
     if not path:

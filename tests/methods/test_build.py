@@ -121,7 +121,6 @@ OPTIONS: dict[str, dict[str, Any]] = {
         "negatives_from": "own-process",
     },
     "moco": {"temperature": 0.7, "momentum": 0.8},
-    "memorybank": {"temperature": 0.7, "momentum": 0.8, "negatives": 3},
     "byol": {"momentum": 0.8},
     "simsiam": {},
     "dino": {"temperature": 0.7, "teacher_temperature": 0.3, "momentum": 0.8, "centre_momentum": 0.6},

@@ -14,7 +14,6 @@ from pinoise.errors import UserError
 from pinoise.methods import (
     BYOL,
     DINO,
-    MemoryBank,
     Method,
     MoCo,
     Momentum,
@@ -32,7 +31,7 @@ from pinoise.noise import PiNoise
 from pinoise.views import Batch
 
 ROWS = 24
-METHODS = ["simclr", "moco", "byol", "simsiam", "dino", "memorybank"]
+METHODS = ["simclr", "moco", "byol", "simsiam", "dino"]
 FOLLOWED = {"moco": "key_network", "byol": "target_network", "dino": "teacher"}
 Shape = tuple[int, ...]
 
@@ -53,7 +52,6 @@ def make(name: str, shape: Shape = (4,)) -> Method:
         "byol": lambda: BYOL(encoder, BatchNormHead(5, hidden=8, out_features=6), PredictionHead(6, hidden=8)),
         "simsiam": lambda: SimSiam(encoder, SimSiamHead(5, hidden=8, out_features=6), PredictionHead(6, hidden=4)),
         "dino": lambda: DINO(encoder, PrototypeHead(5, hidden=8, bottleneck=4, prototypes=7)),
-        "memorybank": lambda: MemoryBank(encoder, ProjectionHead(5, hidden=8, out_features=6), rows=ROWS, negatives=8),
     }
     return makers[name]()
 
@@ -118,7 +116,7 @@ def test_a_forward_pass_in_eval_mode_leaves_no_trace(name: str) -> None:
         one.train().after_step(3, 8)
     for key, value in method.state_dict().items():
         assert torch.equal(value, twin.state_dict()[key]), key
-        if key in ("queue", "queue_rows", "position", "bank", "centre"):
+        if key in ("queue", "queue_rows", "position", "centre"):
             assert torch.equal(value, before[key]), key
 
 
@@ -184,20 +182,6 @@ def test_noise_learns_through_the_online_branch_and_not_through_the_target(name:
     (found,) = torch.autograd.grad(method(noisy).sum(), noise)
     (expected,) = torch.autograd.grad(term_of_the_first_view(method, views[0].x + noise, views), noise)
     assert bool((found.abs().sum(dim=1) > 0).all())
-    torch.testing.assert_close(found, expected)
-
-
-def test_noise_learns_as_the_anchor_of_the_memory_bank_whose_entries_are_constants() -> None:
-    method = make("memorybank").eval()
-    assert isinstance(method, MemoryBank)
-    method.negatives = ROWS
-    views = draw()
-    noise = torch.zeros_like(views[0].x).requires_grad_()
-    (found,) = torch.autograd.grad(method([views[0].moved(views[0].x + noise), views[1]]).sum(), noise)
-    z = method.head(method.encoder(views[0].x + noise))
-    own = torch.arange(ROWS) == views[0].rows[:, None]
-    losses = info_nce(z, method.bank[views[0].rows], method.bank, excluded=own, temperature=0.2)
-    (expected,) = torch.autograd.grad(losses.sum() / 2, noise)
     torch.testing.assert_close(found, expected)
 
 
@@ -270,7 +254,7 @@ def test_a_training_pass_compiles_into_one_graph(name: str) -> None:
         torch.testing.assert_close(value, expected.state_dict()[key])
 
 
-@pytest.mark.parametrize("name", ["moco", "byol", "simsiam", "memorybank"])
+@pytest.mark.parametrize("name", ["moco", "byol", "simsiam"])
 @pytest.mark.parametrize("count", [1, 3])
 def test_another_number_of_views_is_refused(name: str, count: int) -> None:
     with pytest.raises(UserError, match=rf"{name!r} compares two views and was given {count}: choose another pairing"):

@@ -1,4 +1,4 @@
-"""InfoNCE against shared negatives, which MoCo and MemoryBank have in common."""
+"""InfoNCE against shared negatives, of MoCo."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from pinoise.methods import byol_loss, dino_loss, info_nce, negative_cosine, nt_
 
 LOSSES: dict[str, Callable[..., Tensor]] = {
     "simclr": lambda a, b, others: nt_xent(a, b, temperature=0.01),
-    "moco and memorybank": lambda a, b, others: info_nce(a, b, others, temperature=0.01),
+    "moco": lambda a, b, others: info_nce(a, b, others, temperature=0.01),
     "byol": lambda a, b, others: byol_loss(a, b),
     "simsiam": lambda a, b, others: negative_cosine(a, b),
     "dino": lambda a, b, others: dino_loss(torch.stack([a, b]), torch.stack([b, a]), others[0], temperature=0.01),

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from pinoise.errors import UserError
-from pinoise.methods import DINO, MemoryBank, Method, MoCo
+from pinoise.methods import DINO, Method, MoCo
 from pinoise.methods.gathering import gather, world_size
 from pinoise.networks import ProjectionHead
 from pinoise.networks.mlp import PrototypeHead
@@ -28,7 +28,6 @@ def methods() -> dict[str, Method]:
     return {
         "moco": MoCo(encoder, head, queue=QUEUE),
         "dino": DINO(encoder, PrototypeHead(5, hidden=8, bottleneck=4, prototypes=7)),
-        "memorybank": MemoryBank(encoder, head, rows=20),
     }
 
 
@@ -43,10 +42,9 @@ def share(step: int, rank: int) -> list[Batch]:
 def by_hand() -> dict[str, Tensor]:
     """What one process makes of the shares of all, one key, row and output at a time."""
     built = methods()
-    moco, dino, bank = built["moco"], built["dino"], built["memorybank"]
+    moco, dino = built["moco"], built["dino"]
     assert isinstance(moco, MoCo)
     assert isinstance(dino, DINO)
-    assert isinstance(bank, MemoryBank)
     keys, owners = list(moco.queue), [-1] * QUEUE
     arrived = 0
     for step in range(STEPS):
@@ -58,19 +56,13 @@ def by_hand() -> dict[str, Tensor]:
                 keys[arrived % QUEUE], owners[arrived % QUEUE] = key / key.norm(), row
                 arrived += 1
             outputs.append(dino.head(dino.encoder(view.x)))
-        for rank in range(PROCESSES):
-            first, second = share(step, rank)
-            for i, row in enumerate(first.rows.tolist()):
-                z = [bank.head(bank.encoder(view.x[i][None]))[0] for view in (first, second)]
-                entry = (bank.bank[row] + (z[0] / z[0].norm() + z[1] / z[1].norm()) / 2) / 2
-                bank.bank[row] = entry / entry.norm()
         dino.centre.mul_(0.9).add_(0.1 * torch.cat(outputs).mean(dim=0))
     rows = torch.tensor(owners)
-    return {"queue": torch.stack(keys), "queue_rows": rows, "centre": dino.centre, "bank": bank.bank}
+    return {"queue": torch.stack(keys), "queue_rows": rows, "centre": dino.centre}
 
 
 @pytest.mark.processes
-def test_queue_centre_and_bank_hold_what_all_processes_saw(tmp_path: Path) -> None:
+def test_queue_and_centre_hold_what_all_processes_saw(tmp_path: Path) -> None:
     launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={PROCESSES}"]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     subprocess.run([*launcher, __file__, str(tmp_path)], env=environment, check=True, capture_output=True, timeout=120)
@@ -99,7 +91,7 @@ def worker(folder: Path) -> None:
             method(share(step, rank))
             method.after_step(step, STEPS)
     result: dict[str, object] = {"queue": built["moco"].queue, "queue_rows": built["moco"].queue_rows}
-    result.update(centre=built["dino"].centre, bank=built["memorybank"].bank)
+    result.update(centre=built["dino"].centre)
     with pytest.raises(UserError) as complaint:  # 10 keys would fit, but not those of two processes
         built["moco"]([Batch(torch.randn(5, 4), torch.arange(5))] * 2)
     result["complaint"] = str(complaint.value)

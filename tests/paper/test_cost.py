@@ -75,7 +75,6 @@ def test_without_learned_noise_nothing_is_added(values: dict[str, Any]) -> None:
         ({"objective": "supported"}, (20,)),
         ({"objective": "information", "noise": {"generator": {"hidden": 16}}}, (20,)),
         ({"objective": "paper", "method": "clae", "noise": {"generator": {"hidden": 16}}}, (20,)),
-        ({"method": "memorybank"}, (20,)),
         ({"encoder": SMALL_RESNET, "views": {"augmentations": ["crop"]}}, (16, 16, 3)),
         ({"encoder": SMALL_RESNET, "method": "byol", "objective": "paper", "views": AUGMENTED}, (16, 16, 3)),
     ],

@@ -48,7 +48,6 @@ KINDS: dict[str, dict[str, Any]] = {
 # Networks that follow another have to follow it sooner in so few steps.
 METHODS: dict[str, dict[str, Any]] = {
     "simclr": {},
-    "memorybank": {},
     "moco": {"queue": QUEUE, "momentum": 0.9},
     "byol": {"momentum": 0.9},
     "simsiam": {},

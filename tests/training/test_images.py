@@ -31,7 +31,7 @@ from pinoise.training.run import run_health
 from pinoise.views import Batch
 
 N_IMAGES = 16
-METHODS = ("simclr", "memorybank", "moco", "byol", "simsiam", "dino")
+METHODS = ("simclr", "moco", "byol", "simsiam", "dino")
 ENCODERS: dict[str, dict[str, Any]] = {
     "resnet18": {"width": 4},
     "resnet50": {"width": 4},

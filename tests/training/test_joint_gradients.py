@@ -38,7 +38,6 @@ METHODS: dict[str, Any] = {
     "byol": {"method": "byol"},
     "simsiam": {"method": "simsiam"},
     "dino": {"method": {"name": "dino", "prototypes": 5}},
-    "memorybank": {"method": "memorybank"},
     "clae": {"method": {"name": "clae", "weight": 0.7}},
     "clae against the partner": {"method": {"name": "clae", "against": "partner"}},
     "simcl": {"method": "simcl"},

@@ -32,7 +32,6 @@ METHODS: dict[str, Any] = {
     "byol": {"method": "byol"},
     "simsiam": {"method": "simsiam"},
     "dino": {"method": {"name": "dino", "prototypes": 8}},
-    "memorybank": {"method": {"name": "memorybank", "negatives": 16}},
     "clae": {"method": "clae"},
     "shared": {"noise": {"generator": {"name": "shared"}}},
     "patience": {"training": {"patience": 5}},

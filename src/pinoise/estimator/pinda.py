@@ -71,7 +71,7 @@ class PiNDA(ModelTransformer):
     hidden : int or None
         Width of the hidden layers of the encoder and of the noise generator, where they have such; None is their own.
     method : str, dict or object
-        The contrastive method: "simclr", "simcl", "clae", "moco", "memorybank", "byol", "simsiam" or "dino". Your own
+        The contrastive method: "simclr", "simcl", "clae", "moco", "byol", "simsiam" or "dino". Your own
         is a class derived from ``pinoise.methods.Method``, or a function from the projections of two views to a loss
         per sample.
     objective : str, dict or object

@@ -4,7 +4,6 @@ from pinoise.methods.base import Method
 from pinoise.methods.byol import BYOL, byol_loss
 from pinoise.methods.clae import CLAE
 from pinoise.methods.dino import DINO, dino_loss
-from pinoise.methods.memorybank import MemoryBank
 from pinoise.methods.moco import MoCo, info_nce
 from pinoise.methods.momentum import Momentum, cosine_momentum, ema_update
 from pinoise.methods.simcl import SimCL

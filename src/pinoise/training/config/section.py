@@ -78,8 +78,8 @@ class Choice:
     """A chosen part: its name, the object behind the name, and its options, defaults included.
 
     >>> from pinoise.choices import METHOD
-    >>> read_choice({"name": "memorybank", "negatives": 9}, METHOD, "method").options
-    {'temperature': 0.2, 'momentum': 0.5, 'negatives': 9}
+    >>> read_choice({"name": "moco", "queue": 9}, METHOD, "method").options
+    {'temperature': 0.2, 'momentum': 0.99, 'queue': 9}
     """
 
     name: str
