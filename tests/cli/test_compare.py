@@ -83,37 +83,6 @@ def test_what_was_fitted_before_is_not_fitted_again(
     assert len(list(cells.glob("*/about.json"))) == 4
 
 
-def test_cells_can_be_kept_where_one_wants(
-    pinoise: Command, folder: Path, tiny: list[str], fits: list[Settings], cells: Path
-) -> None:
-    wine = ["compare", "--data", "wine", "--methods", "fixed", "--seeds", 1, "--cache", "mine/cells", *tiny]
-    tables = [pinoise(*wine).out for _ in range(2)]
-    assert tables[0] == tables[1]
-    assert len(fits) == 1
-    assert len(list(Path("mine/cells").glob("*/about.json"))) == 3
-    assert not cells.exists()
-
-
-def test_either_embedding_is_scored(pinoise: Command, tiny: list[str]) -> None:
-    wine = ["compare", "--data", "wine", "--methods", "pinda", "--seeds", 1, "--json", *tiny]
-    joined, learned = (json.loads(pinoise(*wine, "--embedding", name).out) for name in ("joined", "learned"))
-    assert learned["embedding"] == "learned"
-    assert {row["embedding"] for row in learned["rows"]} == {"learned"}
-    for score in SCORES:
-        assert joined["rows"][0][score] == learned["rows"][0][score]  # raw features have no learned part
-    assert [joined["rows"][2][score] for score in SCORES] != [learned["rows"][2][score] for score in SCORES]
-
-
-def test_steps_take_the_place_of_epochs(pinoise: Command, tiny: list[str], fits: list[Settings]) -> None:
-    network = tiny[: tiny.index("--epochs")]
-    wine = ["compare", "--data", "wine", "--methods", "fixed", "--seeds", 1, "--batch-size", 50, "--json", *network]
-    document = json.loads(pinoise(*wine, "--steps", 5).out)
-    assert document["steps"] == 5
-    assert [settings.training.epochs for settings in fits] == [3]  # of 142 training rows, two batches each
-    pinoise(*wine)
-    assert fits[-1].training.epochs == 20
-
-
 def test_the_table_fits_a_narrow_terminal_and_loses_no_figure(
     pinoise: Command, people: Path, tiny: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -169,11 +138,6 @@ def test_what_went_wrong_has_a_column_of_its_own(pinoise: Command, tiny: list[st
     assert health["wine"] == "health"
     assert health["PiNDA (paper)"] == "shrink"
     assert "the learned noise collapsed to almost nothing in PiNDA (paper) (" in result.out
-
-
-def test_plain_output_does_not_flood(pinoise: Command, tiny: list[str]) -> None:
-    result = pinoise("compare", "--data", "wine", "--methods", "fixed", "--seeds", 2, *tiny)
-    assert sum(" · seed " in line for line in result.err.splitlines()) < 6
 
 
 @pytest.mark.parametrize(

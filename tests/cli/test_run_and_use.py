@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -99,11 +98,6 @@ def test_embed_writes_the_same_numbers_in_every_format(
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
     assert shown["shapes"]["train"] == [1437, 72]
     assert sorted(path.name for path in folder.iterdir()) == sorted([out.name, digits_run.name])  # nothing partial
-
-
-def test_embed_takes_the_part_that_is_asked_for(pinoise: Command, folder: Path, digits_run: Path) -> None:
-    assert pinoise("embed", digits_run, "--data", "digits", "--part", "test", "--out", "e.npy").code == 0
-    assert np.load("e.npy").shape == (360, 72)
 
 
 def test_new_data_is_not_called_training_data(pinoise: Command, people: Path, tiny: list[str]) -> None:
@@ -264,12 +258,6 @@ def test_evaluate_says_what_views_tell_about_the_task(pinoise: Command, digits_r
         (line,) = [line for line in table.splitlines() if line.startswith(f"{name} ")]
         assert f"{measured['exact']['value']:.3f} ±" in line
     assert json.loads(pinoise("evaluate", digits_run, "--json").out)["information"] == found  # of the same weights
-
-
-def test_what_views_tell_needs_the_last_checkpoint(pinoise: Command, digits_run: Path) -> None:
-    shutil.rmtree(digits_run / "checkpoints")
-    assert pinoise("evaluate", digits_run).code == 0
-    assert "checkpoints is empty" in pinoise("evaluate", digits_run, "--information").sentence
 
 
 def test_evaluate_can_score_with_fewer_rows(pinoise: Command, digits_run: Path) -> None:

@@ -12,7 +12,7 @@ from pinoise.cli.datasets import datasets
 from pinoise.cli.embed import embed
 from pinoise.cli.evaluate import evaluate
 from pinoise.cli.export import export
-from pinoise.cli.options import root
+from pinoise.cli.options import PlainCommand, root
 from pinoise.cli.predict import predict
 from pinoise.cli.report import report
 from pinoise.cli.reproduce import reproduce
@@ -40,5 +40,5 @@ VERBS: tuple[Callable[..., None], ...] = (
     datasets,
 )
 for verb in VERBS:
-    app.command()(verb)
+    app.command(cls=PlainCommand)(verb)
 app.callback()(root)

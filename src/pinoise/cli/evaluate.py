@@ -43,8 +43,8 @@ def evaluate(
     information: Annotated[
         bool, typer.Option("--information", help="Also measure what the views tell about the task, on training rows.")
     ] = False,
-    draws: Annotated[int | None, typer.Option(help="Of every view, for --information.")] = None,
-    seed: Annotated[int, seed_option("Of softmax regression and few-label draws.")] = 0,
+    draws: Annotated[int | None, typer.Option(help="How often every view is drawn, for --information.")] = None,
+    seed: Annotated[int, seed_option("softmax regression and the few-label draws")] = 0,
     devices: DevicesOption = None,
     trust: TrustOption = False,
     json: JsonOption = False,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+import typer.core
 
 from pinoise.choices import (
     BATCH_SIZE,
@@ -22,6 +23,21 @@ from pinoise.choices import (
     listed,
 )
 from pinoise.errors import UserError, unknown_choice
+
+
+class PlainCommand(typer.core.TyperCommand):
+    """A command whose help shows no type beside a flag or a named argument."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the parameters, of which typer would show the type."""
+        found = super().get_params(ctx)
+        for parameter in found:
+            if parameter.param_type_name == "argument":
+                parameter.display_type = lambda ctx: ""  # type: ignore[attr-defined]
+            elif parameter.is_flag:  # type: ignore[attr-defined]
+                parameter.metavar = ""
+        return found
+
 
 DATA = "A data set of the catalogue, a file (.csv .parquet .npy .npz .svm), or a folder of images."
 DataOption = Annotated[str, typer.Option("--data", metavar="SOURCE", help=DATA)]
@@ -68,13 +84,15 @@ EpochsOption = Annotated[
 ]
 BatchOption = Annotated[int | None, typer.Option("--batch-size", help="Rows in a step.", show_default=str(BATCH_SIZE))]
 LearningRateOption = Annotated[
-    float | None, typer.Option("--learning-rate", help="Of Adam.", show_default=f"{LEARNING_RATE:g}")
+    float | None, typer.Option("--learning-rate", help="Step size of Adam.", show_default=f"{LEARNING_RATE:g}")
 ]
 TemperatureOption = Annotated[
     float | None,
     typer.Option("--temperature", help="τ of the contrastive loss.", show_default="the method's own"),
 ]
-DeviceOption = Annotated[str | None, typer.Option("--device", help="auto, cpu, cuda or mps.", show_default="auto")]
+DeviceOption = Annotated[
+    str | None, typer.Option("--device", help="Where to compute: auto, cpu, cuda or mps.", show_default="auto")
+]
 
 
 def part_option(flag: str, kind: Kind, what: str = "", *, more: str = "", default: str | None = None) -> Any:
@@ -84,7 +102,8 @@ def part_option(flag: str, kind: Kind, what: str = "", *, more: str = "", defaul
 
 
 EncoderOption = Annotated[
-    str | None, part_option("--encoder", ENCODER, default="auto: resnet18 for images, mlp for vectors")
+    str | None,
+    part_option("--encoder", ENCODER, "The network f: ", default="auto: resnet18 for images, mlp for vectors"),
 ]
 
 
@@ -101,7 +120,7 @@ def whole_number(flag: str, what: str, *, least: int, most: int, **shown: Any) -
 
 def seed_option(what: str) -> Any:
     """Return the option ``--seed`` of random numbers for something."""
-    return whole_number("--seed", what, least=0, most=LARGEST_SEED)
+    return whole_number("--seed", f"Seed of {what}.", least=0, most=LARGEST_SEED)
 
 
 DevicesOption = Annotated[
@@ -134,7 +153,8 @@ CacheOption = Annotated[
 TrustOption = Annotated[
     bool,
     typer.Option(
-        "--trust", help="Import the parts of its own that the run or the configuration names: this runs their code."
+        "--trust",
+        help="Import the parts of a user's own that the run or the configuration names, which runs their code.",
     ),
 ]
 ForceOption = Annotated[

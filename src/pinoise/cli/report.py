@@ -25,7 +25,7 @@ def report(
         Path | None, typer.Option("--out", help="The folder to write to, rather than the run's own.")
     ] = None,
     samples: Annotated[int | None, whole_number("--samples", _SAMPLES, least=1, most=MOST_TIMES)] = None,
-    seed: Annotated[int, seed_option("Of the draw of ε.")] = 0,
+    seed: Annotated[int, seed_option("the draw of ε")] = 0,
     force: ForceOption = False,
     trust: TrustOption = False,
     json: JsonOption = False,

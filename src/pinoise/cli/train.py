@@ -75,11 +75,19 @@ LoggerOption = Annotated[
 ]
 
 DistributionOption = Annotated[
-    str | None, typer.Option(help=f"Of the noise: {listed(get_args(Distribution))}.", show_default=DISTRIBUTION)
+    str | None,
+    typer.Option(help=f"Distribution of the noise: {listed(get_args(Distribution))}.", show_default=DISTRIBUTION),
 ]
-MeanOption = Annotated[str | None, typer.Option(help=f"Of the noise: {listed(get_args(Mean))}.", show_default=MEAN)]
+MeanOption = Annotated[
+    str | None, typer.Option(help=f"Mean of the noise: {listed(get_args(Mean))}.", show_default=MEAN)
+]
 PairingOption = Annotated[
     str | None, typer.Option(help=f"How views are paired: {listed((AUTO, *PAIRINGS))}.", show_default=AUTO)
+]
+_USUAL_VIEWS = "simclr and identity for images"
+AugmentOption = Annotated[
+    list[str] | None,
+    part_option("--augment", VIEW, "A view beside the noise: ", more="; repeatable", default=_USUAL_VIEWS),
 ]
 
 
@@ -92,16 +100,14 @@ def train(
     target: TargetOption = None,
     resume: Annotated[Path | None, typer.Option("--resume", metavar="DIR", help="Go on with this run folder.")] = None,
     config: ConfigOption = None,
-    method: Annotated[str | None, part_option("--method", METHOD)] = None,
+    method: Annotated[str | None, part_option("--method", METHOD, "The contrastive method: ")] = None,
     encoder: EncoderOption = None,
-    generator: Annotated[str | None, part_option("--generator", GENERATOR, "Of the noise: ")] = None,
+    generator: Annotated[str | None, part_option("--generator", GENERATOR, "What makes σ of the noise: ")] = None,
     distribution: DistributionOption = None,
     mean: MeanOption = None,
     objective: Annotated[str | None, part_option("--objective", OBJECTIVE, "What the noise optimises: ")] = None,
     pairing: PairingOption = None,
-    augment: Annotated[
-        list[str] | None, part_option("--augment", VIEW, more="; repeatable", default="simclr and identity for images")
-    ] = None,
+    augment: AugmentOption = None,
     epochs: EpochsOption = None,
     batch_size: BatchOption = None,
     learning_rate: LearningRateOption = None,
@@ -111,7 +117,7 @@ def train(
     keep: KeepOption = None,
     na: MissingOption = None,
     rows: RowsOption = None,
-    seed: Annotated[int | None, typer.Option(help="Of every random number.", show_default="0")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of every random number.", show_default="0")] = None,
     device: DeviceOption = None,
     devices: Annotated[int | None, typer.Option(help="Processes on this machine that share every batch.")] = None,
     nodes: Annotated[int | None, typer.Option(help="Machines with as many processes each.")] = None,

@@ -37,6 +37,7 @@ def by_content(value: Any) -> Any:
 
     A path without a file stays a path.
 
+    >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     file = Path(folder, "masks.npy")
     ...     _ = file.write_bytes(b"")
@@ -65,6 +66,7 @@ def _file_checksum(path: Path, size: int, time: int) -> str:
 class CellCache:
     """Finished cells in a folder. A folder that cannot be written to is refused at once, so that it costs no fit.
 
+    >>> import tempfile
     >>> parts = {"data": "wine", "method": "scarf", "seed": 0}
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     cache = CellCache(Path(folder))

@@ -29,14 +29,16 @@ class NamedLogger(LoggerCallback):
         super().__init__(None)
         self._name, self._folder = name, folder
         self._found = _find_logger(name)
+        if not callable(self._found) and not hasattr(self._found, "log_metrics"):
+            raise UserError(f"logger {name!r} is of type {type(self._found).__name__}: give {LOGGER.own}.")
 
     def on_start(self, settings: Mapping[str, Any]) -> None:
         """Make the logger and log the settings."""
         made = self._found
-        if inspect.isclass(made) or (callable(made) and not hasattr(made, "log_metrics")):
+        if inspect.isclass(made) or not hasattr(made, "log_metrics"):
             made = self._made()
         if not callable(getattr(made, "log_metrics", None)):
-            raise UserError(f"logger {self._name!r} is of type {type(made).__name__}: give {LOGGER.own}.")
+            raise UserError(f"logger {self._name!r} made {type(made).__name__}: give {LOGGER.own}.")
         self._logger = made
         super().on_start(settings)
 
