@@ -16,16 +16,9 @@ import pytest
 import torch
 import yaml
 from safetensors.torch import load_file
-from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV
-from sklearn.pipeline import make_pipeline
 from torch import nn
 
 from pinoise import PiNDA, UserError, load_run
-from pinoise.data.rows import make_rows
-from pinoise.training.build import build_model, build_standardizer
-from pinoise.training.config import parse_settings
-from pinoise.views import Batch
 
 pytestmark = pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # toys learn little
 
@@ -441,12 +434,6 @@ FORMS: dict[str, Callable[[ModuleType], dict[str, Any]]] = {
 }
 
 
-def test_the_same_part_by_path_class_or_dict_is_the_same_model(mine: ModuleType) -> None:
-    fits = [PiNDA(**FORMS[form](mine), **BASE).fit(X).transform(X) for form in ("import paths", "classes", "dicts")]
-    assert np.array_equal(fits[0], fits[1])
-    assert np.array_equal(fits[0], fits[2])
-
-
 def test_objects_of_a_user_stay_as_they_were_and_training_starts_from_their_weights(mine: ModuleType) -> None:
     parts = FORMS["objects"](mine)
     modules = [parts["encoder"], parts["objective"], parts["generator"], parts["augmentations"][0]]
@@ -462,20 +449,6 @@ def test_objects_of_a_user_stay_as_they_were_and_training_starts_from_their_weig
     assert not torch.equal(learned, given)
     assert torch.allclose(learned, given, atol=1e-4)  # small steps from there
     assert PiNDA(**parts, **BASE).fit(X).encoder_ is not model.encoder_
-
-
-def test_a_grid_searches_over_parts_and_their_options_in_a_pipeline(mine: ModuleType) -> None:
-    y = (X[:, 0] > 0).astype(int)
-    pipeline = make_pipeline(PiNDA(**{**own_parts(mine), **BASE, "epochs": 1, "batch_size": 16}), LogisticRegression())
-    grid = {
-        "pinda__method": [{"name": mine.Pull, "strength": strength} for strength in np.array([0.5, 2.0])],
-        "pinda__encoder": ["mlp", mine.Net, "mine:Net"],
-    }
-    search = GridSearchCV(pipeline, grid, cv=2, error_score="raise").fit(X, y)
-    assert len(search.cv_results_["params"]) == 6
-    assert search.predict(X).shape == (64,)
-    by_encoder = search.cv_results_["mean_test_score"].reshape(3, 2)
-    assert np.array_equal(by_encoder[1], by_encoder[2])  # a class and its path
 
 
 def test_a_file_needs_the_module_and_the_parts_that_it_was_saved_with(
@@ -513,39 +486,6 @@ def test_what_no_other_process_could_import_is_not_saved(mine: ModuleType) -> No
 
 
 # In Python
-
-
-def test_settings_and_build_model_take_objects_and_build_what_was_asked_for(mine: ModuleType) -> None:
-    settings = parse_settings(
-        {
-            "encoder": {"name": mine.Net, "width": 3},
-            "method": {"name": mine.Pull, "strength": 5},
-            "objective": mine.Goal(price=2.0),
-            "noise": {"generator": {"name": mine.Wave, "pace": 4}},
-            "views": {"augmentations": [{"name": mine.Tilt, "strength": 0.3}, nn.Dropout(0.9)]},
-        }
-    )
-    standardizer = build_standardizer(settings, X)
-    rows = make_rows(X, standardizer)
-    model: Any = build_model(settings, standardizer, rows)
-    assert (model.method.encoder.out_features, model.method.strength) == (3, 5.0)
-    assert model.objective.price == 2
-    assert model.objective is not settings.objective.part
-    assert model.noise.generator.pace == 4
-    tilted, dropped = model.pairing.augmentations
-    assert tilted.strength == pytest.approx(0.3)
-    assert torch.equal(tilted.unit, model.noise.feature_scale)  # what the site told it
-    batch = Batch(rows[torch.arange(8)], torch.arange(8))
-    assert torch.allclose(tilted(batch).x, batch.x + 0.3 * tilted.unit)
-    assert (dropped(batch).x == 0).any()
-    step = model(batch)
-    assert torch.isclose(step.loss, step.losses.mean() + 4)  # (0 − price)² beside the mean
-    step.loss.backward()
-    learning = [
-        *(model.method.encoder.layer.weight, model.method.gain, model.objective.bias),
-        *(tilted.way, model.noise.generator.height),
-    ]
-    assert all(weight.grad.abs().max() > 0 for weight in learning)
 
 
 # What goes wrong

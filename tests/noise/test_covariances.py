@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import pickle
-
 import numpy as np
 import pytest
 import torch
@@ -136,18 +133,6 @@ def test_the_density_of_independent_noise_is_the_product_of_scipys(distribution:
     law = noise.law(x)
     np.testing.assert_allclose(law.log_prob(epsilon.double()), one.logpdf(epsilon.numpy()).sum(axis=1), rtol=1e-5)
     np.testing.assert_allclose(law.entropy(), 3 * one.entropy(), rtol=1e-5, atol=1e-6)
-
-
-@pytest.mark.parametrize("covariance", ["differences", "low-rank", "mixed"])
-@pytest.mark.parametrize("shape", [(12,), (3, 2, 2)])
-def test_correlated_noise_survives_copies_and_any_shape(covariance: str, shape: tuple[int, ...]) -> None:
-    data = torch.randn(60, *shape, generator=torch.Generator().manual_seed(0))
-    noise = PiNoise.along(data, covariance=covariance).eval()  # type: ignore[arg-type]
-    expected = noise.sample(data, rows=torch.arange(60), generator=torch.Generator().manual_seed(1))
-    assert expected.shape == data.shape
-    for other in (copy.deepcopy(noise), pickle.loads(pickle.dumps(noise))):
-        drawn = other.sample(data, rows=torch.arange(60), generator=torch.Generator().manual_seed(1))
-        assert torch.equal(drawn, expected)
 
 
 @pytest.mark.parametrize(

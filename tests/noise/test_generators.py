@@ -201,11 +201,3 @@ def test_noise_hands_hidden_and_width_to_the_generators_that_have_them(name: str
     elif isinstance(generator, UNetGenerator):
         assert generator.network.out.in_channels == 4
     assert noise(torch.randn(3, 1, 4, 4)).shape == (3, 1, 4, 4)
-
-
-@pytest.mark.parametrize("generator", [Doubled, doubled])
-def test_noise_takes_a_users_own_class_or_function_for_its_shape_and_outputs(generator: object) -> None:
-    noise = PiNoise(5, generator=generator, mean="learned", positive="abs", initial_scale=1.0)
-    x = torch.rand(3, 5)
-    torch.testing.assert_close(noise.relative_scale(x), 1 + 2 * x)
-    torch.testing.assert_close(noise.mean(x), 2 * x)

@@ -132,13 +132,6 @@ def test_dead_features_get_neither_noise_nor_mean(settings: dict[str, Any]) -> N
     assert bool((noise.sample(x)[:, ~dead] != 0).all())
 
 
-@pytest.mark.parametrize("positive", POSITIVES)
-@pytest.mark.parametrize("normalize", [None, 1.0])
-def test_noise_is_zero_where_every_feature_is_dead(positive: Any, normalize: float | None) -> None:
-    noise = PiNoise(3, hidden=4, feature_scale=torch.zeros(3), positive=positive, normalize=normalize)
-    assert noise.sample(torch.randn(2, 3)).tolist() == [[0.0] * 3] * 2
-
-
 def test_a_vanishing_scale_is_held_at_the_floor() -> None:
     class Vanishing(torch.nn.Module):
         def forward(self, x: Tensor) -> Tensor:
@@ -245,13 +238,6 @@ def test_the_regularizer_is_the_weighted_distance_of_the_scale_from_its_initial_
         assert float(distance.detach()) > 0.01
         gradients = torch.autograd.grad(distance, list(noise.parameters()))
         assert all(bool((gradient != 0).any()) for gradient in gradients)
-
-
-def test_without_a_weight_there_is_nothing_to_regularise() -> None:
-    noise = PiNoise(3, generator="global")
-    with torch.no_grad():
-        noise.generator.raw.normal_()  # type: ignore[operator]
-    assert float(noise.regularizer(torch.zeros(2, 3)).detach()) == 0
 
 
 def test_features_in_hand_spare_the_shared_generator_a_pass_through_the_encoder() -> None:

@@ -121,20 +121,6 @@ def test_gradient_reaches_psi_and_not_the_bank(generator: str, positive: str) ->
     assert not noise.support.bank.requires_grad
 
 
-@pytest.mark.parametrize("generator", GENERATORS)
-def test_the_typical_scale_is_the_geometric_mean_over_rows_of_the_support(generator: str) -> None:
-    bank = make_bank()
-    noise = make_noise(make_support(bank), generator=generator)
-    with torch.no_grad():
-        for parameter in noise.parameters():
-            parameter.normal_()
-        scale = noise.scale(bank).double()
-    expected = [float(scale[:, j].log().mean().exp()) if UNIT[j] > 0 else 0.0 for j in range(4)]
-    typical = noise.typical_scale(support_of(noise).bank)
-    torch.testing.assert_close(typical, torch.tensor(expected))
-    assert not typical.requires_grad
-
-
 @pytest.mark.parametrize("way", DRAWS)
 def test_neighbours_follow_the_learned_scale_every_so_many_draws_in_training(way: str) -> None:
     bank, rows = make_bank(), torch.arange(ROWS)
@@ -183,20 +169,6 @@ def test_a_refresh_leaves_the_statistics_and_the_mode_of_the_generator_alone() -
     assert int(norm.state_dict()["num_batches_tracked"]) == 1
     passed = network[0](bank[:8])  # those of the batch, none of the bank
     torch.testing.assert_close(norm.running_mean, 0.1 * passed.mean(dim=0))
-
-
-@pytest.mark.parametrize("generator", ["mlp", "shared", "global"])
-def test_a_refresh_under_autocast_leaves_psi_its_gradient(generator: str) -> None:
-    bank = make_bank()
-    noise = make_noise(make_support(bank), generator=generator)
-    with torch.autocast("cpu", torch.bfloat16):
-        loss = noise.sample(bank, rows=torch.arange(ROWS)).float().square().mean()
-    gradients = torch.autograd.grad(loss, list(noise.parameters()))
-    assert all(bool(gradient.isfinite().all()) and bool((gradient != 0).any()) for gradient in gradients)
-    # σ is that of full precision
-    torch.testing.assert_close(
-        support_of(noise).metric[UNIT > 0], noise.typical_scale(support_of(noise).bank)[UNIT > 0], rtol=1e-6, atol=0
-    )
 
 
 def learn(noise: PiNoise, first: int, last: int) -> list[Tensor]:

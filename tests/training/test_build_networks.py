@@ -12,16 +12,14 @@ import safetensors.torch
 import torch
 from torch import Tensor, nn
 
-from pinoise.data.rows import make_rows
 from pinoise.errors import UserError
 from pinoise.model import load_run
 from pinoise.networks import ResNet
 from pinoise.noise import PiNoise
-from pinoise.training.build import build_model, build_standardizer, channels_together, feature_scale
+from pinoise.training.build import build_standardizer, channels_together, feature_scale
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
 from pinoise.training.run import run_training
-from pinoise.views import Batch
 
 RESNET: dict[str, Any] = {"name": "resnet18", "width": 4}
 
@@ -57,12 +55,6 @@ def test_without_a_part_for_images_their_pixels_are_features() -> None:
     found = build_standardizer(parse_settings({}), draw_images(9, 8, 6, 3))
     assert found.shape == (8, 6, 3)
     np.testing.assert_allclose(found.deviation, 1)
-
-
-def test_only_channels_scale_images() -> None:
-    settings = parse_settings({"encoder": RESNET, "data": {"scaling": "features"}})
-    with pytest.raises(UserError, match="'features': images are scaled by 'channels'"):
-        build_standardizer(settings, draw_images(9, 8, 6))
 
 
 class Own(nn.Module):
@@ -162,24 +154,3 @@ def test_convolutions_have_their_channels_together_and_all_else_is_as_it_was() -
     torch.testing.assert_close(found(x), expected, rtol=1e-3, atol=1e-4)
     maps = found.maps(x)
     assert maps.is_contiguous(memory_format=torch.channels_last)
-
-
-@pytest.mark.parametrize("generator", ["shared", "unet", "resnet18"])
-def test_weights_lie_as_their_gradients_do(generator: str) -> None:
-    settings = parse_settings(
-        {
-            "encoder": RESNET,
-            "noise": {"generator": {"name": generator, **({} if generator == "shared" else {"width": 4})}},
-            "views": {"augmentations": ["crop"]},
-            "training": {"batch_size": 8},
-        }
-    )
-    x = draw_images(16, 16, 16, 3)
-    standardizer = build_standardizer(settings, x)
-    rows = make_rows(x, standardizer)
-    model = build_model(settings, standardizer, rows)
-    model(Batch(rows[torch.arange(8)], torch.arange(8))).loss.backward()
-    learned = {name: weight for name, weight in model.named_parameters() if weight.grad is not None}
-    assert any(weight.shape[2:] == (1, 1) for weight in learned.values())
-    apart = [name for name, w in learned.items() if w.grad is not None and w.grad.stride() != w.stride()]
-    assert apart == []  # several processes would have to copy the gradients of these, and warn of it
