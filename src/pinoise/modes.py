@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 import torch
 from torch import Generator, Tensor, nn
@@ -80,17 +80,33 @@ def hidden_variables(hides: Callable[[str], bool]) -> Iterator[None]:
         os.environ.update(found)
 
 
+def _batch_norms(network: nn.Module) -> list[nn.Module]:
+    return [part for part in network.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
+
+
 def has_batch_norm(network: nn.Module) -> bool:
     """Whether the network contains batch normalisation.
 
     >>> has_batch_norm(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2))), has_batch_norm(nn.Linear(2, 2))
     (True, False)
     """
-    return any(isinstance(part, nn.modules.batchnorm._BatchNorm) for part in network.modules())
+    return bool(_batch_norms(network))
 
 
 @contextmanager
-def evaluating(module: nn.Module) -> Iterator[None]:
+def _without(flag: str, parts: Iterable[nn.Module]) -> Iterator[None]:
+    """Switch a flag of parts off, and afterwards on again where it was."""
+    switched = [part for part in parts if getattr(part, flag)]
+    for part in switched:
+        setattr(part, flag, False)
+    try:
+        yield
+    finally:
+        for part in switched:
+            setattr(part, flag, True)
+
+
+def evaluating(module: nn.Module) -> AbstractContextManager[None]:
     """Put a module in evaluation mode, and restore the mode of every part afterwards.
 
     Batch normalisation then neither uses the statistics of a batch nor changes its running statistics.
@@ -102,14 +118,7 @@ def evaluating(module: nn.Module) -> Iterator[None]:
     >>> norm.training
     True
     """
-    training = [part for part in module.modules() if part.training]
-    for part in training:
-        part.training = False
-    try:
-        yield
-    finally:
-        for part in training:
-            part.training = True
+    return _without("training", module.modules())
 
 
 @contextmanager
@@ -124,8 +133,7 @@ def without_trace(network: nn.Module, x: Tensor) -> Iterator[None]:
         torch.clear_autocast_cache()
 
 
-@contextmanager
-def frozen_statistics(network: nn.Module) -> Iterator[None]:
+def frozen_statistics(network: nn.Module) -> AbstractContextManager[None]:
     """Keep batch normalisation from updating its running statistics. In train mode it still normalises by the batch.
 
     >>> norm = nn.BatchNorm1d(1)
@@ -135,15 +143,7 @@ def frozen_statistics(network: nn.Module) -> Iterator[None]:
     >>> norm.running_mean, norm.num_batches_tracked
     (tensor([0.]), tensor(0))
     """
-    norms = [part for part in network.modules() if isinstance(part, nn.modules.batchnorm._BatchNorm)]
-    tracking = [norm for norm in norms if norm.track_running_stats]
-    for norm in tracking:
-        norm.track_running_stats = False
-    try:
-        yield
-    finally:
-        for norm in tracking:
-            norm.track_running_stats = True
+    return _without("track_running_stats", _batch_norms(network))
 
 
 _CPU = torch.device("cpu")

@@ -135,7 +135,7 @@ def test_information_lets_theta_descend_the_loss_and_psi_climb_the_information(d
 
 @pytest.mark.parametrize("draws", [0, 1])
 def test_information_from_fewer_than_two_draws_is_refused(draws: int) -> None:
-    with pytest.raises(UserError, match=rf"draws is {draws}: the information in noise needs at least 2 draws"):
+    with pytest.raises(UserError, match=rf"draws is {draws}: it must be from 2 to 64"):
         Information(draws=draws)
 
 

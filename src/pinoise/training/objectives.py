@@ -18,7 +18,16 @@ from annotated_types import Interval
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from pinoise.choices import ALONG_COVARIANCE, INDEPENDENT, SCALE_MAP, Covariance, NonNegative, PairingName, ScaleMap
+from pinoise.choices import (
+    ALONG_COVARIANCE,
+    INDEPENDENT,
+    SCALE_MAP,
+    Covariance,
+    NonNegative,
+    PairingName,
+    ScaleMap,
+    within,
+)
 from pinoise.errors import UserError, shown
 from pinoise.information import mutual_information
 from pinoise.methods import Method
@@ -192,6 +201,9 @@ class Adversarial(Objective):
     positive = "fixed-entropy"
 
 
+Draws = Annotated[int, Interval(ge=2, le=64)]
+
+
 class Information(Objective):
     """Noise with the most information on the task: min over θ of mean ℓ(x, ε), max over ψ of the exact information.
 
@@ -203,11 +215,9 @@ class Information(Objective):
 
     psi = 0.0
 
-    def __init__(self, *, draws: Annotated[int, Interval(ge=2, le=64)] = 4) -> None:
+    def __init__(self, *, draws: Draws = 4) -> None:
         super().__init__()
-        if draws < 2:
-            raise UserError(f"draws is {draws}: the information in noise needs at least 2 draws of it.")
-        self.further_looks = draws
+        self.further_looks = within("draws", draws, Draws)
 
     def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
         """Return the mean loss minus the mean information."""
