@@ -43,7 +43,10 @@ def evaluate(
     information: Annotated[
         bool, typer.Option("--information", help="Also measure what the views tell about the task, on training rows.")
     ] = False,
-    draws: Annotated[int | None, typer.Option(help="How often every view is drawn, for --information.")] = None,
+    draws: Annotated[
+        int | None,
+        typer.Option(min=2, max=MOST_DRAWS, help="How often every view is drawn, for --information."),
+    ] = None,
     seed: Annotated[int, seed_option("softmax regression and the few-label draws")] = 0,
     devices: DevicesOption = None,
     trust: TrustOption = False,
@@ -59,7 +62,6 @@ def evaluate(
     from pinoise.experiments.information import DRAWS
     from pinoise.model import load_run
 
-    _check_draws(draws)
     later, rows = _later_options({"data.label": label, "data.regression": regression, "data.rows": rows}, set_)
     if rows is not None and rows < NEIGHBOURS:
         raise UserError(f"--rows is {rows}: kNN looks at {NEIGHBOURS} training rows, so give at least that number.")
@@ -99,13 +101,6 @@ def _later_options(flags: dict[str, Any], sets: list[str] | None) -> tuple[Later
     data = parse_settings(override({}, changes)).data
     given = {path.partition(".")[2] for path, _ in changes} - {"rows"}
     return LaterOptions(**{name: getattr(data, name) for name in given}), data.rows
-
-
-def _check_draws(draws: int | None) -> None:
-    if draws is not None and draws < 2:
-        raise UserError(f"--draws is {draws}: mutual information needs at least 2 draws of every view.")
-    if draws is not None and draws > MOST_DRAWS:
-        raise UserError(f"--draws is {draws}: give at most {MOST_DRAWS}, as the time grows with their square.")
 
 
 def _print_evaluation(found: Evaluation, *, shape: tuple[int, ...], information: bool) -> None:

@@ -71,18 +71,19 @@ def look(table: Table, wanted: Sequence[str], label: str | None) -> Seen:
         parts.append(table.cleaned(some if len(chosen) == len(drawn) else some.take(pa.array(chosen))))
         keys, numbers = np.append(keys, drawn[chosen]), np.append(numbers, first + chosen)
         if len(keys) > _SPARE * most:
-            limit = float(np.partition(keys, most)[most])
-            parts, keys, numbers = _pruned(parts, keys, numbers, limit)
+            limit, parts, keys, numbers = _pruned(parts, keys, numbers, most)
     if len(keys) > most:
-        parts, keys, numbers = _pruned(parts, keys, numbers, float(np.partition(keys, most)[most]))
+        _, parts, keys, numbers = _pruned(parts, keys, numbers, most)
     cells = pa.concat_arrays([column.combine_chunks() for column in labels]) if labels else None
     return Seen(pa.concat_tables(parts, promote_options="permissive"), numbers, cells, rows)
 
 
-def _pruned(parts: list[Any], keys: Floats, numbers: npt.NDArray[np.int64], limit: float) -> tuple[Any, ...]:
+def _pruned(parts: list[Any], keys: Floats, numbers: npt.NDArray[np.int64], most: int) -> tuple[Any, ...]:
+    """Return the ``most`` rows of the smallest keys, after the key that is too large."""
+    limit = float(np.partition(keys, most)[most])
     below = np.flatnonzero(keys < limit)
     part = pa.concat_tables(parts, promote_options="permissive").take(pa.array(below)).combine_chunks()
-    return [part], keys[below], numbers[below]
+    return limit, [part], keys[below], numbers[below]
 
 
 class Learned(NamedTuple):
