@@ -180,6 +180,7 @@ class Model:
 
     def predict(self, x: Samples) -> Array:
         """Return p(class) of samples, (n, K), in the order of ``classifier.classes``."""
+        self._check_shape(x, "the data")  # which a damaged record reads otherwise
         return self.classifier.probabilities(self.features(x))
 
     def features(self, x: Samples) -> Array:
@@ -309,12 +310,15 @@ class Model:
 
     def rows(self, x: Samples, *, where: str, origin: Origin | None = None) -> Rows:
         """Return samples standardised as in training. Refuse other shapes. ``origin`` is as in ``make_rows``."""
+        self._check_shape(x, where)
+        return make_rows(x, self.standardizer, origin=origin)
+
+    def _check_shape(self, x: Samples, where: str) -> None:
         if not self.standardizer.fits(tuple(x.shape[1:])):
             own = undo_image_layout(np.empty((1, *self.standardizer.shape)), self.standardizer.layout).shape[1:]
             raise UserError(
                 f"{where} has samples of shape {tuple(x.shape[1:])}: the run {self.path} was trained on {own}."
             )
-        return make_rows(x, self.standardizer, origin=origin)
 
 
 load_run = Model.load

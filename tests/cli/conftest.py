@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-
-from pinoise.cli import main
+from tests.commands import here
+from tests.problems import write_people
 
 TINY = [
     *("--set", "encoder=mlp", "--set", "encoder.hidden=16", "--set", "encoder.out_features=8"),
@@ -35,19 +33,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def write_people(path: Path, *, rows: int = 60, seed: int = 0) -> Path:
-    """Write a table with a text column, missing values of both kinds, and a label that the features tell."""
-    rng = np.random.default_rng(seed)
-    lines = ["age,town,income,group"]
-    for row in range(rows):
-        group = row % 2
-        age = "" if row % 11 == 3 else f"{30 + 20 * group + rng.normal():.2f}"
-        town = "" if row % 13 == 5 else str(rng.choice(["Oslo", "Rome", "Bern"]))
-        lines.append(f"{age},{town},{1000 + 500 * group + 50 * rng.normal():.1f},{'yes' if group else 'no'}")
-    path.write_text("\n".join(lines) + "\n")
-    return path
-
-
 @pytest.fixture
 def tiny() -> list[str]:
     return TINY
@@ -59,19 +44,10 @@ def people(folder: Path) -> Path:
     return write_people(folder / "people.csv")
 
 
-def _quietly(*arguments: str) -> None:
-    before = sys.argv
-    sys.argv = ["pinoise", *arguments]
-    try:
-        main()
-    finally:
-        sys.argv = before
-
-
 @pytest.fixture(scope="session")
 def _digits_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("runs") / "digits"
-    _quietly("train", "--data", "digits", "--rows", "200", "--batch-size", "64", "--out", str(path), *TINY)
+    assert here("train", "--data", "digits", "--rows", "200", "--batch-size", "64", "--out", path, *TINY) == 0
     return path
 
 

@@ -11,17 +11,13 @@ from typing import Any
 import numpy as np
 import pyarrow.csv
 import pytest
-from PIL import Image
+from tests.problems import write_images
 
 Command = Callable[..., Any]
 
 
-def write_images(folder: str, *names: str, side: int = 8) -> None:
-    for number, name in enumerate(names):
-        path = Path(folder, name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        pixels = np.random.default_rng(number).integers(0, 256, (side, side, 3), dtype=np.uint8)
-        Image.fromarray(pixels).save(path)
+def write(folder: str, *names: str, side: int = 8) -> None:
+    write_images(Path(folder), *names, size=(side, side, 3))
 
 
 def labelled(*classes: str) -> list[str]:
@@ -31,7 +27,7 @@ def labelled(*classes: str) -> list[str]:
 @pytest.fixture
 def flat_run(pinoise: Command, folder: Path, tiny: list[str]) -> str:
     """A run on a folder without classes, which leaves out corrupt files."""
-    write_images("flat", *(f"{number:02}.png" for number in range(20)))
+    write("flat", *(f"{number:02}.png" for number in range(20)))
     choices = ["--set", "data.size=8", "--set", "data.corrupt=skip", "--batch-size", "8"]
     trained = pinoise("train", "--data", "flat", "--out", "run", *choices, *tiny)
     assert trained.code == 0, trained.err
@@ -40,21 +36,21 @@ def flat_run(pinoise: Command, folder: Path, tiny: list[str]) -> str:
 
 def test_a_run_without_labels_is_scored_on_a_labelled_folder(pinoise: Command, flat_run: str) -> None:
     assert "Without labels, nobody can say" in pinoise("evaluate", "run").out
-    write_images("later", *labelled("cat", "dog"), side=9)
+    write("later", *labelled("cat", "dog"), side=9)
     scored = pinoise("evaluate", "run", "--data", "later", "--json")
     assert scored.code == 0, scored.err
     assert json.loads(scored.out)["scores"].keys() == {"raw", "untrained", "learned"}
-    write_images("more", *(f"{number}.png" for number in range(3)))
+    write("more", *(f"{number}.png" for number in range(3)))
     told = pinoise("evaluate", "run", "--data", "more").out
     assert "Without labels, nobody can say" in told
     assert "For labels to score it with, put images into one folder per class" in told
 
 
 def test_a_run_is_scored_on_classes_that_training_had_not(pinoise: Command, folder: Path, tiny: list[str]) -> None:
-    write_images("known", *labelled("cat", "dog"))
+    write("known", *labelled("cat", "dog"))
     trained = pinoise("train", "--data", "known", "--out", "run", "--batch-size", "8", *tiny)
     assert trained.code == 0, trained.err
-    write_images("other", *labelled("ant", "bee", "cat"))
+    write("other", *labelled("ant", "bee", "cat"))
     scored = pinoise("evaluate", "run", "--data", "other")
     assert scored.code == 0, scored.err
     assert "held out 9 of 45 rows for the test part, by class" in scored.err
@@ -63,7 +59,7 @@ def test_a_run_is_scored_on_classes_that_training_had_not(pinoise: Command, fold
 def test_rows_of_a_folder_are_embedded_with_their_names_and_skipped_files_are_told(
     pinoise: Command, flat_run: str
 ) -> None:
-    write_images("new", *(f"{letter}.png" for letter in "abcdefgh"))
+    write("new", *(f"{letter}.png" for letter in "abcdefgh"))
     for letter in "bcdfg":
         Path("new", f"{letter}.png").write_bytes(b"no image")
     embedded = pinoise("embed", "run", "--data", "new", "--out", "z.csv")

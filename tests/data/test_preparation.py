@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
-from PIL import Image
+from tests.problems import write_images
 
 from pinoise.data import (
     InMemory,
@@ -46,13 +46,6 @@ def of_catalogue(folder: Path) -> Preparation:
 
 
 KINDS: list[Callable[[Path], Preparation]] = [of_table, of_arrays, of_images, of_catalogue]
-
-
-def write_images(folder: Path, *names: str) -> Path:
-    for number, name in enumerate(names):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.new("L", (6, 4), color=10 * number).save(folder / name)
-    return folder
 
 
 def of_shape(*shape: int) -> Preparation:

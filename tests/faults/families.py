@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from tests.problems import write_images, write_people
 
 NETWORKS = (
     *("--device", "cpu", "--set", "training.information_draws=2", "--set", "noise.generator.hidden=32"),
@@ -37,15 +38,9 @@ def write_array(folder: Path) -> None:
     np.save(folder / "x.npy", digits().astype(np.float32))
 
 
-def write_people(folder: Path) -> None:
+def write_table(folder: Path) -> None:
     """Write a table with text, gaps and a class."""
-    rng, towns = np.random.default_rng(0), ("Oslo", "Rome", "Bern")
-    lines = ["age,town,income,group"]
-    for row in range(120):
-        group = row % 2
-        age = "" if row % 11 == 3 else f"{30 + 20 * group + rng.normal():.2f}"
-        lines.append(f"{age},{towns[row % 3]},{1000 + 500 * group + 50 * rng.normal():.1f},{'yes' if group else 'no'}")
-    (folder / "people.csv").write_text("\n".join(lines) + "\n")
+    write_people(folder / "people.csv", rows=120)
 
 
 def write_parquet(folder: Path) -> None:
@@ -53,19 +48,14 @@ def write_parquet(folder: Path) -> None:
     import pyarrow.csv
     import pyarrow.parquet
 
-    write_people(folder)
+    write_table(folder)
     table = pyarrow.csv.read_csv(folder / "people.csv")
     pyarrow.parquet.write_table(pyarrow.concat_tables([table] * 4), folder / "people.parquet", row_group_size=100)
 
 
-def write_images(folder: Path) -> None:
-    """Write some digits as images of three classes."""
-    from PIL import Image
-
-    for row, x in enumerate(digits()[:48]):
-        place = folder / "images" / "abc"[row % 3]
-        place.mkdir(parents=True, exist_ok=True)
-        Image.fromarray((x.reshape(8, 8) * 15).astype(np.uint8)).resize((16, 16)).save(place / f"{row:03}.png")
+def write_folder(folder: Path) -> None:
+    """Write images of three classes."""
+    write_images(folder / "images", *(f"{'abc'[row % 3]}/{row:03}.png" for row in range(48)), size=(16, 16))
 
 
 @dataclass(frozen=True)
@@ -93,14 +83,14 @@ class Training:
 TRAININGS: dict[str, Training] = {
     "two processes": Training(("--data", "digits", "--rows", "300", *MLP, *OFTEN, "--devices", "2"), 40, devices=2),
     "vectors": Training(("--data", "digits", "--rows", "300", *MLP, *OFTEN), 30),
-    "table": Training(("--data", "people.csv", "--target", "group", *MLP, *OFTEN), 20, write_people),
+    "table": Training(("--data", "people.csv", "--target", "group", *MLP, *OFTEN), 20, write_table),
     "array in a file": Training(("--data", "x.npy", *MLP, *OFTEN), 20, write_array),
     "streamed": Training(
         ("--data", "people.parquet", "--label", "group", "--set", "data.stream=always", *MLP, *OFTEN),
         30,
         write_parquet,
     ),
-    "images": Training(("--data", "images", *VIT), 25, write_images),
+    "images": Training(("--data", "images", *VIT), 25, write_folder),
 }
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from tests.faults.commands import Fault, Instant, Process, changes, ended, gone, run, start, strike
 from tests.faults.events import Events
-from tests.faults.families import RUN, TRAININGS, VERBS, write_people
+from tests.faults.families import RUN, TRAININGS, VERBS, write_table
 from tests.faults.states import check_same, half_written, newest_step, state
 from tests.hostile.case import generator
 
@@ -212,7 +212,7 @@ def _compare(family: str, place: Path, whole: Whole, instants: list[str], warm: 
 
 def whole_verb(family: str, home: Path, *, warm: bool = False) -> Whole:
     """Make a run in an empty folder, and let a verb read it undisturbed."""
-    write_people(home)
+    write_table(home)
     run("train", "--out", "run", *RUN, where=home, warm=warm)
     seconds, seen = watched(home, home, *VERBS[family].arguments, warm=warm)
     (home / "user-cache").mkdir(exist_ok=True)
