@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -166,10 +164,3 @@ def test_what_no_other_process_could_find_has_no_import_path(monkeypatch: pytest
         assert import_path(part) is None
     monkeypatch.setattr(Outer, "__module__", "__main__")
     assert import_path(Outer) is None
-
-
-@pytest.mark.processes
-def test_the_choices_are_known_without_torch() -> None:
-    program = "import sys, pinoise.choices; print('torch' in sys.modules, 'numpy' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout.split() == ["False", "False"]

@@ -43,15 +43,7 @@ def loaded_by(code: str) -> set[str]:
     return set(printed.split())
 
 
-@pytest.mark.processes
-def test_the_doors_do_not_import_lightning_until_training_starts() -> None:
-    loaded = loaded_by(
-        f"from pinoise import {', '.join(name for name in pinoise.__all__ if not name.startswith('__'))}"
-    )
-    assert "torch" in loaded
-    assert "lightning_fabric" not in loaded
-
-
+HEAVY = {"torch", "sklearn", "pyarrow", "scipy"}
 LATER = {
     *("torch._dynamo", "torch._inductor", "lightning_fabric", "tensorboard", "kornia", "onnx", "onnxruntime"),
     *("sklearn.metrics", "sklearn.linear_model", "sklearn.ensemble", "sklearn.neighbors", "sklearn.preprocessing"),
@@ -61,13 +53,46 @@ LATER = {
 """What is needed only by some work, and takes long to import."""
 
 
+LISTED = "call(app, ['reproduce', '--list', '--json'])"
+DOORS = ", ".join(name for name in pinoise.__all__ if not name.startswith("__"))
+ABSENT: dict[str, set[str]] = {
+    f"from pinoise import {DOORS}": {"lightning_fabric"},
+    "import pinoise.choices": {"torch", "numpy"},
+    "import pinoise.cli.app": {*HEAVY, "pandas", "numpy", "lightning_fabric", "matplotlib", "jinja2", "pinoise.report"},
+    f"from pinoise.cli.app import app; from pinoise.cli.options import call; {LISTED}": {"torch"},
+    "import pinoise.data": HEAVY,
+    "from pinoise.data import Dataset, Standardizer, split": HEAVY - {"scipy"},
+    "from pinoise.data import from_arrays, open_source, read_file": {"torch", "sklearn"},
+    "from pinoise.data import from_arrays; import numpy; from_arrays(numpy.eye(4))": {"torch"},
+    "import pinoise.paper.catalogue as c, pinoise.data.images.reading; c.entries()": {
+        *HEAVY,
+        "pooch",
+        "requests",
+        "PIL",
+    }
+    - {"scipy"},
+    "import pinoise.export; from pinoise import PiNDA": {"onnx", "onnxruntime", "onnxscript"},
+}
+"""What some code does not import."""
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize("code", ABSENT)
+def test_heavy_libraries_wait_until_they_are_needed(code: str) -> None:
+    assert not loaded_by(code) & ABSENT[code]
+
+
+@pytest.fixture(scope="module")
+def theirs() -> set[str]:
+    """What scikit-learn and torch import by themselves."""
+    return loaded_by("import torch, torch.nn, sklearn.base, sklearn.utils.validation")
+
+
 @pytest.mark.processes
 @pytest.mark.parametrize("door", ["PiNDA", "PiNDAClassifier", "PiNoise", "load_run"])
-def test_a_door_imports_only_what_it_needs_at_once(door: str) -> None:
+def test_a_door_imports_only_what_it_needs_at_once(door: str, theirs: set[str]) -> None:
     loaded = loaded_by(f"from pinoise import {door}")
     assert "torch" in loaded
-    # What scikit-learn and torch import by themselves is theirs.
-    theirs = loaded_by("import torch, torch.nn, sklearn.base, sklearn.utils.validation")
     assert loaded & LATER <= theirs
     assert not loaded & {"torch._dynamo", "lightning_fabric", "sklearn.linear_model", "matplotlib"}
 

@@ -118,13 +118,6 @@ def test_the_help_of_a_choice_lists_what_there_is(verb: str, option: str, names:
     assert [name for name in names if name not in words] == []
 
 
-@pytest.mark.processes
-def test_importing_the_command_imports_nothing_heavy() -> None:
-    code = "import sys; import pinoise.cli; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    assert not {"torch", "sklearn", "pyarrow", "scipy", "pandas", "numpy", "lightning_fabric"} & set(loaded)
-
-
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -99,11 +97,3 @@ def test_runs_on_different_data_are_one_sentence(
     assert pinoise("train", "--data", "wine", "--batch-size", "64", "--out", "wine", *tiny).code == 0
     sentence = pinoise("report", digits_run, "wine").sentence
     assert re.search(r"trained on 200 rows of 64 from digits and wine on \d+ rows of 13 from wine: only runs", sentence)
-
-
-@pytest.mark.processes
-def test_importing_the_command_draws_nothing() -> None:
-    code = "import sys; import pinoise.cli.app; print(*sys.modules)"
-    loaded = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split()
-    assert "pinoise.cli.report" in loaded
-    assert not {"torch", "matplotlib", "jinja2", "pinoise.report"} & set(loaded)

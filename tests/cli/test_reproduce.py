@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,14 +102,3 @@ def test_a_stopped_reproduction_writes_nothing_so_that_the_same_command_goes_on(
 def test_a_mistake_is_one_sentence(pinoise: Command, arguments: list[str], sentence: str) -> None:
     Path("data/file").write_text("")
     assert re.search(sentence, pinoise("reproduce", *arguments).sentence)
-
-
-@pytest.mark.processes
-def test_to_list_imports_no_torch() -> None:
-    code = (
-        "import sys; from pinoise.cli.app import app; from pinoise.cli.options import call; "
-        "call(app, ['reproduce', '--list', '--json']); "
-        "print('torch' in sys.modules, file=sys.stderr)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert done.stderr.split()[-1] == "False"

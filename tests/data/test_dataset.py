@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -77,18 +74,3 @@ def test_every_public_name_is_there_and_an_unknown_one_is_an_attribute_error() -
     assert all(getattr(pinoise.data, name) is not None for name in pinoise.data.__all__)
     with pytest.raises(AttributeError, match="no attribute 'splti'"):
         _ = pinoise.data.splti
-
-
-@pytest.mark.processes
-@pytest.mark.parametrize(
-    ("statement", "absent"),
-    [
-        ("import pinoise.data", {"torch", "sklearn", "pyarrow", "scipy"}),
-        ("from pinoise.data import Dataset, Standardizer, split", {"torch", "sklearn", "pyarrow"}),
-        ("from pinoise.data import from_arrays, open_source, read_file", {"torch", "sklearn"}),
-    ],
-)
-def test_heavy_libraries_wait_until_they_are_needed(statement: str, absent: set[str]) -> None:
-    program = f"import sys; {statement}; print(sorted({absent!r} & set(sys.modules)))"
-    answer = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "[]"

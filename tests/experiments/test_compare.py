@@ -75,6 +75,7 @@ def untimed(cells: list[Cell]) -> list[Cell]:
     return [dataclasses.replace(cell, seconds=0.0) for cell in cells]
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("method", RECIPES)
 def test_every_recipe_trains_and_gives_finite_scores(digits: Dataset, method: str, tmp_path: Path) -> None:
@@ -110,6 +111,7 @@ def test_the_raw_row_is_what_scikit_learn_computes(digits: Dataset) -> None:
     assert untimed([dataclasses.replace(learned, embedding="joined")]) == untimed([joined])  # there is no learned part
 
 
+@pytest.mark.slow
 def test_classifiers_and_reductions_are_scored_on_the_standardised_features_and_the_labels_of_all(
     digits: Dataset, fits: list[Settings]
 ) -> None:
@@ -138,6 +140,7 @@ def test_classifiers_and_reductions_are_scored_on_the_standardised_features_and_
     assert fits == []
 
 
+@pytest.mark.slow
 def test_only_the_scores_asked_for_are_computed_and_cached_apart(digits: Dataset, tmp_path: Path) -> None:
     cache = CellCache(tmp_path)
     some = cells_of(digits, ["raw", "fixed", "forest"], [0], scores=("few", "knn"), cache=cache)
@@ -181,6 +184,7 @@ def test_steps_become_whole_epochs_of_at_least_as_many(
     assert [settings.training.epochs for settings in fits] == [epochs]
 
 
+@pytest.mark.slow
 def test_finished_cells_are_not_fitted_again(few: Dataset, fits: list[Settings], tmp_path: Path) -> None:
     methods = ["raw", "untrained", "fixed", "pinda"]
     first = cells_of(few, methods, [0], cache=CellCache(tmp_path))
@@ -191,6 +195,7 @@ def test_finished_cells_are_not_fitted_again(few: Dataset, fits: list[Settings],
     assert len(fits) == 4
 
 
+@pytest.mark.slow
 def test_a_stopped_comparison_goes_on(few: Dataset, fits: list[Settings], tmp_path: Path) -> None:
     plans = plan(["raw", "fixed", "scarf"], [0, 1], settings=SMALL)
     begun = list(islice(fit_all([few], plans, cache=CellCache(tmp_path)), 4))
@@ -214,6 +219,7 @@ def changed(data: Dataset, **parts: Any) -> Dataset:
     return dataclasses.replace(data, train=dataclasses.replace(data.train, **parts))
 
 
+@pytest.mark.slow
 def test_a_cell_is_another_once_anything_that_it_depends_on_is(
     few: Dataset, fits: list[Settings], tmp_path: Path
 ) -> None:

@@ -26,6 +26,7 @@ def untimed(cells: list[Cell]) -> list[dict[str, Any]]:
     return [{**cell.as_dict(), "seconds": 0} for cell in cells]
 
 
+@pytest.mark.slow
 def test_names_files_and_data_sets_are_compared_alike(tmp_path: Path) -> None:
     wine = load("wine")
     y = np.asarray(wine.train.y)

@@ -82,12 +82,14 @@ def _fitted(seed: int, settings: dict[str, Any]) -> tuple[float, Fitted]:
     return nuisance_auc(sigma.numpy(), problem), found
 
 
+@pytest.mark.slow
 def test_the_default_puts_its_noise_on_what_does_not_matter() -> None:
     auc, found = _fitted(0, {})
     assert auc >= 0.97
     assert found.flags == []
 
 
+@pytest.mark.slow
 def test_learning_alone_finds_the_nuisance_from_a_flat_start_without_the_prior() -> None:
     settings = {"objective": {"name": "supported", "weight": 0.0}, "noise": {"initial_scale": 0.5}}
     auc, found = _fitted(1, settings)
@@ -96,6 +98,7 @@ def test_learning_alone_finds_the_nuisance_from_a_flat_start_without_the_prior()
     assert auc >= 0.9
 
 
+@pytest.mark.slow
 def test_the_papers_objective_collapses_and_finds_nothing() -> None:
     auc, found = _fitted(0, {"objective": "paper", "method": {"temperature": 0.1}})
     assert [flag.name for flag in found.flags][:1] == ["shrink"]

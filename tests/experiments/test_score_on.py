@@ -30,6 +30,7 @@ def many() -> Dataset:
     return Dataset("many", train=Part(x))
 
 
+@pytest.mark.slow
 def test_the_encoder_sees_the_first_set_and_the_scores_are_of_the_second(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
 
@@ -62,6 +63,7 @@ def test_files_are_scored_on_files_that_are_read_alike(tmp_path: Path) -> None:
     assert len(scored.train) + len(scored.test) == len(x)
 
 
+@pytest.mark.slow
 def test_what_was_scored_on_another_set_is_not_taken_from_the_cache(tmp_path: Path) -> None:
     wine = load("wine")
     other = Dataset("wine", train=wine.test, test=wine.train)  # type: ignore[arg-type]

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import gzip
 import re
-import subprocess
-import sys
 import zipfile
 from pathlib import Path
 
@@ -120,16 +118,6 @@ def test_a_set_that_is_not_on_this_machine_says_so(tmp_path: Path, monkeypatch: 
 def test_the_epsilon_sample_never_passes_for_epsilon(real_data: Path, tmp_path: Path) -> None:
     assert all(locate("epsilon_sample", cache=tmp_path).values())
     assert not any(locate("epsilon", cache=tmp_path).values())
-
-
-@pytest.mark.processes
-def test_importing_the_catalogue_imports_no_heavy_library() -> None:
-    code = (
-        "import sys, pinoise.paper.catalogue as c, pinoise.data.images.reading; c.entries(); "
-        "print(sorted({'torch', 'sklearn', 'pooch', 'requests', 'PIL', 'pyarrow'} & set(sys.modules)))"
-    )
-    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert answer.stdout.strip() == "[]"
 
 
 def write_idx_set(folder: Path) -> None:
