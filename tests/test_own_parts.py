@@ -548,7 +548,7 @@ def test_a_part_that_does_not_keep_its_contract_is_one_sentence(
     Path("broken.py").write_text("def = 3\n")
     options = ["--label", "class", "--batch-size", 16, "--epochs", 1, "--device", "cpu"]
     # Without neighbours, so that the generator sees batches alone.
-    objective = [] if "--objective" in flags else ["--set", "noise.neighbours=0"]
+    objective = [] if "--objective" in flags else ["--set", "noise.neighbours=0", "--set", "noise.covariance=diagonal"]
     result = pinoise("train", "--data", table, "--out", "run", *options, *objective, *flags)
     lines = [line for line in result.err.splitlines() if not line.startswith("note: ")]
     assert (result.code, len(lines)) == (2, 1), result.err

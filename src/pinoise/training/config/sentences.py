@@ -44,9 +44,7 @@ def sentence_of(
         case "missing":
             return f"setting {name!r} is missing: {prefix.rstrip('.')} needs it."
         case "literal_error":
-            return unknown_name(
-                name, found, first["ctx"]["expected"].replace("'", "").replace(" or ", ", ").split(", ")
-            )
+            return unknown_name(name, found, re.findall(r"'(.*?)'", first["ctx"]["expected"]))
         case "model_type" | "dataclass_type":
             return (
                 f"setting {name!r} is {brief(found)}: it must be a section with settings {', '.join(keys_of(holder))}."
