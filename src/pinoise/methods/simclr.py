@@ -13,7 +13,6 @@ from torch.nn import functional as F
 from pinoise.choices import FromProcesses, Positive, within
 from pinoise.methods.base import Method, full_precision, joined, two_views
 from pinoise.methods.gathering import from_others, world_size
-from pinoise.networks.mlp import linear
 from pinoise.views import Batch
 
 # τ of NT-Xent. On vectors every method that uses it does better with this value than with the paper's 0.1.
@@ -46,7 +45,7 @@ def joint_nt_xent(views: Tensor, *, others: Tensor | None = None, temperature: f
     m = len(views) // 2
     with full_precision(*((views,) if others is None else (views, others))) as parts:
         own, *further = (F.normalize(part, dim=1) / temperature**0.5 for part in parts)
-        similarity = linear(own, joined([own, *further])).fill_diagonal_(-torch.inf)  # (2m, 2m + n): none with itself
+        similarity = (own @ joined([own, *further]).T).fill_diagonal_(-torch.inf)  # (2m, 2m + n): none with itself
         partner = torch.arange(2 * m, device=own.device).roll(m)  # the view of the same sample in the other half
         losses = F.cross_entropy(similarity, partner, reduction="none")  # (2m,)
         return losses.reshape(2, m).sum(dim=0) / 2
