@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import signal
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +15,6 @@ from PIL import Image, ImageOps
 
 from pinoise.data import load
 from pinoise.model import load_run
-from pinoise.training.objectives import ContrastiveModel
 
 pytest.importorskip("kornia")
 
@@ -51,52 +47,6 @@ def test_the_configuration_of_the_examples_trains(
     trained = pinoise("train", "--config", str(example), "--data", "cifar10_sub12k", *tiny, *noise, "--out", "run")
     assert trained.code == 0, trained.err
     assert load_run("run").settings.views.augmentations[0].name == "simclr"
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX's")
-@pytest.mark.parametrize(
-    "choices",
-    [
-        ["--method", "byol", *RESNET, "--generator", "shared", "--augment", "byol"],
-        [
-            "--method",
-            "dino",
-            *VIT,
-            "--generator",
-            "unet",
-            "--set",
-            "noise.generator.width=4",
-            "--augment",
-            "simclr",
-            "--set",
-            "views.local_crops=2",
-        ],
-    ],
-    ids=["byol", "dino"],
-)
-def test_a_stopped_run_on_real_images_resumes_to_the_same_weights(
-    pinoise: Command, real_data: Path, folder: Path, choices: list[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    train = ["train", *REAL, "--epochs", "2", *choices]
-    assert pinoise(*train, "--out", "whole").code == 0
-
-    goes_on = ContrastiveModel.after_step
-
-    def stop_at_third(model: ContrastiveModel, step: int, steps: int) -> None:
-        goes_on(model, step, steps)
-        if step == 2:
-            os.kill(os.getpid(), signal.SIGINT)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(ContrastiveModel, "after_step", stop_at_third)
-        stopped = pinoise(*train, "--out", "run")
-    assert stopped.code == 130, stopped.err
-    assert "stopped after step 3, all saved" in stopped.err
-    resumed = pinoise("train", "--resume", "run")
-    assert resumed.code == 0, resumed.err
-    assert "resuming after step 3" in resumed.err
-    assert len(weights(folder / "run")) == 4
-    assert weights(folder / "run") == weights(folder / "whole")
 
 
 def test_a_run_on_real_images_is_scored_embeds_and_is_reported(pinoise: Command, real_data: Path, folder: Path) -> None:

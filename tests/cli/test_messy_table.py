@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import onnxruntime
 import pandas as pd
-import polars as pl
-import pyarrow as pa
 import pytest
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV
@@ -138,25 +136,3 @@ def test_a_pipeline_takes_the_frame_and_a_grid_searches_it_in_two_processes(tabl
     assert any("most frequent words of column 'comment'" in sentence for sentence in fitted.notes_)
     few = y.where(np.arange(len(y)) < 20, None)
     assert PiNDAClassifier(embedder, random_state=0).fit(X, few).score(X[50:], y[50:]) > 0.6
-
-
-@pytest.mark.filterwarnings("ignore::pinoise.estimator.HealthWarning")
-def test_frames_of_pandas_polars_and_arrow_give_the_same_embedding(table: list[dict[str, Any]]) -> None:
-    frame = pd.DataFrame(table).drop(columns="bought").replace("", None)
-    frame["when"] = pd.to_datetime(frame["when"])
-    frame["visits"] = frame["visits"].astype("Int64")
-    arrow = pa.Table.from_pandas(frame, preserve_index=False)
-    polars = pl.from_arrow(arrow)
-    assert isinstance(polars, pl.DataFrame)
-    coded = polars.with_columns(pl.col("city").cast(pl.Categorical), pl.col("member") == "true")
-
-    def embedder() -> PiNDA:
-        return PiNDA(4, hidden=16, epochs=1, batch_size=64, text=["comment"], random_state=0)
-
-    expected = embedder().fit(frame)
-    for given in (arrow, polars, coded):
-        fitted = embedder().fit(given)
-        assert fitted.notes_ == expected.notes_
-        np.testing.assert_array_equal(fitted.transform(given), expected.transform(frame))
-        assert fitted.get_feature_names_out().tolist() == expected.get_feature_names_out().tolist()
-    np.testing.assert_array_equal(expected.transform(polars[:9]), expected.transform(frame[:9]))

@@ -206,15 +206,6 @@ def test_a_stopped_comparison_goes_on(few: Dataset, fits: list[Settings], tmp_pa
     assert untimed(whole) == untimed(list(fit_all([few], plans)))
 
 
-def test_only_the_embedding_that_is_missing_is_added(few: Dataset, fits: list[Settings], tmp_path: Path) -> None:
-    joined = cells_of(few, ["fixed"], [0], cache=CellCache(tmp_path))
-    both = cells_of(few, ["fixed"], [0], cache=CellCache(tmp_path), embeddings=("joined", "learned"))
-    assert both[:1] == joined
-    assert len(fits) == 2
-    assert cells_of(few, ["fixed"], [0], cache=CellCache(tmp_path), embeddings=("learned",)) == both[1:]
-    assert len(fits) == 2
-
-
 def changed(data: Dataset, **parts: Any) -> Dataset:
     return dataclasses.replace(data, train=dataclasses.replace(data.train, **parts))
 

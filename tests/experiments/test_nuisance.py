@@ -49,12 +49,6 @@ def test_the_problem_is_what_it_says() -> None:
     assert 0.9 < scale.min() < scale.max() < 3.3
 
 
-def test_the_same_seed_draws_the_same_problem() -> None:
-    first, again, other = (nuisance_problem(rows=20, seed=seed) for seed in (1, 1, 2))
-    assert np.array_equal(first.x, again.x)
-    assert not np.array_equal(first.x, other.x)
-
-
 def test_the_auc_is_the_share_of_pairs_in_the_right_order() -> None:
     problem = nuisance_problem(rows=20)
     sigma = np.random.default_rng(0).random(89)

@@ -54,20 +54,6 @@ def test_every_row_is_as_likely_to_be_drawn() -> None:
     assert np.abs(counts - 500).max() < 5 * (2000 * 0.25 * 0.75) ** 0.5  # five standard deviations
 
 
-def test_the_seed_and_the_sizes_alone_decide_the_rows() -> None:
-    data = numbered(100, 40)
-    assert data.test is not None
-    relabelled = replace(data, train=replace(data.train, y=np.zeros(100, dtype=np.int64)))
-    small = sample_rows(data, train=30, test=10, seed=3)
-    np.testing.assert_array_equal(
-        dense(small.train.x), dense(sample_rows(relabelled, train=30, test=40, seed=3).train.x)
-    )
-    other = sample_rows(data, train=30, test=10, seed=4)
-    assert not np.array_equal(dense(small.train.x), dense(other.train.x))
-    larger = sample_rows(data, train=60, test=10, seed=3)
-    assert set(dense(small.train.x)[:, 0]) < set(dense(larger.train.x)[:, 0])
-
-
 def test_the_first_seed_trains_on_the_rows_that_a_run_of_so_many_rows_does() -> None:
     data = numbered(100, 40)
     np.testing.assert_array_equal(dense(sample_rows(data, train=30, test=10).train.x), dense(data.draw(30).train.x))

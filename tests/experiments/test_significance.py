@@ -116,12 +116,6 @@ def test_the_interval_has_the_width_of_two_levels_of_variance() -> None:
     assert width(as_one_seed) < 0.6 * expected  # what forgetting the seeds would claim
 
 
-def test_the_seed_alone_decides_the_bootstrap() -> None:
-    first, second = two_levels(3, 10)
-    assert bootstrap_mean(first - second, seed=1) == bootstrap_mean(first - second, seed=1)
-    assert bootstrap_mean(first - second, seed=1) != bootstrap_mean(first - second, seed=2)
-
-
 def test_a_method_against_a_rival_names_the_sets_it_loses() -> None:
     raw = {"a": 0.5, "b": 0.5, "c": 0.5, "d": 0.5, "e": 0.5}
     scarf = {"a": 0.6, "b": 0.4, "c": 0.5, "d": 0.8, "f": 0.9}

@@ -174,13 +174,6 @@ def test_random_damage_is_only_ever_a_users_error(write: Writer, tmp_path: Path)
             read_all(members(path, "*"))
 
 
-def test_a_missing_file_is_one_sentence(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match=r"cannot read .*absent"):
-        list(members(tmp_path / "absent", "*"))
-    with pytest.raises(UserError, match=r"cannot read .*absent"), open_compressed(tmp_path / "absent"):
-        pass
-
-
 @pytest.mark.parametrize("write", [write_zip, write_tar])
 def test_an_archive_within_another_is_read_in_place_of_it(write: Writer, tmp_path: Path) -> None:
     inner = write_tar(tmp_path / "inner.tar", {"a.txt": b"inner"}).read_bytes()

@@ -58,7 +58,7 @@ def features_table(noisy: NoisySamples) -> ReportTable:
     in_file = noisy.sigma.reshape(len(noisy.sigma), -1).mean(axis=0)
     columns = zip(ranking.names, ranking.columns, ranking.mean, ranking.low, ranking.high, strict=True)
     rows = [
-        [name, f"{mean:.4g}", f"{low:.4g} to {high:.4g}", f"{in_file[column]:.4g}"]
+        [name, f"{mean:.3g}", f"{low:.3g} to {high:.3g}", f"{in_file[column]:.3g}"]
         for name, column, mean, low, high in columns
     ]
     count = noisy.relative_sigma[0].size

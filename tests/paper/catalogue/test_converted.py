@@ -90,20 +90,6 @@ def test_a_changed_source_checksum_or_version_makes_it_again(
     assert read.calls == 4
 
 
-@pytest.mark.parametrize("file", ["train_x", "about"])
-@pytest.mark.parametrize("data", [SPARSE, PICTURES])
-def test_a_conversion_that_somebody_wrote_to_is_made_again(
-    file: str, data: Dataset, source: Path, tmp_path: Path
-) -> None:
-    read = Reader(data)
-    converted("toy", [(source, None)], read, cache=tmp_path)
-    (kept,) = (tmp_path / "converted" / "toy").glob(f"{file}.*")
-    kept.write_bytes(kept.read_bytes()[:-5])
-    for calls in (2, 2):
-        same(converted("toy", [(source, None)], read, cache=tmp_path), data)
-        assert read.calls == calls
-
-
 def test_a_conversion_that_cannot_be_kept_is_used_with_a_warning(
     source: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import tarfile
 from pathlib import Path
 
 import numpy as np
@@ -32,19 +31,6 @@ def test_a_folder_in_the_users_data_is_read_by_name(tmp_path: Path, monkeypatch:
     assert np.asarray(data.train.y).tolist() == [number % 10 for number in range(25)]
     assert data.class_names == tuple(f"thing {number}" for number in range(10))
     assert data.train.x.dtype == np.uint8
-
-
-def test_another_archive_of_that_name_is_refused_by_its_checksum(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PINOISE_DATA", str(tmp_path))
-    write_cifar10(tmp_path / "set")
-    path = tmp_path / "cifar-10-binary.tar.gz"
-    with tarfile.open(path, "w:gz") as archive:
-        archive.add(tmp_path / "set", arcname="cifar-10-batches-bin")
-    with pytest.raises(UserError, match=r"cifar-10-binary\.tar\.gz is not the file expected"):
-        load("cifar10")
-    assert read_set(entry("cifar10"), [path]).shape == (32, 32, 3)
 
 
 def test_a_label_beyond_the_names_is_an_error(tmp_path: Path) -> None:
