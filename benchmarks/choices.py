@@ -20,7 +20,7 @@ from pinoise.noise import PiNoise, Support
 from pinoise.training.build import build_embedding, seeded_model
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
-from pinoise.training.device import describe_environment, flushed_denormals, make_fabric
+from pinoise.training.device import describe_environment, flushed_denormals, machine_of
 from pinoise.training.loop import train
 from validation import validation
 
@@ -73,7 +73,7 @@ def score(data: Dataset, name: str, seed: int) -> dict[str, float]:
         assert model.noise is not None  # the default has some
         with_plain_neighbours(model.noise)
     with flushed_denormals():
-        train(model, rows, settings.training, fabric=make_fabric(settings.training), reporter=Quiet())
+        train(model, rows, settings.training, machine=machine_of(settings.training), reporter=Quiet())
     embedding = build_embedding(model.method.encoder, "joined", standardizer, rows)
     z, z_held_out = embed(embedding, rows), embed(embedding, held_out)
     few = few_label_accuracies(z, data.train.y, z_held_out, data.test.y, seed=seed)

@@ -22,7 +22,7 @@ from pinoise.experiments.sources import sample_rows
 from pinoise.training.build import seeded_model
 from pinoise.training.callbacks import Record, Reporter
 from pinoise.training.config import parse_settings
-from pinoise.training.device import describe_environment, flushed_denormals, make_fabric
+from pinoise.training.device import describe_environment, flushed_denormals, machine_of
 from pinoise.training.loop import train
 from pinoise.training.objectives import ContrastiveModel
 
@@ -85,7 +85,7 @@ def main() -> None:
         model = seeded_model(parsed, standardizer, rows)
         scorer = Scorer(model, score)
         with flushed_denormals():
-            train(model, rows, parsed.training, fabric=make_fabric(parsed.training), reporter=scorer)
+            train(model, rows, parsed.training, machine=machine_of(parsed.training), reporter=scorer)
         curves[name] = scorer.points
         print(name, scorer.points[-1], flush=True)
     result = {"epochs": EPOCHS, "rows": ROWS, "seed": 0, "curves": curves, "environment": describe_environment()}

@@ -13,7 +13,7 @@ from pinoise.experiments.sources import sample_rows
 from pinoise.training.build import seeded_model
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import Settings
-from pinoise.training.device import make_fabric
+from pinoise.training.device import machine_of
 from pinoise.training.loop import train
 from pinoise.training.objectives import ContrastiveModel
 from suite import SUITES, shrink_images
@@ -37,7 +37,7 @@ def split(data: Dataset, *, rows: int = SUITE.rows * 4 // 3, share: float = 0.25
 def fitted(settings: Settings, standardizer: Standardizer, rows: Rows) -> ContrastiveModel:
     """Return a model that is trained on standardised rows, ready to embed."""
     model = seeded_model(settings, standardizer, rows)
-    train(model, rows, settings.training, fabric=make_fabric(settings.training), reporter=Quiet())
+    train(model, rows, settings.training, machine=machine_of(settings.training), reporter=Quiet())
     return model.eval()
 
 

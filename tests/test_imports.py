@@ -45,7 +45,7 @@ def loaded_by(code: str) -> set[str]:
 
 HEAVY = {"torch", "sklearn", "pyarrow", "scipy"}
 LATER = {
-    *("torch._dynamo", "torch._inductor", "lightning_fabric", "tensorboard", "kornia", "onnx", "onnxruntime"),
+    *("torch._dynamo", "torch._inductor", "tensorboard", "kornia", "onnx", "onnxruntime"),
     *("sklearn.metrics", "sklearn.linear_model", "sklearn.ensemble", "sklearn.neighbors", "sklearn.preprocessing"),
     *("sklearn.decomposition", "sklearn.model_selection", "sklearn.datasets", "sklearn.semi_supervised", "sklearn.svm"),
     *("matplotlib", "jinja2", "rich", "typer", "pooch", "umap", "pinoise.report", "pinoise.experiments"),
@@ -94,7 +94,7 @@ def test_a_door_imports_only_what_it_needs_at_once(door: str, theirs: set[str]) 
     loaded = loaded_by(f"from pinoise import {door}")
     assert "torch" in loaded
     assert loaded & LATER <= theirs
-    assert not loaded & {"torch._dynamo", "lightning_fabric", "sklearn.linear_model", "matplotlib"}
+    assert not loaded & {"torch._dynamo", "sklearn.linear_model", "matplotlib"}
 
 
 @pytest.mark.processes
@@ -103,4 +103,4 @@ def test_the_help_imports_neither_torch_nor_data() -> None:
     with_help = f"{code}; s = io.StringIO(); c = contextlib.redirect_stdout(s); c.__enter__(); "
     loaded = loaded_by(f"{with_help}pinoise.cli.command.main(); c.__exit__(None, None, None)")
     assert "rich" in loaded
-    assert not loaded & {"torch", "sklearn", "scipy", "numpy", "pandas", "pyarrow", "lightning_fabric"}
+    assert not loaded & {"torch", "sklearn", "scipy", "numpy", "pandas", "pyarrow"}

@@ -35,7 +35,7 @@ from pinoise.training.config import (
     ViewSettings,
     parse_settings,
 )
-from pinoise.training.device import make_fabric
+from pinoise.training.device import machine_of
 from pinoise.training.loop import train
 
 ROOT = Path(pinoise.__file__).parent
@@ -241,8 +241,8 @@ def test_a_training_step_executes_few_files_and_the_guide_lists_what_a_reader_ne
     x = np.random.default_rng(0).normal(size=(256, 10))
     standardizer = build_standardizer(settings, x)
     rows, trace = make_rows(x, standardizer), StepTrace()
-    model, fabric = seeded_model(settings, standardizer, rows), make_fabric(settings.training)
-    train(model, rows, settings.training, fabric=fabric, reporter=trace)
+    model, machine = seeded_model(settings, standardizer, rows), machine_of(settings.training)
+    train(model, rows, settings.training, machine=machine, reporter=trace)
     assert len(trace.files) <= 12, trace.files
     guide = (ROOT.parents[1] / "CONTRIBUTING.md").read_text(encoding="utf-8")
     section = guide.partition("## Follow one batch to its loss")[2]

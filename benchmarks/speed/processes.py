@@ -23,7 +23,7 @@ from torch import distributed as dist
 
 from pinoise.paper.rehearsal import Rehearsal, training_step
 from pinoise.training.config import parse_settings
-from pinoise.training.device import flushed_denormals, make_fabric
+from pinoise.training.device import flushed_denormals, machine_of
 from speed.steps import WIDTHS, make_large_product
 from speed.timing import in_new_process, in_turns
 
@@ -69,15 +69,14 @@ class Model(NamedTuple):
 def worker(batch: int) -> dict[str, Any]:
     """Time steps in this process, one of those that torchrun started, or alone. Also time bare exchanges."""
     settings = parse_settings({"training": {"batch_size": batch, "device": "cpu"}})
-    fabric = make_fabric(settings.training, together=True)
-    fabric.launch()
+    machine = machine_of(settings.training, together=True)
     rehearsal = Rehearsal(settings, (FEATURES,), ROWS)
-    share = batch // fabric.world_size
-    step = training_step(settings, rehearsal.model, rehearsal.rows, batch_size=share, fabric=fabric)
+    share = batch // machine.size
+    step = training_step(settings, rehearsal.model, rehearsal.rows, batch_size=share, machine=machine)
     with flushed_denormals():
         seconds = _quiet(step, STEPS)
-    found: dict[str, Any] = {"rank": fabric.global_rank, "step": seconds}
-    if fabric.world_size > 1:
+    found: dict[str, Any] = {"rank": machine.rank, "step": seconds}
+    if machine.size > 1:
         one, all_weights = torch.zeros(1), torch.zeros(WEIGHTS)
         found |= {"one": _quiet(lambda: dist.all_reduce(one), EXCHANGES)}
         found |= {"weights": _quiet(lambda: dist.all_reduce(all_weights), EXCHANGES // 4)}

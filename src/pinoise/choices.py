@@ -43,7 +43,7 @@ ScaleMap = Literal["softplus", "abs", "fixed-entropy"]
 Covariance = Literal["diagonal", "differences", "low-rank", "mixed"]
 PairingName = Literal["identity-noise", "noise-noise", "sampled", "compose", "identity"]
 EmbeddingName = Literal["joined", "learned"]
-StrategyName = Literal["ddp", "fsdp"]  # whether every process has all weights, or keeps a share of them
+PrecisionName = Literal["32-true", "16-mixed", "bf16-mixed"]
 FromProcesses = Literal["all-processes", "own-process"]  # whose samples count, where several processes train together
 
 DISTRIBUTION: Distribution = "gaussian"  # the noise, unless the user says otherwise
@@ -51,6 +51,7 @@ MEAN: Mean = "zero"
 SCALE_MAP: ScaleMap = "softplus"
 INDEPENDENT: Covariance = "diagonal"
 ALONG_COVARIANCE: Covariance = "mixed"  # of the library's default noise
+PRECISION: PrecisionName = "32-true"  # of the training steps, unless the user says otherwise
 
 ENGINES = ("ray",)  # of clusters
 
@@ -177,13 +178,11 @@ VIEW = Kind(
 # noise (``none``), or any view.
 NOISE_VIEW = VIEW._replace(noun="noise", default="pi", names={"pi": "", "auto": "", "none": "", **VIEW.names})
 
-# What logs the metrics of a run besides metrics.csv and TensorBoard. Fabric ships the first, the package ``lightning``
-# the others.
+# What logs the metrics of a run besides metrics.csv and TensorBoard, from the package ``pytorch-lightning``.
 LOGGER = Kind(
     "logger",
     None,
     {
-        "csv": "lightning_fabric.loggers:CSVLogger",
         "wandb": "pytorch_lightning.loggers:WandbLogger",
         "mlflow": "pytorch_lightning.loggers:MLFlowLogger",
     },

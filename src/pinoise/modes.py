@@ -1,10 +1,9 @@
-"""What a block sets and leaves as it found it: modes of torch and of a network, the environment, random numbers."""
+"""What a block sets and leaves as it found it: modes of torch and of a network, random numbers."""
 
 from __future__ import annotations
 
-import os
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 import torch
@@ -59,25 +58,6 @@ class _SinglePrecision:
 
 
 _SINGLE = _SinglePrecision()
-
-
-@contextmanager
-def hidden_variables(hides: Callable[[str], bool]) -> Iterator[None]:
-    """Hide environment variables by their names inside the block.
-
-    >>> with hidden_variables(lambda name: name == "PATH"):
-    ...     "PATH" in os.environ
-    False
-    >>> "PATH" in os.environ
-    True
-    """
-    found = {name: value for name, value in os.environ.items() if hides(name)}
-    for name in found:
-        del os.environ[name]
-    try:
-        yield
-    finally:
-        os.environ.update(found)
 
 
 def _batch_norms(network: nn.Module) -> list[nn.Module]:

@@ -56,13 +56,13 @@ class Instant(NamedTuple):
 
 
 def strike(process: Process, instant: Instant, events: Events, *, kill: Sequence[int] = (0,)) -> list[int]:
-    """Kill a process of the command at an instant. Return those that trained together then.
+    """Kill a process of the command at an instant. Return it and what it had started.
 
     Args:
         process: the process, whose output is not read.
         instant: when.
         events: the changes of files that count, watched since before its start.
-        kill: of the processes that train together, the ranks that are killed.
+        kill: who is killed: 0 is the command, and the others are what it has started, by their rank and one.
     """
     seen = 0
     while seen < instant.changes and process.poll() is None:
@@ -73,8 +73,8 @@ def strike(process: Process, instant: Instant, events: Events, *, kill: Sequence
     except subprocess.TimeoutExpired:
         pass
     group = [process.pid, *children_of(process.pid)]
-    for rank in kill:
-        _kill(group[min(rank, len(group) - 1)])  # a later rank may not have been started yet
+    for number in kill:
+        _kill(group[min(number, len(group) - 1)])  # the others may not have been started yet
     return group
 
 

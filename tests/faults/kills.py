@@ -83,13 +83,13 @@ class Case(NamedTuple):
         rng, instants = generator(self.family, self.number, self.seed), list[str]()
         kills, writing, left = 0, 0, 1.0
         while kills < self.most:
-            before, instant, ranks = half_written(place), draw(rng, self.whole, left=left), _ranks(rng, devices)
-            instants.append(f"{instant}{f', ranks {ranks}' if devices > 1 else ''}")
+            before, instant, victims = half_written(place), draw(rng, self.whole, left=left), _victims(rng, devices)
+            instants.append(f"{instant}{f', processes {victims}' if devices > 1 else ''}")
             self.note(instants[-1])
             with Events(place) as events:  # as of the undisturbed command, from its start
                 process = begin()
-                group = strike(process, instant, events, kill=ranks)
-            if not was_killed(process, group, ranks):
+                group = strike(process, instant, events, kill=victims)
+            if not was_killed(process, group, victims):
                 break
             kills += 1
             found = half_written(place) - before
@@ -182,19 +182,20 @@ def _begin(family: str, place: Path, warm: bool) -> Process:
     return start("train", "--out", f"{place.name}/run", *TRAININGS[family].flags, where=place.parent, warm=warm)
 
 
-def _ranks(rng: np.random.Generator, devices: int) -> tuple[int, ...]:
-    return ((0,), (1,), (0, 1))[int(rng.integers(3))] if devices > 1 else (0,)
+def _victims(rng: np.random.Generator, devices: int) -> tuple[int, ...]:
+    """Return whom to kill: 0 is the command, and 1 and 2 are the processes that it has started."""
+    return ((0,), (1,), (2,), (1, 2))[int(rng.integers(4))] if devices > 1 else (0,)
 
 
-def was_killed(process: Process, group: list[int], ranks: tuple[int, ...] = (0,)) -> bool:
-    """Wait for all processes of a group, and return whether a kill came before their end.
+def was_killed(process: Process, group: list[int], victims: tuple[int, ...] = (0,)) -> bool:
+    """Wait for the command and what it has started, and return whether a kill came before their end.
 
     Those whose partner was killed end by themselves, with one sentence.
     """
     done = ended(process)
     gone(group[1:], limit=LEFT)
-    if "Traceback" in done.err or done.code not in (0, -9, *([2] if ranks == (1,) else [])):
-        raise Fault(f"ended with {done.code} when ranks {ranks} of {group} were killed: {done.err[-2000:]}")
+    if "Traceback" in done.err or done.code not in (0, -9 if 0 in victims or len(group) == 1 else 2):
+        raise Fault(f"ended with {done.code} when {victims} of {group} were killed: {done.err[-2000:]}")
     return done.code != 0
 
 

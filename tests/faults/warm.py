@@ -20,7 +20,7 @@ _SERVER.set_forkserver_preload(
     [
         *("pinoise.cli.app", "pinoise.training.run", "pinoise.model", "pinoise.report", "pinoise.evaluation"),
         *("pinoise.experiments.evaluated", "pinoise.export"),
-        *("lightning_fabric", "sklearn.linear_model", "pyarrow.csv", "pyarrow.parquet", "kornia.augmentation"),
+        *("pinoise.training.launch", "sklearn.linear_model", "pyarrow.csv", "pyarrow.parquet", "kornia.augmentation"),
         "torch.utils.tensorboard.writer",
     ]
 )

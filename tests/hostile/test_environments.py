@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from pinoise import PiNDA
-from pinoise.errors import UserError
 from pinoise.training.config import TrainingSettings
-from pinoise.training.device import make_fabric
-from pinoise.training.processes import find_group, is_first
+from pinoise.training.device import machine_of
+from pinoise.training.processes import is_first
 
 STRAY: list[dict[str, str]] = [
     {"LOCAL_RANK": "1"},
@@ -32,20 +31,9 @@ STRAY: list[dict[str, str]] = [
     {"JSM_NAMESPACE_RANK": "x"},
     {"OMPI_COMM_WORLD_RANK": "1", "OMPI_COMM_WORLD_SIZE": "2", "PMI_RANK": "1", "PMI_SIZE": "2"},
     {"TPU_WORKER_ID": "1", "XRT_TPU_CONFIG": "x", "KUBERNETES_PORT": "x", "NODE_RANK": "x", "GROUP_RANK": "x"},
-    {"LT_DEVICES": "4", "LT_PRECISION": "bf16-mixed", "LT_ACCELERATOR": "tpu", "LT_NUM_NODES": "x", "LT_CLI_USED": "1"},
-    {"PINOISE_PROCESS": "1:1:1:1"},
-    {"PINOISE_PROCESS": "x"},
+    {"PINOISE_AGENT": "1"},
+    {"TORCHELASTIC_RESTART_COUNT": "1", "TORCHELASTIC_ERROR_FILE": "/nowhere"},
 ]
-TORCHRUN = {
-    "TORCHELASTIC_RUN_ID": "r",
-    "RANK": "1",
-    "LOCAL_RANK": "1",
-    "WORLD_SIZE": "2",
-    "LOCAL_WORLD_SIZE": "2",
-    "MASTER_ADDR": "127.0.0.1",
-    "MASTER_PORT": "29500",
-}
-SRUN = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "1", "SLURM_LOCALID": "1", "SLURM_STEP_NODELIST": "n[7-9],m"}
 
 
 @pytest.mark.parametrize("stray", STRAY, ids=str)
@@ -54,9 +42,8 @@ def test_a_fit_and_a_run_in_one_process_do_not_see_them(stray: dict[str, str], m
         monkeypatch.setenv(name, value)
     assert is_first()
     for together in (False, True):
-        fabric = make_fabric(TrainingSettings(device="cpu"), together=together)
-        assert (fabric.world_size, fabric.global_rank, str(fabric.device)) == (1, 0, "cpu")
-        assert type(fabric.strategy.precision).__name__ == "Precision"
+        machine = machine_of(TrainingSettings(device="cpu"), together=together)
+        assert (machine.size, machine.rank, str(machine.device)) == (1, 0, "cpu")
 
 
 def test_a_fit_under_slurm_equals_the_fit_without(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -84,51 +71,22 @@ def test_variables_that_are_no_numbers_do_not_stop_an_import() -> None:
 
 
 def test_a_later_process_of_a_group_is_mute() -> None:
-    found = command("train", "--data", "digits", environ={"PINOISE_PROCESS": f"{os.getpid()}:1:1:0"})
+    group = {"TORCHELASTIC_RUN_ID": "r", "RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}
+    found = command("train", "--data", "digits", environ={**group, "MASTER_PORT": "29500"})
     assert (found.returncode, found.stderr) == (2, "")
 
 
-def test_a_group_is_that_of_its_launcher() -> None:
-    group = find_group(1, 1, environ=TORCHRUN)
-    assert (group.rank, group.size, group.launcher) == (1, 2, "torchrun")
-    group = find_group(2, 1, environ=SRUN)
-    assert (group.rank, group.size, group.launcher, group.address) == (1, 2, "srun", "n7")
-    assert find_group(1, 1, environ=SRUN).size == 1
-
-
-@pytest.mark.parametrize(
-    ("devices", "nodes", "environ", "sentence"),
-    [
-        (4, 1, SRUN, "srun started 2 processes on 1 node"),
-        (1, 2, SRUN, "srun started 2 processes on 1 node"),
-        (2, 1, {**SRUN, "SLURM_PROCID": "x"}, "SLURM_PROCID is 'x'"),
-        (2, 1, {**SRUN, "SLURM_STEP_NUM_TASKS": ""}, "SLURM_STEP_NUM_TASKS is ''"),
-        (1, 1, {**TORCHRUN, "RANK": "x"}, "RANK is 'x'"),
-        (1, 1, {**TORCHRUN, "RANK": "7"}, "contradict"),
-        (1, 1, {**TORCHRUN, "WORLD_SIZE": "9" * 5000}, "WORLD_SIZE is"),
-        (1, 1, {**TORCHRUN, "MASTER_PORT": "99999"}, "MASTER_PORT is"),
-        (1, 2, {}, "needs NODE_RANK, MASTER_ADDR and MASTER_PORT"),
-        (1, 2, {"NODE_RANK": "2", "MASTER_ADDR": "a", "MASTER_PORT": "1"}, "NODE_RANK is '2'"),
-    ],
-)
-def test_numbers_that_do_not_match_are_one_sentence(
-    devices: int, nodes: int, environ: dict[str, str], sentence: str
-) -> None:
-    with pytest.raises(UserError, match=sentence) as caught:
-        find_group(devices, nodes, environ=environ)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_node_says_what_it_waits_for_and_ends_in_time(tmp_path: Path) -> None:
-    environ = {"NODE_RANK": "0", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29437"}
-    run = str(tmp_path / "run")
-    settings = ("--set", "training.nodes=2", "--set", "training.wait=1")
-    found = command("train", "--data", "digits", "--device", "cpu", "--out", run, *settings, environ=environ)
-    assert found.returncode == 2
-    assert found.stderr.splitlines() == [
-        "note: waiting for 1 of 2 processes at 127.0.0.1:29437, for at most 1 s",
-        "pinoise: 1 of 2 processes came to 127.0.0.1:29437 in 1 s: start the others in time, or raise training.wait.",
-    ]
+def test_machines_that_do_not_come_are_named_in_time(tmp_path: Path) -> None:
+    run = ["train", "--data", "digits", "--device", "cpu", "--out", str(tmp_path / "run"), "--nodes", "2"]
+    found = command(*run, environ={})
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr.startswith("pinoise: --nodes 2 needs --rendezvous HOST:PORT, the address of one of")
+    found = command(*run, "--rendezvous", "127.0.0.1:29437", "--set", "training.wait=1", environ={})
+    assert (found.returncode, found.stdout) == (2, "")
+    assert found.stderr == (
+        "pinoise: 2 machines did not meet at 127.0.0.1:29437 in 1 s: start the command on all of them in time, or "
+        "raise training.wait.\n"
+    )
     assert not (tmp_path / "run").exists()
 
 

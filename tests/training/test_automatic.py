@@ -20,7 +20,7 @@ from pinoise.training.automatic import NOISE_KINDS, Trial, choose_noise, separat
 from pinoise.training.build import build_standardizer
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
-from pinoise.training.device import make_fabric
+from pinoise.training.device import machine_of
 from pinoise.training.folder import read_record
 from pinoise.training.run import run_training
 
@@ -45,11 +45,11 @@ def test_trials_are_repeatable_and_sorted_by_their_score() -> None:
     settings = parse_settings(SETTINGS)
     standardizer = build_standardizer(settings, X)
     rows = torch.from_numpy(np.where(standardizer.scale > 0, X - standardizer.mean, 0)).float()
-    fabric = make_fabric(settings.training)
-    trials = choose_noise(settings, standardizer, rows, fabric=fabric)
+    machine = machine_of(settings.training)
+    trials = choose_noise(settings, standardizer, rows, machine=machine)
     assert {trial.name for trial in trials} == set(NOISE_KINDS)
     assert [trial.score for trial in trials] == sorted((trial.score for trial in trials), reverse=True)
-    again = choose_noise(settings, standardizer, rows, fabric=fabric)
+    again = choose_noise(settings, standardizer, rows, machine=machine)
     assert again == trials
 
 

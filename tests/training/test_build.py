@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from lightning_fabric import Fabric
 
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
@@ -16,6 +15,7 @@ from pinoise.noise import Support
 from pinoise.training.build import build_model, feature_scale, restore_noise
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import Settings, parse_settings
+from pinoise.training.device import Machine
 from pinoise.training.loop import train
 from pinoise.training.objectives import Adversarial, Fixed, Information, Paper, Supported
 from pinoise.views import Batch
@@ -39,7 +39,7 @@ def test_every_objective_trains_what_it_should(problem: Problem, name: str) -> N
     settings, model, rows = problem(objective=name, training={"epochs": 1})
     assert isinstance(model.objective, OBJECTIVES[name])
     before = {key: p.clone() for key, p in model.named_parameters()}
-    train(model, rows, settings.training, fabric=Fabric(accelerator="cpu", devices=1), reporter=Quiet())
+    train(model, rows, settings.training, machine=Machine(torch.device("cpu")), reporter=Quiet())
     still = {key for key, p in model.named_parameters() if torch.equal(p, before[key])}
     assert still == set()
     assert (model.noise is not None and bool(list(model.noise.parameters()))) == (name != "fixed")

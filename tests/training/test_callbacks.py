@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lightning_fabric.loggers.csv_logs import CSVLogger
+from pytorch_lightning.loggers import CSVLogger
 
 from pinoise import Callback
 from pinoise.errors import UserError
@@ -103,7 +103,7 @@ def test_an_exception_at_the_end_is_a_warning_and_the_run_is_finished(tmp_path: 
     assert load_run(tmp_path / "run").finished
 
 
-def test_a_logger_of_fabric_writes_what_metrics_csv_has(tmp_path: Path) -> None:
+def test_a_logger_of_lightning_writes_what_metrics_csv_has(tmp_path: Path) -> None:
     logger = CSVLogger(str(tmp_path / "logs"), name="mine", flush_logs_every_n_steps=1)
     run_training(tmp_path / "run", parse_settings(SMALL), reporter=Quiet(), callbacks=[logger])
     with (tmp_path / "logs/mine/version_0/metrics.csv").open() as file:
@@ -115,7 +115,7 @@ def test_a_logger_of_fabric_writes_what_metrics_csv_has(tmp_path: Path) -> None:
 
 
 def test_a_logger_by_name_is_made_for_the_run(tmp_path: Path) -> None:
-    named = NamedLogger("csv", tmp_path / "run/logs")
+    named = NamedLogger("pytorch_lightning.loggers:CSVLogger", tmp_path / "run/logs")
     run_training(tmp_path / "run", parse_settings(SMALL), reporter=Quiet(), callbacks=[named])
     (written,) = (tmp_path / "run/logs").rglob("metrics.csv")
     assert len(written.read_text().splitlines()) == 5
@@ -133,8 +133,7 @@ class Tracked:
 def test_a_tracking_logger_gets_a_database_unless_there_is_a_server(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    named = NamedLogger("csv", tmp_path / "logs")
-    monkeypatch.setattr(named, "_found", Tracked)
+    named = NamedLogger(f"{__name__}:Tracked", tmp_path / "logs")
     monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
     named.on_start({})
     logs = tmp_path / "logs"

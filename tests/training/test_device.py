@@ -6,89 +6,59 @@ import sys
 
 import pytest
 import torch
-from lightning_fabric.strategies.ddp import DDPStrategy
-from lightning_fabric.strategies.single_device import SingleDeviceStrategy
 
 from pinoise.errors import UserError
 from pinoise.training.config import TrainingSettings
-from pinoise.training.device import check_device, make_fabric
-from pinoise.training.processes import OURS, SIGNS, find_group
+from pinoise.training.device import check_device, machine_of
+from pinoise.training.processes import ALONE, Group, adopt_srun, find_group, is_first
+from pinoise.training.together import join
+
+TORCHRUN = {
+    **{"TORCHELASTIC_RUN_ID": "run", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2", "RANK": "3", "LOCAL_RANK": "1"},
+    **{"MASTER_ADDR": "localhost", "MASTER_PORT": "29500"},
+}
+SRUN = {"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "1", "SLURM_LOCALID": "1", "SLURM_STEP_NODELIST": "n[7-9],m"}
 
 
-@pytest.fixture
-def torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The environment of the fourth of four processes, two on each of two nodes."""
-    for name, value in {
-        "TORCHELASTIC_RUN_ID": "run",
-        "WORLD_SIZE": "4",
-        "LOCAL_WORLD_SIZE": "2",
-        "RANK": "3",
-        "LOCAL_RANK": "1",
-        "GROUP_RANK": "1",
-        "MASTER_ADDR": "localhost",
-        "MASTER_PORT": "29500",
-    }.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr("lightning_fabric.utilities.rank_zero.rank_zero_only.rank", 0)  # restored afterwards
-
-
-@pytest.mark.usefixtures("torchrun")
-def test_the_processes_of_torchrun_count_and_not_the_settings() -> None:
-    group = find_group(8, 1)
-    assert (group.rank, group.per_node, group.nodes, group.port) == (3, 2, 2, 29500)
-    fabric = make_fabric(TrainingSettings(device="cpu"), together=True)
-    assert isinstance(fabric.strategy, DDPStrategy)
-    assert (fabric.world_size, fabric.global_rank) == (4, 3)
-
-
-@pytest.mark.usefixtures("torchrun")
-def test_a_fit_in_memory_trains_alone_even_under_torchrun() -> None:
-    fabric = make_fabric(TrainingSettings(device="cpu"))
-    assert isinstance(fabric.strategy, SingleDeviceStrategy)
-    assert fabric.world_size == 1
-
-
-def test_without_torchrun_the_settings_count() -> None:
-    assert find_group(2, 1).size == 2
-    assert isinstance(make_fabric(TrainingSettings(device="cpu"), together=True).strategy, SingleDeviceStrategy)
-
-
-def test_a_world_size_that_others_left_behind_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("WORLD_SIZE", "4")
-    assert find_group(1, 1).size == 1
+def test_a_group_is_that_of_its_launcher() -> None:
+    assert find_group(TORCHRUN) == Group(rank=3, local_rank=1, size=4, per_node=2)
+    assert not is_first(environ=TORCHRUN)
+    process = dict(SRUN)
+    adopt_srun(2, 1, process)
+    assert (find_group(process), process["MASTER_ADDR"]) == (Group(1, 1, 2, 2), "n7")
+    adopt_srun(1, 1, process := dict(SRUN))  # a process that srun started beside others, to train alone
+    assert find_group(process) is ALONE
 
 
 @pytest.mark.parametrize(
-    ("settings", "variables", "alone"),
+    ("devices", "nodes", "environ", "sentence"),
     [
-        ({}, {}, True),
-        ({}, {"LOCAL_RANK": "1", "SLURM_PROCID": "1"}, True),  # as schedulers leave them in every shell
-        ({}, {"WORLD_SIZE": "2"}, False),
-        ({}, {OURS: "1:1:1:0"}, False),
-        ({"devices": 2}, {}, False),
-        ({"nodes": 2}, {}, False),
+        (4, 1, SRUN, "srun started 2 processes on 1 node"),
+        (1, 2, SRUN, "srun started 2 processes on 1 node"),
+        (2, 1, {**SRUN, "SLURM_PROCID": "x"}, "SLURM_PROCID is 'x'"),
+        (2, 1, {**SRUN, "SLURM_STEP_NUM_TASKS": ""}, "SLURM_STEP_NUM_TASKS is ''"),
+        (1, 1, {**TORCHRUN, "RANK": "x"}, "RANK is 'x'"),
+        (1, 1, {**TORCHRUN, "WORLD_SIZE": "9" * 5000}, "WORLD_SIZE is"),
     ],
 )
-def test_a_process_is_alone_without_settings_and_signs_of_others(
-    settings: dict[str, int], variables: dict[str, str], alone: bool, monkeypatch: pytest.MonkeyPatch
+def test_numbers_that_do_not_match_are_one_sentence(
+    devices: int, nodes: int, environ: dict[str, str], sentence: str
 ) -> None:
-    for name in (*SIGNS, *variables):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
+    def find() -> Group:
+        adopt_srun(devices, nodes, process := dict(environ))
+        return find_group(process)
+
+    with pytest.raises(UserError, match=sentence) as caught:
+        find()
+    assert "\n" not in str(caught.value)
+
+
+def test_a_fit_in_memory_trains_alone_even_under_torchrun(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in TORCHRUN.items():
         monkeypatch.setenv(name, value)
-    assert TrainingSettings.model_validate(settings).is_alone == alone
-
-
-def test_a_run_of_one_process_does_not_ask_for_its_group(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in SIGNS:
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr("pinoise.training.device.find_group", lambda *_: pytest.fail("asked"))
-    assert make_fabric(TrainingSettings(device="cpu"), together=True).world_size == 1
-
-
-def test_a_fit_in_memory_refuses_several_devices() -> None:
+    assert machine_of(TrainingSettings(device="cpu")).size == 1
     with pytest.raises(UserError, match=r"training\.devices is 2 and training\.nodes 1: only 'pinoise train'"):
-        make_fabric(TrainingSettings(device="cpu", devices=2))
+        machine_of(TrainingSettings(device="cpu", devices=2))
 
 
 def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,14 +67,16 @@ def test_more_processes_than_gpus_are_refused(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
     for device in ("auto", "cuda"):
         with pytest.raises(UserError, match=r"2 processes were asked for, but this machine has 1 GPU\(s\)"):
-            make_fabric(TrainingSettings(device=device, devices=2), together=True)
+            join(Group(0, 0, 2, 2), TrainingSettings(device=device))
+    with pytest.raises(UserError, match="'cuda:0' is one GPU, but 2 processes were asked for"):
+        join(Group(0, 0, 2, 2), TrainingSettings(device="cuda:0"))
 
 
 def test_several_processes_cannot_share_mps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: True)
     for device in ("auto", "mps"):
         with pytest.raises(UserError, match="'mps' supports one process only"):
-            make_fabric(TrainingSettings(device=device, devices=2), together=True)
+            join(Group(0, 0, 2, 2), TrainingSettings(device=device))
 
 
 def test_an_unknown_or_absent_device_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

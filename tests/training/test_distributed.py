@@ -1,13 +1,7 @@
-"""Two real processes that train together, on the CPU through gloo; this file is also what they run."""
+"""Two real processes that train together, on the CPU through gloo."""
 
 from __future__ import annotations
 
-import os
-import shutil
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -15,23 +9,21 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from lightning_fabric import Fabric
 from sklearn.datasets import load_digits
+from tests.training.pool import pool_of_two
 from torch import Tensor
 
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.modes import Randomness
-from pinoise.networks import read_tensors
 from pinoise.noise import support
 from pinoise.training.build import seeded_model
 from pinoise.training.callbacks import Interrupted, Quiet, Record
 from pinoise.training.config import Settings, TrainingSettings, parse_settings
-from pinoise.training.device import TRAINING, any_process, make_fabric, mean_over_processes, on_first, seed_of
-from pinoise.training.folder import read_config
+from pinoise.training.device import TRAINING, machine_of, seed_of
 from pinoise.training.loop import DivergedError, make_optimizer, shuffled_rows, train
 from pinoise.training.objectives import ContrastiveModel, Look
-from pinoise.training.run import run_training
+from pinoise.training.together import Member
 from pinoise.views import Batch
 
 pytestmark = pytest.mark.processes
@@ -57,8 +49,6 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 UNDRAWN = "without draws"  # but with a queue and a network that follows
 METHODS[UNDRAWN] = METHODS["moco"]
-FLAGS = ["--epochs", "20", "--batch-size", "128", "--device", "cpu"]
-FLAGS += [item for key in ("encoder.hidden=32", "noise.generator.hidden=32") for item in ("--set", key)]
 
 
 def problem(*, bank: int = 4096, method: str = "simclr") -> tuple[Settings, ContrastiveModel, Rows]:
@@ -75,31 +65,6 @@ def problem(*, bank: int = 4096, method: str = "simclr") -> tuple[Settings, Cont
         support.SUPPORT_ROWS = rows_before
 
 
-def torchrun(*arguments: str, processes: int = 2) -> subprocess.Popen[str]:
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
-    return subprocess.Popen(
-        [*launcher, *arguments],
-        env={**os.environ, "OMP_NUM_THREADS": "1"},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def finish(process: subprocess.Popen[str], *, code: int = 0) -> tuple[str, str]:
-    try:
-        output, errors = process.communicate(timeout=120)
-    finally:
-        process.kill()
-    assert process.returncode == code, errors
-    return output, errors
-
-
-def metrics(run: Path) -> list[str]:
-    """The lines of metrics.csv without the seconds."""
-    return [line.rsplit(",", 1)[0] for line in (run / "metrics.csv").read_text().splitlines()]
-
-
 def undrawn() -> TrainingSettings:
     training = problem(method=UNDRAWN)[0].training
     return training.model_copy(update={"checkpoint_every": SAVED_AT, "information_draws": 0})
@@ -114,7 +79,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def alone(folder: Path) -> dict[str, Any]:
     """What one process ends with where nothing is drawn. Its checkpoint in the middle is kept."""
     _, model, rows = problem(method=UNDRAWN)
-    history = train(model, rows, undrawn(), fabric=make_fabric(undrawn()), reporter=Quiet(), checkpoints=folder)
+    history = train(model, rows, undrawn(), machine=machine_of(undrawn()), reporter=Quiet(), checkpoints=folder)
     (folder / "previous.ckpt").replace(folder / "one")
     return ended(model, history)
 
@@ -122,15 +87,8 @@ def alone(folder: Path) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def results(folder: Path, alone: dict[str, Any]) -> list[dict[str, Any]]:
     """What each of two processes that ran ``worker`` ended with."""
-    finish(torchrun(__file__, str(folder)))
-    return [torch.load(folder / f"{rank}.pt", weights_only=False) for rank in range(2)]
-
-
-@pytest.fixture(scope="module")
-def run_of_two(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str, str]:
-    """A run folder that two processes filled through the command, and what they printed."""
-    folder = tmp_path_factory.mktemp("runs") / "whole"
-    return folder, *finish(torchrun("-m", "pinoise", "train", "--data", "digits", "--out", str(folder), *FLAGS))
+    with pool_of_two() as everywhere:
+        return everywhere(worker, folder)
 
 
 @pytest.mark.parametrize("bank", [4096, BANK])
@@ -234,12 +192,9 @@ def test_statistics_of_the_own_process_normalise_every_share_by_itself_and_are_a
         for name, tensor in statistics.items():
             tensor.copy_((after[0][name] + after[1][name]) / 2)
 
-    variance = "method.head.1.running_var"
-    joint = results[0]["byol"][0]["weights"][variance]
-    for found in (result["own statistics"]["weights"] for result in results):
+    for found in (result["byol"][0]["weights"] for result in results):
         for name, tensor in {**dict(model.named_parameters()), **statistics}.items():
             torch.testing.assert_close(found[name], tensor, rtol=1e-3, atol=1e-4)
-        assert not torch.allclose(found[variance], joint, rtol=1e-3)
 
 
 def test_a_loss_that_breaks_in_one_process_stops_both_at_the_same_step(results: list[dict[str, Any]]) -> None:
@@ -253,56 +208,11 @@ def test_what_goes_wrong_in_the_first_process_is_raised_in_both(results: list[di
     assert [result["means"] for result in results] == [[1.5, 20.0]] * 2
 
 
-def test_the_command_under_torchrun_fills_one_folder_and_speaks_once(run_of_two: tuple[Path, str, str]) -> None:
-    run, output, errors = run_of_two
-    assert [line.split(",")[:2] for line in metrics(run)[1:]] == [[str(i), str(i * 11)] for i in range(1, 21)]
-    assert output.count("20 epochs, 220 steps") == 1
-    assert errors.count("note: held out") == 1
-    assert errors.count("epoch 20 ") == 1
-    saved = torch.load(run / "checkpoints/last.ckpt", weights_only=True)
-    assert len(saved["random"]) == 2
-    for name, tensor in read_tensors(run / "encoder.safetensors").items():
-        assert torch.equal(tensor, saved["model"][f"method.encoder.{name}"]), name
-
-
-def test_a_terminated_run_of_two_resumes_to_the_bit_identical_result(
-    run_of_two: tuple[Path, str, str], tmp_path: Path
-) -> None:
-    whole, run = run_of_two[0], tmp_path / "run"
-    process = torchrun("-m", "pinoise", "train", "--data", "digits", "--out", str(run), *FLAGS)
-    while process.poll() is None and not ((run / "metrics.csv").exists() and len(metrics(run)) > 1):
-        time.sleep(0.01)
-    process.send_signal(signal.SIGTERM)
-    _, errors = process.communicate(timeout=120)
-    assert errors.count("all saved; go on with") == 1, errors
-    assert not (run / "encoder.safetensors").exists()
-
-    finish(torchrun("-m", "pinoise", "train", "--resume", str(run)))
-    for name in ("encoder.safetensors", "noise.safetensors"):
-        assert (run / name).read_bytes() == (whole / name).read_bytes(), name
-    assert metrics(run) == metrics(whole)
-
-
-def test_a_run_of_two_goes_on_with_one_and_then_with_two(run_of_two: tuple[Path, str, str], tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    shutil.copytree(run_of_two[0], run)
-    settings = read_config(run)
-    longer = settings.model_copy(update={"training": settings.training.model_copy(update={"epochs": 21})})
-    run_training(run, longer, reporter=Quiet())
-    assert len(torch.load(run / "checkpoints/last.ckpt", weights_only=True)["random"]) == 1
-
-    command = [sys.executable, "-m", "pinoise", "train", "--resume", str(run), "--epochs", "22", "--devices", "2"]
-    subprocess.run(command, check=True, capture_output=True, timeout=120)
-    assert len(torch.load(run / "checkpoints/last.ckpt", weights_only=True)["random"]) == 2
-    assert metrics(run)[:21] == metrics(run_of_two[0])
-    assert [line.split(",")[:2] for line in metrics(run)[21:]] == [["21", "231"], ["22", "242"]]
-
-
 def test_where_nothing_is_drawn_one_process_goes_on_to_the_weights_of_two(
     results: list[dict[str, Any]], alone: dict[str, Any], folder: Path
 ) -> None:
     _, model, rows = problem(method=UNDRAWN)
-    history = train(model, rows, undrawn(), fabric=make_fabric(undrawn()), reporter=Quiet(), resume_from=folder / "two")
+    history = train(model, rows, undrawn(), machine=machine_of(undrawn()), reporter=Quiet(), resume_from=folder / "two")
     for found in (ended(model, history), results[0]["undrawn"], results[0]["from one"]):
         for name, tensor in alone["weights"].items():
             torch.testing.assert_close(found["weights"][name], tensor, rtol=1e-3, atol=1e-4)
@@ -311,107 +221,66 @@ def test_where_nothing_is_drawn_one_process_goes_on_to_the_weights_of_two(
             assert mine.loss == pytest.approx(expected.loss, rel=1e-4)
 
 
-def test_a_mistake_that_the_first_process_finds_ends_both(tmp_path: Path) -> None:
-    data, run = tmp_path / "data.csv", tmp_path / "run"
-    x = load_digits().data[:100]
-    np.savetxt(data, x, delimiter=",")
-    settings = parse_settings({**SMALL, "data": {"source": str(data)}, "training": {"epochs": 1, "device": "cpu"}})
-    run_training(run, settings, reporter=Quiet())
-    np.savetxt(data, x + 1, delimiter=",")
-    _, errors = finish(torchrun("-m", "pinoise", "train", "--resume", str(run)), code=1)
-    assert "has changed since" in errors
-    assert "UserError" not in errors  # as a traceback would say; torchrun prints one of its own
-
-
-def worker(folder: Path) -> None:
-    """Train in every way that needs agreement, and leave behind what this process ended with."""
-    settings, model, rows = problem()
-    fabric = make_fabric(settings.training, together=True)
-    fabric.launch()
-    rank, result = fabric.global_rank, dict[str, Any]()
+def worker(folder: Path) -> dict[str, Any]:
+    """Train in every way that needs agreement, and return what this process ended with."""
+    machine, result = Member(torch.device("cpu")), dict[str, Any]()
     support.REFRESH_EVERY = REFRESH
 
+    def trained(settings: TrainingSettings, model: ContrastiveModel, rows: Rows, **more: Any) -> dict[str, Any]:
+        return ended(model, train(model, rows, settings, machine=machine, reporter=Quiet(), **more))
+
     for name, bank in {"whole": 4096, "of a sample": BANK}.items():
-        _, model, _ = problem(bank=bank)
+        settings, model, rows = problem(bank=bank)
         assert model.noise is not None
         assert model.noise.support is not None
         model.noise.support.refresh(model.noise.typical_scale(model.noise.support.bank))
         began = model.noise.support.metric.clone()
-        history = train(model, rows, settings.training, fabric=fabric, reporter=Quiet())
-        result[name] = {**ended(model, history), "began": began}
+        result[name] = {**trained(settings.training, model, rows), "began": began}
 
-    _, model, _ = problem()
     steps = iter(range(1, 1000))
+    settings, model, rows = problem()
+    stop = {"checkpoints": folder, "should_stop": lambda: next(steps) >= 13 and machine.rank == 1}
     try:
-        train(
-            model,
-            rows,
-            settings.training,
-            fabric=fabric,
-            reporter=Quiet(),
-            checkpoints=folder,
-            should_stop=lambda: next(steps) >= 13 and rank == 1,
-        )
-    except Interrupted as stop:
-        result["stopped_after"] = stop.step
-    _, model, _ = problem()
-    history = train(model, rows, settings.training, fabric=fabric, reporter=Quiet(), resume_from=folder / "last.ckpt")
-    result["resumed"] = ended(model, history)
+        trained(settings.training, model, rows, **stop)
+    except Interrupted as interrupted:
+        result["stopped_after"] = interrupted.step
+    result["resumed"] = trained(settings.training, problem()[1], rows, resume_from=folder / "last.ckpt")
 
     for method in WITH_MEMORY:
-        result[method] = whole_and_resumed(method, folder / method, fabric)
+        settings, model, rows = problem(method=method)
+        training = settings.training.model_copy(update={"checkpoint_every": SAVED_AT, "information_draws": 0})
+        machine.first((folder / method).mkdir)
+        whole = trained(training, model, rows, checkpoints=folder / method)
+        middle = folder / method / "previous.ckpt"
+        result[method] = whole, trained(training, problem(method=method)[1], rows, resume_from=middle)
 
-    settings, model, _ = problem(method="byol")
-    own = settings.training.model_copy(update={"statistics_from": "own-process", "information_draws": 0})
-    result["own statistics"] = ended(model, train(model, rows, own, fabric=fabric, reporter=Quiet()))
+    machine.first((folder / "undrawn").mkdir)
+    model, again = problem(method=UNDRAWN)[1], problem(method=UNDRAWN)[1]
+    result["undrawn"] = trained(undrawn(), model, rows, checkpoints=folder / "undrawn")
+    machine.first(lambda: (folder / "undrawn" / "previous.ckpt").replace(folder / "two"))
+    result["from one"] = trained(undrawn(), again, rows, resume_from=folder / "one")
 
-    _, model, _ = problem(method=UNDRAWN)
-    on_first(fabric, (folder / "undrawn").mkdir)
-    history = train(model, rows, undrawn(), fabric=fabric, reporter=Quiet(), checkpoints=folder / "undrawn")
-    result["undrawn"] = ended(model, history)
-    on_first(fabric, lambda: (folder / "undrawn" / "previous.ckpt").replace(folder / "two"))
-    _, model, _ = problem(method=UNDRAWN)
-    history = train(model, rows, undrawn(), fabric=fabric, reporter=Quiet(), resume_from=folder / "one")
-    result["from one"] = ended(model, history)
-
-    _, model, _ = problem()
     everything = rows[torch.arange(N_ROWS)]
-    if rank == 1:  # its last batch of the first epoch breaks, which the other process cannot see before the next
+    if machine.rank == 1:  # its last batch of the first epoch breaks, which the other cannot see before the next
         everything[shuffled_rows(N_ROWS, seed=0, epoch=0)[PER_EPOCH * BATCH - BATCH // 2 :]] = torch.nan
     try:
-        train(model, everything, settings.training, fabric=fabric, reporter=Quiet())
+        trained(settings.training, problem()[1], everything)
     except DivergedError as error:
         result["diverged"] = str(error)
 
+    def complain() -> None:
+        raise OSError(f"rank {machine.rank} complains")
+
     try:
-        on_first(fabric, complain)
+        machine.first(complain)
     except OSError as error:
         result["complaint"] = str(error)
-    result["flags"] = [any_process(fabric, flag) for flag in (False, rank == 1, True)]
-    result["means"] = mean_over_processes(fabric, torch.tensor([rank + 1.0, 20.0]))
-    torch.save(result, folder / f"{rank}.pt")
-
-
-def whole_and_resumed(method: str, folder: Path, fabric: Fabric) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What a training ended with, and what it ended with from its checkpoint in the middle."""
-    settings, model, rows = problem(method=method)
-    training = settings.training.model_copy(update={"checkpoint_every": SAVED_AT, "information_draws": 0})
-    on_first(fabric, folder.mkdir)
-    history = train(model, rows, training, fabric=fabric, reporter=Quiet(), checkpoints=folder)
-    _, again, _ = problem(method=method)
-    middle = folder / "previous.ckpt"
-    rest = train(again, rows, training, fabric=fabric, reporter=Quiet(), resume_from=middle)
-    return ended(model, history), ended(again, rest)
+    result["flags"] = [machine.any(flag) for flag in (False, machine.rank == 1, True)]
+    result["means"] = machine.mean(torch.tensor([machine.rank + 1.0, 20.0]))
+    return result
 
 
 def ended(model: ContrastiveModel, history: list[Record]) -> dict[str, Any]:
     """What a training ended with; seconds differ from process to process."""
-    return {"weights": model.state_dict(), "history": [record._replace(seconds=0.0) for record in history]}
-
-
-def complain() -> None:
-    raise OSError(f"rank {os.environ['RANK']} complains")
-
-
-if __name__ == "__main__":
-    worker(Path(sys.argv[1]))
+    weights = {name: tensor.clone() for name, tensor in model.state_dict().items()}
+    return {"weights": weights, "history": [record._replace(seconds=0.0) for record in history]}

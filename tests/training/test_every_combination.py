@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from lightning_fabric import Fabric
 from sklearn.datasets import load_digits
 from torch import Tensor
 
@@ -18,6 +17,7 @@ from pinoise.data.rows import Rows, make_rows
 from pinoise.training.build import build_model, build_standardizer
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import Settings, merge, parse_settings
+from pinoise.training.device import Machine
 from pinoise.training.loop import shuffled_rows, train
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.run import run_health
@@ -90,8 +90,8 @@ def fresh_model(settings: Settings, x: np.ndarray) -> tuple[ContrastiveModel, Ro
     return build_model(settings, standardizer, rows), rows
 
 
-def fabric() -> Fabric:
-    return Fabric(accelerator="cpu", devices=1)
+def machine() -> Machine:
+    return Machine(torch.device("cpu"))
 
 
 @torch.no_grad()
@@ -135,7 +135,7 @@ def test_a_method_learns_with_a_noise_and_resumes_exactly(
     model, rows = fresh_model(settings, x)
     began = learned_weights(model)
     untrained = settled(model, rows)
-    history = train(model, rows, settings.training, fabric=fabric(), reporter=Quiet(), checkpoints=tmp_path)
+    history = train(model, rows, settings.training, machine=machine(), reporter=Quiet(), checkpoints=tmp_path)
     ended = {name: tensor.clone() for name, tensor in model.state_dict().items()}
 
     assert not {flag.name for flag in run_health(model, rows, settings, history)} & {"embedding-collapse", "non-finite"}
@@ -148,7 +148,7 @@ def test_a_method_learns_with_a_noise_and_resumes_exactly(
     resumed, _ = fresh_model(settings, x)
     previous = tmp_path / "previous.ckpt"
     assert torch.load(previous, weights_only=True)["step"] == SAVED_AT
-    again = train(resumed, rows, settings.training, fabric=fabric(), reporter=Quiet(), resume_from=previous)
+    again = train(resumed, rows, settings.training, machine=machine(), reporter=Quiet(), resume_from=previous)
     state = resumed.state_dict()
     assert state.keys() == ended.keys()
     assert [name for name, tensor in ended.items() if not torch.equal(tensor, state[name])] == []

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from lightning_fabric import Fabric
 
 from pinoise.choices import GENERATOR, find, options_of
 from pinoise.data import load
@@ -24,6 +23,7 @@ from pinoise.noise import (
 from pinoise.training.build import build_model, build_standardizer
 from pinoise.training.callbacks import Quiet, Record
 from pinoise.training.config import Settings, merge, parse_settings
+from pinoise.training.device import Machine
 from pinoise.training.loop import train
 from pinoise.training.metrics import model_health
 from pinoise.training.objectives import ContrastiveModel
@@ -68,8 +68,8 @@ def build(images: np.ndarray, **changes: Any) -> tuple[Settings, ContrastiveMode
 
 def step(settings: Settings, model: ContrastiveModel, rows: Rows) -> list[Record]:
     """Train for the single step that there is, and see that all of θ and ψ learned from it."""
-    fabric = Fabric(accelerator="cpu", devices=1)
-    history = train(model, rows, settings.training, fabric=fabric, reporter=Quiet())
+    machine = Machine(torch.device("cpu"))
+    history = train(model, rows, settings.training, machine=machine, reporter=Quiet())
     assert [record.step for record in history] == [1]
     assert np.isfinite(history[0].loss)
     assert "non-finite" not in [flag.name for flag in run_health(model, rows, settings, history)]

@@ -10,17 +10,16 @@ import torch
 from sklearn.datasets import load_digits
 from tests.training.pool import PROCESSES, Everywhere, pool_of_two
 from torch import Tensor, distributed, nn
-from torch.nn.parallel import DistributedDataParallel
 
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.methods import simcl
 from pinoise.modes import Randomness
 from pinoise.noise import Noise
-from pinoise.training.batch_norm import normalise_jointly
 from pinoise.training.build import seeded_model
 from pinoise.training.config import Settings, merge, parse_settings
 from pinoise.training.objectives import ContrastiveModel, Look
+from pinoise.training.together import Member
 from pinoise.views import Batch
 
 pytestmark = pytest.mark.processes
@@ -65,7 +64,12 @@ def model_of(changes: dict[str, Any]) -> tuple[ContrastiveModel, Tensor]:
     standardizer = Standardizer.fit(x)
     rows = make_rows(x, standardizer)
     settings: Settings = parse_settings(merge(SMALL, changes))
-    return seeded_model(settings, standardizer, rows).double(), rows[torch.arange(ROWS)].double()
+    model = seeded_model(settings, standardizer, rows).double()
+    for part in list(model.modules()):  # every process would normalise by its own share of the batch
+        for name, child in part.named_children():
+            if isinstance(child, nn.modules.batchnorm._BatchNorm):
+                setattr(part, name, nn.Identity())
+    return model, rows[torch.arange(ROWS)].double()
 
 
 def share_of(x: Tensor, rank: int) -> Batch:
@@ -86,8 +90,7 @@ def alike(found: dict[str, Tensor], expected: dict[str, Tensor]) -> None:
 def in_a_process(changes: dict[str, Any]) -> dict[str, dict[str, Tensor]]:
     """What one of the two processes ends with after a step: gradients and what the method remembers."""
     model, x = model_of(changes)
-    normalise_jointly(model)
-    wrapped = DistributedDataParallel(model, find_unused_parameters=True, broadcast_buffers=False)
+    wrapped = Member(torch.device("cpu")).wrap(model)
     wrapped(share_of(x, distributed.get_rank())).loss.backward()
     model.after_step(0, 10)
     return {"gradients": gradients(model), "buffers": dict(model.method.named_buffers())}
@@ -176,24 +179,22 @@ def test_losses_in_evaluation_do_not_count_the_copies_that_other_processes_measu
         torch.testing.assert_close(mine, alone)
 
 
-def statistics_of_a_step(momentum: float | None) -> dict[str, Tensor]:
-    """Gradients and running statistics of convolution and batch normalisation after a step."""
-    rank = distributed.get_rank() if distributed.is_initialized() else None
-    torch.manual_seed(0)
-    model = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3, momentum=momentum)).double()
-    x = 5 + torch.randn(6, 2, 5, 5, dtype=torch.float64)
-    if rank is None:
-        model(x).pow(3).mean().backward()
-    else:
-        normalise_jointly(model)
-        DistributedDataParallel(model)(x.chunk(PROCESSES)[rank]).pow(3).mean().backward()
-    return {**gradients(model), **model.state_dict()}
+def statistics_of_a_step() -> dict[str, Tensor]:
+    """The running statistics of this process's share of a batch, averaged over the processes."""
+    norm = nn.BatchNorm2d(3).double()
+    norm(images().chunk(PROCESSES)[distributed.get_rank()])
+    Member(torch.device("cpu")).average_statistics(norm)
+    return norm.state_dict()
 
 
-@pytest.mark.parametrize("momentum", [0.1, None])
-def test_batch_normalisation_of_two_processes_is_that_of_the_joint_batch(
-    everywhere: Everywhere, momentum: float | None
-) -> None:
-    expected = statistics_of_a_step(momentum)
-    for mine in everywhere(statistics_of_a_step, momentum):
-        alike(mine, expected)
+def images() -> Tensor:
+    return 5 + torch.randn(6, 3, 5, 5, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+
+
+def test_running_statistics_are_the_mean_of_those_of_all_processes(everywhere: Everywhere) -> None:
+    alone = [nn.BatchNorm2d(3).double() for _ in range(PROCESSES)]
+    for norm, share in zip(alone, images().chunk(PROCESSES), strict=True):
+        norm(share)
+    for mine in everywhere(statistics_of_a_step):
+        for name in ("running_mean", "running_var"):
+            torch.testing.assert_close(mine[name], (getattr(alone[0], name) + getattr(alone[1], name)) / 2)

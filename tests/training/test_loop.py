@@ -7,14 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from lightning_fabric import Fabric
-from lightning_fabric.plugins.precision.amp import MixedPrecision
 from torch import Tensor
 
 from pinoise.errors import UserError
 from pinoise.noise import Support
 from pinoise.training.callbacks import Interrupted, Quiet, Record
 from pinoise.training.config import TrainingSettings
+from pinoise.training.device import Machine
 from pinoise.training.loop import DivergedError, make_optimizer, plan_epoch, shuffled_rows, train
 from pinoise.training.metrics import COSTLY_METRICS, METRICS, NOISE_METRICS
 from pinoise.training.objectives import ContrastiveModel
@@ -23,8 +22,8 @@ from pinoise.views import Batch
 Problem = Callable[..., Any]
 
 
-def fabric() -> Fabric:
-    return Fabric(accelerator="cpu", devices=1)
+def machine() -> Machine:
+    return Machine(torch.device("cpu"))
 
 
 class Watcher(Quiet):
@@ -66,7 +65,7 @@ def test_the_loop_does_what_a_plain_pytorch_loop_does(
 ) -> None:
     monkeypatch.setattr("pinoise.noise.support.REFRESH_EVERY", 3)
     settings, model, rows = problem(objective=objective)
-    history = train(model, rows, settings.training, fabric=fabric(), reporter=Quiet())
+    history = train(model, rows, settings.training, machine=machine(), reporter=Quiet())
 
     _, twin, _ = problem(objective=objective)
     noise = list(twin.noise.parameters())
@@ -98,7 +97,7 @@ def test_the_loop_does_what_a_plain_pytorch_loop_does(
 def test_both_encoder_and_generator_move(problem: Problem) -> None:
     settings, model, rows = problem()
     before = weights(model)
-    train(model, rows, settings.training, fabric=fabric(), reporter=Quiet())
+    train(model, rows, settings.training, machine=machine(), reporter=Quiet())
     moved = {name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])}
     assert any(name.startswith("method.encoder") for name in moved)
     assert any(name.startswith("pairing.noise") for name in moved)
@@ -118,7 +117,7 @@ def test_a_run_stopped_anywhere_and_resumed_ends_in_the_same_weights(
     problem: Problem, tmp_path: Path, stop_at: int, changes: dict[str, Any]
 ) -> None:
     settings, whole, rows = problem(**changes)
-    expected = train(whole, rows, settings.training, fabric=fabric(), reporter=Quiet())
+    expected = train(whole, rows, settings.training, machine=machine(), reporter=Quiet())
 
     _, first, _ = problem(**changes)
     watcher = Watcher()
@@ -127,7 +126,7 @@ def test_a_run_stopped_anywhere_and_resumed_ends_in_the_same_weights(
             first,
             rows,
             settings.training,
-            fabric=fabric(),
+            machine=machine(),
             reporter=watcher,
             checkpoints=tmp_path,
             should_stop=lambda: len(watcher.steps) >= stop_at - 1,
@@ -139,7 +138,7 @@ def test_a_run_stopped_anywhere_and_resumed_ends_in_the_same_weights(
         second,
         rows,
         settings.training,
-        fabric=fabric(),
+        machine=machine(),
         reporter=after,
         checkpoints=tmp_path,
         resume_from=tmp_path / "last.ckpt",
@@ -173,7 +172,7 @@ def test_neighbours_that_change_between_a_checkpoint_and_the_end_are_the_same_af
     changes = {"training": {"noise_learning_rate": 0.2}}
     seen = metrics_seen(monkeypatch)
     settings, whole, rows = problem(**changes)
-    expected = train(whole, rows, settings.training, fabric=fabric(), reporter=Quiet())
+    expected = train(whole, rows, settings.training, machine=machine(), reporter=Quiet())
     in_one_go = list(seen)
     assert len(in_one_go) == 3  # before steps 0, 3 and 6
     assert not torch.equal(in_one_go[0], in_one_go[1])
@@ -188,27 +187,28 @@ def test_neighbours_that_change_between_a_checkpoint_and_the_end_are_the_same_af
             first,
             rows,
             settings.training,
-            fabric=fabric(),
+            machine=machine(),
             reporter=watcher,
             checkpoints=tmp_path,
             should_stop=lambda: len(watcher.steps) >= 4,
         )
     _, second, _ = problem(**changes)
     last = tmp_path / "last.ckpt"
-    history = train(second, rows, settings.training, fabric=fabric(), reporter=Quiet(), resume_from=last)
+    history = train(second, rows, settings.training, machine=machine(), reporter=Quiet(), resume_from=last)
     assert_equal(weights(second), weights(whole))
     assert_same_history(history, expected)
     assert all(torch.equal(a, b) for a, b in zip(seen, in_one_go, strict=True))
 
 
-def half_precision() -> Fabric:
+def half_precision() -> Machine:
     """16-mixed on the CPU, with a scale that soon differs from where it began and is no power of two."""
-    scaler = torch.amp.GradScaler("cpu", init_scale=3.0, growth_factor=1.7, growth_interval=2)
-    return Fabric(accelerator="cpu", devices=1, plugins=[MixedPrecision("16-mixed", "cpu", scaler)])
+    machine = Machine(torch.device("cpu"), "16-mixed")
+    machine.scaler = torch.amp.GradScaler("cpu", init_scale=3.0, growth_factor=1.7, growth_interval=2)
+    return machine
 
 
-def bfloat_precision() -> Fabric:
-    return Fabric(accelerator="cpu", devices=1, precision="bf16-mixed")
+def bfloat_precision() -> Machine:
+    return Machine(torch.device("cpu"), "bf16-mixed")
 
 
 @pytest.fixture
@@ -219,12 +219,12 @@ def _plain_kernels() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("_plain_kernels")
-@pytest.mark.parametrize("make_fabric", [bfloat_precision, half_precision])
+@pytest.mark.parametrize("lowered", [bfloat_precision, half_precision])
 def test_a_resumed_run_of_mixed_precision_ends_in_the_same_weights(
-    problem: Problem, tmp_path: Path, make_fabric: Callable[[], Fabric]
+    problem: Problem, tmp_path: Path, lowered: Callable[[], Machine]
 ) -> None:
     settings, whole, rows = problem()
-    train(whole, rows, settings.training, fabric=make_fabric(), reporter=Quiet())
+    train(whole, rows, settings.training, machine=lowered(), reporter=Quiet())
     _, first, _ = problem()
     watcher = Watcher()
     with pytest.raises(Interrupted):
@@ -232,22 +232,22 @@ def test_a_resumed_run_of_mixed_precision_ends_in_the_same_weights(
             first,
             rows,
             settings.training,
-            fabric=make_fabric(),
+            machine=lowered(),
             reporter=watcher,
             checkpoints=tmp_path,
             should_stop=lambda: len(watcher.steps) >= 4,
         )
     _, second, _ = problem()
     last = tmp_path / "last.ckpt"
-    train(second, rows, settings.training, fabric=make_fabric(), reporter=Quiet(), resume_from=last)
+    train(second, rows, settings.training, machine=lowered(), reporter=Quiet(), resume_from=last)
     assert_equal(weights(second), weights(whole))
 
 
 def test_saving_checkpoints_does_not_change_the_result(problem: Problem, tmp_path: Path) -> None:
     settings, plain, rows = problem()
-    train(plain, rows, settings.training, fabric=fabric(), reporter=Quiet())
+    train(plain, rows, settings.training, machine=machine(), reporter=Quiet())
     settings, saving, rows = problem(training={"checkpoint_every": 1})
-    train(saving, rows, settings.training, fabric=fabric(), reporter=Quiet(), checkpoints=tmp_path)
+    train(saving, rows, settings.training, machine=machine(), reporter=Quiet(), checkpoints=tmp_path)
     assert_equal(weights(plain), weights(saving))
     assert (tmp_path / "last.ckpt").exists()
     assert (tmp_path / "previous.ckpt").exists()
@@ -255,18 +255,18 @@ def test_saving_checkpoints_does_not_change_the_result(problem: Problem, tmp_pat
 
 def test_a_resumed_run_can_be_given_more_epochs(problem: Problem, tmp_path: Path) -> None:
     settings, whole, rows = problem(training={"epochs": 4})
-    train(whole, rows, settings.training, fabric=fabric(), reporter=Quiet())
+    train(whole, rows, settings.training, machine=machine(), reporter=Quiet())
     short, first, _ = problem(training={"epochs": 2})
-    train(first, rows, short.training, fabric=fabric(), reporter=Quiet(), checkpoints=tmp_path)
+    train(first, rows, short.training, machine=machine(), reporter=Quiet(), checkpoints=tmp_path)
     _, second, _ = problem(training={"epochs": 4})
-    train(second, rows, settings.training, fabric=fabric(), reporter=Quiet(), resume_from=tmp_path / "last.ckpt")
+    train(second, rows, settings.training, machine=machine(), reporter=Quiet(), resume_from=tmp_path / "last.ckpt")
     assert_equal(weights(second), weights(whole))
 
 
 def test_the_reporter_hears_every_step_and_epoch(problem: Problem) -> None:
     settings, model, rows = problem()
     watcher = Watcher()
-    history = train(model, rows, settings.training, fabric=fabric(), reporter=watcher)
+    history = train(model, rows, settings.training, machine=machine(), reporter=watcher)
     assert watcher.started == [(8, 0)]
     assert watcher.steps == list(range(1, 9))
     assert watcher.records == history
@@ -276,7 +276,7 @@ def test_the_reporter_hears_every_step_and_epoch(problem: Problem) -> None:
 
 def test_costly_metrics_are_measured_after_fifty_steps_each_and_at_the_end(problem: Problem) -> None:
     settings, model, rows = problem(training={"epochs": 160, "batch_size": 300})  # of one step each
-    history = train(model, rows, settings.training, fabric=fabric(), reporter=Quiet())
+    history = train(model, rows, settings.training, machine=machine(), reporter=Quiet())
     for record in history:
         assert tuple(record.metrics) == METRICS
         assert all(np.isfinite(record.metrics[name]) for name in ("contrast", *NOISE_METRICS))
@@ -289,7 +289,7 @@ def test_what_is_measured_on_the_way_does_not_change_the_result(problem: Problem
     ended = []
     for draws in (0, 7):
         settings, model, rows = problem(**changes, training={"information_draws": draws})
-        history = train(model, rows, settings.training, fabric=fabric(), reporter=Quiet())
+        history = train(model, rows, settings.training, machine=machine(), reporter=Quiet())
         assert np.isfinite(history[-1].metrics["information"]) == (draws > 0)
         ended.append(weights(model))
     assert_equal(*ended)
@@ -338,7 +338,7 @@ def test_a_loss_that_is_no_number_stops_with_a_named_cause(problem: Problem, tmp
     with pytest.raises(
         DivergedError, match=r"the loss became nan or infinite by step \d+.*learning rate \(now 1e\+30\)"
     ):
-        train(model, rows, settings.training, fabric=fabric(), reporter=Quiet(), checkpoints=tmp_path)
+        train(model, rows, settings.training, machine=machine(), reporter=Quiet(), checkpoints=tmp_path)
     assert not (tmp_path / "last.ckpt").exists()
 
 
@@ -347,7 +347,7 @@ def test_a_gradient_whose_square_is_no_number_stops_before_a_checkpoint_that_not
 ) -> None:
     settings, model, rows = problem(method={"name": "simclr", "temperature": 1e-26}, training={"checkpoint_every": 2})
     with pytest.raises(DivergedError, match="the gradient became nan or infinite by step 2: lower the learning rate"):
-        train(model, rows, settings.training, fabric=fabric(), reporter=Quiet(), checkpoints=tmp_path)
+        train(model, rows, settings.training, machine=machine(), reporter=Quiet(), checkpoints=tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -365,7 +365,7 @@ def test_weights_that_the_last_update_broke_are_not_saved(
     monkeypatch.setattr(model, "after_step", after_step)
     watcher = Watcher()
     with pytest.raises(DivergedError, match=f"by step {breaks_at}"):
-        train(model, rows, settings.training, fabric=fabric(), reporter=watcher, checkpoints=tmp_path)
+        train(model, rows, settings.training, machine=machine(), reporter=watcher, checkpoints=tmp_path)
     assert (tmp_path / "last.ckpt").exists() == (breaks_at == 8)
     assert len(watcher.records) == breaks_at // 4 - 1
     if breaks_at == 8:
@@ -376,7 +376,7 @@ def test_weights_that_the_last_update_broke_are_not_returned(problem: Problem, m
     settings, model, rows = problem(training={"epochs": 1, "batch_size": 300})
     monkeypatch.setattr(model, "after_step", lambda *_: next(model.method.parameters()).data.fill_(torch.inf))
     with pytest.raises(DivergedError, match="by step 1"):
-        train(model, rows, settings.training, fabric=fabric(), reporter=Quiet())
+        train(model, rows, settings.training, machine=machine(), reporter=Quiet())
 
 
 def test_frozen_weights_are_not_given_to_the_optimiser(problem: Problem) -> None:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from lightning_fabric import Fabric
 
 from pinoise.errors import UserError
 from pinoise.methods import nt_xent
 from pinoise.training.callbacks import Interrupted, Quiet, Record
 from pinoise.training.changes import forbidden_change
 from pinoise.training.config import TrainingSettings, parse_settings
+from pinoise.training.device import Machine
 from pinoise.training.loop import skipping, train
 from pinoise.training.metrics import has_stalled, held_out_loss, held_out_rows
 from pinoise.training.objectives import ContrastiveModel
@@ -26,8 +26,8 @@ Problem = Callable[..., Any]
 EARLY = {"training": {"epochs": 200, "patience": 3, "min_improvement": 0.02, "batch_size": 135}}
 
 
-def fabric() -> Fabric:
-    return Fabric(accelerator="cpu", devices=1)
+def machine() -> Machine:
+    return Machine(torch.device("cpu"))
 
 
 def same_but_for_seconds(first: list[Record], second: list[Record]) -> None:
@@ -52,7 +52,7 @@ def test_rows_are_held_out_once_and_trained_on_never(problem: Problem, monkeypat
         return forward(self, batch)
 
     monkeypatch.setattr(ContrastiveModel, "forward", watched)
-    train(model, rows, settings.training, fabric=fabric(), reporter=Quiet())
+    train(model, rows, settings.training, machine=machine(), reporter=Quiet())
     assert set(seen) <= set(kept.tolist())
     assert len(set(seen)) > 250
 
@@ -96,7 +96,7 @@ def test_a_stall_is_what_a_slow_search_finds(seed: int) -> None:
 
 def test_training_ends_early_and_a_resumed_run_ends_at_the_same_step(problem: Problem, tmp_path: Path) -> None:
     settings, whole, rows = problem(**EARLY)
-    expected = train(whole, rows, settings.training, fabric=fabric(), reporter=Quiet())
+    expected = train(whole, rows, settings.training, machine=machine(), reporter=Quiet())
     assert 3 < len(expected) < 200
     losses = [record.metrics["held_out"] for record in expected]
     assert has_stalled(losses, settings.training)
@@ -110,7 +110,7 @@ def test_training_ends_early_and_a_resumed_run_ends_at_the_same_step(problem: Pr
             first,
             rows,
             settings.training,
-            fabric=fabric(),
+            machine=machine(),
             reporter=Quiet(),
             checkpoints=tmp_path,
             should_stop=lambda: next(steps) == 2 * len(expected) - 3,  # two steps an epoch: within the last but one
@@ -120,7 +120,7 @@ def test_training_ends_early_and_a_resumed_run_ends_at_the_same_step(problem: Pr
         second,
         rows,
         settings.training,
-        fabric=fabric(),
+        machine=machine(),
         reporter=Quiet(),
         checkpoints=tmp_path,
         resume_from=tmp_path / "last.ckpt",
@@ -130,7 +130,9 @@ def test_training_ends_early_and_a_resumed_run_ends_at_the_same_step(problem: Pr
         assert torch.equal(second.state_dict()[name], tensor), name
 
     _, third, _ = problem(**EARLY)  # a run that has ended early has nothing left to do
-    again = train(third, rows, settings.training, fabric=fabric(), reporter=Quiet(), resume_from=tmp_path / "last.ckpt")
+    again = train(
+        third, rows, settings.training, machine=machine(), reporter=Quiet(), resume_from=tmp_path / "last.ckpt"
+    )
     same_but_for_seconds(again, expected)
 
 

@@ -6,10 +6,10 @@ import errno
 import io
 import os
 import sys
-from contextlib import suppress
-from typing import Any, NoReturn
+from typing import Any
 
-from pinoise.cli.console import STOPPED, listening
+from pinoise.cli.console import leave, listening
+from pinoise.training.processes import STOPPED
 
 
 def main() -> None:
@@ -24,7 +24,7 @@ def main() -> None:
             if not interrupts.leaving and not isinstance(error, KeyboardInterrupt):
                 raise
             eval("0")  # clears the mark of an interrupt in an ``eval``, for which Python would end itself by a signal
-            _end("stopped", STOPPED)
+            leave("stopped", STOPPED)
     if code:
         sys.exit(code)
 
@@ -39,7 +39,7 @@ def _run_verb(interrupts: Any) -> int:
     try:
         os.getcwd()  # noqa: PTH109
     except OSError:  # in which torch cannot be loaded either
-        _end("pinoise: the current folder does not exist any more: change to another one.", 2)
+        leave("pinoise: the current folder does not exist any more: change to another one.", 2)
 
     from pinoise.choices import OWN_MODULES
     from pinoise.cli.app import app
@@ -62,9 +62,9 @@ def _run_verb(interrupts: Any) -> int:
                 raise KeyboardInterrupt from None
             raise
     except UserError as error:
-        _end(f"pinoise: {error}", 2, by_all=isinstance(error, LostProcessError))
+        leave(f"pinoise: {error}", 2, lost=isinstance(error, LostProcessError))
     except UsageError as error:
-        _end(_usage_sentence(error), 2)
+        leave(_usage_sentence(error), 2)
     except BrokenPipeError:
         # The reader of our output went away: leave quietly, and keep Python from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -72,14 +72,14 @@ def _run_verb(interrupts: Any) -> int:
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG) and error.filename is None:  # what is printed
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            _end(f"pinoise: the output cannot be written ({error.strerror}): free some space or send it elsewhere.", 2)
+            leave(f"pinoise: the output cannot be written ({error.strerror}): free some space or send it elsewhere.", 2)
         if error.filename is None:
             raise
-        _end(f"pinoise: {error.filename}: {error.strerror}.", 2)
+        leave(f"pinoise: {error.filename}: {error.strerror}.", 2)
     except (MemoryError, RuntimeError) as error:
         if not _is_out_of_memory(error):
             raise
-        _end("pinoise: this needs more memory than there is: use fewer rows, a smaller batch or smaller networks.", 2)
+        leave("pinoise: this needs more memory than there is: use fewer rows, a smaller batch or smaller networks.", 2)
     return code
 
 
@@ -103,14 +103,3 @@ def _usage_sentence(error: Any) -> str:
     if not message or context is None:  # the help was printed instead
         return f"pinoise: {message}" if message else ""
     return f"pinoise: {message}; '{context.command_path} --help' lists what is allowed."
-
-
-def _end(sentence: str, code: int, *, by_all: bool = False) -> NoReturn:
-    """Say a sentence and end. Of several processes on a node, the first speaks."""
-    from pinoise.cli.console import say
-    from pinoise.training.processes import is_first
-
-    if sentence and (by_all or is_first(of_node=True)):
-        with suppress(OSError):  # a terminal that is gone
-            say(sentence)
-    sys.exit(code)

@@ -12,7 +12,6 @@ from pinoise.cli.console import (
     R2_TITLES,
     SCORE_MEANINGS,
     SCORE_TITLES,
-    STOPPED,
     note,
     on_terminal,
     print_json,
@@ -39,6 +38,7 @@ from pinoise.cli.options import (
 )
 from pinoise.errors import UserError
 from pinoise.experiments.recipes import ALWAYS, DEFAULT_METHODS, EPOCHS, IMAGE_METHODS, RECIPES, SEEDS
+from pinoise.training.processes import STOPPED
 
 if TYPE_CHECKING:
     from pinoise.experiments.compare import Comparison

@@ -17,9 +17,10 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pinoise.files import to_json
+from pinoise.training.processes import AGENT, STOPPED, is_first, leave_word
 
 if TYPE_CHECKING:
     from pinoise.training.callbacks import Reporter
@@ -61,6 +62,21 @@ def on_one_line(sentence: str) -> str:
     if len(sentence) > _LONGEST:
         sentence = f"{sentence[: _LONGEST // 2]} … {sentence[-_LONGEST // 2 :]}"
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in sentence)
+
+
+def leave(sentence: str, code: int, *, lost: bool = False) -> NoReturn:
+    """Say a sentence and end. Of several processes on a machine the first speaks, or the command that started them.
+
+    Args:
+        sentence: why the command ends.
+        code: its exit code.
+        lost: whether it ends because another process has, which each of them says.
+    """
+    left = bool(sentence) and leave_word(sentence.removeprefix("pinoise: "), code, lost=lost)
+    if sentence and not left and (lost or is_first(of_node=True)):
+        with suppress(OSError):  # a terminal that is gone
+            say(sentence)
+    sys.exit(0 if left and code == STOPPED else code)  # nothing failed, so nothing is started again
 
 
 def note(*sentences: str) -> None:
@@ -134,7 +150,6 @@ def reporters(*, epochs: bool) -> Iterator[Callable[[str], Reporter]]:
             shown.pop().close()
 
 
-STOPPED = 130  # the exit code of a command that was interrupted
 _DEAF_SECONDS = 3.0  # after an interrupt, in which further ones are the same request
 
 # A hang-up comes when a terminal closes; Windows has none.
@@ -159,7 +174,8 @@ class Interrupts:
     def interrupt(self) -> None:
         """Raise ``KeyboardInterrupt``, but for the repetitions of impatient fingers."""
         if self.starting:  # there is nothing to tidy up, and an import in C turns the exception into another
-            os.write(2, b"stopped\n")
+            if AGENT not in os.environ:  # else the command that started this process says so
+                os.write(2, b"stopped\n")
             os._exit(STOPPED)
         repeated = time.monotonic() - self._interrupted < _DEAF_SECONDS
         self._interrupted = time.monotonic()

@@ -84,7 +84,7 @@ def processes_here(devices: int | None) -> int:
     """
     from pinoise.training.processes import find_group
 
-    group = find_group(1, 1)
+    group = find_group()
     return 0 if group.rank else devices or group.per_node
 
 

@@ -9,11 +9,12 @@ from typing import Annotated, Any
 import typer
 
 from pinoise.choices import listed
-from pinoise.cli.console import STOPPED, note, print_json, print_table, reporters, say
+from pinoise.cli.console import note, print_json, print_table, reporters, say
 from pinoise.cli.options import CacheOption, ForceOption, JsonOption, whole_number
 from pinoise.errors import UserError, unknown_choice
 from pinoise.experiments.recipes import MOST_SEEDS
 from pinoise.paper.reproduce.paper import SCALE, SCALES, item_names
+from pinoise.training.processes import STOPPED
 
 _SEEDS = whole_number(
     "--seeds", "How many seeds every fit is repeated with; the scale's if not given.", least=1, most=MOST_SEEDS

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, get_args
 
@@ -24,7 +26,7 @@ from pinoise.choices import (
     Mean,
     listed,
 )
-from pinoise.cli.console import STOPPED, note, on_terminal, print_json, reporters, say, stop_on_signal
+from pinoise.cli.console import leave, note, on_terminal, print_json, reporters, say, stop_on_signal
 from pinoise.cli.options import (
     DATA,
     BatchOption,
@@ -50,6 +52,7 @@ from pinoise.cli.options import (
     part_option,
 )
 from pinoise.errors import UserError
+from pinoise.training.processes import ALONE, STOPPED, adopt_srun, end_with_command, find_group, is_first, is_restarted
 
 if TYPE_CHECKING:
     from pinoise.data.target import Target
@@ -72,6 +75,14 @@ PatienceOption = Annotated[
 LoggerOption = Annotated[
     list[str] | None,
     part_option("--logger", LOGGER, "Log every epoch there, too: ", more="; repeatable"),
+]
+
+RestartsOption = Annotated[
+    int, typer.Option(min=0, help="How often all processes start again, from the last checkpoint, if one fails.")
+]
+RendezvousOption = Annotated[
+    str | None,
+    typer.Option(metavar="HOST:PORT", envvar="PET_RDZV_ENDPOINT", help="Where the processes of several machines meet."),
 ]
 
 DistributionOption = Annotated[
@@ -125,6 +136,8 @@ def train(
     logger: LoggerOption = None,
     set_: SetOption = None,
     engine: EngineOption = None,
+    max_restarts: RestartsOption = 0,
+    rendezvous: RendezvousOption = None,
     trust: TrustOption = False,
     json: JsonOption = False,
 ) -> None:
@@ -146,7 +159,28 @@ def train(
         raise UserError("--data is missing: name a data set ('pinoise datasets' lists them) or a file.")
     else:
         settings = _new_settings(path, config, changes, engine=engine, trust=trust)
-    _run(path, settings, fresh=resume is None, engine=engine, loggers=logger, as_json=json)
+    trusting = " --trust" if settings.needs_trust else ""
+    on_engine = "" if engine is None else f" --engine {engine}"
+    again = f"pinoise train --resume {shlex.quote(str(path))}{trusting}{on_engine}"
+    if engine is None and _starts_others(settings, max_restarts):
+        from pinoise.training.launch import Launch, StoppedError, launch
+
+        try:
+            launch(Launch(sys.argv[1:], settings.training, rendezvous, max_restarts, path, again))
+        except StoppedError as stop:
+            leave(str(stop) or "stopped", STOPPED)
+        return
+    end_with_command()
+    fresh = resume is None and not is_restarted()
+    train_there = _trained_here if engine is None else partial(_trained_on_cluster, max_restarts=max_restarts)
+    _run(path, settings, train_there, again=again, fresh=fresh, loggers=logger or [], as_json=json)
+
+
+def _starts_others(settings: Settings, max_restarts: int) -> bool:
+    """Whether training takes other processes than this one, and no launcher has started them."""
+    devices, nodes = settings.training.devices, settings.training.nodes
+    adopt_srun(devices, nodes)
+    return (devices * nodes > 1 or max_restarts > 0) and find_group() is ALONE
 
 
 def _new_settings(
@@ -157,7 +191,7 @@ def _new_settings(
     from pinoise.training.build import check_options
     from pinoise.training.config import read_settings
     from pinoise.training.device import check_device
-    from pinoise.training.folder import check_folder
+    from pinoise.training.folder import check_folder, check_usable
 
     settings = read_settings(config, changes, trust=trust)
     if engine is None:  # a cluster's machines have devices of their own
@@ -165,7 +199,7 @@ def _new_settings(
     check_options(settings)
     if settings.is_automatic:
         check_trials(settings)
-    check_folder(out, alone=settings.training.is_alone)
+    check_usable(out) if is_restarted() else check_folder(out)
     return settings
 
 
@@ -188,13 +222,17 @@ def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Setti
 
 
 def _run(
-    path: Path, settings: Settings, *, fresh: bool, engine: str | None, loggers: list[str] | None, as_json: bool
+    path: Path,
+    settings: Settings,
+    train_there: Callable[..., Fitted | Outcome],
+    *,
+    again: str,
+    fresh: bool,
+    loggers: list[str],
+    as_json: bool,
 ) -> None:
     from pinoise.training.callbacks import Interrupted
 
-    trusting = " --trust" if settings.needs_trust else ""
-    on_engine = "" if engine is None else f" --engine {engine}"
-    again = f"pinoise train --resume {shlex.quote(str(path))}{trusting}{on_engine}"
     target = settings.data.target
     labelled = None
     if target is not None:
@@ -202,18 +240,15 @@ def _run(
         from pinoise.model import load_run
 
         labelled = read_target(settings.data.source, target, na=settings.data.na)  # a mistake in it ends here
-    if labelled is not None and _speaks(settings):
+    if labelled is not None and is_first():
         for sentence in labelled.notes:
             note(sentence)
-    train_there: Callable[..., Fitted | Outcome] = _trained_here if engine is None else _trained_on_cluster
     try:
         with stop_on_signal() as should_stop:
-            result = train_there(path, settings, should_stop, again=again, fresh=fresh, loggers=loggers or [])
+            result = train_there(path, settings, should_stop, again=again, fresh=fresh, loggers=loggers)
     except Interrupted as stop:
-        if _speaks(settings):
-            say(f"stopped after step {stop.step}, all saved; go on with: {again} (or use it as it stands)")
-        raise typer.Exit(STOPPED) from None
-    if not _speaks(settings):
+        leave(f"stopped after step {stop.step}, all saved; go on with: {again} (or use it as it stands)", STOPPED)
+    if not is_first():
         return
     classifier = None
     if labelled is not None:
@@ -225,31 +260,25 @@ def _run(
         return
     last, planned = result.history[-1], settings.training.epochs
     voters = () if classifier is None else classifier.lines()
+    trusting = " --trust" if settings.needs_trust else ""
     _tell(path, last, trusting, planned=planned, target=target, voters=voters)
-
-
-def _speaks(settings: Settings) -> bool:
-    """Whether this process tells what happens: the one that trains alone, or the first of its group."""
-    from pinoise.training.processes import is_first
-
-    return settings.training.is_alone or is_first()
 
 
 def _trained_here(
     path: Path, settings: Settings, should_stop: Callable[[], bool], *, again: str, fresh: bool, loggers: Sequence[str]
 ) -> Fitted:
-    """Train in this process, and in those that share its batches."""
+    """Train in this process, alone or as one of several."""
     from pinoise.files import LOGS
     from pinoise.training.device import flushed_denormals
     from pinoise.training.loggers import NamedLogger
-    from pinoise.training.rendezvous import from_checkpoint, noticing_losses
     from pinoise.training.run import run_training
 
     callbacks = [NamedLogger(name, path / LOGS) for name in loggers]
     with ExitStack() as stack:
-        if not settings.training.is_alone:
-            resume = from_checkpoint(again)
-            stack.enter_context(noticing_losses(resume, say=lambda sentence: say(f"pinoise: {sentence}")))
+        if find_group().size > 1:
+            from pinoise.training.together import noticing_losses
+
+            stack.enter_context(noticing_losses(again, settings.training))
         stack.enter_context(flushed_denormals())
         make = stack.enter_context(reporters(epochs=True))
         return run_training(
@@ -265,14 +294,22 @@ def _trained_here(
 
 
 def _trained_on_cluster(
-    path: Path, settings: Settings, should_stop: Callable[[], bool], *, again: str, fresh: bool, loggers: Sequence[str]
+    path: Path,
+    settings: Settings,
+    should_stop: Callable[[], bool],
+    *,
+    again: str,
+    fresh: bool,
+    loggers: Sequence[str],
+    max_restarts: int,
 ) -> Outcome:
-    """Train with Ray."""
+    """Train with Ray. That the folder is new was checked before, because Ray may start the processes again."""
     from pinoise.engines.ray_training import Job, train_on_ray
     from pinoise.training.folder import check_usable
 
     check_usable(path)  # before a cluster starts
-    return train_on_ray(Job(path.absolute(), settings, fresh, tuple(loggers), again), should_stop=should_stop, say=say)
+    job = Job(path.absolute(), settings, tuple(loggers), again)
+    return train_on_ray(job, max_restarts=max_restarts, should_stop=should_stop, say=say)
 
 
 def _tell(path: Path, last: Record, trusting: str, *, planned: int, target: str | None, voters: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""``pinoise train --engine ray``: Ray Train starts the processes that train together, again if one of them dies."""
+"""``pinoise train --engine ray``: Ray Train starts the processes that train together."""
 
 from __future__ import annotations
 
@@ -21,11 +21,10 @@ from pinoise.training.callbacks import Interrupted, Lines, Record
 from pinoise.training.config import Settings, parse_settings
 from pinoise.training.device import flushed_denormals
 from pinoise.training.loggers import NamedLogger
-from pinoise.training.processes import RAY_MARK, LostProcessError
-from pinoise.training.rendezvous import from_checkpoint, noticing_losses
+from pinoise.training.processes import MARK, LostProcessError, from_checkpoint
 from pinoise.training.run import run_training
+from pinoise.training.together import noticing_losses
 
-TRIES = 4  # how often the processes are started, if some of them die
 _QUIET = 2.0  # seconds between two lines about progress
 _POLL = 0.5  # seconds between two looks at what the workers say, or at whether they should stop
 
@@ -43,79 +42,71 @@ class Job(NamedTuple):
 
     path: Path
     settings: Settings
-    fresh: bool
     loggers: tuple[str, ...]
     again: str  # the command that goes on
 
 
-def train_on_ray(job: Job, *, should_stop: Callable[[], bool], say: Callable[[str], None]) -> Outcome:
+def train_on_ray(
+    job: Job, *, should_stop: Callable[[], bool], say: Callable[[str], None], max_restarts: int = 0
+) -> Outcome:
     """Train in the processes of a Ray cluster, ``training.devices`` on each of ``training.nodes`` machines.
-
-    If a process dies, all are started again and go on from the last checkpoint.
 
     Args:
         job: the run.
         should_stop: asked while the workers train. If True, they save and stop, and ``Interrupted`` is raised.
-        say: called with what the first worker reports, and if the processes are started again.
+        say: called with what the first worker reports.
+        max_restarts: how often Ray starts all processes again, which go on from the last checkpoint, if one fails.
     """
     training = job.settings.training
     size = training.devices * training.nodes
     with connected(workers=max(size, os.cpu_count() or 1)) as ray:
-        cores = int(ray.cluster_resources().get("CPU", 0))
+        from ray.exceptions import RayActorError
+        from ray.train import FailureConfig, RunConfig, ScalingConfig
+        from ray.train.torch import TorchConfig, TorchTrainer
+
+        cores, gpus = (int(ray.cluster_resources().get(kind, 0)) for kind in ("CPU", "GPU"))
         if size > cores:
             raise UserError(f"{size} processes were asked for, but the cluster has {cores} core(s): start fewer.")
-        for attempt in range(1, TRIES + 1):
-            try:
-                return _fit(ray, job, should_stop, say)
-            except UserError as mistake:
-                if not isinstance(mistake, LostProcessError) or attempt == TRIES:
-                    raise
-            say("a process on Ray died: all start again and go on from the last checkpoint")
-            job = job._replace(fresh=job.fresh and not (job.path / "config.yaml").exists())
-    raise AssertionError("unreachable")
+        line, found = ray.remote(num_cpus=0)(_Line).remote(), list[Any]()
+        with tempfile.TemporaryDirectory(prefix="pinoise-ray-") as scratch:  # which Ray Train wants
+            trainer = TorchTrainer(
+                _worker(job, line),
+                torch_config=TorchConfig(timeout_s=training.wait),
+                scaling_config=ScalingConfig(
+                    num_workers=size,
+                    use_gpu=training.device.startswith("cuda") or (training.device == "auto" and gpus >= size),
+                    placement_strategy="PACK" if training.nodes == 1 else "SPREAD",
+                ),
+                run_config=RunConfig(
+                    name="run", storage_path=scratch, failure_config=FailureConfig(max_failures=max_restarts)
+                ),
+            )
+            waiting = threading.Thread(target=_fit, args=(trainer, found), name="pinoise-ray", daemon=True)
+            waiting.start()
+            while waiting.is_alive():
+                waiting.join(timeout=_POLL)
+                with suppress(RayActorError):  # its machine may be gone; the workers ask it too, and fail
+                    for sentence in ray.get(line.heard.remote(should_stop())):
+                        say(sentence)
+        ray.kill(line)  # a cluster of the user's lives on
+        return _outcome(found[0], job)
 
 
-def _fit(ray: Any, job: Job, should_stop: Callable[[], bool], say: Callable[[str], None]) -> Outcome:
-    """Start the workers and wait for them. One that died is a ``LostProcessError``."""
-    from ray.exceptions import RayActorError
-    from ray.train import RunConfig, ScalingConfig, TrainingFailedError
-    from ray.train.torch import TorchTrainer
+def _fit(trainer: Any, found: list[Any]) -> None:
+    """Wait for the workers, and keep what they return or raise."""
+    try:
+        found.append(trainer.fit().return_value)
+    except BaseException as error:
+        found.append(error)
 
-    training, line = job.settings.training, ray.remote(num_cpus=0)(_Line).remote()
-    size = training.devices * training.nodes
-    gpus = int(ray.cluster_resources().get("GPU", 0))
-    found: list[Any] = []
-    with tempfile.TemporaryDirectory(prefix="pinoise-ray-") as scratch:  # which Ray Train wants, for nothing of ours
-        trainer = TorchTrainer(
-            _worker(job, line),
-            scaling_config=ScalingConfig(
-                num_workers=size,
-                use_gpu=training.device.startswith("cuda") or (training.device == "auto" and gpus >= size),
-                placement_strategy="PACK" if training.nodes == 1 else "SPREAD",
-            ),
-            run_config=RunConfig(name="run", storage_path=scratch),
-        )
 
-        def fit() -> None:
-            try:
-                found.append(trainer.fit().return_value)
-            except BaseException as error:
-                found.append(error)
+def _outcome(result: Any, job: Job) -> Outcome:
+    """Return what a run ended with, or raise why it failed or stopped."""
+    from ray.train import TrainingFailedError
 
-        waiting = threading.Thread(target=fit, name="pinoise-ray", daemon=True)
-        waiting.start()
-        while waiting.is_alive():
-            waiting.join(timeout=_POLL)
-            with suppress(RayActorError):  # its machine may be gone; the workers ask it too, and start again
-                for sentence in ray.get(line.heard.remote(should_stop())):
-                    say(sentence)
-    ray.kill(line)  # a cluster of the user's lives on
-    (result,) = found
-    if isinstance(result, Interrupted):
-        raise result
     if isinstance(result, TrainingFailedError):
-        died = f"the processes on Ray died {TRIES} times; {from_checkpoint(job.again)}"
-        raise cause(result) or LostProcessError(died) from result
+        died = LostProcessError(f"a process on Ray died; {from_checkpoint(job.again)}")
+        raise cause(result) or died from result
     if isinstance(result, BaseException):
         raise result
     return Outcome(*result)
@@ -170,21 +161,21 @@ class _Caller:
 def _worker(job: Job, line: Any) -> Callable[[], Any]:
     """Return what every worker runs. Settings travel as plain values, which need no module of the user's own."""
     settings, modules = job.settings.model_dump(mode="json"), [str(Path(folder).resolve()) for folder in OWN_MODULES]
-    path, _, fresh, loggers, again = job  # whose settings hold the classes themselves
+    path, _, loggers, again = job  # whose settings hold the classes themselves
 
     def work() -> Any:
-        os.environ[RAY_MARK] = "1"
+        os.environ[MARK] = "ray"
         OWN_MODULES[:] = modules
         command: Any = _Caller(line)
+        here = parse_settings(settings)
         try:
-            with noticing_losses(from_checkpoint(again), say=command.write), flushed_denormals():
+            with noticing_losses(again, here.training), flushed_denormals():
                 result = run_training(
                     path,
-                    parse_settings(settings),
+                    here,
                     reporter=Lines(command, every=_QUIET),
                     should_stop=command.should_stop,
                     note=lambda sentence: command.write(f"note: {sentence}"),
-                    fresh=fresh,
                     callbacks=[NamedLogger(name, path / LOGS) for name in loggers],
                 )
         except Interrupted as stop:

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from functools import reduce
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,16 +27,12 @@ from pinoise.noise.support import SUPPORT_ROWS, TABLE_ROWS
 from pinoise.paper.counting import Operations, count_operations, counting, counting_saved
 from pinoise.training.build import build_standardizer, seeded_model
 from pinoise.training.config import Settings, complete, takes_images
-from pinoise.training.device import flushed_denormals, keep_freed_memory, make_fabric, memory_gb
+from pinoise.training.device import LOWER, Machine, flushed_denormals, keep_freed_memory, machine_of, memory_gb
 from pinoise.training.loop import make_optimizer, shuffled_rows
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.views import IMAGE_PRESETS, Batch, ImagePipeline
 
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
-
 _POOL = 256  # samples that stand for all rows
-_PRECISIONS = {"16-mixed": torch.float16, "bf16-mixed": torch.bfloat16}
 
 
 class StandIn:
@@ -85,7 +81,7 @@ class Rehearsal:
 
     def memory_gb(self) -> float | None:
         """Return the memory of the device that the settings name, or None if it is unknown."""
-        device = make_fabric(self.settings.training).device
+        device = machine_of(self.settings.training).device
         if device.type == "cuda":
             return torch.cuda.get_device_properties(device).total_memory / 1e9
         return memory_gb() if device.type == "cpu" else None
@@ -117,7 +113,7 @@ class Rehearsal:
         weights = [*model.parameters(), *model.buffers()]
         fake = FakeTensorMode(allow_non_fake_inputs=True)
         known = [*weights, *map(fake.from_tensor, weights)]
-        precision = _PRECISIONS.get(self.settings.training.precision)
+        precision = LOWER.get(self.settings.training.precision)
         lower = nullcontext() if precision is None else torch.autocast("cpu", precision)
         try:
             with fake, _AnyValue(), counting() as tally, counting_saved(known) as saved:
@@ -155,7 +151,7 @@ class Rehearsal:
 
 
 def training_step(
-    settings: Settings, model: ContrastiveModel, rows: Rows, *, batch_size: int, fabric: Fabric | None = None
+    settings: Settings, model: ContrastiveModel, rows: Rows, *, batch_size: int, machine: Machine | None = None
 ) -> Callable[[], None]:
     """Return a function that does one real step of training, with the gather of its rows and the optimiser.
 
@@ -164,11 +160,11 @@ def training_step(
         model: the model to train.
         rows: standardised samples.
         batch_size: the rows of this process in a step.
-        fabric: the processes that train together; None trains in this process alone.
+        machine: one of the processes that train together; None trains in this process alone.
     """
     keep_freed_memory()
-    fabric = fabric or make_fabric(settings.training)
-    wrapped, optimizer = fabric.setup(model, make_optimizer(model, settings.training, fabric.device))
+    machine = machine or machine_of(settings.training)
+    wrapped, optimizer = machine.wrap(model), make_optimizer(model, settings.training, machine.device)
     order = shuffled_rows(len(rows), seed=settings.training.seed, epoch=0)
     per_epoch, count = len(rows) // batch_size, 0
 
@@ -176,10 +172,9 @@ def training_step(
         nonlocal count
         first = count % per_epoch * batch_size
         chosen = order[first : first + batch_size]
-        loss = wrapped(Batch(fabric.to_device(rows[chosen]), fabric.to_device(chosen))).loss
-        optimizer.zero_grad()
-        fabric.backward(loss)
-        optimizer.step()
+        with machine.lowered():
+            loss = wrapped(machine.batch(rows, chosen)).loss
+        machine.update(loss.float(), optimizer)
         model.after_step(count, count + 1)
         count += 1
 

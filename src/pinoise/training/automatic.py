@@ -7,7 +7,7 @@ The score is how far clusters of the embedding lie apart. Of the scores that wer
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -20,11 +20,9 @@ from pinoise.errors import UserError
 from pinoise.training.build import seeded_model
 from pinoise.training.callbacks import Interrupted, Quiet
 from pinoise.training.config import Settings
+from pinoise.training.device import Machine
 from pinoise.training.loop import train
 from pinoise.training.objectives import ContrastiveModel
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
 
 
 class NoiseKind(NamedTuple):
@@ -66,7 +64,7 @@ def choose_noise(
     standardizer: Standardizer,
     rows: Rows,
     *,
-    fabric: Fabric,
+    machine: Machine,
     should_stop: Callable[[], bool] = lambda: False,
 ) -> list[Trial]:
     """Fit every candidate for a quarter of the epochs, and return their scores, the highest first.
@@ -77,7 +75,7 @@ def choose_noise(
         settings: with ``views.noise`` auto.
         standardizer: the units of the samples.
         rows: standardised samples.
-        fabric: device, precision and processes.
+        machine: device, precision and processes.
         should_stop: called after every step; if it returns True, a ``UserError`` says that nothing is saved.
     """
     check_trials(settings)
@@ -88,7 +86,7 @@ def choose_noise(
         trial = with_noise(settings, candidate).model_copy(update={"training": short})
         model = seeded_model(trial, standardizer, rows)
         try:
-            train(model, rows, short, fabric=fabric, reporter=Quiet(), should_stop=should_stop)
+            train(model, rows, short, machine=machine, reporter=Quiet(), should_stop=should_stop)
         except Interrupted:
             raise UserError("stopped while kinds of noise were tried: nothing is saved; start again.") from None
         trials.append(Trial(name, _score(model, rows)))

@@ -177,7 +177,7 @@ class FunctionCallback(Callback):
 
 
 class LoggerCallback(Callback):
-    """A logger with the interface of Lightning Fabric's, which gets the settings once and the metrics of every epoch.
+    """A logger with the interface of Lightning's, which gets the settings once and the metrics of every epoch.
 
     Training does not fail with it: an error becomes a warning, and the logger hears no more.
     """

@@ -9,7 +9,6 @@ from typing import Any
 # The settings that a run may change when it goes on: they do not decide what is learned.
 MAY_CHANGE = (
     *("training.epochs", "training.device", "training.devices", "training.nodes"),
-    "training.strategy",
     *("training.checkpoint_every", "training.wait", "training.patience", "training.min_improvement"),
 )
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import copy
+import io
 import zipfile
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import torch
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -21,11 +22,7 @@ from pinoise.modes import Randomness
 from pinoise.networks import check_finite_weights
 from pinoise.training.callbacks import Record
 from pinoise.training.changes import MAY_CHANGE, forbidden_change
-from pinoise.training.device import TRAINING, on_first, seed_of
-from pinoise.training.sharding import load_moments, moments_of, weights_of, whole
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
+from pinoise.training.device import TRAINING, Machine, seed_of
 
 LAST = "last.ckpt"
 PREVIOUS = "previous.ckpt"
@@ -47,8 +44,7 @@ class Progress:
         """Go on in memory after the last whole epoch, with the moments so far. Return the number of epochs."""
         self.step, self.loss_sum = len(self.history) * per_epoch, torch.zeros(2)
         if self.optimizer is not None:
-            state = copy.deepcopy(self.optimizer.state_dict()["state"])
-            optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+            _load_moments(optimizer, copy.deepcopy(self.optimizer.state_dict()["state"]))
         self.optimizer = optimizer
         return len(self.history)
 
@@ -137,28 +133,24 @@ class DifferentError(DamagedError):
     """A checkpoint of other settings. The message ends before its name."""
 
 
-def save_checkpoint(fabric: Fabric, folder: Path, state: dict[str, Any]) -> None:
-    """Write ``last.ckpt`` and keep the one before it as ``previous.ckpt``. A failure is raised in every process."""
-    on_first(fabric, partial(_write, fabric, folder, state))
-
-
-def _write(fabric: Fabric, folder: Path, state: dict[str, Any]) -> None:
+def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:
+    """Write ``last.ckpt`` and keep the one before it as ``previous.ckpt``."""
     unfinished = folder / "partial.ckpt"
     try:
         unfinished.unlink(missing_ok=True)  # a link of this name would be written through
-        fabric.strategy.save_checkpoint(unfinished, state)
+        torch.save(state, content := io.BytesIO())  # torch's own writer does not say why a disk takes no more
+        unfinished.write_bytes(content.getbuffer())
         sync(unfinished)  # on disk before the last one moves
         last = folder / LAST
         if last.exists():
             last.replace(folder / PREVIOUS)
         settle(unfinished, last)
-    except (OSError, RuntimeError) as error:  # torch's writer raises RuntimeError on a full disk
+    except OSError as error:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
-        reason = getattr(error, "strerror", None) or "the file could not be written"
         raise UserError(
-            f"a checkpoint cannot be written to {folder} ({reason}): free some space and continue with --resume; "
-            "earlier checkpoints are kept."
+            f"a checkpoint cannot be written to {folder} ({error.strerror}): free some space and continue with "
+            "--resume; earlier checkpoints are kept."
         ) from error
 
 
@@ -272,52 +264,48 @@ def find_checkpoint(folder: Path, expected: Expected) -> tuple[Checkpoint | None
 
 
 def save_state(
-    fabric: Fabric,
+    machine: Machine,
     folder: Path,
-    model: Any,
-    optimizer: Any,
+    model: nn.Module,
+    optimizer: Optimizer,
     progress: Progress,
     random: Randomness,
     identity: RunIdentity | None = None,
 ) -> None:
-    """Write a checkpoint from which training resumes exactly. Every process must call it."""
-    save_checkpoint(
-        fabric,
-        folder,
-        {
-            **(identity or RunIdentity())._asdict(),
-            "model": weights_of(model) if fabric.world_size > 1 else model.state_dict(),
-            "optimizer": moments_of(model, optimizer) if fabric.world_size > 1 else optimizer.state_dict(),
-            "precision": fabric.strategy.precision.state_dict(),
-            "random": _per_process(fabric, random.state(fabric.device)),
-            "step": progress.step,
-            "seconds": progress.seconds,
-            "loss_sum": _per_process(fabric, progress.loss_sum.detach()),
-            "history": [tuple(record) for record in progress.history],
-        },
-    )
+    """Write a checkpoint from which training resumes exactly. Every process must call it, and hears of a failure."""
+    state = {
+        **(identity or RunIdentity())._asdict(),
+        "model": model.state_dict(),
+        "optimizer": optimizer.state_dict(),
+        "precision": {} if machine.scaler is None else machine.scaler.state_dict(),
+        "random": machine.gather(random.state(machine.device)),
+        "step": progress.step,
+        "seconds": progress.seconds,
+        "loss_sum": machine.gather(progress.loss_sum.detach()),
+        "history": [tuple(record) for record in progress.history],
+    }
+    machine.first(partial(save_checkpoint, folder, state))
 
 
-def load_state(fabric: Fabric, path: Path, model: Any, optimizer: Any, random: Randomness, progress: Progress) -> None:
+def load_state(
+    machine: Machine, path: Path, model: nn.Module, optimizer: Optimizer, random: Randomness, progress: Progress
+) -> None:
     """Restore weights, moments, random numbers and progress in place.
 
     Learning rates and the like are those of ``optimizer``: they follow from the settings. Another number of processes
     than wrote the checkpoint takes the same steps on the same rows, but draws new random numbers.
     """
     try:
-        stored = read_checkpoint(path)
-        with whole(model):
-            check_fit(stored, Expected(model, optimizer))
+        check_fit(stored := read_checkpoint(path), Expected(model, optimizer))
     except DamagedError as fault:
         raise UserError(f"{path} {fault}.") from None
-    with whole(model, write=True):
-        model.load_state_dict(stored.model)
-    load_moments(model, optimizer, {number: dict(moments) for number, moments in stored.optimizer.state.items()})
-    if stored.precision and stored.precision.keys() == fabric.strategy.precision.state_dict().keys():
-        fabric.strategy.precision.load_state_dict(stored.precision)
-    if len(stored.random) == fabric.world_size:
-        random.restore(stored.random[fabric.global_rank], fabric.device)
-        progress.loss_sum = stored.loss_sum[fabric.global_rank]
+    model.load_state_dict(stored.model)
+    _load_moments(optimizer, {number: dict(moments) for number, moments in stored.optimizer.state.items()})
+    if machine.scaler is not None and stored.precision.keys() == machine.scaler.state_dict().keys():
+        machine.scaler.load_state_dict(stored.precision)
+    if len(stored.random) == machine.size:
+        random.restore(stored.random[machine.rank], machine.device)
+        progress.loss_sum = stored.loss_sum[machine.rank]
     else:  # not from the start, whose numbers were drawn already
         random.reseed(seed_of(random.seed, TRAINING, stored.step))
         progress.loss_sum = stored.loss_sum.mean(dim=0)
@@ -325,8 +313,6 @@ def load_state(fabric: Fabric, path: Path, model: Any, optimizer: Any, random: R
     progress.history = [Record(*line) for line in stored.history]
 
 
-def _per_process(fabric: Fabric, tensor: Tensor) -> Tensor:
-    """Return one row per process. all_gather alone adds no dimension for a single process."""
-    gathered: Any = fabric.all_gather(tensor)
-    rows: Tensor = gathered.reshape(fabric.world_size, -1).cpu()
-    return rows
+def _load_moments(optimizer: Optimizer, moments: dict[int, Any]) -> None:
+    """Give an optimiser moments by the numbers of its weights. Its learning rates stay."""
+    optimizer.load_state_dict({"state": moments, "param_groups": optimizer.state_dict()["param_groups"]})

@@ -1,35 +1,35 @@
-"""The machine that trains: its device, precision, processes, random numbers and description."""
+"""The machine that trains: its device, precision, random numbers and description."""
 
 from __future__ import annotations
 
-import logging
 import os
 import platform
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.optim import Optimizer
 
-from pinoise.choices import StrategyName
+from pinoise.choices import PRECISION, PrecisionName
+from pinoise.data.rows import Rows
 from pinoise.errors import UserError, brief, unknown_choice
-from pinoise.modes import hidden_variables
+from pinoise.modes import Randomness
 from pinoise.training.config import TrainingSettings
-from pinoise.training.processes import ALONE, Group, find_group
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
+from pinoise.training.processes import find_group
+from pinoise.views import Batch
 
 # Purposes of random numbers, for seed_of.
 BUILDING, TRAINING, HOLDING_OUT = 0, 1, 2
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 _LARGEST_USUAL_BLOCK = 31 << 20  # bytes; those of its administration are added
+LOWER = {"16-mixed": torch.float16, "bf16-mixed": torch.bfloat16}  # of products, by the name of a precision
 T = TypeVar("T")
 
 
@@ -47,13 +47,10 @@ def check_device(device: str) -> str:
         raise UserError(f"device {device!r} is not available on this machine: use 'cpu' or 'auto'.")
     if colon and kind != "cuda":
         raise UserError(f"device {brief(device)} has an index: only 'cuda' takes one, as in 'cuda:0'; use {kind!r}.")
-    if colon and not (index.isdecimal() and index.isascii() and len(index) < 5 and int(index) < _gpus()):
-        raise UserError(f"device {brief(device)} is not here: this machine has 'cuda:0' to 'cuda:{_gpus() - 1}'.")
+    gpus = torch.cuda.device_count()
+    if colon and not (index.isdecimal() and index.isascii() and len(index) < 5 and int(index) < gpus):
+        raise UserError(f"device {brief(device)} is not here: this machine has 'cuda:0' to 'cuda:{gpus - 1}'.")
     return kind
-
-
-def _gpus() -> int:
-    return torch.cuda.device_count()
 
 
 @contextmanager
@@ -87,143 +84,95 @@ def keep_freed_memory() -> None:
     torch.empty(_LARGEST_USUAL_BLOCK, dtype=torch.uint8)
 
 
-def make_fabric(settings: TrainingSettings, *, together: bool = False) -> Fabric:
-    """Return the Fabric for these settings.
+class Machine:
+    """What trains: this process alone, its device, and the precision of its steps.
+
+    ``together.Member`` is the same as one of several processes. What they agree on is said here for one.
 
     Args:
-        settings: device, precision and number of processes.
-        together: whether to train in several processes: the ones that ``torchrun`` or ``srun`` started, or else the
-            number in the settings. The Fabric must then be launched. False trains in this process alone.
+        device: what it trains on.
+        precision: of the training steps.
+
+    >>> machine = Machine(torch.device("cpu"))
+    >>> machine.any(True), machine.mean(torch.tensor([2.5, 1.0])), machine.first(lambda: 3)
+    (True, [2.5, 1.0], 3)
     """
+
+    rank, size = 0, 1  # of the processes that train together
+
+    def __init__(self, device: torch.device, precision: PrecisionName = PRECISION) -> None:
+        self.device = device
+        self.scaler = torch.amp.GradScaler(device.type) if precision == "16-mixed" else None
+        self._lower = LOWER.get(precision)
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """Move a model to the device. Return what the steps call."""
+        return model.to(self.device)
+
+    def batch(self, rows: Rows, chosen: Tensor, x: Tensor | None = None, random: Randomness | None = None) -> Batch:
+        """Return a batch of these rows, or of their samples ``x``, on the device."""
+        x = rows[chosen] if x is None else x
+        return Batch(x.to(self.device), chosen.to(self.device), random=random)
+
+    def lowered(self) -> AbstractContextManager[object]:
+        """Compute in the precision of the steps inside a block."""
+        return nullcontext() if self._lower is None else torch.autocast(self.device.type, self._lower)
+
+    def update(self, loss: Tensor, optimizer: Optimizer) -> None:
+        """Take a step down the gradient of the loss."""
+        optimizer.zero_grad()
+        if self.scaler is None:
+            loss.backward()
+            optimizer.step()
+            return
+        self.scaler.scale(loss).backward()
+        self.scaler.step(optimizer)
+        self.scaler.update()
+
+    def average_statistics(self, model: nn.Module) -> None:
+        """Average the statistics of batch normalisation over the processes. Every process must call it."""
+
+    def any(self, flag: bool) -> bool:
+        """Return whether the flag is true in at least one process. All must call it at the same step."""
+        return flag
+
+    def mean(self, values: Tensor) -> list[float]:
+        """Return the means of numbers over the processes. All must call it at the same step."""
+        return [float(value) for value in values.tolist()]
+
+    def gather(self, tensor: Tensor) -> Tensor:
+        """Return the tensors of all processes, stacked, on the CPU. All must call it at the same step."""
+        return tensor[None].cpu()
+
+    def first(self, work: Callable[[], T]) -> T:
+        """Do some work in the first process alone, and give its result or its error to all processes."""
+        return work()
+
+
+def machine_of(settings: TrainingSettings, *, together: bool = False) -> Machine:
+    """Return what trains with these settings: this process alone, or ``together`` with the others of its group."""
+    if together and (group := find_group()).size > 1:
+        from pinoise.training.together import join
+
+        return join(group, settings)
     kind = check_device(settings.device)
-    group = find_group(settings.devices, settings.nodes) if together and not settings.is_alone else ALONE
-    if not together and settings.devices * settings.nodes > 1:
+    if settings.devices * settings.nodes > 1:
         raise UserError(
             f"training.devices is {settings.devices} and training.nodes {settings.nodes}: "
             "only 'pinoise train' trains in several processes; leave both at 1 here."
         )
-    if group is not ALONE:
-        _check_group(settings.device, kind, group)
     _, _, index = settings.device.partition(":")
-    return fabric_of(
-        group,
-        accelerator=_best_kind() if kind == "auto" else kind,
-        devices=[int(index)] if index else group.per_node,
-        precision=settings.precision,
-        strategy=settings.strategy,
-        wait=settings.wait,
-    )
+    kind = best_kind() if kind == "auto" else kind
+    return Machine(torch.device(kind) if kind == "cpu" else torch.device(kind, int(index or 0)), settings.precision)
 
 
-def fabric_of(
-    group: Group, *, accelerator: str, devices: list[int] | int, precision: Any, strategy: StrategyName, wait: int
-) -> Fabric:
-    """Return the Fabric of a group.
-
-    Args:
-        group: the processes that train together.
-        accelerator: the kind of device.
-        devices: the device of this process by its number, or how many each node has.
-        precision: of the training steps.
-        strategy: what several processes do with the weights.
-        wait: the seconds within which the processes meet.
-    """
-    from pinoise.training.fabric import STRATEGIES, Cluster, Fabric  # Lightning takes a second to import
-
-    logging.getLogger("lightning_fabric").setLevel(logging.WARNING)  # its import sets another level
-    with hidden_variables(lambda name: name.startswith("LT_")):  # they would win over the settings
-        return Fabric(
-            accelerator=accelerator,
-            strategy="auto" if group is ALONE or group.size == 1 else STRATEGIES[strategy](group, wait=wait),
-            devices=devices,
-            num_nodes=group.nodes,
-            precision=precision,
-            plugins=[Cluster(group)],
-        )
-
-
-def _best_kind() -> str:
+def best_kind() -> str:
+    """Return the kind of the fastest device of this machine."""
     if torch.backends.mps.is_available():
         return "mps"
     return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def _check_group(device: str, kind: str, group: Group) -> None:
-    if group.size == 1:
-        return
-    if ":" in device:
-        raise UserError(f"device {device!r} is one GPU, but {group.size} processes were asked for: use 'cuda'.")
-    if kind in ("auto", "mps") and torch.backends.mps.is_available():
-        raise UserError("device 'mps' supports one process only, but several were asked for: use 'cpu'.")
-    gpus, cores = _gpus(), os.cpu_count() or 1
-    if kind == "cuda" or (kind == "auto" and gpus):
-        if group.per_node > gpus:
-            raise UserError(
-                f"{group.per_node} processes were asked for, but this machine has {gpus} GPU(s): "
-                "start fewer, or use device 'cpu'."
-            )
-    elif group.per_node > max(8, cores):
-        raise UserError(
-            f"{group.per_node} processes were asked for, but this machine has {cores} core(s): start fewer."
-        )
-
-
-def on_first(fabric: Fabric, work: Callable[[], T]) -> T:
-    """Do some work in the first process alone, and give its result or its error to all processes.
-
-    >>> on_first(make_fabric(TrainingSettings()), lambda: 3)
-    3
-    """
-    outcome: tuple[T | None, Exception | None] = (None, None)
-    if fabric.is_global_zero:
-        try:
-            outcome = (work(), None)
-        except (UserError, OSError) as error:
-            outcome = (None, error)
-    result, complaint = fabric.broadcast(outcome)
-    if complaint is not None:
-        raise complaint
-    return result  # type: ignore[return-value]
-
-
-@torch.no_grad()
-def average_statistics(fabric: Fabric, model: nn.Module) -> None:
-    """Average the statistics of batch normalisation over all processes. Every process must call it."""
-    if fabric.world_size == 1:
-        return
-    statistics = [
-        buffer
-        for part in model.modules()
-        if isinstance(part, nn.modules.batchnorm._BatchNorm)
-        for buffer in (part.running_mean, part.running_var)
-        if buffer is not None
-    ]
-    if not statistics:
-        return
-    mean: Any = fabric.all_reduce(torch.cat([buffer.flatten() for buffer in statistics]), reduce_op="mean")
-    for buffer, values in zip(statistics, mean.split([buffer.numel() for buffer in statistics]), strict=True):
-        buffer.copy_(values.view_as(buffer))
-
-
-def any_process(fabric: Fabric, flag: bool) -> bool:
-    """Return whether the flag is true on at least one process. All must call it at the same step.
-
-    >>> any_process(make_fabric(TrainingSettings()), True)
-    True
-    """
-    if fabric.world_size == 1:
-        return flag
-    return bool(fabric.all_reduce(torch.tensor(float(flag), device=fabric.device), reduce_op="max"))
-
-
-def mean_over_processes(fabric: Fabric, values: Tensor) -> list[float]:
-    """Return the means of numbers over all processes. All must call it at the same step.
-
-    >>> mean_over_processes(make_fabric(TrainingSettings()), torch.tensor([2.5, 1.0]))
-    [2.5, 1.0]
-    """
-    means: Any = fabric.all_reduce(values.clone(), reduce_op="mean")
-    return [float(mean) for mean in means.tolist()]
 
 
 def seed_of(seed: int, purpose: int, rank: int = 0) -> int:
@@ -241,7 +190,7 @@ def describe_environment() -> dict[str, Any]:
     >>> sorted(describe_environment())
     ['cpu', 'cpu_count', 'cuda', 'date', 'memory_gb', 'packages', 'platform', 'python', 'torch_threads']
     """
-    packages = ("pinoise", "torch", "lightning-fabric", "numpy", "scipy", "scikit-learn")
+    packages = ("pinoise", "torch", "numpy", "scipy", "scikit-learn")
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),

@@ -87,18 +87,18 @@ IN_MEMORY = "(in memory)"
 RUN_FORMAT = 6
 
 
-def check_folder(path: Path, *, alone: bool = False) -> None:
+def check_folder(path: Path) -> None:
     """Refuse a path that cannot become a run folder. Nothing is created."""
-    check_usable(path, alone=alone)
+    check_usable(path)
     _check_free(path)
 
 
-def check_usable(path: Path, *, alone: bool = False) -> None:
-    """Refuse a path that cannot be trained in now. A process that is not alone may be a later one of its group."""
+def check_usable(path: Path) -> None:
+    """Refuse a path that cannot be trained in now."""
     if path.exists() and not path.is_dir():
         raise UserError(f"{path} is a file: choose another folder with --out.")
     check_writable(path, what="a run")
-    if alone or is_first():  # the others of the group need not ask
+    if is_first():  # the others of the group need not ask
         refuse_if_held(path)
 
 

@@ -1,4 +1,4 @@
-"""The training loop, one readable function on Lightning Fabric, and the rows of its steps, gathered ahead of them."""
+"""The training loop, one readable function, and the rows of its steps, gathered ahead of them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
@@ -18,19 +17,10 @@ from pinoise.choices import MANY_ROWS
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
 from pinoise.modes import Randomness
-from pinoise.training.batch_norm import normalise_jointly
 from pinoise.training.callbacks import Interrupted, Record, Reporter
 from pinoise.training.checkpoint import Progress, RunIdentity, load_state, save_state
 from pinoise.training.config import TrainingSettings
-from pinoise.training.device import (
-    TRAINING,
-    any_process,
-    average_statistics,
-    flushed_denormals,
-    keep_freed_memory,
-    mean_over_processes,
-    seed_of,
-)
+from pinoise.training.device import TRAINING, Machine, flushed_denormals, keep_freed_memory, seed_of
 from pinoise.training.metrics import (
     HELD_OUT,
     has_stalled,
@@ -43,12 +33,6 @@ from pinoise.training.metrics import (
 )
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.order import ShuffledBlocks
-from pinoise.training.sharding import dissolve, whole
-from pinoise.views import Batch
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
-
 
 _CHECK_EVERY = 50  # steps between checks of the loss; each check waits for the device
 _AGREE_EVERY = 10  # steps after which several processes can agree to stop
@@ -64,7 +48,7 @@ def train(
     rows: Rows,
     settings: TrainingSettings,
     *,
-    fabric: Fabric,
+    machine: Machine,
     reporter: Reporter,
     checkpoints: Path | None = None,
     identity: RunIdentity | None = None,
@@ -81,7 +65,7 @@ def train(
         model: the model to train.
         rows: standardised samples.
         settings: epochs, batch size, learning rates, seed and intervals. With ``patience``, training may end earlier.
-        fabric: device, precision and processes.
+        machine: device, precision and processes.
         reporter: called at the start, after every step and after every epoch.
         checkpoints: the folder for checkpoints, written every ``settings.checkpoint_every`` steps and at the end.
         identity: the run that checkpoints belong to, written into each.
@@ -94,83 +78,67 @@ def train(
     """
     keep_freed_memory()
     held_out = held_out_rows(len(rows), settings)
-    per_epoch, share = plan_epoch(len(rows) - len(held_out), settings.batch_size, fabric.world_size)
-    together = fabric.world_size > 1  # only then weights may be divided
-    joint = together and settings.statistics_from == "all-processes"
-    if joint:
-        normalise_jointly(model)
-    adam = make_optimizer(model, settings, fabric.device)
-    wrapped, optimizer = fabric.setup(model, adam)
+    per_epoch, share = plan_epoch(len(rows) - len(held_out), settings.batch_size, machine.size)
+    wrapped, optimizer = machine.wrap(model), make_optimizer(model, settings, machine.device)
     progress = progress or Progress()
-    earlier = progress.resume(per_epoch, adam)
-    random = progress.random = progress.random or Randomness(seed_of(settings.seed, TRAINING, fabric.global_rank))
+    earlier = progress.resume(per_epoch, optimizer)
+    random = progress.random = progress.random or Randomness(seed_of(settings.seed, TRAINING, machine.rank))
     if resume_from is not None:
-        load_state(fabric, resume_from, wrapped, optimizer, random, progress)
+        load_state(machine, resume_from, model, optimizer, random, progress)
     unseen = held_out_losses(progress.history[earlier:])
     last_step = progress.step if has_stalled(unseen, settings) else per_epoch * settings.epochs
-    loss_sum = progress.loss_sum.to(fabric.device)
+    loss_sum = progress.loss_sum.to(machine.device)
     reporter.start(total_steps=last_step, done_steps=progress.step)
-    probe = gathered(rows, probe_batch(rows).rows, fabric)
+    probe = machine.batch(rows, probe_batch(rows).rows)
     began = time.perf_counter() - progress.seconds
-    place = {"processes": fabric.world_size, "rank": fabric.global_rank}
+    place = {"processes": machine.size, "rank": machine.rank}
     upcoming = Upcoming(rows, held_out, seed=settings.seed, per_epoch=per_epoch, share=share, **place)
 
     for step in range(progress.step, last_step):
         epoch, position = divmod(step, per_epoch)
         chosen, x = upcoming.at(step, last_step)
-        batch = Batch(fabric.to_device(x), fabric.to_device(chosen), random=random)
+        batch = machine.batch(rows, chosen, x, random=random)
 
-        loss, losses = wrapped(batch)
-        optimizer.zero_grad()
-        fabric.backward(loss)
-        optimizer.step()
-        with whole(wrapped, write=True) if together else nullcontext(), model.drawing_from(random):
+        with machine.lowered():
+            loss, losses = wrapped(batch)
+        machine.update(loss.float(), optimizer)
+        with model.drawing_from(random):
             model.after_step(step, last_step)
-        if together and not joint:
-            average_statistics(fabric, model)
+        machine.average_statistics(model)
 
         done, ends = step + 1, step + 1 == last_step
-        loss_sum = torch.stack([loss.detach(), losses.mean()]) + (loss_sum if position else 0)
+        loss_sum = torch.stack([loss.detach().float(), losses.float().mean()]) + (loss_sum if position else 0)
         ends_epoch, wants_stop = position + 1 == per_epoch, should_stop()
-        stops = done % _AGREE_EVERY == 0 and any_process(fabric, wants_stop) if together else wants_stop
+        stops = (machine.size == 1 or done % _AGREE_EVERY == 0) and machine.any(wants_stop)
         saves = done % settings.checkpoint_every == 0 or stops
         if ends_epoch or saves or done % _CHECK_EVERY == 0:
             sound = math.isfinite(float(loss_sum.sum())) and not ((saves or ends_epoch) and broken_weights(model))
-            if any_process(fabric, not sound):
+            if machine.any(not sound):
                 raise diverged(model, done, settings)
         progress.step, progress.seconds = done, time.perf_counter() - began
         if ends_epoch:
-            mean_loss, contrast = (total / per_epoch for total in mean_over_processes(fabric, loss_sum))
-            with whole(wrapped) if together else nullcontext():
-                if len(held_out):
-                    parts = held_out.tensor_split(max(1, len(held_out) // settings.batch_size))
-                    batches = (gathered(rows, part, fabric) for part in parts)
-                    unseen += mean_over_processes(fabric, held_out_loss(model, batches))
-                    ends = ends or has_stalled(unseen, settings)
-                costly = ends or is_costly_epoch(epoch + 1, settings.epochs, steps=per_epoch)
-                metrics = measure(model, probe, costly=costly, draws=settings.information_draws)
+            mean_loss, contrast = (total / per_epoch for total in machine.mean(loss_sum))
+            if len(held_out):
+                parts = held_out.tensor_split(max(1, len(held_out) // settings.batch_size))
+                unseen += machine.mean(held_out_loss(model, (machine.batch(rows, part) for part in parts)))
+                ends = ends or has_stalled(unseen, settings)
+            costly = ends or is_costly_epoch(epoch + 1, settings.epochs, steps=per_epoch)
+            metrics = measure(model, probe, costly=costly, draws=settings.information_draws)
             metrics |= {"contrast": contrast, HELD_OUT: unseen[-1] if len(held_out) else math.nan}
             progress.history.append(Record(epoch + 1, done, mean_loss, metrics, round(progress.seconds, 3)))
             reporter.epoch(progress.history[-1])
-            ends = any_process(fabric, on_epoch(progress.history[-1])) or ends
+            ends = machine.any(on_epoch(progress.history[-1])) or ends
         reporter.step(done)
         if checkpoints is not None and (saves or ends):
-            if any_process(fabric, has_broken_moments(adam)):  # with which nothing could go on
+            if machine.any(has_broken_moments(optimizer)):  # with which nothing could go on
                 raise diverged(model, done, settings, what="the gradient")
             progress.loss_sum = loss_sum
-            save_state(fabric, checkpoints, wrapped, optimizer, progress, random, identity)
+            save_state(machine, checkpoints, model, optimizer, progress, random, identity)
         if ends:
             break
         if stops:
             raise Interrupted(done)
-    if together:
-        dissolve(wrapped, model)
     return progress.history
-
-
-def gathered(rows: Rows, chosen: Tensor, fabric: Fabric) -> Batch:
-    """Return a batch of these rows on the device."""
-    return Batch(fabric.to_device(rows[chosen]), fabric.to_device(chosen))
 
 
 def plan_epoch(n_rows: int, batch_size: int, processes: int = 1) -> tuple[int, int]:

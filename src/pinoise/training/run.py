@@ -7,7 +7,7 @@ from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,7 +28,7 @@ from pinoise.training.build.model import read_standardizer
 from pinoise.training.callbacks import Callbacks, Interrupted, Quiet, Record, Reporter
 from pinoise.training.checkpoint import LAST, PREVIOUS, Expected, Progress, RunIdentity
 from pinoise.training.config import Settings, complete, follow
-from pinoise.training.device import any_process, make_fabric, on_first
+from pinoise.training.device import Machine, machine_of
 from pinoise.training.folder import (
     IN_MEMORY,
     STANDARDIZER_FILE,
@@ -43,9 +43,6 @@ from pinoise.training.loop import broken_weights, diverged, make_optimizer, plan
 from pinoise.training.metrics import held_out_rows, model_health
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.running import RunLog, hold
-
-if TYPE_CHECKING:
-    from lightning_fabric import Fabric
 
 
 class Earlier(NamedTuple):
@@ -115,15 +112,15 @@ def fit(
         earlier: an earlier training to go on from, for ``training.epochs`` more.
         keep_interrupted: whether an interrupt after the first step ends training with the model as it is.
     """
-    fabric = make_fabric(settings.training)
-    settings, trials = _try_noises(complete(settings), standardizer, rows, fabric=fabric)
+    machine = machine_of(settings.training)
+    settings, trials = _try_noises(complete(settings), standardizer, rows, machine=machine)
     model = seeded_model(settings, standardizer, rows, pretrained=earlier is None)
     progress = Progress() if earlier is None else earlier.into(model)
     training = settings.training.model_copy(update={"epochs": len(progress.history) + settings.training.epochs})
     interrupted = False
     try:
         with Callbacks(callbacks, settings.model_dump()) as heard:
-            train(model, rows, training, fabric=fabric, reporter=reporter, progress=progress, on_epoch=heard.on_epoch)
+            train(model, rows, training, machine=machine, reporter=reporter, progress=progress, on_epoch=heard.on_epoch)
             heard.raise_failure()
     except KeyboardInterrupt:
         if not keep_interrupted or not progress.step:
@@ -144,7 +141,7 @@ def _try_noises(
     standardizer: Standardizer,
     rows: Rows,
     *,
-    fabric: Fabric,
+    machine: Machine,
     should_stop: Callable[[], bool] = lambda: False,
     note: Callable[[str], None] = lambda _: None,
 ) -> tuple[Settings, list[Trial]]:
@@ -154,9 +151,9 @@ def _try_noises(
     """
     if not settings.is_automatic:
         return settings, []
-    _tell(fabric, note, [f"trying {len(NOISE_KINDS)} kinds of noise, for as long as training takes together"])
-    trials = choose_noise(settings, standardizer, rows, fabric=fabric, should_stop=should_stop)
-    _tell(fabric, note, [f"the noise is {described(trials)}"])
+    _tell(machine, note, [f"trying {len(NOISE_KINDS)} kinds of noise, for as long as training takes together"])
+    trials = choose_noise(settings, standardizer, rows, machine=machine, should_stop=should_stop)
+    _tell(machine, note, [f"the noise is {described(trials)}"])
     return with_noise(settings, NOISE_KINDS[trials[0].name]), trials
 
 
@@ -193,32 +190,33 @@ def run_training(
         fresh: whether the folder must be new. A run that another process has made there meanwhile is then refused.
         callbacks: callbacks, loggers or functions of a record. If one fails, the state is saved before it is raised.
     """
-    check_usable(path, alone=settings.training.is_alone)
+    check_usable(path)
     new = fresh or not (path / "config.yaml").exists()
     settings, data, preparation = _opened(settings, progress=progress)
-    fabric = make_fabric(settings.training, together=True)
-    fabric.launch()
+    machine = machine_of(settings.training, together=True)
     begun = any((path / "checkpoints" / name).exists() for name in (LAST, PREVIOUS))
     standardizer = _standardizer_of(path, settings, data, begun=begun)
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
-    record = on_first(fabric, partial(describe_data, settings, data, preparation, standardizer))  # one pass over it
-    _tell(fabric, note, [*record.notes, *_notes_on_batches(settings, rows, fabric)])
+    record = machine.first(partial(describe_data, settings, data, preparation, standardizer))  # one pass over it
+    if machine.rank == 0:
+        for sentence in [*record.notes, *_notes_on_batches(settings, rows, machine)]:
+            note(sentence)
     del data  # rows in memory are a copy, so the original can be freed
-    settings, trials = _try_noises(settings, standardizer, rows, fabric=fabric, should_stop=should_stop, note=note)
+    settings, trials = _try_noises(settings, standardizer, rows, machine=machine, should_stop=should_stop, note=note)
     model = seeded_model(settings, standardizer, rows, pretrained=not begun)
     identity, state = run_identity(settings, record.fingerprint), Progress()
     expected, record = _expected(model, settings, identity, len(rows)), _noted(record, trials)
     settle = partial(settle_folder, path, settings, record, standardizer, expected, new=new, note=note)
     with ExitStack() as folder:
-        on_first(fabric, lambda: folder.enter_context(hold(path, note=note)))
-        checkpoint = on_first(fabric, settle)
-        own = folder.enter_context(closing(RunLog(path, reporter, state))) if fabric.is_global_zero else None
-        heard = folder.enter_context(Callbacks(callbacks if fabric.is_global_zero else (), settings.model_dump()))
+        machine.first(lambda: folder.enter_context(hold(path, note=note)))
+        checkpoint = machine.first(settle)
+        own = folder.enter_context(closing(RunLog(path, reporter, state))) if machine.rank == 0 else None
+        heard = folder.enter_context(Callbacks(callbacks if machine.rank == 0 else (), settings.model_dump()))
         train(
             model,
             rows,
             settings.training,
-            fabric=fabric,
+            machine=machine,
             reporter=own or Quiet(),
             checkpoints=path / "checkpoints",
             identity=identity,
@@ -227,14 +225,14 @@ def run_training(
             should_stop=should_stop,
             on_epoch=heard.on_epoch,
         )
-        if any_process(fabric, heard.failure is not None):
+        if machine.any(heard.failure is not None):
             raise heard.failure or Interrupted(state.step)
-        return _finished(path, model, settings, standardizer, rows, state, trials, fabric=fabric)
+        return _finished(path, model, settings, standardizer, rows, state, trials, machine=machine)
 
 
-def _tell(fabric: Fabric, note: Callable[[str], None], sentences: Sequence[str]) -> None:
+def _tell(machine: Machine, note: Callable[[str], None], sentences: Sequence[str]) -> None:
     """Say sentences in the first process alone."""
-    for sentence in sentences if fabric.is_global_zero else ():
+    for sentence in sentences if machine.rank == 0 else ():
         note(sentence)
 
 
@@ -247,13 +245,13 @@ def _finished(
     progress: Progress,
     trials: list[Trial],
     *,
-    fabric: Fabric,
+    machine: Machine,
 ) -> Fitted:
     """Write the weights of a run that has ended, and return what it ended with."""
     embedding = build_embedding(model.method.encoder, settings.embedding, standardizer, rows)
-    flags = run_health(model, rows, settings, progress.history, processes=fabric.world_size)
+    flags = run_health(model, rows, settings, progress.history, processes=machine.size)
     names, scores = [flag.name for flag in flags], {trial.name: trial.score for trial in trials}
-    on_first(fabric, partial(write_weights, path, embedding, model.noise, flags=names, trials=scores))
+    machine.first(partial(write_weights, path, embedding, model.noise, flags=names, trials=scores))
     return Fitted(settings, model, embedding, progress.history, flags, trials, progress)
 
 
@@ -281,11 +279,11 @@ def _standardizer_of(path: Path, settings: Settings, data: Dataset, *, begun: bo
     return build_standardizer(settings, data.train.x, spans=data.spans)
 
 
-def _notes_on_batches(settings: Settings, rows: Rows, fabric: Fabric) -> list[str]:
+def _notes_on_batches(settings: Settings, rows: Rows, machine: Machine) -> list[str]:
     """Return a note if batches are smaller than they should be."""
     kept = len(rows) - len(held_out_rows(len(rows), settings.training))
-    _, share = plan_epoch(kept, settings.training.batch_size, fabric.world_size)
-    batch = share * fabric.world_size
+    _, share = plan_epoch(kept, settings.training.batch_size, machine.size)
+    batch = share * machine.size
     if batch == settings.training.batch_size:
         return []
     return [f"a batch has {batch} rows instead of {settings.training.batch_size}, as there are no more"]

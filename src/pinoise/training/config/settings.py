@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
 import numpy as np
 from annotated_types import Ge, Interval
@@ -26,22 +25,22 @@ from pinoise.choices import (
     MOST_PROCESSES,
     NOISE_VIEW,
     OBJECTIVE,
+    PRECISION,
     VIEW,
     Covariance,
     Distribution,
     Distrust,
     EmbeddingName,
     Entries,
-    FromProcesses,
     Kind,
     Mean,
     NonNegative,
     PairingName,
     Positive,
+    PrecisionName,
     ScaleMap,
     Seed,
     Size,
-    StrategyName,
     Times,
 )
 from pinoise.data.options import ImageSize, ReadOptions
@@ -62,7 +61,6 @@ from pinoise.training.config.section import (
     with_exact_numbers,
 )
 from pinoise.training.config.sentences import sentence_of
-from pinoise.training.processes import SIGNS
 
 
 def _default(kind: Kind) -> Any:
@@ -176,18 +174,11 @@ class TrainingSettings(Section):
     device: str = "auto"
     devices: Annotated[int, Interval(ge=1, le=MOST_PROCESSES)] = 1
     nodes: Annotated[int, Interval(ge=1, le=MOST_PROCESSES)] = 1
-    wait: Annotated[int, Interval(ge=1, le=86_400)] = 600  # seconds that processes wait for one another to start
-    strategy: StrategyName = "ddp"
-    statistics_from: FromProcesses = "all-processes"  # of batch normalisation
-    precision: Literal["32-true", "16-mixed", "bf16-mixed"] = "32-true"
+    wait: Annotated[int, Interval(ge=1, le=86_400)] = 600  # seconds that processes wait for one another
+    precision: PrecisionName = PRECISION
     checkpoint_every: Times = 500  # steps between checkpoints
     patience: Times | None = None  # epochs in which the loss of held-out rows may not fall; None never stops early
     min_improvement: NonNegative = 1e-3  # a smaller fall of that loss, in its own units, does not count
-
-    @property
-    def is_alone(self) -> bool:
-        """Whether this process trains alone, so that no machinery for several is needed."""
-        return self.devices == self.nodes == 1 and os.environ.keys().isdisjoint(SIGNS)
 
 
 class Settings(Section):
