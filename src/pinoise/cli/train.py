@@ -155,32 +155,35 @@ def train(
         raise UserError("--out is missing: name the run folder to make, or one to go on with by --resume.")
     if resume is not None:
         settings = _resumed_settings(path, changes, trust=trust)
-    elif data is None and config is None:
-        raise UserError("--data is missing: name a data set ('pinoise datasets' lists them) or a file.")
     else:
         settings = _new_settings(path, config, changes, engine=engine, trust=trust)
-    trusting = " --trust" if settings.needs_trust else ""
-    on_engine = "" if engine is None else f" --engine {engine}"
-    again = f"pinoise train --resume {shlex.quote(str(path))}{trusting}{on_engine}"
-    if engine is None and _starts_others(settings, max_restarts):
-        from pinoise.training.launch import Launch, StoppedError, launch
-
-        try:
-            launch(Launch(sys.argv[1:], settings.training, rendezvous, max_restarts, path, again))
-        except StoppedError as stop:
-            leave(str(stop) or "stopped", STOPPED)
+    again = _resuming(path, settings, engine)
+    if engine is None and _started_others(path, settings, rendezvous, max_restarts, again=again):
         return
-    end_with_command()
-    fresh = resume is None and not is_restarted()
     train_there = _trained_here if engine is None else partial(_trained_on_cluster, max_restarts=max_restarts)
-    _run(path, settings, train_there, again=again, fresh=fresh, loggers=logger or [], as_json=json)
+    _run(path, settings, train_there, again=again, fresh=resume is None, loggers=logger or [], as_json=json)
 
 
-def _starts_others(settings: Settings, max_restarts: int) -> bool:
-    """Whether training takes other processes than this one, and no launcher has started them."""
+def _resuming(path: Path, settings: Settings, engine: str | None) -> str:
+    """Return the command that goes on with a run."""
+    trusting, on_engine = " --trust" if settings.needs_trust else "", f" --engine {engine}" if engine else ""
+    return f"pinoise train --resume {shlex.quote(str(path))}{trusting}{on_engine}"
+
+
+def _started_others(path: Path, settings: Settings, rendezvous: str | None, max_restarts: int, *, again: str) -> bool:
+    """Train in several processes that run this command. False if it takes one, or if a launcher has started several."""
     devices, nodes = settings.training.devices, settings.training.nodes
     adopt_srun(devices, nodes)
-    return (devices * nodes > 1 or max_restarts > 0) and find_group() is ALONE
+    if (devices * nodes == 1 and not max_restarts) or find_group() is not ALONE:
+        end_with_command()
+        return False
+    from pinoise.training.launch import Launch, StoppedError, launch
+
+    try:
+        launch(Launch(sys.argv[1:], settings.training, rendezvous, max_restarts, path, again))
+    except StoppedError as stop:
+        leave(str(stop) or "stopped", STOPPED)
+    return True
 
 
 def _new_settings(
@@ -193,6 +196,8 @@ def _new_settings(
     from pinoise.training.device import check_device
     from pinoise.training.folder import check_folder, check_usable
 
+    if config is None and "data.source" not in dict(changes):
+        raise UserError("--data is missing: name a data set ('pinoise datasets' lists them) or a file.")
     settings = read_settings(config, changes, trust=trust)
     if engine is None:  # a cluster's machines have devices of their own
         check_device(settings.training.device)
@@ -288,7 +293,7 @@ def _trained_here(
             should_stop=should_stop,
             note=note,
             progress=on_terminal(),
-            fresh=fresh,
+            fresh=fresh and not is_restarted(),
             callbacks=callbacks,
         )
 

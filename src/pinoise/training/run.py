@@ -198,9 +198,8 @@ def run_training(
     standardizer = _standardizer_of(path, settings, data, begun=begun)
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
     record = machine.first(partial(describe_data, settings, data, preparation, standardizer))  # one pass over it
-    if machine.rank == 0:
-        for sentence in [*record.notes, *_notes_on_batches(settings, rows, machine)]:
-            note(sentence)
+    for sentence in [*record.notes, *_notes_on_batches(settings, rows, machine)] if machine.rank == 0 else ():
+        note(sentence)
     del data  # rows in memory are a copy, so the original can be freed
     settings, trials = _try_noises(settings, standardizer, rows, machine=machine, should_stop=should_stop, note=note)
     model = seeded_model(settings, standardizer, rows, pretrained=not begun)
