@@ -20,8 +20,9 @@ from pinoise.noise import PiNoise, Support
 from pinoise.training.build import build_embedding, seeded_model
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
-from pinoise.training.device import describe_environment, flushed_denormals, machine_of
+from pinoise.training.device import describe_environment, flushed_denormals
 from pinoise.training.loop import train
+from pinoise.training.together import machine_of
 from validation import validation
 
 SETS = ("digits", "wisdm", "isolet")

@@ -22,9 +22,10 @@ from pinoise.experiments.sources import sample_rows
 from pinoise.training.build import seeded_model
 from pinoise.training.callbacks import Record, Reporter
 from pinoise.training.config import parse_settings
-from pinoise.training.device import describe_environment, flushed_denormals, machine_of
+from pinoise.training.device import describe_environment, flushed_denormals
 from pinoise.training.loop import train
 from pinoise.training.objectives import ContrastiveModel
+from pinoise.training.together import machine_of
 
 EPOCHS = 60
 EVERY = 10

@@ -13,9 +13,9 @@ from pinoise.experiments.sources import sample_rows
 from pinoise.training.build import seeded_model
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import Settings
-from pinoise.training.device import machine_of
 from pinoise.training.loop import train
 from pinoise.training.objectives import ContrastiveModel
+from pinoise.training.together import machine_of
 from suite import SUITES, shrink_images
 
 SUITE = SUITES["vectors"]

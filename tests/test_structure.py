@@ -35,8 +35,8 @@ from pinoise.training.config import (
     ViewSettings,
     parse_settings,
 )
-from pinoise.training.device import machine_of
 from pinoise.training.loop import train
+from pinoise.training.together import machine_of
 
 ROOT = Path(pinoise.__file__).parent
 

@@ -20,9 +20,9 @@ from pinoise.training.automatic import NOISE_KINDS, Trial, choose_noise, separat
 from pinoise.training.build import build_standardizer
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
-from pinoise.training.device import machine_of
 from pinoise.training.folder import read_record
 from pinoise.training.run import run_training
+from pinoise.training.together import machine_of
 
 X = load_digits().data[:200]
 SMALL: dict[str, Any] = {"n_components": 8, "hidden": 16, "epochs": 4, "batch_size": 50, "random_state": 0}

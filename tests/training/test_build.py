@@ -15,8 +15,7 @@ from pinoise.noise import Support
 from pinoise.training.build import build_model, feature_scale, restore_noise
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import Settings, parse_settings
-from pinoise.training.device import Machine
-from pinoise.training.loop import train
+from pinoise.training.loop import Machine, train
 from pinoise.training.objectives import Adversarial, Fixed, Information, Paper, Supported
 from pinoise.views import Batch
 

@@ -9,9 +9,9 @@ import torch
 
 from pinoise.errors import UserError
 from pinoise.training.config import TrainingSettings
-from pinoise.training.device import check_device, machine_of
+from pinoise.training.device import check_device
 from pinoise.training.processes import ALONE, Group, adopt_srun, find_group, is_first
-from pinoise.training.together import join
+from pinoise.training.together import join, machine_of
 
 TORCHRUN = {
     **{"TORCHELASTIC_RUN_ID": "run", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2", "RANK": "3", "LOCAL_RANK": "1"},

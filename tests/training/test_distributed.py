@@ -20,10 +20,11 @@ from pinoise.noise import support
 from pinoise.training.build import seeded_model
 from pinoise.training.callbacks import Interrupted, Quiet, Record
 from pinoise.training.config import Settings, TrainingSettings, parse_settings
-from pinoise.training.device import TRAINING, machine_of, seed_of
-from pinoise.training.loop import DivergedError, make_optimizer, shuffled_rows, train
+from pinoise.training.device import TRAINING, seed_of
+from pinoise.training.divergence import DivergedError
+from pinoise.training.loop import make_optimizer, shuffled_rows, train
 from pinoise.training.objectives import ContrastiveModel, Look
-from pinoise.training.together import Member
+from pinoise.training.together import Member, machine_of
 from pinoise.views import Batch
 
 pytestmark = pytest.mark.processes

@@ -17,8 +17,7 @@ from pinoise.data.rows import Rows, make_rows
 from pinoise.training.build import build_model, build_standardizer
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import Settings, merge, parse_settings
-from pinoise.training.device import Machine
-from pinoise.training.loop import shuffled_rows, train
+from pinoise.training.loop import Machine, shuffled_rows, train
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.run import run_health
 from pinoise.views import Batch

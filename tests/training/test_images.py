@@ -23,8 +23,7 @@ from pinoise.noise import (
 from pinoise.training.build import build_model, build_standardizer
 from pinoise.training.callbacks import Quiet, Record
 from pinoise.training.config import Settings, merge, parse_settings
-from pinoise.training.device import Machine
-from pinoise.training.loop import train
+from pinoise.training.loop import Machine, train
 from pinoise.training.metrics import model_health
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.run import run_health

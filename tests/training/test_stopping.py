@@ -15,8 +15,7 @@ from pinoise.methods import nt_xent
 from pinoise.training.callbacks import Interrupted, Quiet, Record
 from pinoise.training.changes import forbidden_change
 from pinoise.training.config import TrainingSettings, parse_settings
-from pinoise.training.device import Machine
-from pinoise.training.loop import skipping, train
+from pinoise.training.loop import Machine, skipping, train
 from pinoise.training.metrics import has_stalled, held_out_loss, held_out_rows
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.run import run_training

@@ -27,9 +27,10 @@ from pinoise.noise.support import SUPPORT_ROWS, TABLE_ROWS
 from pinoise.paper.counting import Operations, count_operations, counting, counting_saved
 from pinoise.training.build import build_standardizer, seeded_model
 from pinoise.training.config import Settings, complete, takes_images
-from pinoise.training.device import LOWER, Machine, flushed_denormals, keep_freed_memory, machine_of, memory_gb
-from pinoise.training.loop import make_optimizer, shuffled_rows
+from pinoise.training.device import flushed_denormals, keep_freed_memory, memory_gb
+from pinoise.training.loop import LOWER, Machine, make_optimizer, shuffled_rows
 from pinoise.training.objectives import ContrastiveModel
+from pinoise.training.together import machine_of
 from pinoise.views import IMAGE_PRESETS, Batch, ImagePipeline
 
 _POOL = 256  # samples that stand for all rows

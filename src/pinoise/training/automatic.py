@@ -20,8 +20,7 @@ from pinoise.errors import UserError
 from pinoise.training.build import seeded_model
 from pinoise.training.callbacks import Interrupted, Quiet
 from pinoise.training.config import Settings
-from pinoise.training.device import Machine
-from pinoise.training.loop import train
+from pinoise.training.loop import Machine, train
 from pinoise.training.objectives import ContrastiveModel
 
 

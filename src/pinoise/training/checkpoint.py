@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import torch
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
@@ -22,7 +22,10 @@ from pinoise.modes import Randomness
 from pinoise.networks import check_finite_weights
 from pinoise.training.callbacks import Record
 from pinoise.training.changes import MAY_CHANGE, forbidden_change
-from pinoise.training.device import TRAINING, Machine, seed_of
+from pinoise.training.device import TRAINING, seed_of
+
+if TYPE_CHECKING:
+    from pinoise.training.loop import Machine
 
 LAST = "last.ckpt"
 PREVIOUS = "previous.ckpt"

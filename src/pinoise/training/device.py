@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import os
 import platform
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor, nn
-from torch.optim import Optimizer
 
-from pinoise.choices import PRECISION, PrecisionName
-from pinoise.data.rows import Rows
 from pinoise.errors import UserError, brief, unknown_choice
-from pinoise.modes import Randomness
-from pinoise.training.config import TrainingSettings
-from pinoise.training.processes import find_group
-from pinoise.views import Batch
 
 # Purposes of random numbers, for seed_of.
 BUILDING, TRAINING, HOLDING_OUT = 0, 1, 2
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 _LARGEST_USUAL_BLOCK = 31 << 20  # bytes; those of its administration are added
-LOWER = {"16-mixed": torch.float16, "bf16-mixed": torch.bfloat16}  # of products, by the name of a precision
-T = TypeVar("T")
 
 
 def check_device(device: str) -> str:
@@ -82,90 +72,6 @@ def keep_freed_memory() -> None:
     >>> keep_freed_memory()
     """
     torch.empty(_LARGEST_USUAL_BLOCK, dtype=torch.uint8)
-
-
-class Machine:
-    """What trains: this process alone, its device, and the precision of its steps.
-
-    ``together.Member`` is the same as one of several processes. What they agree on is said here for one.
-
-    Args:
-        device: what it trains on.
-        precision: of the training steps.
-
-    >>> machine = Machine(torch.device("cpu"))
-    >>> machine.any(True), machine.mean(torch.tensor([2.5, 1.0])), machine.first(lambda: 3)
-    (True, [2.5, 1.0], 3)
-    """
-
-    rank, size = 0, 1  # of the processes that train together
-
-    def __init__(self, device: torch.device, precision: PrecisionName = PRECISION) -> None:
-        self.device = device
-        self.scaler = torch.amp.GradScaler(device.type) if precision == "16-mixed" else None
-        self._lower = LOWER.get(precision)
-        if device.type == "cuda":
-            torch.cuda.set_device(device)
-
-    def wrap(self, model: nn.Module) -> nn.Module:
-        """Move a model to the device. Return what the steps call."""
-        return model.to(self.device)
-
-    def batch(self, rows: Rows, chosen: Tensor, x: Tensor | None = None, random: Randomness | None = None) -> Batch:
-        """Return a batch of these rows, or of their samples ``x``, on the device."""
-        x = rows[chosen] if x is None else x
-        return Batch(x.to(self.device), chosen.to(self.device), random=random)
-
-    def lowered(self) -> AbstractContextManager[object]:
-        """Compute in the precision of the steps inside a block."""
-        return nullcontext() if self._lower is None else torch.autocast(self.device.type, self._lower)
-
-    def update(self, loss: Tensor, optimizer: Optimizer) -> None:
-        """Take a step down the gradient of the loss."""
-        optimizer.zero_grad()
-        if self.scaler is None:
-            loss.backward()
-            optimizer.step()
-            return
-        self.scaler.scale(loss).backward()
-        self.scaler.step(optimizer)
-        self.scaler.update()
-
-    def average_statistics(self, model: nn.Module) -> None:
-        """Average the statistics of batch normalisation over the processes. Every process must call it."""
-
-    def any(self, flag: bool) -> bool:
-        """Return whether the flag is true in at least one process. All must call it at the same step."""
-        return flag
-
-    def mean(self, values: Tensor) -> list[float]:
-        """Return the means of numbers over the processes. All must call it at the same step."""
-        return [float(value) for value in values.tolist()]
-
-    def gather(self, tensor: Tensor) -> Tensor:
-        """Return the tensors of all processes, stacked, on the CPU. All must call it at the same step."""
-        return tensor[None].cpu()
-
-    def first(self, work: Callable[[], T]) -> T:
-        """Do some work in the first process alone, and give its result or its error to all processes."""
-        return work()
-
-
-def machine_of(settings: TrainingSettings, *, together: bool = False) -> Machine:
-    """Return what trains with these settings: this process alone, or ``together`` with the others of its group."""
-    if together and (group := find_group()).size > 1:
-        from pinoise.training.together import join
-
-        return join(group, settings)
-    kind = check_device(settings.device)
-    if settings.devices * settings.nodes > 1:
-        raise UserError(
-            f"training.devices is {settings.devices} and training.nodes {settings.nodes}: "
-            "only 'pinoise train' trains in several processes; leave both at 1 here."
-        )
-    _, _, index = settings.device.partition(":")
-    kind = best_kind() if kind == "auto" else kind
-    return Machine(torch.device(kind) if kind == "cpu" else torch.device(kind, int(index or 0)), settings.precision)
 
 
 def best_kind() -> str:

@@ -6,21 +6,24 @@ import math
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.optim import Optimizer
 
-from pinoise.choices import MANY_ROWS
+from pinoise.choices import MANY_ROWS, PRECISION, PrecisionName
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
 from pinoise.modes import Randomness
 from pinoise.training.callbacks import Interrupted, Record, Reporter
 from pinoise.training.checkpoint import Progress, RunIdentity, load_state, save_state
 from pinoise.training.config import TrainingSettings
-from pinoise.training.device import TRAINING, Machine, flushed_denormals, keep_freed_memory, seed_of
+from pinoise.training.device import TRAINING, flushed_denormals, keep_freed_memory, seed_of
+from pinoise.training.divergence import broken_weights, diverged, has_broken_moments
 from pinoise.training.metrics import (
     HELD_OUT,
     has_stalled,
@@ -33,13 +36,79 @@ from pinoise.training.metrics import (
 )
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.order import ShuffledBlocks
+from pinoise.views import Batch
 
 _CHECK_EVERY = 50  # steps between checks of the loss; each check waits for the device
 _AGREE_EVERY = 10  # steps after which several processes can agree to stop
+LOWER = {"16-mixed": torch.float16, "bf16-mixed": torch.bfloat16}  # of products, by the name of a precision
+T = TypeVar("T")
 
 
-class DivergedError(UserError):
-    """The loss or its gradient became nan or infinite."""
+class Machine:
+    """What trains: this process alone, its device, and the precision of its steps.
+
+    ``together.Member`` is the same as one of several processes. What they agree on is said here for one.
+
+    Args:
+        device: what it trains on.
+        precision: of the training steps.
+
+    >>> machine = Machine(torch.device("cpu"))
+    >>> machine.any(True), machine.mean(torch.tensor([2.5, 1.0])), machine.first(lambda: 3)
+    (True, [2.5, 1.0], 3)
+    """
+
+    rank, size = 0, 1  # of the processes that train together
+
+    def __init__(self, device: torch.device, precision: PrecisionName = PRECISION) -> None:
+        self.device = device
+        self.scaler = torch.amp.GradScaler(device.type) if precision == "16-mixed" else None
+        self._lower = LOWER.get(precision)
+        if device.type == "cuda":
+            torch.cuda.set_device(device)
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """Move a model to the device. Return what the steps call."""
+        return model.to(self.device)
+
+    def batch(self, rows: Rows, chosen: Tensor, x: Tensor | None = None, random: Randomness | None = None) -> Batch:
+        """Return a batch of these rows, or of their samples ``x``, on the device."""
+        x = rows[chosen] if x is None else x
+        return Batch(x.to(self.device), chosen.to(self.device), random=random)
+
+    def lowered(self) -> AbstractContextManager[object]:
+        """Compute in the precision of the steps inside a block."""
+        return nullcontext() if self._lower is None else torch.autocast(self.device.type, self._lower)
+
+    def update(self, loss: Tensor, optimizer: Optimizer) -> None:
+        """Take a step down the gradient of the loss."""
+        optimizer.zero_grad()
+        if self.scaler is None:
+            loss.backward()
+            optimizer.step()
+            return
+        self.scaler.scale(loss).backward()
+        self.scaler.step(optimizer)
+        self.scaler.update()
+
+    def average_statistics(self, model: nn.Module) -> None:
+        """Average the statistics of batch normalisation over the processes. Every process must call it."""
+
+    def any(self, flag: bool) -> bool:
+        """Return whether the flag is true in at least one process. All must call it at the same step."""
+        return flag
+
+    def mean(self, values: Tensor) -> list[float]:
+        """Return the means of numbers over the processes. All must call it at the same step."""
+        return [float(value) for value in values.tolist()]
+
+    def gather(self, tensor: Tensor) -> Tensor:
+        """Return the tensors of all processes, stacked, on the CPU. All must call it at the same step."""
+        return tensor[None].cpu()
+
+    def first(self, work: Callable[[], T]) -> T:
+        """Do some work in the first process alone, and give its result or its error to all processes."""
+        return work()
 
 
 @flushed_denormals()
@@ -171,39 +240,6 @@ def make_optimizer(model: ContrastiveModel, settings: TrainingSettings, device: 
     theta: list[Any] = [p for p in model.parameters() if p.requires_grad and id(p) not in of_psi]
     fused = device.type in ("cpu", "cuda")
     return torch.optim.Adam([{"params": theta}, *groups], lr=settings.learning_rate, fused=fused)
-
-
-@torch.no_grad()
-def broken_weights(model: torch.nn.Module) -> list[str]:
-    """Return the names of the weights that contain nan or infinite numbers.
-
-    >>> layer = torch.nn.Linear(2, 1)
-    >>> _ = layer.bias.data.fill_(math.nan)
-    >>> broken_weights(layer)
-    ['bias']
-    """
-    names, weights = zip(*model.named_parameters(), strict=True)
-    finite = torch.stack([torch.isfinite(weight).all() for weight in weights]).tolist()  # waits for the device once
-    return [name for name, sound in zip(names, finite, strict=True) if not sound]
-
-
-def has_broken_moments(optimizer: torch.optim.Optimizer) -> bool:
-    """Whether a moment is nan or infinite. The square of a gradient above 2e19 is, although the weights stay finite."""
-    moments = [tensor for state in optimizer.state.values() for tensor in state.values()]
-    return not all(torch.stack([torch.isfinite(moment).all() for moment in moments]).tolist())
-
-
-def diverged(
-    model: ContrastiveModel, step: int, settings: TrainingSettings, *, what: str = "the loss"
-) -> DivergedError:
-    """Return the error for a loss, gradients or weights that are no numbers."""
-    broken = broken_weights(model)
-    noise_broke = broken and all(name.startswith("pairing.") for name in broken)
-    return DivergedError(
-        f"{what} became nan or infinite by step {step}"
-        f"{'; the noise generator failed first' if noise_broke else ''}: "
-        f"lower the learning rate (now {settings.learning_rate:g}) or raise the temperature."
-    )
 
 
 def shuffled_rows(n_rows: int, *, seed: int, epoch: int) -> Tensor:

@@ -28,7 +28,7 @@ from pinoise.training.build.model import read_standardizer
 from pinoise.training.callbacks import Callbacks, Interrupted, Quiet, Record, Reporter
 from pinoise.training.checkpoint import LAST, PREVIOUS, Expected, Progress, RunIdentity
 from pinoise.training.config import Settings, complete, follow
-from pinoise.training.device import Machine, machine_of
+from pinoise.training.divergence import broken_weights, diverged
 from pinoise.training.folder import (
     IN_MEMORY,
     STANDARDIZER_FILE,
@@ -39,10 +39,11 @@ from pinoise.training.folder import (
     settle_folder,
     write_weights,
 )
-from pinoise.training.loop import broken_weights, diverged, make_optimizer, plan_epoch, train
+from pinoise.training.loop import Machine, make_optimizer, plan_epoch, train
 from pinoise.training.metrics import held_out_rows, model_health
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.running import RunLog, hold
+from pinoise.training.together import machine_of
 
 
 class Earlier(NamedTuple):
