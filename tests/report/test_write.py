@@ -148,7 +148,7 @@ def test_what_a_folder_has_lost_is_told(table_run: Model, tmp_path: Path) -> Non
     assert "Unknown: " in text_of(write_report([run]).page)
     (run.path / "metrics.csv").unlink()
     (run.path / "environment.json").unlink()
-    assert "there are no curves" in text_of(write_report([run]).page)
+    assert "there are no curves" in text_of(write_report([load_run(run.path)]).page)
     (run.path / "evaluation.json").write_text('{"scores": 3}')
     with pytest.raises(UserError, match=r"evaluation\.json is not what 'pinoise evaluate' writes"):
         write_report([run])
