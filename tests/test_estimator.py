@@ -41,6 +41,7 @@ def digits() -> tuple[np.ndarray, np.ndarray]:
     return data.data[:300], data.target[:300]
 
 
+@pytest.mark.slow
 # No check is skipped here; scikit-learn itself exempts the array API check where SCIPY_ARRAY_API is not set.
 @pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # the checks fit a few rows
 @parametrize_with_checks(  # type: ignore[untyped-decorator]  # scikit-learn ships no types

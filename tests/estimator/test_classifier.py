@@ -54,6 +54,7 @@ def hide(y: np.ndarray, *, per_class: int) -> np.ndarray:
     return few
 
 
+@pytest.mark.slow
 # No check is skipped here; scikit-learn itself exempts the array API check where SCIPY_ARRAY_API is not set.
 @pytest.mark.usefixtures("quick")
 @pytest.mark.filterwarnings(

@@ -164,7 +164,8 @@ class PiNDAClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def predict(self, X: Any) -> npt.NDArray[Any]:
         """Return the most probable class of every row."""
-        most_probable: npt.NDArray[Any] = self.classes_[self.predict_proba(X).argmax(axis=1)]
+        places = self.predict_proba(X).argmax(axis=1)  # first, as it says that nothing was fitted
+        most_probable: npt.NDArray[Any] = self.classes_[places]
         return most_probable
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:

@@ -29,6 +29,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cache")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", item_names())
 def test_every_item_runs_on_real_data(name: str, real_data: Path, cache: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
