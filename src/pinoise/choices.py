@@ -210,25 +210,20 @@ class Distrust(NamedTuple):
     """A file that the user has not said to trust, and what the user typed beside it: only the latter is followed."""
 
     file: Path
-    typed: frozenset[tuple[str, str]] = frozenset()  # settings and their texts
+    typed: frozenset[str] = frozenset()
 
-    def check(self, setting: str, value: str, *, what: str) -> None:
-        """Refuse the value of a setting that the user did not type.
+    def check(self, setting: str, path: str) -> None:
+        """Refuse the import path of a setting that the user did not type.
 
-        Args:
-            setting: the setting, for the refusal.
-            value: its value in the file.
-            what: what the value does.
-
-        >>> Distrust(Path("a.yaml")).check("encoder", "mine:Net", what="runs code")
+        >>> Distrust(Path("a.yaml")).check("encoder", "mine:Net")
         Traceback (most recent call last):
         ...
         pinoise.errors.UserError: a.yaml names encoder 'mine:Net', which runs code: if you trust the file, pass \
 --trust, or trust=True in Python.
         """
-        if all(text != value for _, text in self.typed):
+        if path not in self.typed:
             raise UserError(
-                f"{self.file} names {setting} {value!r}, which {what}: if you trust the file, pass --trust, or "
+                f"{self.file} names {setting} {path!r}, which runs code: if you trust the file, pass --trust, or "
                 "trust=True in Python."
             )
 
@@ -259,7 +254,7 @@ byol, simsiam, dino.
         raise unknown_choice(kind.noun, name, kind.names)
     if path not in kind.names.values():
         if distrust is not None:
-            distrust.check(setting or kind.noun, path, what="runs code")
+            distrust.check(setting or kind.noun, path)
         sys.path += [folder for folder in OWN_MODULES if folder not in sys.path]
     try:
         return imported(path)

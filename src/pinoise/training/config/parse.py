@@ -116,11 +116,11 @@ def distrusted(file: Path, changes: Iterable[tuple[str, Any]] = (), *, trust: bo
     """Return the distrust of a file's values, but for what the user typed as changes; None if the file is trusted.
 
     >>> distrusted(Path("a.yaml"), [("encoder", "mine:Net"), ("training.epochs", 3)]).typed
-    frozenset({('encoder', 'mine:Net')})
+    frozenset({'mine:Net'})
     """
     if trust:
         return None
-    return Distrust(file, frozenset((path, text) for path, value in changes for text in _texts(value)))
+    return Distrust(file, frozenset(text for _, value in changes for text in _texts(value)))
 
 
 def _texts(value: Any) -> Iterator[str]:
