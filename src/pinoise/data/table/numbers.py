@@ -46,6 +46,8 @@ _MARKS = r"[\s'$€£¥%]|USD|EUR|GBP|CHF|JPY"
 
 LEAST_NAMED = 50  # rows; in a shorter table, numbers that all differ may well be measurements
 _ID = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|index|row)$|[a-z](Id|ID)$|^(ID|Id)$", re.IGNORECASE)
+_LONG = 10**13  # from 14 digits on, a whole number that never repeats is no count
+_MICROSECONDS = (9 * 10**14, 42 * 10**14)  # since 1970, from 1998 to 2103
 
 
 @dataclass(frozen=True)
@@ -181,8 +183,8 @@ def needs_double(present: Floats) -> bool:
 def names_rows(name: str, column: Any, *, rows: int) -> bool:
     """Whether whole numbers name rows rather than measure something.
 
-    All of them differ, none is missing, and they count the rows in any order, or the column is called an id. Anything
-    else is kept.
+    All of them differ, none is missing, and they count the rows in any order, or the column is called an id, or they
+    have 14 digits and more and are no times in microseconds or nanoseconds. Anything else is kept.
 
     Args:
         name: of the column.
@@ -200,7 +202,8 @@ def names_rows(name: str, column: Any, *, rows: int) -> bool:
     low, high = bounds["min"], bounds["max"]
     # Some rows of many hardly have the first and the last of all.
     counts = high - low < rows and high - low + 1 >= rows * (1 - 32 / len(column) * (len(column) < rows))
-    return bool(counts or _ID.search(name))
+    times = any(_MICROSECONDS[0] * unit <= low and high <= _MICROSECONDS[1] * unit for unit in (1, 1000))
+    return bool(counts or _ID.search(name) or (low >= _LONG and not times))
 
 
 def all_differ(column: Any) -> bool:
