@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from pinoise.choices import Size
 from pinoise.errors import UserError, unknown_choice
 from pinoise.networks.blocks import check_images, check_sizes, image_shape
-from pinoise.networks.embedding import misfit, read_weights
+from pinoise.networks.weights import misfit, read_weights
 
 Depth = Literal[18, 50]
 Stem = Literal["auto", "cifar", "imagenet"]

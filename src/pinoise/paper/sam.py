@@ -25,7 +25,7 @@ from pinoise.data.disk import kept, place_of
 from pinoise.errors import UserError, unknown_choice
 from pinoise.files import sha256_of
 from pinoise.modes import Randomness
-from pinoise.networks.embedding import misfit, read_weights
+from pinoise.networks.weights import misfit, read_weights
 
 if TYPE_CHECKING:
     from kornia.models.sam.model import Sam

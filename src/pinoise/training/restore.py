@@ -19,7 +19,7 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.modes import Randomness
 from pinoise.networks import load_weights, read_stored
-from pinoise.networks.embedding import StoredTensors
+from pinoise.networks.weights import StoredTensors
 from pinoise.training.build import (
     build_embedding,
     build_encoder,

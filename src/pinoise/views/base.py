@@ -5,7 +5,7 @@ A view is a module from a batch to a batch, run on the device inside the trainin
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, NamedTuple
 
@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.choices import PAIRINGS, PairingName
-from pinoise.errors import UserError, shown, unknown_choice
+from pinoise.errors import UserError, unknown_choice
 from pinoise.modes import Randomness
 from pinoise.networks import ProjectionHead
 from pinoise.networks.blocks import width_of
@@ -147,25 +147,6 @@ class Identity(View):
     def forward(self, batch: Batch) -> Batch:
         """Return the batch as it is."""
         return batch
-
-
-class FunctionView(View):
-    """A user's own function from a batch of samples to a batch of the same shape, as a view.
-
-    >>> FunctionView(lambda x: 2 * x)(Batch(torch.ones(2, 1), torch.arange(2))).x.flatten()
-    tensor([2., 2.])
-    """
-
-    def __init__(self, function: Callable[[Tensor], Tensor]) -> None:
-        super().__init__()
-        self.function = function
-
-    def forward(self, batch: Batch) -> Batch:
-        """Return the function's output for the samples."""
-        moved = self.function(batch.x)
-        if not isinstance(moved, Tensor) or moved.shape != batch.x.shape:
-            raise UserError(f"the view returned {shown(moved)}: it must return a tensor of {shown(batch.x)}.")
-        return batch.moved(moved)
 
 
 def per_sample(values: Tensor, x: Tensor) -> Tensor:
