@@ -54,4 +54,4 @@ def test_mistakes_are_one_sentence(pinoise: Callable[..., Any], run: Path, tmp_p
 def test_a_run_without_noise_has_none_to_export(pinoise: Callable[..., Any], tmp_path: Path) -> None:
     assert pinoise("train", "--data", "wine", "--out", tmp_path / "r", *TINY, "--set", "views.noise=scarf").code == 0
     said = pinoise("export", tmp_path / "r", "--out", tmp_path / "n.onnx", "--what", "noise")
-    assert "there is no learned noise to export" in said.sentence
+    assert "has no learned noise" in said.sentence
