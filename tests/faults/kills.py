@@ -59,6 +59,7 @@ class Case(NamedTuple):
         seed: of all cases. With family and number it gives the instants.
         whole: what the undisturbed command did.
         most: the kills after which the command may run to its end.
+        at_a_change: the share of kills that wait for a change of a file.
         note: told what happens.
         warm: whether the commands are forks.
     """
@@ -68,6 +69,7 @@ class Case(NamedTuple):
     seed: int
     whole: Whole
     most: int = LENGTH
+    at_a_change: float = _AT_A_CHANGE
     note: Note = _silent
     warm: bool = False
 
@@ -83,7 +85,8 @@ class Case(NamedTuple):
         rng, instants = generator(self.family, self.number, self.seed), list[str]()
         kills, writing, left = 0, 0, 1.0
         while kills < self.most:
-            before, instant, victims = half_written(place), draw(rng, self.whole, left=left), _victims(rng, devices)
+            instant = draw(rng, self.whole, left=left, at_a_change=self.at_a_change)
+            before, victims = half_written(place), _victims(rng, devices)
             instants.append(f"{instant}{f', processes {victims}' if devices > 1 else ''}")
             self.note(instants[-1])
             with Events(place) as events:  # as of the undisturbed command, from its start
@@ -102,15 +105,16 @@ class Case(NamedTuple):
         return Struck(kills, writing, instants)
 
 
-def draw(rng: np.random.Generator, whole: Whole, *, left: float = 1.0) -> Instant:
+def draw(rng: np.random.Generator, whole: Whole, *, left: float = 1.0, at_a_change: float = _AT_A_CHANGE) -> Instant:
     """Return a random instant of a command: around a change of a file, or at any time.
 
     Args:
         rng: draws it.
         whole: what the command did undisturbed.
         left: the share of the work that the command still has to do.
+        at_a_change: the share of instants that wait for a change of a file.
     """
-    if rng.random() < _AT_A_CHANGE:
+    if rng.random() < at_a_change:
         delay = rng.choice([0.0, 0.001, 0.01]) * rng.random()
         return Instant(float(delay), int(rng.integers(1, max(2, round(left * whole.changes)))))
     return Instant(float(rng.uniform(0, left * whole.seconds)))

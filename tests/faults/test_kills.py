@@ -28,7 +28,7 @@ def test_a_killed_and_resumed_training_ends_as_if_nothing_had_happened(
 ) -> None:
     whole = wholes(family)
     early = whole._replace(seconds=whole.seconds / 2, changes=whole.changes // kills // 2)  # so that every kill hits
-    struck = kill_training(Case(family, number, SEED, early, most=kills, note=print))
+    struck = kill_training(Case(family, number, SEED, early, most=kills, at_a_change=1.0, note=print))
     assert struck.kills == kills, struck
 
 

@@ -20,7 +20,7 @@ pytestmark = [pytest.mark.processes, pytest.mark.slow]
 RUN = ["-m", "pinoise", "train", "--data", "digits", "--rows", "300", "--device", "cpu", "--batch-size", "64"]
 RUN += [word for key in ("encoder.hidden=16", "noise.generator.hidden=16") for word in ("--set", key)]
 RUN += ["--set", "training.checkpoint_every=5", "--set", "training.information_draws=0"]
-EPOCHS = 12
+EPOCHS = 60
 
 
 def start(*arguments: object, **environ: str) -> subprocess.Popen[str]:
