@@ -25,6 +25,7 @@ from scipy import stats
 from torch.nn import functional as F
 
 from image_prototypes import Bands, Coarse, FeatureNeighbours, NoisyResNet, Scales
+from noise_choice import separation
 from pinoise.data import Dataset
 from pinoise.data.dataset import Part
 from pinoise.data.rows import make_rows
@@ -32,7 +33,6 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
 from pinoise.experiments.plans import with_steps
 from pinoise.experiments.recipes import RECIPES
-from pinoise.training.automatic import separation
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals

@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -28,13 +28,28 @@ from pinoise.information import estimate_mutual_information, measure_embedding
 from pinoise.modes import Randomness
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
-from pinoise.training.automatic import NOISE_KINDS, NoiseKind, separation, with_noise
 from pinoise.training.build import build_embedding
-from pinoise.training.config import merge, parse_settings
+from pinoise.training.config import Settings, merge, parse_settings
 from pinoise.training.device import describe_environment, flushed_denormals
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.views import Batch
 from validation import SUITE, fitted, scores, validation
+
+
+class NoiseKind(NamedTuple):
+    """A kind of noise that may be chosen."""
+
+    covariance: str
+    neighbours: int | None = None  # None leaves the number, and the amplitude, as it is
+    amplitude: float | None = None
+
+
+NOISE_KINDS: Mapping[str, NoiseKind] = {
+    "mixed": NoiseKind("mixed"),
+    "neighbours": NoiseKind("diagonal"),
+    "differences": NoiseKind("differences", neighbours=0),
+    "both": NoiseKind("differences"),
+}
 
 STUDIED = {
     **NOISE_KINDS,
@@ -46,6 +61,41 @@ TRIAL = 4  # a trial has this part of the steps
 SCORED_ROWS = 512
 SEED = 0
 INFORMATION_DRAWS = 8
+
+
+def with_noise(settings: Settings, candidate: NoiseKind) -> Settings:
+    """Return settings with a candidate as their noise.
+
+    >>> found = with_noise(Settings(), NOISE_KINDS["differences"])
+    >>> found.noise.covariance, found.noise.neighbours
+    ('differences', 0)
+    """
+    noise = {key: value for key, value in candidate._asdict().items() if value is not None}
+    views = {"noise": Settings().views.noise}
+    return settings.model_copy(
+        update={"noise": settings.noise.model_copy(update=noise), "views": settings.views.model_copy(update=views)}
+    )
+
+
+def separation(z: Tensor, *, clusters: int = 20) -> float:
+    """The mean silhouette of k-means clusters on the unit sphere: higher if samples form groups apart from each other.
+
+    Args:
+        z: embeddings (m, o) of m different samples.
+        clusters: the most clusters; with few samples, half as many as samples.
+
+    >>> groups = torch.tensor([[1.0, 0.0], [1.0, 0.1], [-1.0, 0.0], [-1.0, 0.1]])
+    >>> round(separation(groups), 2)
+    0.95
+    """
+    from sklearn.cluster import KMeans
+    from sklearn.metrics import silhouette_score
+
+    unit = F.normalize(z.detach().double(), dim=1).numpy()
+    number = min(clusters, len(unit) // 2, len(np.unique(unit, axis=0)) - 1)
+    if number < 2:
+        return -1.0  # fewer groups than two cannot lie apart
+    return float(silhouette_score(unit, KMeans(number, n_init=3, random_state=0).fit_predict(unit)))
 
 
 def lidar(views: Tensor) -> float:

@@ -15,12 +15,12 @@ from few_labels import summaries
 from image_noise import chosen
 from image_noise import table as tried
 from machine import describe
+from noise_choice import NOISE_KINDS
 from pinoise.cli.console import SCORE_TITLES
 from pinoise.experiments.ranking import against_rivals, rank_methods
 from pinoise.experiments.recipes import RECIPES
 from pinoise.experiments.results import Cell, Line, columns, summarise, verdict
 from pinoise.report import to_png
-from pinoise.training.automatic import NOISE_KINDS
 from size_sections import (
     bench,
     bench_lines,
@@ -38,7 +38,7 @@ from table_sections import mixed_table, neighbour_agreement
 
 RESULTS = Path(__file__).parent / "results"
 ROOT = RESULTS.parent.parent
-AUTOMATIC = ("silhouette", "trial")  # the score by which ``noise="auto"`` chooses, as ``noise_choice.py`` names it
+CHOSEN = ("silhouette", "trial")  # the score that chose best, as ``noise_choice.py`` names it
 MARKS = ("<!-- table: {name} -->\n", "<!-- end of table -->\n")
 HEAD = """# Results
 
@@ -233,7 +233,7 @@ def image_noise(path: Path) -> str:
 
 
 def image_noise_lines(path: Path) -> list[str]:
-    """The tables of ``image_noise.py``: all candidates, and what ``auto`` would choose among them."""
+    """The tables of ``image_noise.py``: all candidates, and what a score without labels would choose among them."""
     result = json.loads(path.read_text(encoding="utf-8"))
     return [
         f"`python benchmarks/image_noise.py`; {describe(result['environment'])}",
@@ -245,7 +245,7 @@ def image_noise_lines(path: Path) -> list[str]:
         "",
         *image_gaps(result["rows"]),
         "",
-        "Choosing by the score of `auto`, after a full fit with seed 0:",
+        "Choosing by the silhouette of clusters, after a full fit with seed 0:",
         "",
         *chosen(result["rows"]),
     ]
@@ -374,16 +374,16 @@ def noise_choice_lines(path: Path) -> list[str]:
 
 
 def chosen_line(path: Path) -> str:
-    """What the choice of ``auto`` gives beside one kind of noise on all sets."""
+    """What a choice by the best score gives beside one kind of noise on all sets."""
     result = json.loads(path.read_text(encoding="utf-8"))
-    auto = next(found for found in result["scores"] if (found["score"], found["after"]) == AUTOMATIC)
+    choice = next(found for found in result["scores"] if (found["score"], found["after"]) == CHOSEN)
     fixed = ", ".join(f"{name} {result['fixed'][name]['few']:.1f}" for name in NOISE_KINDS)
     sets = len(result["sets"])
     where = f"On the {sets} sets that no choice was made on (`--held-out`)" if "held_out" in path.stem else "Here"
     return (
-        f"{where}, `auto`, which chooses by {auto['score']} after a trial, has a few-label accuracy of "
-        f"{auto['few']:.1f}, against {fixed} for one kind on all sets; it is within a point of the best of them on "
-        f"{auto['within a point']} of {sets} sets."
+        f"{where}, a choice by {choice['score']} after a trial has a few-label accuracy of {choice['few']:.1f}, "
+        f"against {fixed} for one kind on all sets; it is within a point of the best of them on "
+        f"{choice['within a point']} of {sets} sets."
     )
 
 

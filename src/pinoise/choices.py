@@ -174,9 +174,8 @@ VIEW = Kind(
     },
     own="a View, or a function from a batch of samples to a batch of the same shape",
 )
-# The choices for ``views.noise``: learned noise (``pi``), learned noise of a kind that trial fits choose (``auto``), no
-# noise (``none``), or any view.
-NOISE_VIEW = VIEW._replace(noun="noise", default="pi", names={"pi": "", "auto": "", "none": "", **VIEW.names})
+# The choices for ``views.noise``: learned noise (``pi``), no noise (``none``), or any view.
+NOISE_VIEW = VIEW._replace(noun="noise", default="pi", names={"pi": "", "none": "", **VIEW.names})
 
 # What logs the metrics of a run besides metrics.csv and TensorBoard, from the package ``pytorch-lightning``.
 LOGGER = Kind(

@@ -88,7 +88,6 @@ class Model:
     noise: PiNoise | None
     history: list[Record]  # the epochs behind these weights
     flags: list[str] = field(default_factory=list)  # the names of what went wrong in training
-    trials: dict[str, float] = field(default_factory=dict)  # the score of each kind of noise that was tried
     path: Path = Path(IN_MEMORY)  # its folder
     finished: bool = True
     _own: list[Dataset] = field(init=False, default_factory=list, repr=False)  # its data once it is open
@@ -147,7 +146,7 @@ class Model:
             write_metrics(folder / "metrics.csv", self.history)
             if classifier is not None:
                 classifier.write(folder / CLASSIFIER_FILE, weights=self.weights)
-            write_weights(folder, self.embedding, self.noise, flags=self.flags, trials=self.trials)
+            write_weights(folder, self.embedding, self.noise, flags=self.flags)
 
     def embed(self, x: Samples) -> Any:
         """Return the embedding of samples without noise, in their precision.
@@ -198,7 +197,7 @@ class Model:
     def learned_noise(self) -> PiNoise:
         """The noise, which must be there."""
         if self.noise is None:
-            raise UserError(f"{self.path} has no learned noise: only what is trained with noise 'pi' or 'auto' has it.")
+            raise UserError(f"{self.path} has no learned noise: only what is trained with noise 'pi' has it.")
         return self.noise
 
     @property

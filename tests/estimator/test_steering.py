@@ -113,13 +113,6 @@ def test_a_warm_fit_goes_on_with_other_rows_in_the_units_of_the_first() -> None:
     assert not np.array_equal(warm.transform(X), before)
 
 
-def test_a_warm_fit_keeps_the_noise_that_trials_chose(monkeypatch: pytest.MonkeyPatch) -> None:
-    warm = small(noise="auto", epochs=4, warm_start=True).fit(X)
-    trials = dict(warm.trials_)
-    monkeypatch.setattr("pinoise.training.run.choose_noise", lambda *_, **__: pytest.fail("tried again"))
-    assert warm.fit(X).trials_ == trials
-
-
 def test_a_warm_fit_of_other_features_or_other_networks_is_refused() -> None:
     warm = small(warm_start=True).fit(X)
     with pytest.raises(ValueError, match="X has 60 features, but PiNDA is expecting 64"):

@@ -54,7 +54,6 @@ CHOICES: dict[str, dict[str, Any]] = {
     },
     **{f"covariance {name}": {"covariance": name} for name in get_args(Covariance)},
     "differences without neighbours": {"covariance": "differences", "neighbours": 0, "amplitude": 1.5},
-    "automatic noise": {"noise": "auto", "epochs": 4},
     "viewmaker": {"augmentations": ["viewmaker"], "objective": "adversarial"},
     "uniform noise": {"distribution": "uniform", "mean": "learned", "generator": "mlp", "objective": "paper"},
     "own encoder": {"encoder": Dropping, "hidden": None, "n_components": None},

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -182,17 +181,6 @@ def test_a_part_without_an_import_path_is_refused_before_a_folder_is_made(tmp_pa
     with pytest.raises(UserError, match=r"views\.augmentations\.0 is '<lambda>', which has no import path"):
         run_training(tmp_path / "run", settings, reporter=Quiet())
     assert not (tmp_path / "run").exists()
-
-
-def test_a_killed_start_keeps_its_notes_on_what_was_chosen(tmp_path: Path) -> None:
-    settings = parse_settings(merge(DIGITS, {"views": {"noise": "auto"}, "training": {"epochs": 4}}))
-    run = tmp_path / "run"
-    run_training(run, settings, reporter=Quiet())
-    record = (run / "data.json").read_bytes()
-    assert b"the noise is" in record
-    shutil.rmtree(run / "checkpoints")  # killed before the first
-    run_training(run, read_config(run), reporter=Quiet())
-    assert (run / "data.json").read_bytes() == record
 
 
 def test_a_file_of_the_name_of_a_record_is_not_replaced(tmp_path: Path) -> None:

@@ -52,7 +52,6 @@ def test_what_is_given_is_kept_and_what_is_auto_follows_the_objective(
         *({"objective": name} for name in OBJECTIVE.names),
         {"noise": {"neighbours": 3, "covariance": "diagonal"}, "objective": "paper"},
         {"noise": {"distribution": "uniform", "initial_scale": 0.5}},
-        {"views": {"noise": "auto"}},
         {"views": {"noise": "scarf", "augmentations": ["dacl"]}},
     ],
 )
@@ -62,7 +61,7 @@ def test_what_is_complete_has_nothing_open_and_is_read_back_as_it_was_written(va
     assert again == settings
     assert follow_kind(again, images=True) == (settings, {}, ())
     left = [name for name, value in settings.noise if value in ("auto", None)]
-    assert set(left) <= {"amplitude", "initial_scale", "normalize", *(["covariance"] if settings.is_automatic else [])}
+    assert set(left) <= {"amplitude", "initial_scale", "normalize"}
     assert "auto" not in (settings.encoder.name, settings.embedding, settings.views.pairing)
 
 
@@ -75,18 +74,13 @@ def test_options_of_what_is_auto_go_to_the_generator_that_has_them() -> None:
     assert images.noise.generator.as_dict() == {"name": "resnet18", "hidden": 7, "width": 5, "stem": "auto"}
 
 
-def objective_of(noise: str) -> str:
-    """An objective that every noise but the automatic one, which is along the data, can be learned by."""
-    return "supported" if noise == "auto" else "adversarial"
-
-
 @pytest.mark.parametrize(
     ("kind", "where"),
     [
         (METHOD, lambda name: {"method": name}),
         (OBJECTIVE, lambda name: {"objective": name}),
         (GENERATOR, lambda name: {"noise": {"generator": name}}),
-        (NOISE_VIEW, lambda name: {"views": {"noise": name}, "objective": objective_of(name)}),
+        (NOISE_VIEW, lambda name: {"views": {"noise": name}, "objective": "adversarial"}),
         (VIEW, lambda name: {"views": {"augmentations": [name]}, "objective": "adversarial"}),
     ],
 )

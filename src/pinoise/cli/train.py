@@ -190,7 +190,6 @@ def _new_settings(
     out: Path, config: Path | None, changes: list[Change], *, engine: str | None, trust: bool
 ) -> Settings:
     """Check all that can be checked before any data is read."""
-    from pinoise.training.automatic import check_trials
     from pinoise.training.build import check_options
     from pinoise.training.config import read_settings
     from pinoise.training.device import check_device
@@ -202,8 +201,6 @@ def _new_settings(
     if engine is None:  # a cluster's machines have devices of their own
         check_device(settings.training.device)
     check_options(settings)
-    if settings.is_automatic:
-        check_trials(settings)
     check_usable(out) if is_restarted() else check_folder(out)
     return settings
 
@@ -337,8 +334,6 @@ def _as_dict(
     result: Fitted | Outcome, labelled: Target | None, classifier: FewLabelClassifier | None
 ) -> dict[str, object]:
     found: dict[str, object] = {**result.history[-1]._asdict(), "flags": [flag.name for flag in result.flags]}
-    if result.trials:
-        found["trials"] = {trial.name: trial.score for trial in result.trials}
     if classifier is not None and labelled is not None:
         found |= {"target": labelled.as_dict(), **classifier.as_dict()}
     return found

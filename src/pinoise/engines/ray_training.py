@@ -16,7 +16,6 @@ from pinoise.engines.ray_cluster import cause, connected
 from pinoise.errors import UserError
 from pinoise.files import LOGS
 from pinoise.information import HealthFlag
-from pinoise.training.automatic import Trial
 from pinoise.training.callbacks import Interrupted, Lines, Record
 from pinoise.training.config import Settings, parse_settings
 from pinoise.training.device import flushed_denormals
@@ -34,7 +33,6 @@ class Outcome(NamedTuple):
 
     history: list[Record]
     flags: list[HealthFlag]
-    trials: list[Trial]
 
 
 class Job(NamedTuple):
@@ -180,6 +178,6 @@ def _worker(job: Job, line: Any) -> Callable[[], Any]:
                 )
         except Interrupted as stop:
             return stop
-        return result.history, result.flags, result.trials
+        return result.history, result.flags
 
     return work

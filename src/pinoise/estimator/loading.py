@@ -10,7 +10,7 @@ from pinoise.model import Model
 def parameters_of(model: Model) -> dict[str, Any]:
     """Return the parameters of a ``PiNDA`` with the settings of a model, in which nothing is left open.
 
-    Settings without a parameter, such as ``head.hidden``, are not among them.
+    Settings without a parameter, such as ``head.hidden`` and ``views.noise``, are not among them.
     """
     values = model.settings.model_dump()
     encoder, noise, views, data, training = (values[name] for name in ("encoder", "noise", "views", "data", "training"))
@@ -30,6 +30,5 @@ def parameters_of(model: Model) -> dict[str, Any]:
         "encoder": encoder,
         "image_shape": shape if len(shape) > 1 else None,
         **{name: noise[name] for name in ("amplitude", "initial_scale")},
-        "noise": views["noise"]["name"],
         "random_state": training["seed"],
     }

@@ -11,7 +11,7 @@ from sklearn.utils import check_random_state
 
 from pinoise.choices import ENCODER, GENERATOR, LARGEST_SEED, METHOD, OBJECTIVE, Distrust, Kind, find, options_of
 from pinoise.data.layout import image_layout
-from pinoise.errors import UserError, brief, unknown_choice
+from pinoise.errors import UserError, brief
 from pinoise.training.config import IMAGE_ENCODER, VECTOR_ENCODER, Settings, follow_kind, image_part, parse_settings
 
 # What a parameter is called whose setting has another name.
@@ -21,8 +21,6 @@ _NAMES = {
     "noise.generator": "generator",
     "views.augmentations": "augmentations",
 }
-
-_NOISES = ("pi", "auto")  # a fixed view has no noise to show
 
 
 def settings_from(
@@ -69,7 +67,7 @@ def settings_from(
             "generator": _section(GENERATOR, parameters["generator"], distrust, where_it_fits={"hidden": hidden}),
         },
         "objective": _section(OBJECTIVE, parameters["objective"], distrust, its_own=named("penalty")),
-        "views": {**named("noise"), **given("pairing")},
+        "views": given("pairing"),
         "training": {
             **named("epochs", "batch_size", "learning_rate", "noise_learning_rate", "device"),
             **named("patience", "min_improvement"),
@@ -78,8 +76,6 @@ def settings_from(
     }
     if augmentations is not None:
         values["views"]["augmentations"] = tuple(augmentations)
-    if parameters["noise"] not in _NOISES:
-        raise unknown_choice("noise", parameters["noise"], _NOISES)
     settings = parse_settings(values, names=_NAMES, distrust=distrust)
     _check_image_shape(parameters["image_shape"], settings)
     return follow_kind(settings, images=images, coloured=coloured).settings

@@ -22,7 +22,6 @@ from pinoise.estimator.samples import features_of, learn_samples
 from pinoise.estimator.transformer import ModelTransformer
 from pinoise.model import Model
 from pinoise.modes import own_modes
-from pinoise.training.automatic import with_best_noise
 from pinoise.training.build import build_standardizer
 from pinoise.training.callbacks import checked_callbacks, shown
 from pinoise.training.config import Settings, complete
@@ -80,10 +79,6 @@ class PiNDA(ModelTransformer):
         as it starts; ``"adversarial"`` lets noise of fixed entropy maximise the loss; ``"information"``
         maximises the mutual information of noise and task. Your own is a class derived from
         ``pinoise.training.objectives.Objective``, or a function from a ``Look`` to a scalar.
-    noise : {"pi", "auto"}
-        ``"auto"`` fits four kinds of noise for a quarter of the epochs each, and goes on with the one whose clusters
-        lie farthest apart; it takes no labels and twice the time. ``"pi"`` is the noise that the other parameters
-        describe.
     distribution : {"gaussian", "uniform"}
         The family of the noise.
     mean : {"zero", "learned"}
@@ -116,7 +111,7 @@ class PiNDA(ModelTransformer):
         ``pinoise.views.View``, a torch module, or a function from a batch of samples to a batch of the same shape.
     neighbours : int or None
         How many nearest neighbours a sample may be moved to; 0 for none. None is 10 for objective "supported", but 0
-        beside augmentations of images, and 0 for others. ``noise="auto"`` chooses whether samples move.
+        beside augmentations of images, and 0 for others.
     penalty : float or None
         λ of the paper's penalty λ / mean‖ε‖, for objective "paper".
     initial_scale : float or None
@@ -185,8 +180,6 @@ class PiNDA(ModelTransformer):
         in the noise (``task_entropy``, ``conditional_entropy``, ``information``, ``plug_in``, with errors).
     flags_ : list of str
         The names of what went wrong; each was also a ``HealthWarning``.
-    trials_ : dict
-        The score of each kind of noise that ``noise="auto"`` tried, the chosen one first; empty otherwise.
     mean_, scale_ : ndarray of shape (n_features_in_,), or (channels, height, width) of images
         Of every feature in training; the scale of a constant feature is 0. Where tails are compressed, these are the
         median and a robust scale (``docs/noise.md``).
@@ -213,7 +206,6 @@ class PiNDA(ModelTransformer):
         hidden: int | None = None,
         method: Any = METHOD.default,
         objective: Any = OBJECTIVE.default,
-        noise: str = _SETTINGS.views.noise.name,
         distribution: str = _SETTINGS.noise.distribution,
         mean: str = _SETTINGS.noise.mean,
         covariance: str = _SETTINGS.noise.covariance,
@@ -270,7 +262,7 @@ class PiNDA(ModelTransformer):
             if earlier is None:
                 standardizer = build_standardizer(settings, x, spans=preparation.spans)
             else:
-                settings, standardizer = with_best_noise(settings, self.trials_), self.model_.standardizer
+                standardizer = self.model_.standardizer
             record = describe_data(settings, data, preparation, standardizer)
             if earlier is not None:
                 earlier = earlier._replace(same_rows=record.fingerprint == self.model_.record.fingerprint)
@@ -300,7 +292,6 @@ class PiNDA(ModelTransformer):
                 fitted.model.noise,
                 fitted.history,
                 flags=[flag.name for flag in fitted.flags],
-                trials={trial.name: trial.score for trial in fitted.trials} if earlier is None else self.trials_,
             )
         )
 
@@ -332,7 +323,7 @@ class PiNDA(ModelTransformer):
         self.embedding_, self.encoder_ = model.embedding, model.embedding.encoder
         self.noise_: Any = model.noise
         self.mean_, self.scale_ = model.standardizer.mean, model.standardizer.scale
-        self.flags_, self.trials_, self.notes_ = list(model.flags), dict(model.trials), list(model.record.notes)
+        self.flags_, self.notes_ = list(model.flags), list(model.record.notes)
         self.history_ = {
             **{name: [getattr(record, name) for record in model.history] for name in ("epoch", "loss", "seconds")},
             **{name: [record.metrics[name] for record in model.history] for name in METRICS},

@@ -154,8 +154,6 @@ def cost_of_training(
     check_device(settings.training.device)
     size = size_of_data(settings.data, progress=progress)
     settings = follow_kind(settings, images=size.images).settings
-    if settings.is_automatic:
-        note("views.noise 'auto' tries several kinds of noise before training, which takes as long again")
     return cost_of(settings, size.shape, size.rows, timed_steps=timed_steps, note=note)
 
 

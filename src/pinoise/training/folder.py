@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 import shutil
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -258,17 +258,14 @@ def _check_unchanged(path: Path, settings: Settings, record: DataRecord) -> None
         )
 
 
-def write_weights(
-    path: Path, embedding: Embedding, noise: PiNoise | None, *, flags: Sequence[str], trials: Mapping[str, float]
-) -> None:
+def write_weights(path: Path, embedding: Embedding, noise: PiNoise | None, *, flags: Sequence[str]) -> None:
     """Write the weights of a finished run, the encoder last: a run that has it has all.
 
-    The units of the embedding have what else training ended with beside them, which ``data.json`` cannot know.
+    The units of the embedding have the health flags beside them, which ``data.json`` cannot know.
     """
     if noise is not None:
         write_tensors(path / NOISE_FILE, noise.state_dict())
-    outcome = {"flags": list(flags), "trials": dict(trials)}
-    write_tensors(path / UNITS_FILE, embedding_tensors(embedding), metadata=outcome)
+    write_tensors(path / UNITS_FILE, embedding_tensors(embedding), metadata={"flags": list(flags)})
     write_tensors(path / ENCODER_FILE, embedding.encoder.state_dict())
 
 

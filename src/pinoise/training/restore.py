@@ -50,7 +50,7 @@ def from_files(path: Path, settings: Settings, standardizer: Standardizer) -> di
             with _fitting(path / NOISE_FILE) as stored:
                 noise = restore_noise(settings, standardizer, encoder, stored.tensors)
     found = {"embedding": embedding, "noise": noise, "history": read_metrics(path / "metrics.csv")}
-    return {**found, "flags": outcome.get("flags", []), "trials": outcome.get("trials", {})}
+    return {**found, "flags": outcome.get("flags", [])}
 
 
 def from_checkpoint(

@@ -22,7 +22,6 @@ from pinoise.errors import UserError
 from pinoise.information import HealthFlag
 from pinoise.modes import own_modes
 from pinoise.networks import Embedding
-from pinoise.training.automatic import NOISE_KINDS, Trial, choose_noise, described, with_noise
 from pinoise.training.build import build_embedding, build_standardizer, seeded_model
 from pinoise.training.build.model import read_standardizer
 from pinoise.training.callbacks import Callbacks, Interrupted, Quiet, Record, Reporter
@@ -81,12 +80,11 @@ def _is_learned(name: str, parameters: set[str]) -> bool:
 class Fitted(NamedTuple):
     """A trained model on the CPU, the embedding of its encoder, its history and its health flags."""
 
-    settings: Settings  # with the noise that trials chose
+    settings: Settings  # in which nothing is left open
     model: ContrastiveModel
     embedding: Embedding
     history: list[Record]
     flags: list[HealthFlag]
-    trials: list[Trial]  # of ``views.noise`` auto, the chosen noise first; else none
     progress: Progress  # to go on from
     interrupted: bool = False
 
@@ -114,7 +112,7 @@ def fit(
         keep_interrupted: whether an interrupt after the first step ends training with the model as it is.
     """
     machine = machine_of(settings.training)
-    settings, trials = _try_noises(complete(settings), standardizer, rows, machine=machine)
+    settings = complete(settings)
     model = seeded_model(settings, standardizer, rows, pretrained=earlier is None)
     progress = Progress() if earlier is None else earlier.into(model)
     training = settings.training.model_copy(update={"epochs": len(progress.history) + settings.training.epochs})
@@ -134,28 +132,7 @@ def fit(
         model.noise.support.fetch = None  # the fitted model must not keep the training data in memory
     embedding = build_embedding(model.method.encoder, settings.embedding, standardizer, rows)
     flags = run_health(model, rows, settings, progress.history) if progress.history else []
-    return Fitted(settings, model, embedding, progress.history, flags, trials, progress, interrupted)
-
-
-def _try_noises(
-    settings: Settings,
-    standardizer: Standardizer,
-    rows: Rows,
-    *,
-    machine: Machine,
-    should_stop: Callable[[], bool] = lambda: False,
-    note: Callable[[str], None] = lambda _: None,
-) -> tuple[Settings, list[Trial]]:
-    """Return settings with the noise that trials chose, and the trials, if ``views.noise`` is auto.
-
-    A run that goes on has the choice in its configuration, so there is nothing to try.
-    """
-    if not settings.is_automatic:
-        return settings, []
-    _tell(machine, note, [f"trying {len(NOISE_KINDS)} kinds of noise, for as long as training takes together"])
-    trials = choose_noise(settings, standardizer, rows, machine=machine, should_stop=should_stop)
-    _tell(machine, note, [f"the noise is {described(trials)}"])
-    return with_noise(settings, NOISE_KINDS[trials[0].name]), trials
+    return Fitted(settings, model, embedding, progress.history, flags, progress, interrupted)
 
 
 def run_health(
@@ -202,10 +179,9 @@ def run_training(
     for sentence in [*record.notes, *_notes_on_batches(settings, rows, machine)] if machine.rank == 0 else ():
         note(sentence)
     del data  # rows in memory are a copy, so the original can be freed
-    settings, trials = _try_noises(settings, standardizer, rows, machine=machine, should_stop=should_stop, note=note)
     model = seeded_model(settings, standardizer, rows, pretrained=not begun)
     identity, state = run_identity(settings, record.fingerprint), Progress()
-    expected, record = _expected(model, settings, identity, len(rows)), _noted(record, trials)
+    expected = _expected(model, settings, identity, len(rows))
     settle = partial(settle_folder, path, settings, record, standardizer, expected, new=new, note=note)
     with ExitStack() as folder:
         machine.first(lambda: folder.enter_context(hold(path, note=note)))
@@ -227,13 +203,7 @@ def run_training(
         )
         if machine.any(heard.failure is not None):
             raise heard.failure or Interrupted(state.step)
-        return _finished(path, model, settings, standardizer, rows, state, trials, machine=machine)
-
-
-def _tell(machine: Machine, note: Callable[[str], None], sentences: Sequence[str]) -> None:
-    """Say sentences in the first process alone."""
-    for sentence in sentences if machine.rank == 0 else ():
-        note(sentence)
+        return _finished(path, model, settings, standardizer, rows, state, machine=machine)
 
 
 def _finished(
@@ -243,16 +213,15 @@ def _finished(
     standardizer: Standardizer,
     rows: Rows,
     progress: Progress,
-    trials: list[Trial],
     *,
     machine: Machine,
 ) -> Fitted:
     """Write the weights of a run that has ended, and return what it ended with."""
     embedding = build_embedding(model.method.encoder, settings.embedding, standardizer, rows)
     flags = run_health(model, rows, settings, progress.history, processes=machine.size)
-    names, scores = [flag.name for flag in flags], {trial.name: trial.score for trial in trials}
-    machine.first(partial(write_weights, path, embedding, model.noise, flags=names, trials=scores))
-    return Fitted(settings, model, embedding, progress.history, flags, trials, progress)
+    names = [flag.name for flag in flags]
+    machine.first(partial(write_weights, path, embedding, model.noise, flags=names))
+    return Fitted(settings, model, embedding, progress.history, flags, progress)
 
 
 def _opened(settings: Settings, *, progress: bool) -> tuple[Settings, Dataset, Preparation]:
@@ -305,9 +274,3 @@ def describe_data(
         notes=[*data.notes, *([HEAVY_TAILS] if heavy else [])],
         preparation=preparation.to_json(),
     )
-
-
-def _noted(record: DataRecord, trials: list[Trial]) -> DataRecord:
-    """Return the record with a note on the noise that trials chose, if there were any."""
-    notes = [f"the noise is {described(trials)}"] if trials else []
-    return record.model_copy(update={"notes": [*record.notes, *notes]})

@@ -91,7 +91,7 @@ def follow_kind(settings: Settings, *, images: bool, coloured: bool = True) -> F
     if "augmentations" not in settings.views.model_fields_set and settings.views.pairing not in _ALONE:
         changes["views.augmentations"] = (COLOURED if coloured else UNCOLOURED, ITSELF)
     beside = bool(changes.get("views.augmentations", settings.views.augmentations))
-    if beside and settings.is_learned and not settings.is_automatic and settings.objective.trait("neighbours"):
+    if beside and settings.is_learned and settings.objective.trait("neighbours"):
         changes |= _noise_beside(settings)
     for path, value in changes.items():
         section, _, key = path.rpartition(".")
@@ -119,7 +119,7 @@ def _noise_beside(settings: Settings) -> dict[str, Any]:
 def complete(settings: Settings) -> Settings:
     """Return settings in which nothing is left open: what is silent about the noise, its objective decides.
 
-    Settings that are complete stay as they are. What is open for the sake of trial fits stays open.
+    Settings that are complete stay as they are.
 
     >>> noise = complete(Settings()).noise
     >>> noise.generator.name, noise.positive, noise.covariance, noise.neighbours
@@ -158,7 +158,7 @@ def _noise(settings: Settings, *, images: bool) -> dict[str, Any]:
         chosen = read_choice(suited("image_generator" if images else "generator"), GENERATOR, "noise.generator")
         fitting = {key: value for key, value in generator.options.items() if key in options_of(chosen.part)}
         generator = read_choice({"name": chosen.name, **fitting}, GENERATOR, "noise.generator")
-    if covariance == OPEN and not settings.is_automatic:
+    if covariance == OPEN:
         gaussian = suited("image_covariance" if images else "covariance")
         covariance = gaussian if noise.distribution == "gaussian" else "diagonal"
     return {

@@ -218,22 +218,9 @@ class Settings(Section):
                 f"views.local_crops makes smaller images, but encoder {self.encoder.name!r} does not take them: "
                 "choose another encoder"
             )
-        if self.is_automatic:
-            self._check_automatic()
         if self.training.information_draws == 1:
             raise ValueError("training.information_draws is 1: give at least 2, or 0 to measure no information")
         return self
-
-    def _check_automatic(self) -> None:
-        """Refuse settings that leave nothing to choose."""
-        if not (self.objective.trait("neighbours", 0) if self.noise.neighbours is None else self.noise.neighbours):
-            raise ValueError(
-                "noise.neighbours is 0, and views.noise 'auto' chooses whether samples move to neighbours: leave one "
-                "out, or choose objective 'supported'"
-            )
-        for name in ("covariance", "amplitude", "initial_scale"):
-            if getattr(self.noise, name) not in (None, OPEN):
-                raise ValueError(f"noise.{name} is given, and views.noise 'auto' chooses it: leave one out")
 
     @property
     def parts(self) -> dict[str, Choice]:
@@ -251,11 +238,6 @@ class Settings(Section):
     def is_learned(self) -> bool:
         """Whether the noise is p_ψ(ε|x)."""
         return self.views.noise.part is None and self.views.noise.name != "none"
-
-    @property
-    def is_automatic(self) -> bool:
-        """Whether trial fits choose the kind of noise."""
-        return self.views.noise.part is None and self.views.noise.name == "auto"
 
 
 _MOST_BITS = 4096  # of a number; Python cannot even print much larger ones
