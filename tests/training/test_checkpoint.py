@@ -197,7 +197,7 @@ SOUND_GROUPS = [{"params": [0, 1]}]
         {"data": "another"},
         {"extra": 1},
     ],
-    ids=str,
+    ids=lambda changes: next(iter(changes)),
 )
 def test_a_checkpoint_with_an_unsound_field_is_passed_over_too(tmp_path: Path, changes: dict[str, Any]) -> None:
     save(tmp_path, 1)
