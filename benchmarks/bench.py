@@ -19,7 +19,7 @@ import torch
 
 from machine import commit
 from pinoise.files import write_json
-from pinoise.training.device import describe_environment
+from pinoise.training.folder import describe_environment
 from speed import (
     compiled,
     embedding,

@@ -19,10 +19,11 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
 from pinoise.experiments.plans import with_steps
+from pinoise.modes import flushed_denormals
 from pinoise.networks.embedding import LEARNED_WEIGHT
 from pinoise.training.build import build_embedding
 from pinoise.training.config import merge, parse_settings
-from pinoise.training.device import describe_environment, flushed_denormals
+from pinoise.training.folder import describe_environment
 from validation import SUITE, fitted, validation
 
 WEIGHTS = (0.0, 0.25, 0.35, 0.5, 0.7, 1.0)  # of the learned block; 0 leaves the raw features

@@ -22,10 +22,11 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.experiments.plans import with_steps
 from pinoise.files import write_json
+from pinoise.modes import flushed_denormals
 from pinoise.noise import columns as noise_columns
 from pinoise.training.build import build_embedding
 from pinoise.training.config import merge, parse_settings
-from pinoise.training.device import describe_environment, flushed_denormals
+from pinoise.training.folder import describe_environment
 from validation import fitted, scores
 
 CHOSEN_ON = ("customers", "german", "crx", "splice")

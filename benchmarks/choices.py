@@ -15,14 +15,15 @@ from pinoise.data import Dataset
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
+from pinoise.modes import flushed_denormals
 from pinoise.networks.embedding import LEARNED_WEIGHT
 from pinoise.noise import PiNoise, Support
 from pinoise.training.build import build_embedding, seeded_model
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
-from pinoise.training.device import describe_environment, flushed_denormals
+from pinoise.training.folder import describe_environment
 from pinoise.training.loop import train
-from pinoise.training.together import machine_of
+from pinoise.training.run import machine_of
 from validation import validation
 
 SETS = ("digits", "wisdm", "isolet")

@@ -15,7 +15,7 @@ from pinoise.experiments.fitting import fit_all
 from pinoise.experiments.plans import plan
 from pinoise.experiments.results import summarise
 from pinoise.training.config import merge
-from pinoise.training.device import describe_environment
+from pinoise.training.folder import describe_environment
 from validation import SUITE, validation
 
 SETS = ("digits", "wisdm")

@@ -19,13 +19,14 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
 from pinoise.experiments.sources import sample_rows
+from pinoise.modes import flushed_denormals
 from pinoise.training.build import seeded_model
 from pinoise.training.callbacks import Record, Reporter
 from pinoise.training.config import parse_settings
-from pinoise.training.device import describe_environment, flushed_denormals
+from pinoise.training.folder import describe_environment
 from pinoise.training.loop import train
 from pinoise.training.objectives import ContrastiveModel
-from pinoise.training.together import machine_of
+from pinoise.training.run import machine_of
 
 EPOCHS = 60
 EVERY = 10

@@ -45,9 +45,10 @@ from pinoise.experiments.recipes import OURS, installed
 from pinoise.experiments.scoring import Labelled, Prepared, embedded, fit_encoder
 from pinoise.experiments.sources import open_compared, sample_rows
 from pinoise.files import read_json, write_json
+from pinoise.modes import flushed_denormals
 from pinoise.training.build import build_embedding
 from pinoise.training.callbacks import Quiet
-from pinoise.training.device import describe_environment, flushed_denormals
+from pinoise.training.folder import describe_environment
 from suite import shrink_images
 from validation import SUITE, validation
 

@@ -23,13 +23,14 @@ import torch
 
 from pinoise.data import load
 from pinoise.data.rows import make_rows
+from pinoise.modes import flushed_denormals
 from pinoise.networks import ResNet
 from pinoise.noise import make_generator
 from pinoise.paper.counting import count_operations
 from pinoise.paper.rehearsal import training_step
 from pinoise.training.build import build_standardizer, channels_together, seeded_model
 from pinoise.training.config import parse_settings
-from pinoise.training.device import describe_environment, flushed_denormals
+from pinoise.training.folder import describe_environment
 
 ROUNDS = 5
 ROWS = 512

@@ -33,9 +33,10 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation import embed, few_label_accuracies, knn_accuracy
 from pinoise.experiments.plans import with_steps
 from pinoise.experiments.recipes import RECIPES
+from pinoise.modes import flushed_denormals
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
-from pinoise.training.device import describe_environment, flushed_denormals
+from pinoise.training.folder import describe_environment
 from pinoise.training.run import fit
 from validation import validation
 

@@ -31,7 +31,7 @@ from pinoise.evaluation import embed
 from pinoise.evaluation.knn import NEIGHBOURS, knn_predict
 from pinoise.files import write_json
 from pinoise.networks import MLPEncoder
-from pinoise.training.device import describe_environment
+from pinoise.training.folder import describe_environment
 
 ROUNDS = 5
 SETS = ("digits", "wisdm", "hapt561", "reuters46", "newsgroups20", "fashion_mnist")

@@ -31,7 +31,7 @@ import pyarrow.parquet
 from machine import commit
 from pinoise.choices import BATCH_SIZE
 from pinoise.files import write_json
-from pinoise.training.device import describe_environment
+from pinoise.training.folder import describe_environment
 
 FEATURES, COUNTS, FACTORS = 136, 40, 16
 GROUP = 65_536  # rows of a row group

@@ -21,7 +21,7 @@ import numpy as np
 
 from pinoise.experiments import compare as comparison
 from pinoise.files import read_json, write_json
-from pinoise.training.device import describe_environment
+from pinoise.training.folder import describe_environment
 
 TABLES = ("german", "crx", "bands", "splice")
 METHODS = ("raw", "scarf", "pinda")

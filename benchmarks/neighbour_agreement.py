@@ -36,8 +36,9 @@ from pinoise.evaluation import embed, knn_accuracy
 from pinoise.evaluation.knn import neighbour_agreement
 from pinoise.experiments.plans import with_steps
 from pinoise.files import write_json
+from pinoise.modes import flushed_denormals
 from pinoise.training.config import merge, parse_settings
-from pinoise.training.device import describe_environment, flushed_denormals
+from pinoise.training.folder import describe_environment
 from validation import SUITE, fitted, validation
 
 HARMFUL: dict[str, dict[str, Any]] = {

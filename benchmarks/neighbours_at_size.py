@@ -36,6 +36,7 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.experiments.plans import with_steps
 from pinoise.files import read_json, write_json
+from pinoise.modes import flushed_denormals
 from pinoise.networks.embedding import Raw
 from pinoise.noise import Support
 from pinoise.noise import rows as noise_rows
@@ -43,7 +44,7 @@ from pinoise.noise import support as _support
 from pinoise.noise.rows import Nearest, nearest
 from pinoise.training.build import build_embedding
 from pinoise.training.config import merge, parse_settings
-from pinoise.training.device import describe_environment, flushed_denormals
+from pinoise.training.folder import describe_environment
 from validation import SUITE, fitted, scores, validation
 
 support: Any = _support  # whose constants and search are replaced here

@@ -25,12 +25,12 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.experiments.plans import with_steps
 from pinoise.information import estimate_mutual_information, measure_embedding
-from pinoise.modes import Randomness
+from pinoise.modes import Randomness, flushed_denormals
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
 from pinoise.training.build import build_embedding
 from pinoise.training.config import Settings, merge, parse_settings
-from pinoise.training.device import describe_environment, flushed_denormals
+from pinoise.training.folder import describe_environment
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.views import Batch
 from validation import SUITE, fitted, scores, validation

@@ -18,7 +18,7 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
-from pinoise.training.device import describe_environment
+from pinoise.training.folder import describe_environment
 from pinoise.training.run import fit
 
 SEEDS = (0, 1, 2)

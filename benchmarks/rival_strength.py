@@ -20,7 +20,7 @@ from pinoise.data import Dataset, load
 from pinoise.experiments.fitting import fit_all
 from pinoise.experiments.plans import plan
 from pinoise.experiments.results import summarise
-from pinoise.training.device import describe_environment
+from pinoise.training.folder import describe_environment
 
 STRENGTHS = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0)
 SEEDS = (0, 1, 2)

@@ -27,7 +27,8 @@ from pinoise.experiments.recipes import choose_methods, installed
 from pinoise.experiments.results import Cell, summarise, verdict
 from pinoise.experiments.sources import open_compared, sample_rows
 from pinoise.files import to_json
-from pinoise.training.device import describe_environment, flushed_denormals
+from pinoise.modes import flushed_denormals
+from pinoise.training.folder import describe_environment
 
 
 class Suite(NamedTuple):

@@ -23,10 +23,11 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer, auto_scaling
 from pinoise.experiments.plans import with_steps
 from pinoise.files import write_json
+from pinoise.modes import flushed_denormals
 from pinoise.networks.embedding import Raw
 from pinoise.training.build import build_embedding
 from pinoise.training.config import merge, parse_settings
-from pinoise.training.device import describe_environment, flushed_denormals
+from pinoise.training.folder import describe_environment
 from validation import SUITE, fitted, scores, split
 
 TABLES = (

@@ -15,7 +15,7 @@ from pinoise.training.callbacks import Quiet
 from pinoise.training.config import Settings
 from pinoise.training.loop import train
 from pinoise.training.objectives import ContrastiveModel
-from pinoise.training.together import machine_of
+from pinoise.training.run import machine_of
 from suite import SUITES, shrink_images
 
 SUITE = SUITES["vectors"]

@@ -20,10 +20,11 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.experiments.plans import with_steps
 from pinoise.experiments.ranking import mean_ranks
 from pinoise.files import read_json, write_json
+from pinoise.modes import flushed_denormals
 from pinoise.networks.embedding import Raw
 from pinoise.training.build import build_embedding
 from pinoise.training.config import merge, parse_settings
-from pinoise.training.device import describe_environment, flushed_denormals
+from pinoise.training.folder import describe_environment
 from validation import SUITE, fitted, scores, validation
 
 SEED = 0

@@ -15,9 +15,9 @@ from pinoise import PiNDA, PiNoise
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.methods import nt_xent
+from pinoise.modes import TRAINING, seed_of
 from pinoise.training.build import seeded_model
 from pinoise.training.config import parse_settings
-from pinoise.training.device import TRAINING, seed_of
 from pinoise.training.loop import shuffled_rows
 
 SEED, EPOCHS, BATCH, RATE = 5, 12, 100, 1e-3

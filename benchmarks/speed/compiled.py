@@ -10,8 +10,8 @@ from typing import Any
 
 import torch
 
+from pinoise.modes import flushed_denormals
 from pinoise.paper.rehearsal import Rehearsal, training_step
-from pinoise.training.device import flushed_denormals
 from speed.libraries import with_mkl
 from speed.skipping import Skipped
 from speed.steps import BATCH, RANDOM, ROWS, settings_of

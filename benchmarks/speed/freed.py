@@ -14,8 +14,8 @@ from statistics import median
 from typing import Any
 from unittest import mock
 
+from pinoise.modes import flushed_denormals
 from pinoise.paper import rehearsal
-from pinoise.training.device import flushed_denormals
 from speed.steps import RANDOM, make_step
 from speed.timing import in_new_process
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from pinoise.modes import flushed_denormals
 from pinoise.paper.rehearsal import Rehearsal, training_step
 from pinoise.training.config import parse_settings
-from pinoise.training.device import flushed_denormals
 from speed.timing import Task, in_turns, milliseconds, ratio
 
 SHAPE = (32, 32, 3)  # as stored: bytes, channels last

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from pinoise.training.device import flushed_denormals
+from pinoise.modes import flushed_denormals
 from speed.steps import RANDOM, make_products, make_step
 from speed.timing import Task, in_turns, milliseconds, ratio
 

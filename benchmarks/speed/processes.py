@@ -21,10 +21,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import distributed as dist
 
+from pinoise.modes import flushed_denormals
 from pinoise.paper.rehearsal import Rehearsal, training_step
 from pinoise.training.config import parse_settings
-from pinoise.training.device import flushed_denormals
-from pinoise.training.together import machine_of
+from pinoise.training.run import machine_of
 from speed.steps import WIDTHS, make_large_product
 from speed.timing import in_new_process, in_turns
 

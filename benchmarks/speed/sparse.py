@@ -12,12 +12,12 @@ from torch.nn import functional as F
 
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
+from pinoise.modes import flushed_denormals
 from pinoise.networks.mlp import linear
 from pinoise.noise.support import TRANSPLANTED
 from pinoise.paper.rehearsal import training_step
 from pinoise.training.build import seeded_model
 from pinoise.training.config import parse_settings
-from pinoise.training.device import flushed_denormals
 from speed.skipping import samples
 from speed.timing import Task, in_turns, milliseconds, ratio
 

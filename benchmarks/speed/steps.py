@@ -8,10 +8,10 @@ from typing import Any
 
 import torch
 
+from pinoise.modes import flushed_denormals
 from pinoise.networks.mlp import linear
 from pinoise.paper.rehearsal import Rehearsal, training_step
 from pinoise.training.config import Settings, parse_settings
-from pinoise.training.device import flushed_denormals
 from speed.timing import Task, in_turns, milliseconds, ratio
 
 RANDOM = "random noise"

@@ -12,10 +12,10 @@ import numpy as np
 from pinoise.data.readers import read_file
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
+from pinoise.modes import flushed_denormals
 from pinoise.paper.rehearsal import training_step
 from pinoise.training.build import seeded_model
 from pinoise.training.config import parse_settings
-from pinoise.training.device import flushed_denormals
 from speed.timing import in_turns, milliseconds, ratio
 
 ROWS, FEATURES, BATCH = 100_000, 136, 256

@@ -39,7 +39,6 @@ from pinoise.noise import PiNoise
 from pinoise.training.build.model import read_standardizer, standardizer_tensors
 from pinoise.training.callbacks import Record
 from pinoise.training.config import Settings
-from pinoise.training.device import describe_environment
 from pinoise.training.folder import (
     CLASSIFIER_FILE,
     ENCODER_FILE,
@@ -47,6 +46,7 @@ from pinoise.training.folder import (
     STANDARDIZER_FILE,
     DataRecord,
     create_folder,
+    describe_environment,
     new_folder,
     read_config,
     read_record,

@@ -1,4 +1,4 @@
-"""What a block sets and leaves as it found it: modes of torch and of a network, random numbers."""
+"""What a block sets and leaves as it found it: modes of torch and of a network, random numbers and their seeds."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
+import numpy as np
 import torch
 from torch import Generator, Tensor, nn
 
@@ -234,3 +235,50 @@ class Randomness:
                 for place, generator, state in zip(places, own, before, strict=True):
                     generator.set_state(place.get_rng_state())
                     place.set_rng_state(state)
+
+
+# Purposes of random numbers, for seed_of.
+BUILDING, TRAINING, HOLDING_OUT = 0, 1, 2
+
+
+def seed_of(seed: int, purpose: int, rank: int = 0) -> int:
+    """Derive an independent seed for one purpose and process, so that no two share their random numbers.
+
+    >>> seed_of(0, 1) == seed_of(0, 1), seed_of(0, 1) == seed_of(0, 2), seed_of(0, 1) == seed_of(1, 1)
+    (True, False, False)
+    """
+    return int(np.random.SeedSequence([seed, purpose, rank]).generate_state(1)[0])
+
+
+@contextmanager
+def flushed_denormals() -> Iterator[None]:
+    """Make the CPU treat numbers below 1e-38 as 0 inside the block.
+
+    If gradients vanish, as in a collapsed generator, the optimiser's moments decay to numbers of this size and slow the
+    steps down. The setting holds for the calling thread and for worker threads that start later, so enter it early.
+
+    >>> with flushed_denormals():
+    ...     bool(torch.tensor(1e-39) * 0.5 == 0)
+    True
+    """
+    flushed_before = bool(torch.tensor(1e-39) * 0.5 == 0)
+    torch.set_flush_denormal(True)
+    try:
+        yield
+    finally:
+        torch.set_flush_denormal(flushed_before)
+
+
+_LARGEST_USUAL_BLOCK = 31 << 20  # bytes; those of its administration are added
+
+
+def keep_freed_memory() -> None:
+    """Let the process keep what a step frees for the next step, which then need not ask the system for it again.
+
+    GNU's C library gives large blocks back at once, until a larger one was freed: then it takes blocks of that size for
+    usual. The largest that it learns from has 32 MB. Without this a step spends time on pages that it had before
+    (``benchmarks/speed/freed.py``). Other systems do not care.
+
+    >>> keep_freed_memory()
+    """
+    torch.empty(_LARGEST_USUAL_BLOCK, dtype=torch.uint8)

@@ -78,7 +78,7 @@ def show(name: str, seed: int) -> int:
 
 def summary(counts: dict[str, Counter[str]], failures: list[str], *, seed: int, seconds: float) -> dict[str, Any]:
     """Return what the documents quote."""
-    from pinoise.training.device import describe_environment
+    from pinoise.training.folder import describe_environment
 
     names = ("kills", "while_writing", "cases")
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)

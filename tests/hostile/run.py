@@ -59,7 +59,7 @@ def table(counts: dict[str, Counter[str]]) -> list[str]:
 
 def summary(counts: dict[str, Counter[str]], *, seed: int, seconds: float, processes: int) -> dict[str, Any]:
     """Return what the documents quote: counts, seed, limits, version, date and machine."""
-    from pinoise.training.device import describe_environment
+    from pinoise.training.folder import describe_environment
 
     return {
         "version": version("pinoise"),

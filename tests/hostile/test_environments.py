@@ -13,7 +13,7 @@ import pytest
 from pinoise import PiNDA
 from pinoise.training.config import TrainingSettings
 from pinoise.training.processes import is_first
-from pinoise.training.together import machine_of
+from pinoise.training.run import machine_of
 
 STRAY: list[dict[str, str]] = [
     {"LOCAL_RANK": "1"},

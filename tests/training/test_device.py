@@ -9,9 +9,10 @@ import torch
 
 from pinoise.errors import UserError
 from pinoise.training.config import TrainingSettings
-from pinoise.training.device import check_device
+from pinoise.training.loop import check_device
 from pinoise.training.processes import ALONE, Group, adopt_srun, find_group, is_first
-from pinoise.training.together import join, machine_of
+from pinoise.training.run import machine_of
+from pinoise.training.together import join
 
 TORCHRUN = {
     **{"TORCHELASTIC_RUN_ID": "run", "WORLD_SIZE": "4", "LOCAL_WORLD_SIZE": "2", "RANK": "3", "LOCAL_RANK": "1"},
@@ -89,7 +90,7 @@ def test_an_unknown_or_absent_device_is_named(monkeypatch: pytest.MonkeyPatch) -
 
 FAULTS = """
 import resource, torch
-from pinoise.training.device import keep_freed_memory
+from pinoise.modes import keep_freed_memory
 
 def faults():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt

@@ -15,16 +15,16 @@ from torch import Tensor
 
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
-from pinoise.modes import Randomness
+from pinoise.modes import TRAINING, Randomness, seed_of
 from pinoise.noise import support
 from pinoise.training.build import seeded_model
 from pinoise.training.callbacks import Interrupted, Quiet, Record
 from pinoise.training.config import Settings, TrainingSettings, parse_settings
-from pinoise.training.device import TRAINING, seed_of
-from pinoise.training.divergence import DivergedError
 from pinoise.training.loop import make_optimizer, shuffled_rows, train
+from pinoise.training.metrics import DivergedError
 from pinoise.training.objectives import ContrastiveModel, Look
-from pinoise.training.together import Member, machine_of
+from pinoise.training.run import machine_of
+from pinoise.training.together import Member
 from pinoise.views import Batch
 
 pytestmark = pytest.mark.processes

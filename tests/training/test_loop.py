@@ -13,9 +13,8 @@ from pinoise.errors import UserError
 from pinoise.noise import Support
 from pinoise.training.callbacks import Interrupted, Quiet, Record
 from pinoise.training.config import TrainingSettings
-from pinoise.training.divergence import DivergedError
 from pinoise.training.loop import Machine, make_optimizer, plan_epoch, shuffled_rows, train
-from pinoise.training.metrics import COSTLY_METRICS, METRICS, NOISE_METRICS
+from pinoise.training.metrics import COSTLY_METRICS, METRICS, NOISE_METRICS, DivergedError
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.views import Batch
 

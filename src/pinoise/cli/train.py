@@ -192,8 +192,8 @@ def _new_settings(
     """Check all that can be checked before any data is read."""
     from pinoise.training.build import check_options
     from pinoise.training.config import read_settings
-    from pinoise.training.device import check_device
     from pinoise.training.folder import check_folder, check_usable
+    from pinoise.training.loop import check_device
 
     if config is None and "data.source" not in dict(changes):
         raise UserError("--data is missing: name a data set ('pinoise datasets' lists them) or a file.")
@@ -271,7 +271,7 @@ def _trained_here(
 ) -> Fitted:
     """Train in this process, alone or as one of several."""
     from pinoise.files import LOGS
-    from pinoise.training.device import flushed_denormals
+    from pinoise.modes import flushed_denormals
     from pinoise.training.loggers import NamedLogger
     from pinoise.training.run import run_training
 

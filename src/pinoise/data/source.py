@@ -205,7 +205,8 @@ def is_name(source: object) -> bool:
     >>> is_name("digits"), is_name("my.csv")
     (True, False)
     """
-    return isinstance(source, str) and any(source == entry.name for entry in entries())
+    # No name has a dot or a slash, so files need no look into the catalogue.
+    return isinstance(source, str) and source.isidentifier() and any(source == entry.name for entry in entries())
 
 
 def locate(name: str) -> dict[str, Path | None]:

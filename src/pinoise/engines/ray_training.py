@@ -16,9 +16,9 @@ from pinoise.engines.ray_cluster import cause, connected
 from pinoise.errors import UserError
 from pinoise.files import LOGS
 from pinoise.information import HealthFlag
+from pinoise.modes import flushed_denormals
 from pinoise.training.callbacks import Interrupted, Lines, Record
 from pinoise.training.config import Settings, parse_settings
-from pinoise.training.device import flushed_denormals
 from pinoise.training.loggers import NamedLogger
 from pinoise.training.processes import MARK, LostProcessError, from_checkpoint
 from pinoise.training.run import run_training

@@ -66,6 +66,7 @@ class ModelTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             X: samples, as ``fit`` takes them.
             random_state: an int for one fixed copy, or where the draw comes from; None is the estimator's own sequence.
 
+        >>> from pinoise import PiNDA
         >>> from sklearn.datasets import load_digits
         >>> X = load_digits().data[:100]
         >>> model = PiNDA(4, hidden=8, epochs=1, batch_size=50, random_state=0).fit(X)
@@ -107,6 +108,7 @@ class ModelTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             input_features: the names of X's columns, if X had none when it was fitted; by default ``x0``, ``x1`` …
 
         >>> import pandas as pd
+        >>> from pinoise import PiNDA
         >>> from sklearn.datasets import load_wine
         >>> X = load_wine(as_frame=True).data[["alcohol", "ash", "hue"]]
         >>> PiNDA(2, hidden=8, epochs=1, batch_size=64, random_state=0).fit(X).get_feature_names_out()

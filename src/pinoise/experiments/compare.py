@@ -33,9 +33,10 @@ from pinoise.experiments.recipes import (
 )
 from pinoise.experiments.results import Cell, Line, summarise, verdict
 from pinoise.experiments.sources import open_compared, scored_part
+from pinoise.modes import flushed_denormals
 from pinoise.training.callbacks import Quiet, Reporter
 from pinoise.training.config import IMAGE_ENCODER, VECTOR_ENCODER, merge, parse_settings
-from pinoise.training.device import describe_environment, flushed_denormals
+from pinoise.training.folder import describe_environment
 
 
 @dataclass

@@ -22,7 +22,7 @@ from pinoise.training.config import (
     parse_settings,
     takes_images,
 )
-from pinoise.training.device import check_device
+from pinoise.training.loop import check_device
 
 Plans = Mapping[tuple[str, int], Settings]  # the settings of every method and seed
 

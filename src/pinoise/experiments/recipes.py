@@ -24,7 +24,9 @@ class Recipe(NamedTuple):
 
 _DATA = tomllib.loads(Path(__file__).with_name("recipes.toml").read_text(encoding="utf-8"))
 
-RECIPES = {name: Recipe(**values) for name, values in _DATA["methods"].items()}
+RECIPES: dict[str, Recipe] = {}
+for _name, _values in _DATA["methods"].items():
+    RECIPES[_name] = Recipe(**_values)
 DEFAULT_METHODS: tuple[str, ...] = tuple(_DATA["default"])
 IMAGE_METHODS: tuple[str, ...] = tuple(_DATA["default_of_images"])
 

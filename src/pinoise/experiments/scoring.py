@@ -25,12 +25,11 @@ from pinoise.experiments.recipes import RECIPES, sees_features
 from pinoise.experiments.results import Cell
 from pinoise.experiments.sources import check_scorable, scored_part, shown_part
 from pinoise.model import Model
-from pinoise.modes import Randomness, own_modes
+from pinoise.modes import BUILDING, Randomness, own_modes, seed_of
 from pinoise.networks import Embedding, Raw
 from pinoise.training.build import build_embedding, build_encoder
 from pinoise.training.callbacks import Quiet, Reporter
 from pinoise.training.config import Settings
-from pinoise.training.device import BUILDING, seed_of
 from pinoise.training.run import fit
 
 _AGREEING_ROWS = 2000  # among which neighbours are compared

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from pinoise.errors import UserError
-from pinoise.networks.blocks import width_of
+from pinoise.networks.mlp import width_of
 from pinoise.views import Batch, Site
 
 

@@ -23,7 +23,7 @@ from pinoise.methods.base import Method, full_precision, in_passes
 from pinoise.methods.gathering import gather
 from pinoise.methods.momentum import Momentum, cosine_momentum
 from pinoise.networks import PROTOTYPES, PrototypeHead
-from pinoise.networks.blocks import width_of
+from pinoise.networks.mlp import width_of
 from pinoise.views import Batch, Site
 
 _GLOBAL_VIEWS = 2

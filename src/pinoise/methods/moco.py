@@ -31,7 +31,7 @@ from pinoise.methods.base import (
 )
 from pinoise.methods.gathering import gather, world_size
 from pinoise.methods.momentum import Momentum
-from pinoise.networks.blocks import width_of
+from pinoise.networks.mlp import width_of
 from pinoise.views import Batch, Site
 
 TEMPERATURE = 0.2  # τ of methods with a memory

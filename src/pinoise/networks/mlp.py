@@ -17,8 +17,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.utils.flop_counter import register_flop_formula
 
-from pinoise.choices import Size
-from pinoise.networks.blocks import check_sizes
+from pinoise.choices import Size, within
+from pinoise.errors import UserError
 
 LEAST_PRODUCTS = 1 << 20  # multiply-accumulates below which the way to oneDNN takes longer than it saves
 
@@ -154,6 +154,31 @@ def _suits_onednn(x: Tensor, weight: Tensor) -> bool:
     if any(each.ndim != 2 or each.dtype != torch.float32 or each.device.type != "cpu" for each in (x, weight)):
         return False
     return x.shape[1] == weight.shape[1] and x.shape[0] * weight.numel() >= LEAST_PRODUCTS
+
+
+def check_sizes(owner: str, **sizes: int) -> None:
+    """Refuse sizes of layers that are out of range.
+
+    >>> check_sizes("the head", hidden=0)
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: hidden of the head is 0: it must be from 1 to 65536.
+    """
+    for name, size in sizes.items():
+        within(f"{name} of {owner}", size, Size)
+
+
+def width_of(name: str, module: nn.Module) -> int:
+    """Return the output width of a module.
+
+    >>> width_of("head", nn.Linear(3, 2))
+    2
+    """
+    features = getattr(module, "out_features", None)
+    if not isinstance(features, int):
+        kind = type(module).__name__
+        raise UserError(f"the {name} {kind} does not state its output size: set its integer attribute out_features.")
+    return features
 
 
 HIDDEN = 1024  # the width of fully connected layers in the paper

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar, Literal, get_args
 
@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from pinoise.choices import Size
 from pinoise.errors import UserError, unknown_choice
-from pinoise.networks.blocks import check_images, check_sizes, image_shape
+from pinoise.networks.mlp import check_sizes
 from pinoise.networks.weights import misfit, read_weights
 
 Depth = Literal[18, 50]
@@ -23,6 +23,27 @@ WIDTH = 64  # channels of the first stage in the published networks
 
 # The largest side, in pixels, of images that keep their size in the stem. Larger ones are reduced fourfold there.
 LARGEST_CIFAR_STEM = 64
+
+
+def image_shape(shape: Sequence[int], *, owner: str) -> tuple[int, int, int]:
+    """Return the shape (C, H, W) of one image. Refuse any other shape.
+
+    >>> image_shape((3, 8, 8), owner="a ResNet")
+    (3, 8, 8)
+    """
+    if len(shape) != 3 or any(size < 1 for size in shape):
+        raise UserError(f"{owner} takes images, (channels, height, width): one sample has shape {tuple(shape)}.")
+    channels, height, width = shape
+    return channels, height, width
+
+
+def check_images(x: Tensor, channels: int, *, owner: str) -> None:
+    """Refuse a batch whose shape is not (m, channels, height, width)."""
+    if x.ndim != 4 or x.shape[1] != channels:
+        raise UserError(
+            f"{owner} was made for images of {channels} {'channel' if channels == 1 else 'channels'}, "
+            f"(m, {channels}, height, width): it was given a tensor of shape {tuple(x.shape)}."
+        )
 
 
 class Shortcut(nn.Conv2d):

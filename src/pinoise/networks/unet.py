@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pinoise.errors import UserError
-from pinoise.networks.blocks import check_images, check_sizes
+from pinoise.networks.mlp import check_sizes
+from pinoise.networks.resnet import check_images
 
 UNET_WIDTH = 32  # channels at full resolution
 UNET_DEPTH = 3

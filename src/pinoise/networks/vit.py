@@ -10,7 +10,8 @@ from torch.nn import functional as F
 
 from pinoise.choices import Layers, Size
 from pinoise.errors import UserError
-from pinoise.networks.blocks import check_images, check_sizes, image_shape
+from pinoise.networks.mlp import check_sizes
+from pinoise.networks.resnet import check_images, image_shape
 
 INITIAL_DEVIATION = 0.02
 

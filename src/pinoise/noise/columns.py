@@ -169,3 +169,13 @@ def redrawn(
             probability = torch.where(stays, often * MIXED_SHARE, probability)
             other = torch.where(stays, neighbour, other)
     return columns.taken(x, other.to(x.dtype), probability.clamp_max(1), generator)
+
+
+def check_columns(columns: Columns | None, shape: tuple[int, ...], *, has_donors: bool) -> None:
+    """Refuse columns of other features than those of a sample, and columns without rows to take them from."""
+    if columns is None:
+        return
+    if shape != (len(columns.of_feature),):
+        raise UserError(f"columns are of {len(columns.of_feature)} features: samples have shape {shape}.")
+    if not has_donors:
+        raise UserError("columns of several features take the values of other rows: give a support, or donors.")

@@ -12,9 +12,8 @@ from torch.nn import functional as F
 from pinoise.choices import Size
 from pinoise.errors import UserError
 from pinoise.modes import without_trace
-from pinoise.networks.blocks import check_sizes, image_shape
-from pinoise.networks.mlp import HIDDEN, Linear
-from pinoise.networks.resnet import STEM, WIDTH, Depth, ResNet, Stem
+from pinoise.networks.mlp import HIDDEN, Linear, check_sizes
+from pinoise.networks.resnet import STEM, WIDTH, Depth, ResNet, Stem, image_shape
 from pinoise.networks.unet import UNET_DEPTH, UNET_WIDTH, Halvings, UNet
 
 # The factor on torch's initial weights in the last layer of a network on normalised maps. Raw parameters then start

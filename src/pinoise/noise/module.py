@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, get_args
 
 import torch
 from torch import Tensor, distributions, nn
 
 from pinoise import choices
-from pinoise.errors import UserError
-from pinoise.noise.checks import check_along, check_columns, check_covariance, check_names, check_scale, check_shape
-from pinoise.noise.columns import Columns
+from pinoise.errors import UserError, unknown_choice
+from pinoise.noise.columns import Columns, check_columns
 from pinoise.noise.draw import FAMILIES, Diagonal, Noise
 from pinoise.noise.generators import PAPERS_GENERATOR, sized_generator
-from pinoise.noise.sigma import PRIOR_WEIGHT, SMALLEST_SCALE, Sigma, prior_scale
+from pinoise.noise.sigma import PRIOR_WEIGHT, SMALLEST_SCALE, Sigma, check_scale, check_shape, prior_scale
 from pinoise.noise.support import NEIGHBOURS, Support
 
 
@@ -243,3 +242,67 @@ class PiNoise(Sigma):
         if self.moves or self.normalize is not None or self.columns is not None:
             raise UserError("this noise has no density: choose no neighbours, no normalize and no categories.")
         return self.drawing.law(self.mean(x), self.scale(x), self.live, self.support)
+
+
+def check_names(distribution: str, mean: str, positive: str, normalize: float | None) -> None:
+    """Refuse names that stand for nothing, and a root mean square that is none."""
+    for kind, name, known in (
+        ("distribution", distribution, choices.Distribution),
+        ("mean", mean, choices.Mean),
+        ("positive map", positive, choices.ScaleMap),
+    ):
+        if name not in get_args(known):
+            raise unknown_choice(kind, name, get_args(known))
+    if normalize is not None and not (normalize > 0 and math.isfinite(normalize)):
+        raise UserError(f"normalize is {normalize}: it must be a positive number, or None.")
+
+
+def check_covariance(
+    covariance: str,
+    distribution: str,
+    amplitude: float | None,
+    initial_scale: object,
+    *,
+    has_support: bool,
+) -> None:
+    """Refuse a covariance that is unknown or does not fit the other arguments of ``PiNoise``.
+
+    >>> check_covariance("differences", "gaussian", None, None, has_support=False)
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: covariance 'differences' is that of neighbours in the data: give a support.
+    """
+    if covariance not in choices.COVARIANCE.names:
+        raise unknown_choice("covariance", covariance, choices.COVARIANCE.names)
+    if amplitude is not None and not (amplitude > 0 and math.isfinite(amplitude)):
+        raise UserError(f"amplitude is {amplitude}: it must be a positive number, or None.")
+    if amplitude is not None and initial_scale is not None:
+        raise UserError(f"amplitude is {amplitude} and initial_scale is given too: both set σ; leave one out.")
+    if covariance != "diagonal" and not has_support:
+        raise UserError(f"covariance {covariance!r} is that of neighbours in the data: give a support.")
+    if covariance != "diagonal" and distribution != "gaussian":
+        raise UserError(
+            f"covariance {covariance!r} belongs to distribution 'gaussian', not {distribution!r}: change one of them."
+        )
+    if amplitude is not None and not has_support:
+        raise UserError(
+            f"amplitude is {amplitude}, a multiple of how much neighbours differ, and this noise looks at none: leave "
+            "it out, or choose another objective, covariance or number of neighbours."
+        )
+
+
+def check_along(data: object, neighbours: int) -> None:
+    """Refuse training rows or a number of neighbours that ``PiNoise.along`` cannot take.
+
+    >>> check_along(torch.zeros(3, 2), -1)
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: neighbours is -1: give a whole number, or 0 for noise that does not move samples.
+    """
+    if not isinstance(data, Tensor) or not data.is_floating_point() or data.ndim < 2:
+        found = f"{data.ndim}-dimensional {data.dtype}" if isinstance(data, Tensor) else type(data).__name__
+        raise UserError(f"data is {found}: give training rows as a tensor of floating-point numbers, (n, *shape).")
+    if not bool(torch.isfinite(data).all()):
+        raise UserError("data has an entry that is nan or infinite: fill it in or leave its row out.")
+    if not isinstance(neighbours, int) or neighbours < 0:
+        raise UserError(f"neighbours is {neighbours}: give a whole number, or 0 for noise that does not move samples.")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
+from operator import index
+from typing import Any, SupportsIndex
 
 import torch
 from torch import Tensor, nn
@@ -285,3 +286,37 @@ class Sigma(nn.Module):
         """Name the settings in the module's repr."""
         mean = "learned" if self.outputs == 2 else "zero"
         return f"{self.shape}, distribution={self.distribution}, mean={mean}, positive={self.positive}"
+
+
+def check_shape(shape: SupportsIndex | Sequence[SupportsIndex]) -> tuple[int, ...]:
+    """Return the shape of one sample. A number of features d is short for (d,).
+
+    >>> check_shape(4), check_shape([3, 8, 8])
+    ((4,), (3, 8, 8))
+    """
+    # SupportsIndex also covers numpy's integers.
+    sizes = (index(shape),) if isinstance(shape, SupportsIndex) else tuple(index(size) for size in shape)
+    if not sizes or any(size < 1 for size in sizes):
+        raise UserError(f"shape is {shape}: every size of a sample must be at least 1.")
+    return sizes
+
+
+def check_scale(name: str, given: float | Tensor, shape: tuple[int, ...], *, least: float) -> Tensor:
+    """Return one finite number for each feature, given as such or as one for all.
+
+    Args:
+        name: of the argument.
+        given: ``feature_scale``, the standard deviations of features, 0 for dead ones; or ``initial_scale``, σ.
+        shape: of a sample.
+        least: the least number.
+
+    >>> check_scale("initial_scale", 0.5, (2,), least=0.1)
+    tensor([0.5000, 0.5000])
+    """
+    values = torch.as_tensor(given).detach().to(torch.get_default_dtype())
+    if values.ndim and values.shape != shape:
+        raise UserError(f"{name} has shape {tuple(values.shape)}: it must be a number, or have shape {shape}.")
+    wrong = values[~torch.isfinite(values) | (values < least)]
+    if wrong.numel():
+        raise UserError(f"{name} is {float(wrong.flatten()[0])}: it must be a finite number of at least {least:g}.")
+    return values.expand(shape).clone()

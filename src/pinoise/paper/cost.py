@@ -16,8 +16,7 @@ from pinoise.paper.catalogue import entry, is_name
 from pinoise.paper.counting import Operations
 from pinoise.paper.rehearsal import Rehearsal
 from pinoise.training.config import Choice, DataSettings, NoiseSettings, Settings, follow_kind, read_choice
-from pinoise.training.device import check_device
-from pinoise.training.loop import plan_epoch
+from pinoise.training.loop import check_device, plan_epoch
 
 PATIENCE = 30.0  # seconds of timed steps
 _STATES = 4  # numbers for every weight: itself, its gradient and Adam's two moments

@@ -22,15 +22,16 @@ from torch.overrides import TorchFunctionMode
 from pinoise.data.rows import Rows, make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
-from pinoise.networks.blocks import width_of
+from pinoise.modes import flushed_denormals, keep_freed_memory
+from pinoise.networks.mlp import width_of
 from pinoise.noise.support import SUPPORT_ROWS, TABLE_ROWS
 from pinoise.paper.counting import Operations, count_operations, counting, counting_saved
 from pinoise.training.build import build_standardizer, seeded_model
+from pinoise.training.build.parts import memory_gb
 from pinoise.training.config import Settings, complete, takes_images
-from pinoise.training.device import flushed_denormals, keep_freed_memory, memory_gb
 from pinoise.training.loop import LOWER, Machine, make_optimizer, shuffled_rows
 from pinoise.training.objectives import ContrastiveModel
-from pinoise.training.together import machine_of
+from pinoise.training.run import machine_of
 from pinoise.views import IMAGE_PRESETS, Batch, ImagePipeline
 
 _POOL = 256  # samples that stand for all rows

@@ -18,11 +18,10 @@ from torch.optim import Optimizer
 
 from pinoise.errors import UserError
 from pinoise.files import check_is_file, settle, sync
-from pinoise.modes import Randomness
+from pinoise.modes import TRAINING, Randomness, seed_of
 from pinoise.networks import check_finite_weights
 from pinoise.training.callbacks import Record
 from pinoise.training.changes import MAY_CHANGE, forbidden_change
-from pinoise.training.device import TRAINING, seed_of
 
 if TYPE_CHECKING:
     from pinoise.training.loop import Machine

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import platform
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from datetime import UTC, datetime
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
 
+import torch
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
@@ -32,10 +37,10 @@ from pinoise.networks import Embedding, write_tensors
 from pinoise.noise import PiNoise
 from pinoise.training.build import embedding_tensors
 from pinoise.training.build.model import standardizer_tensors
+from pinoise.training.build.parts import memory_gb
 from pinoise.training.callbacks import Record
 from pinoise.training.checkpoint import DAMAGED, LAST, Expected, RunIdentity, Stored, find_checkpoint
 from pinoise.training.config import Settings, complete, distrusted, dump_yaml, parse_settings, read_yaml
-from pinoise.training.device import describe_environment
 from pinoise.training.metrics import has_stalled, held_out_losses
 from pinoise.training.processes import is_first
 from pinoise.training.running import refuse_if_held
@@ -285,3 +290,32 @@ def new_folder(path: Path) -> Iterator[Path]:
     finally:
         for left in (temporary, temporary.with_suffix(".old")):
             shutil.rmtree(left, ignore_errors=True)
+
+
+def describe_environment() -> dict[str, Any]:
+    """Return versions, hardware and date.
+
+    >>> sorted(describe_environment())
+    ['cpu', 'cpu_count', 'cuda', 'date', 'memory_gb', 'packages', 'platform', 'python', 'torch_threads']
+    """
+    packages = ("pinoise", "torch", "numpy", "scipy", "scikit-learn")
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "cpu": _cpu_name(),
+        "cpu_count": os.cpu_count(),
+        "memory_gb": memory_gb(),
+        "torch_threads": torch.get_num_threads(),
+        "cuda": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
+        "packages": {name: version(name) for name in packages},
+    }
+
+
+def _cpu_name() -> str:
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        for line in info.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor()

@@ -17,15 +17,16 @@ from torch.optim import Optimizer
 
 from pinoise.choices import MANY_ROWS, PRECISION, PrecisionName
 from pinoise.data.rows import Rows
-from pinoise.errors import UserError
-from pinoise.modes import Randomness
+from pinoise.errors import UserError, brief, unknown_choice
+from pinoise.modes import TRAINING, Randomness, flushed_denormals, keep_freed_memory, seed_of
 from pinoise.training.callbacks import Interrupted, Record, Reporter
 from pinoise.training.checkpoint import Progress, RunIdentity, load_state, save_state
 from pinoise.training.config import TrainingSettings
-from pinoise.training.device import TRAINING, flushed_denormals, keep_freed_memory, seed_of
-from pinoise.training.divergence import broken_weights, diverged, has_broken_moments
 from pinoise.training.metrics import (
     HELD_OUT,
+    broken_weights,
+    diverged,
+    has_broken_moments,
     has_stalled,
     held_out_loss,
     held_out_losses,
@@ -311,3 +312,33 @@ class Upcoming:
         positions = self._order[first : first + self._share]
         chosen = skipping(torch.as_tensor(positions), self._left_out)
         return chosen, self._rows[chosen]
+
+
+DEVICES = ("auto", "cpu", "cuda", "mps")
+
+
+def check_device(device: str) -> str:
+    """Return the kind of device. Refuse one that this machine does not have.
+
+    >>> check_device("cpu")
+    'cpu'
+    """
+    kind, colon, index = device.partition(":")
+    if kind not in DEVICES:
+        raise unknown_choice("device", device, DEVICES)
+    absent = {"cuda": not torch.cuda.is_available(), "mps": not torch.backends.mps.is_available()}
+    if absent.get(kind, False):
+        raise UserError(f"device {device!r} is not available on this machine: use 'cpu' or 'auto'.")
+    if colon and kind != "cuda":
+        raise UserError(f"device {brief(device)} has an index: only 'cuda' takes one, as in 'cuda:0'; use {kind!r}.")
+    gpus = torch.cuda.device_count()
+    if colon and not (index.isdecimal() and index.isascii() and len(index) < 5 and int(index) < gpus):
+        raise UserError(f"device {brief(device)} is not here: this machine has 'cuda:0' to 'cuda:{gpus - 1}'.")
+    return kind
+
+
+def best_kind() -> str:
+    """Return the kind of the fastest device of this machine."""
+    if torch.backends.mps.is_available():
+        return "mps"
+    return "cuda" if torch.cuda.is_available() else "cpu"

@@ -26,8 +26,7 @@ from pinoise.training.build import build_embedding, build_standardizer, seeded_m
 from pinoise.training.build.model import read_standardizer
 from pinoise.training.callbacks import Callbacks, Interrupted, Quiet, Record, Reporter
 from pinoise.training.checkpoint import LAST, PREVIOUS, Expected, Progress, RunIdentity
-from pinoise.training.config import Settings, complete, follow
-from pinoise.training.divergence import broken_weights, diverged
+from pinoise.training.config import Settings, TrainingSettings, complete, follow
 from pinoise.training.folder import (
     IN_MEMORY,
     STANDARDIZER_FILE,
@@ -38,11 +37,11 @@ from pinoise.training.folder import (
     settle_folder,
     write_weights,
 )
-from pinoise.training.loop import Machine, make_optimizer, plan_epoch, train
-from pinoise.training.metrics import held_out_rows, model_health
+from pinoise.training.loop import Machine, best_kind, check_device, make_optimizer, plan_epoch, train
+from pinoise.training.metrics import broken_weights, diverged, held_out_rows, model_health
 from pinoise.training.objectives import ContrastiveModel
+from pinoise.training.processes import find_group
 from pinoise.training.running import RunLog, hold
-from pinoise.training.together import machine_of
 
 
 class Earlier(NamedTuple):
@@ -274,3 +273,20 @@ def describe_data(
         notes=[*data.notes, *([HEAVY_TAILS] if heavy else [])],
         preparation=preparation.to_json(),
     )
+
+
+def machine_of(settings: TrainingSettings, *, together: bool = False) -> Machine:
+    """Return what trains with these settings: this process alone, or ``together`` with the others of its group."""
+    if together and (group := find_group()).size > 1:
+        from pinoise.training.together import join
+
+        return join(group, settings)
+    kind = check_device(settings.device)
+    if settings.devices * settings.nodes > 1:
+        raise UserError(
+            f"training.devices is {settings.devices} and training.nodes {settings.nodes}: "
+            "only 'pinoise train' trains in several processes; leave both at 1 here."
+        )
+    _, _, index = settings.device.partition(":")
+    kind = best_kind() if kind == "auto" else kind
+    return Machine(torch.device(kind) if kind == "cpu" else torch.device(kind, int(index or 0)), settings.precision)

@@ -16,9 +16,8 @@ from torch.nn.parallel import DistributedDataParallel
 from pinoise.choices import PRECISION, PrecisionName
 from pinoise.errors import UserError
 from pinoise.training.config import TrainingSettings
-from pinoise.training.device import best_kind, check_device
-from pinoise.training.loop import Machine, T
-from pinoise.training.processes import Group, LostProcessError, find_group, from_checkpoint
+from pinoise.training.loop import Machine, T, best_kind, check_device
+from pinoise.training.processes import Group, LostProcessError, from_checkpoint
 
 dist: Any = torch.distributed  # which does not export its functions to the type checker
 
@@ -98,21 +97,6 @@ class Member(Machine):
         if complaint is not None:
             raise complaint
         return result  # type: ignore[no-any-return]
-
-
-def machine_of(settings: TrainingSettings, *, together: bool = False) -> Machine:
-    """Return what trains with these settings: this process alone, or ``together`` with the others of its group."""
-    if together and (group := find_group()).size > 1:
-        return join(group, settings)
-    kind = check_device(settings.device)
-    if settings.devices * settings.nodes > 1:
-        raise UserError(
-            f"training.devices is {settings.devices} and training.nodes {settings.nodes}: "
-            "only 'pinoise train' trains in several processes; leave both at 1 here."
-        )
-    _, _, index = settings.device.partition(":")
-    kind = best_kind() if kind == "auto" else kind
-    return Machine(torch.device(kind) if kind == "cpu" else torch.device(kind, int(index or 0)), settings.precision)
 
 
 def join(group: Group, settings: TrainingSettings) -> Member:

@@ -16,7 +16,7 @@ from pinoise.choices import PAIRINGS, PairingName
 from pinoise.errors import UserError, unknown_choice
 from pinoise.modes import Randomness
 from pinoise.networks import ProjectionHead
-from pinoise.networks.blocks import width_of
+from pinoise.networks.mlp import width_of
 from pinoise.noise import Columns, Noise, PiNoise, TrainingRows
 
 

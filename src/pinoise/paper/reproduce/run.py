@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pinoise.errors import UserError, unknown_choice
 from pinoise.experiments.cache import CellCache
+from pinoise.modes import flushed_denormals
 from pinoise.paper.reproduce.costs import cost_lines
 from pinoise.paper.reproduce.data import Used, used_for
 from pinoise.paper.reproduce.opening import open_used
@@ -16,7 +17,7 @@ from pinoise.paper.reproduce.paper import SCALE, SCALES, find_item
 from pinoise.paper.reproduce.runs import TrainedRun, curve_line, curves_of, noise_line, train_rows
 from pinoise.paper.reproduce.tables import count_fits, data_lines, fit_lines
 from pinoise.training.callbacks import Quiet, Reporter
-from pinoise.training.device import describe_environment, flushed_denormals
+from pinoise.training.folder import describe_environment
 
 
 class Running:

@@ -24,7 +24,7 @@ from pinoise.data.rows import Rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.methods import Method, PairLoss
-from pinoise.modes import Randomness
+from pinoise.modes import BUILDING, Randomness, seed_of
 from pinoise.networks import Blocks, Embedding, check_finite_weights, read_tensors
 from pinoise.training.build.parts import (
     bound,
@@ -36,7 +36,6 @@ from pinoise.training.build.parts import (
     feature_scale,
 )
 from pinoise.training.config import Choice, Settings, complete, image_part
-from pinoise.training.device import BUILDING, seed_of
 from pinoise.training.objectives import ContrastiveModel, FunctionObjective, Objective
 from pinoise.views import Site
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
@@ -17,7 +18,6 @@ from pinoise.errors import UserError, shown
 from pinoise.networks import check_finite_weights, evaluating, load_weights
 from pinoise.noise import SUPPORT_ROWS, Columns, PiNoise, Support, draw_bank, make_generator
 from pinoise.training.config import Choice, NoiseSettings, Settings, complete
-from pinoise.training.device import memory_gb
 from pinoise.views import FunctionView, Pairing, PiNoiseView, Site, View, local_crops
 
 
@@ -220,3 +220,11 @@ def build_views(item: Choice, site: Site) -> tuple[View, ...]:
             f"view {item.name!r} makes {type(function).__name__}, which is not a function: give {VIEW.own}."
         )
     return (FunctionView(function),)
+
+
+def memory_gb() -> float | None:
+    """Return the machine's memory in GB, or None if it is unknown."""
+    try:
+        return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 1e9, 1)
+    except (ValueError, OSError, AttributeError):
+        return None

@@ -48,7 +48,7 @@ from pinoise.data.standardizer import SCALING, Scaling
 from pinoise.errors import UserError, brief
 from pinoise.networks.mlp import HEAD_HIDDEN, PROJECTION
 from pinoise.noise import NEIGHBOURS
-from pinoise.noise.checks import check_covariance
+from pinoise.noise.module import check_covariance
 from pinoise.noise.sigma import SMALLEST_SCALE
 from pinoise.training.config.section import (
     DEEPEST,
