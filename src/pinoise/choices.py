@@ -12,7 +12,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
@@ -177,17 +177,6 @@ VIEW = Kind(
 # The choices for ``views.noise``: learned noise (``pi``), no noise (``none``), or any view.
 NOISE_VIEW = VIEW._replace(noun="noise", default="pi", names={"pi": "", "none": "", **VIEW.names})
 
-# What logs the metrics of a run besides metrics.csv and TensorBoard, from the package ``pytorch-lightning``.
-LOGGER = Kind(
-    "logger",
-    None,
-    {
-        "wandb": "pytorch_lightning.loggers:WandbLogger",
-        "mlflow": "pytorch_lightning.loggers:MLFlowLogger",
-    },
-    own="an object with log_metrics(metrics, step), as Lightning's loggers have it, or what makes one",
-)
-
 # What is the paper's and serves others: data sets by name, and the formats in which well-known ones are published.
 CATALOGUE = {
     "entries": "pinoise.paper.catalogue:entries",
@@ -351,13 +340,3 @@ def import_path(part: Any) -> str | None:
         return path if imported(path) is part else None
     except _ABSENT:
         return None
-
-
-def listed(names: Iterable[str], *, last: str = "or") -> str:
-    """Return names for a line of help or a sentence.
-
-    >>> listed(PAIRINGS)
-    'identity-noise, noise-noise, sampled, compose or identity'
-    """
-    *first, end = names
-    return f"{', '.join(first)} {last} {end}" if first else end

@@ -106,6 +106,16 @@ def unknown_choice(kind: str, got: object, allowed: Iterable[str]) -> UserError:
     return UserError(f"unknown {kind} {brief(got)}{hint} Allowed: {', '.join(names)}.")
 
 
+def either(names: Iterable[str], *, last: str = "or") -> str:
+    """Return all names for a line of help or a sentence.
+
+    >>> either(["joined", "learned", "raw"])
+    'joined, learned or raw'
+    """
+    *first, end = names
+    return f"{', '.join(first)} {last} {end}" if first else end
+
+
 def listed(names: Iterable[str], *, most: int = 8) -> str:
     """Return names as one phrase, cut after ``most``.
 

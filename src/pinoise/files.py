@@ -30,8 +30,7 @@ RUN_FILES = frozenset(
         *REPORT_FILES,
     )
 )
-LOGS = "logs"  # what loggers of the user's choice write
-RUN_FOLDERS = ("checkpoints", "tensorboard", LOGS)
+RUN_FOLDERS = ("checkpoints", "tensorboard")
 
 _TEMPORARY = re.compile(r"\.(?P<stem>.+)\.[0-9a-f]{16}\.part(?P<suffix>\.[^.]*)?")
 

@@ -109,7 +109,7 @@ def test_training_on_ray_learns_what_two_processes_learn_though_one_is_killed(
 
     path, said = tmp_path / "ray", list[str]()
     killer = kill_one("RayTrainWorker", (path / "checkpoints" / "last.ckpt").exists)
-    job = Job(path, parse_settings(wanted), loggers=(), again="pinoise train --resume ray")
+    job = Job(path, parse_settings(wanted), again="pinoise train --resume ray")
     outcome = train_on_ray(job, max_restarts=1, should_stop=lambda: False, say=said.append)
     killer.join()
     assert any(sentence.startswith("resuming after step ") for sentence in said)
@@ -119,7 +119,7 @@ def test_training_on_ray_learns_what_two_processes_learn_though_one_is_killed(
 
 
 def test_training_on_ray_stops_on_request_with_all_saved(settings: dict[str, Any], tmp_path: Path) -> None:
-    job = Job(tmp_path / "run", parse_settings(merge(settings, {"training": {"epochs": 1000}})), (), "")
+    job = Job(tmp_path / "run", parse_settings(merge(settings, {"training": {"epochs": 1000}})), "")
     last = job.path / "checkpoints" / "last.ckpt"
     with pytest.raises(Interrupted) as stopped:
         train_on_ray(job, should_stop=last.exists, say=lambda _: None)
@@ -151,7 +151,7 @@ def test_sigterm_saves_and_ends_in_one_sentence_without_a_word_of_ray(settings: 
 
 def test_a_death_on_ray_is_one_sentence_with_the_command_that_goes_on(settings: dict[str, Any], tmp_path: Path) -> None:
     endless = merge(settings, {"training": {"epochs": 100_000, "devices": 2}})
-    job = Job(tmp_path / "run", parse_settings(endless), (), "pinoise train --resume run")
+    job = Job(tmp_path / "run", parse_settings(endless), "pinoise train --resume run")
     killer = kill_one("RayTrainWorker", (job.path / "checkpoints" / "last.ckpt").exists)
     with pytest.raises(UserError, match="go on from the last checkpoint with: pinoise train --resume run"):
         train_on_ray(job, should_stop=lambda: False, say=lambda _: None)
@@ -184,7 +184,7 @@ def test_a_worker_needs_no_module_of_the_user_to_hear_of_its_work(
     (tmp_path / "far_away.py").write_text("from pinoise.training.objectives import Paper\nclass Mine(Paper): pass\n")
     with monkeypatch.context() as here:
         here.syspath_prepend(tmp_path)
-        job = Job(tmp_path / "run", parse_settings(merge(settings, {"objective": "far_away:Mine"})), (), "")
+        job = Job(tmp_path / "run", parse_settings(merge(settings, {"objective": "far_away:Mine"})), "")
         sent = cloudpickle.dumps(_worker(job, None))
         here.delitem(sys.modules, "far_away")
     sys.modules.pop("far_away", None)
@@ -192,7 +192,7 @@ def test_a_worker_needs_no_module_of_the_user_to_hear_of_its_work(
 
 
 def test_more_processes_than_cores_are_refused(settings: dict[str, Any], tmp_path: Path) -> None:
-    job = Job(tmp_path / "run", parse_settings(merge(settings, {"training": {"devices": 99}})), (), "")
+    job = Job(tmp_path / "run", parse_settings(merge(settings, {"training": {"devices": 99}})), "")
     with pytest.raises(UserError, match="99 processes were asked for, but the cluster has 2"):
         train_on_ray(job, should_stop=bool, say=lambda _: None)
 

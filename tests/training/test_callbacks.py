@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from pinoise.errors import UserError
 from pinoise.model import load_run
 from pinoise.training.callbacks import Interrupted, Outcome, Quiet, Record, as_callback, checked_callbacks
 from pinoise.training.config import parse_settings
-from pinoise.training.loggers import NamedLogger
 from pinoise.training.run import run_training
 from pinoise.training.running import read_metrics
 
@@ -114,74 +112,6 @@ def test_a_logger_of_lightning_writes_what_metrics_csv_has(tmp_path: Path) -> No
     assert float(lines[-1]["effective_rank"]) == pytest.approx(records[-1].metrics["effective_rank"])
 
 
-def test_a_logger_by_name_is_made_for_the_run(tmp_path: Path) -> None:
-    named = NamedLogger("pytorch_lightning.loggers:CSVLogger", tmp_path / "run/logs")
-    run_training(tmp_path / "run", parse_settings(SMALL), reporter=Quiet(), callbacks=[named])
-    (written,) = (tmp_path / "run/logs").rglob("metrics.csv")
-    assert len(written.read_text().splitlines()) == 5
-
-
-class Tracked:
-    """A logger that takes MLflow's options."""
-
-    def __init__(self, tracking_uri: str = "", artifact_location: str = "", save_dir: str = "") -> None:
-        self.place = tracking_uri, artifact_location, save_dir
-
-    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None: ...
-
-
-def test_a_tracking_logger_gets_a_database_unless_there_is_a_server(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    named = NamedLogger(f"{__name__}:Tracked", tmp_path / "logs")
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    named.on_start({})
-    logs = tmp_path / "logs"
-    assert named._logger is not None
-    assert named._logger.place == (f"sqlite:///{logs / 'mlflow.db'}", (logs / "artifacts").as_uri(), "")
-    assert logs.is_dir()
-    monkeypatch.setenv("MLFLOW_TRACKING_URI", "https://tracking.example")
-    named.on_start({})
-    assert named._logger.place == ("", "", str(logs))  # Lightning's own default is the variable
-
-
-def test_mlflow_has_what_metrics_csv_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pytorch_lightning")
-    mlflow = pytest.importorskip("mlflow")
-    pytest.importorskip("sqlalchemy")
-    monkeypatch.delenv("MLFLOW_TRACKING_URI", raising=False)
-    logs = tmp_path / "run/logs"
-    fitted = run_training(
-        tmp_path / "run", parse_settings(SMALL), reporter=Quiet(), callbacks=[NamedLogger("mlflow", logs)]
-    )
-    client = mlflow.MlflowClient(f"sqlite:///{logs / 'mlflow.db'}")
-    (run,) = client.search_runs([experiment.experiment_id for experiment in client.search_experiments()])
-    losses = [entry.value for entry in client.get_metric_history(run.info.run_id, "loss")]
-    assert losses == pytest.approx([record.loss for record in fitted.history])
-    assert run.data.params["training/epochs"] == "4"
-    assert run.info.status == "FINISHED"
-
-
-def test_weights_and_biases_has_what_metrics_csv_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pytorch_lightning")
-    wandb = pytest.importorskip("wandb")
-    monkeypatch.setenv("WANDB_MODE", "offline")
-    monkeypatch.setenv("WANDB_SILENT", "true")
-    heard: list[dict[str, float]] = []
-    log = wandb.Run.log
-
-    def noted(run: Any, data: dict[str, float], **options: Any) -> None:
-        heard.append(dict(data))
-        log(run, data, **options)
-
-    monkeypatch.setattr(wandb.Run, "log", noted)
-    named = NamedLogger("wandb", tmp_path / "run/logs")
-    fitted = run_training(tmp_path / "run", parse_settings(SMALL), reporter=Quiet(), callbacks=[named])
-    wandb.finish()
-    assert [data["loss"] for data in heard] == [record.loss for record in fitted.history]
-    assert list((tmp_path / "run/logs/wandb").glob("offline-run-*/*.wandb"))
-
-
 class Broken:
     """A logger whose server has gone."""
 
@@ -209,39 +139,3 @@ def test_what_is_no_callback_is_refused(value: object, sentence: str) -> None:
 def test_a_single_callback_is_not_a_list() -> None:
     with pytest.raises(UserError, match=r"callbacks is .*: give a list of them"):
         checked_callbacks(Callback())
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("wandbb", "unknown logger 'wandbb': did you mean 'wandb'"),
-        ("math:pi", "logger 'math:pi' is of type float"),
-        ("nowhere:logger", "logger 'nowhere:logger' cannot be found"),
-    ],
-)
-def test_a_wrong_logger_is_one_sentence(tmp_path: Path, name: str, sentence: str) -> None:
-    with pytest.raises(UserError, match=sentence):
-        NamedLogger(name, tmp_path)
-
-
-def test_a_logger_whose_library_is_absent_or_broken_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "pytorch_lightning", None)
-    monkeypatch.delitem(sys.modules, "pytorch_lightning.loggers", raising=False)
-    with pytest.raises(UserError, match=r"is Lightning's: install it with 'pip install pytorch-lightning wandb'\."):
-        NamedLogger("wandb", tmp_path)
-    (tmp_path / "misfit.py").write_text("raise RuntimeError('operator does not exist')\n")
-    monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(UserError, match=r"cannot be imported \(RuntimeError: operator does not exist\): mend"):
-        NamedLogger("misfit:logger", tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        ("math:sqrt", r"'math:sqrt' cannot be made \(TypeError"),
-        ("fractions:Fraction", "'fractions:Fraction' made Fraction: give an object with log_metrics"),
-    ],
-)
-def test_a_logger_that_cannot_be_made_is_one_sentence(tmp_path: Path, name: str, sentence: str) -> None:
-    with pytest.raises(UserError, match=sentence):
-        NamedLogger(name, tmp_path).on_start({})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pinoise.choices import EMBEDDINGS, listed
+from pinoise.choices import EMBEDDINGS
 from pinoise.cli.console import (
     R2_TITLES,
     SCORE_MEANINGS,
@@ -36,7 +36,7 @@ from pinoise.cli.options import (
     TextOption,
     flag_changes,
 )
-from pinoise.errors import UserError
+from pinoise.errors import UserError, either
 from pinoise.experiments.recipes import ALWAYS, DEFAULT_METHODS, EPOCHS, IMAGE_METHODS, RECIPES, SEEDS
 from pinoise.training.processes import STOPPED
 
@@ -44,10 +44,10 @@ if TYPE_CHECKING:
     from pinoise.experiments.compare import Comparison
     from pinoise.experiments.results import Line
 
-_METHODS = f"{listed(tuple(RECIPES))}; several with commas. {listed(ALWAYS, last='and')} are always there."
-_USUAL = f"{listed(DEFAULT_METHODS, last='and')}; for images {listed(IMAGE_METHODS, last='and')}"
+_METHODS = f"{either(tuple(RECIPES))}; several with commas. {either(ALWAYS, last='and')} are always there."
+_USUAL = f"{either(DEFAULT_METHODS, last='and')}; for images {either(IMAGE_METHODS, last='and')}"
 _SCORE_ON = "A labelled set or file to score on, if it is not the data trained on."
-_EMBEDDING = f"{listed(EMBEDDINGS)}; joined if not given, learned for images."
+_EMBEDDING = f"{either(EMBEDDINGS)}; joined if not given, learned for images."
 _EPOCHS = "How often every fit sees every row."
 _STEPS = "About how many steps every fit takes, instead of --epochs."
 _SEEDS = "How many seeds every fit is repeated with; several numbers with commas are the seeds."
@@ -236,7 +236,7 @@ def _print_ranking(lines: list[Line]) -> None:
     print_table(titles, table)
     against = next(iter(subjects.values()))
     if len(set(subjects.values())) > 1:
-        against = listed([f"in {SCORE_TITLES[score]} {title}" for score, title in subjects.items()], last="and")
+        against = either([f"in {SCORE_TITLES[score]} {title}" for score, title in subjects.items()], last="and")
     print(
         f"\nwon–lost, p (Wilcoxon): {against} against the method of the row; Holm: p corrected for the number of rows."
     )

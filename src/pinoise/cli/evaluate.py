@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pinoise.choices import MOST_DRAWS, listed
+from pinoise.choices import MOST_DRAWS
 from pinoise.cli.console import R2_TITLES, SCORE_MEANINGS, SCORE_TITLES, note, on_terminal, print_json, print_table
 from pinoise.cli.options import (
     DevicesOption,
@@ -18,14 +18,14 @@ from pinoise.cli.options import (
     changes_from,
     seed_option,
 )
-from pinoise.errors import UserError
+from pinoise.errors import UserError, either
 
 if TYPE_CHECKING:
     from pinoise.data.options import LaterOptions
     from pinoise.experiments.evaluated import Estimated, Evaluation, Informative
 
 _MAY_DIFFER = ("data.label", "data.regression", "data.rows", "data.corrupt", "data.stream")
-_SETTABLE = listed(_MAY_DIFFER, last="and")
+_SETTABLE = either(_MAY_DIFFER, last="and")
 
 
 def evaluate(

@@ -20,9 +20,8 @@ from pinoise.choices import (
     LEARNING_RATE,
     MOST_PROCESSES,
     Kind,
-    listed,
 )
-from pinoise.errors import UserError, unknown_choice
+from pinoise.errors import UserError, either, unknown_choice
 
 
 class PlainCommand(typer.core.TyperCommand):
@@ -97,7 +96,7 @@ DeviceOption = Annotated[
 
 def part_option(flag: str, kind: Kind, what: str = "", *, more: str = "", default: str | None = None) -> Any:
     """Return the option of a part, whose help lists the names that there are."""
-    names = f"{what}{listed(kind.names)}, or package.module:name of your own{more}."
+    names = f"{what}{either(kind.names)}, or package.module:name of your own{more}."
     return typer.Option(flag, help=names, show_default=default or kind.default or False)
 
 
@@ -137,7 +136,7 @@ def _check_engine(engine: str | None) -> str | None:
 
 EngineOption = Annotated[
     str | None,
-    typer.Option("--engine", callback=_check_engine, help=f"Work on a cluster: {listed(ENGINES)}.", show_default="off"),
+    typer.Option("--engine", callback=_check_engine, help=f"Work on a cluster: {either(ENGINES)}.", show_default="off"),
 ]
 
 CacheOption = Annotated[

@@ -8,10 +8,9 @@ from typing import Annotated, Any
 
 import typer
 
-from pinoise.choices import listed
 from pinoise.cli.console import note, print_json, print_table, reporters, say
 from pinoise.cli.options import CacheOption, ForceOption, JsonOption, whole_number
-from pinoise.errors import UserError, unknown_choice
+from pinoise.errors import UserError, either, unknown_choice
 from pinoise.experiments.recipes import MOST_SEEDS
 from pinoise.paper.reproduce.paper import SCALE, SCALES, item_names
 from pinoise.training.processes import STOPPED
@@ -23,10 +22,10 @@ _SEEDS = whole_number(
 
 def reproduce(
     items: Annotated[
-        list[str] | None, typer.Argument(metavar="ITEM...", help=f"{listed(item_names())}; several in a row.")
+        list[str] | None, typer.Argument(metavar="ITEM...", help=f"{either(item_names())}; several in a row.")
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the items, their data and the time they take.")] = False,
-    scale: Annotated[str, typer.Option("--scale", help=f"{listed(SCALES)}; the first has the paper's sizes.")] = SCALE,
+    scale: Annotated[str, typer.Option("--scale", help=f"{either(SCALES)}; the first has the paper's sizes.")] = SCALE,
     seeds: Annotated[int | None, _SEEDS] = None,
     html: Annotated[Path | None, typer.Option("--html", help="A page to write, with pictures.")] = None,
     out: Annotated[

@@ -16,7 +16,6 @@ from pinoise.choices import (
     AUTO,
     DISTRIBUTION,
     GENERATOR,
-    LOGGER,
     MEAN,
     METHOD,
     OBJECTIVE,
@@ -24,7 +23,6 @@ from pinoise.choices import (
     VIEW,
     Distribution,
     Mean,
-    listed,
 )
 from pinoise.cli.console import leave, note, on_terminal, print_json, reporters, say, stop_on_signal
 from pinoise.cli.options import (
@@ -51,7 +49,7 @@ from pinoise.cli.options import (
     flag_changes,
     part_option,
 )
-from pinoise.errors import UserError
+from pinoise.errors import UserError, either
 from pinoise.training.processes import ALONE, STOPPED, adopt_srun, end_with_command, find_group, is_first, is_restarted
 
 if TYPE_CHECKING:
@@ -72,11 +70,6 @@ PatienceOption = Annotated[
         show_default="off",
     ),
 ]
-LoggerOption = Annotated[
-    list[str] | None,
-    part_option("--logger", LOGGER, "Log every epoch there, too: ", more="; repeatable"),
-]
-
 RestartsOption = Annotated[
     int, typer.Option(min=0, help="How often all processes start again, from the last checkpoint, if one fails.")
 ]
@@ -87,13 +80,13 @@ RendezvousOption = Annotated[
 
 DistributionOption = Annotated[
     str | None,
-    typer.Option(help=f"Distribution of the noise: {listed(get_args(Distribution))}.", show_default=DISTRIBUTION),
+    typer.Option(help=f"Distribution of the noise: {either(get_args(Distribution))}.", show_default=DISTRIBUTION),
 ]
 MeanOption = Annotated[
-    str | None, typer.Option(help=f"Mean of the noise: {listed(get_args(Mean))}.", show_default=MEAN)
+    str | None, typer.Option(help=f"Mean of the noise: {either(get_args(Mean))}.", show_default=MEAN)
 ]
 PairingOption = Annotated[
-    str | None, typer.Option(help=f"How views are paired: {listed((AUTO, *PAIRINGS))}.", show_default=AUTO)
+    str | None, typer.Option(help=f"How views are paired: {either((AUTO, *PAIRINGS))}.", show_default=AUTO)
 ]
 _USUAL_VIEWS = "simclr and identity for images"
 AugmentOption = Annotated[
@@ -133,7 +126,6 @@ def train(
     devices: Annotated[int | None, typer.Option(help="Processes on this machine that share every batch.")] = None,
     nodes: Annotated[int | None, typer.Option(help="Machines with as many processes each.")] = None,
     patience: PatienceOption = None,
-    logger: LoggerOption = None,
     set_: SetOption = None,
     engine: EngineOption = None,
     max_restarts: RestartsOption = 0,
@@ -161,7 +153,7 @@ def train(
     if engine is None and _started_others(path, settings, rendezvous, max_restarts, again=again):
         return
     train_there = _trained_here if engine is None else partial(_trained_on_cluster, max_restarts=max_restarts)
-    _run(path, settings, train_there, again=again, fresh=resume is None, loggers=logger or [], as_json=json)
+    _run(path, settings, train_there, again=again, fresh=resume is None, as_json=json)
 
 
 def _resuming(path: Path, settings: Settings, engine: str | None) -> str:
@@ -230,7 +222,6 @@ def _run(
     *,
     again: str,
     fresh: bool,
-    loggers: list[str],
     as_json: bool,
 ) -> None:
     from pinoise.training.callbacks import Interrupted
@@ -247,7 +238,7 @@ def _run(
             note(sentence)
     try:
         with stop_on_signal() as should_stop:
-            result = train_there(path, settings, should_stop, again=again, fresh=fresh, loggers=loggers)
+            result = train_there(path, settings, should_stop, again=again, fresh=fresh)
     except Interrupted as stop:
         leave(f"stopped after step {stop.step}, all saved; go on with: {again} (or use it as it stands)", STOPPED)
     if not is_first():
@@ -267,15 +258,12 @@ def _run(
 
 
 def _trained_here(
-    path: Path, settings: Settings, should_stop: Callable[[], bool], *, again: str, fresh: bool, loggers: Sequence[str]
+    path: Path, settings: Settings, should_stop: Callable[[], bool], *, again: str, fresh: bool
 ) -> Fitted:
     """Train in this process, alone or as one of several."""
-    from pinoise.files import LOGS
     from pinoise.modes import flushed_denormals
-    from pinoise.training.loggers import NamedLogger
     from pinoise.training.run import run_training
 
-    callbacks = [NamedLogger(name, path / LOGS) for name in loggers]
     with ExitStack() as stack:
         if find_group().size > 1:
             from pinoise.training.together import noticing_losses
@@ -291,7 +279,6 @@ def _trained_here(
             note=note,
             progress=on_terminal(),
             fresh=fresh and not is_restarted(),
-            callbacks=callbacks,
         )
 
 
@@ -302,7 +289,6 @@ def _trained_on_cluster(
     *,
     again: str,
     fresh: bool,
-    loggers: Sequence[str],
     max_restarts: int,
 ) -> Outcome:
     """Train with Ray. That the folder is new was checked before, because Ray may start the processes again."""
@@ -310,7 +296,7 @@ def _trained_on_cluster(
     from pinoise.training.folder import check_usable
 
     check_usable(path)  # before a cluster starts
-    job = Job(path.absolute(), settings, tuple(loggers), again)
+    job = Job(path.absolute(), settings, again)
     return train_on_ray(job, max_restarts=max_restarts, should_stop=should_stop, say=say)
 
 

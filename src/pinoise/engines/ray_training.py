@@ -14,12 +14,10 @@ from typing import Any, NamedTuple
 from pinoise.choices import OWN_MODULES
 from pinoise.engines.ray_cluster import cause, connected
 from pinoise.errors import UserError
-from pinoise.files import LOGS
 from pinoise.information import HealthFlag
 from pinoise.modes import flushed_denormals
 from pinoise.training.callbacks import Interrupted, Lines, Record
 from pinoise.training.config import Settings, parse_settings
-from pinoise.training.loggers import NamedLogger
 from pinoise.training.processes import MARK, LostProcessError, from_checkpoint
 from pinoise.training.run import run_training
 from pinoise.training.together import noticing_losses
@@ -40,7 +38,6 @@ class Job(NamedTuple):
 
     path: Path
     settings: Settings
-    loggers: tuple[str, ...]
     again: str  # the command that goes on
 
 
@@ -159,7 +156,7 @@ class _Caller:
 def _worker(job: Job, line: Any) -> Callable[[], Any]:
     """Return what every worker runs. Settings travel as plain values, which need no module of the user's own."""
     settings, modules = job.settings.model_dump(mode="json"), [str(Path(folder).resolve()) for folder in OWN_MODULES]
-    path, _, loggers, again = job  # whose settings hold the classes themselves
+    path, _, again = job  # whose settings hold the classes themselves
 
     def work() -> Any:
         os.environ[MARK] = "ray"
@@ -174,7 +171,6 @@ def _worker(job: Job, line: Any) -> Callable[[], Any]:
                     reporter=Lines(command, every=_QUIET),
                     should_stop=command.should_stop,
                     note=lambda sentence: command.write(f"note: {sentence}"),
-                    callbacks=[NamedLogger(name, path / LOGS) for name in loggers],
                 )
         except Interrupted as stop:
             return stop

@@ -8,8 +8,7 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from pinoise.choices import listed
-from pinoise.errors import UserError
+from pinoise.errors import UserError, either
 from pinoise.experiments.recipes import RECIPES, is_trained, usual_settings
 from pinoise.training.build import check_options
 from pinoise.training.config import (
@@ -120,7 +119,7 @@ def _check_options(
             takes = "; ".join(f"{name!r} takes {', '.join(sorted(names)) or 'none'}" for name, names in found.items())
             raise UserError(f"unknown setting {path!r} in every method of this comparison: of {section}, {takes}.")
         if without:
-            titles = listed([RECIPES[method].title for method in without], last="and")
+            titles = either([RECIPES[method].title for method in without], last="and")
             note(f"{path} changes nothing in {titles}: {section} has no such option there")
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from pinoise.choices import SCORES, listed
+from pinoise.choices import SCORES
+from pinoise.errors import either
 from pinoise.experiments.recipes import RECIPES, is_trained
 
 _VISIBLE = 0.5  # points from which the standardised probe is worth a column of its own
@@ -115,7 +116,7 @@ def verdict(lines: Sequence[Line]) -> str:
     )
     shrunk = [line for line in trained if "shrink" in line.flags]
     if shrunk:
-        ends = listed([f"{RECIPES[line.method].title} ({_from(raw, line)})" for line in shrunk], last="and")
+        ends = either([f"{RECIPES[line.method].title} ({_from(raw, line)})" for line in shrunk], last="and")
         sentence += f"; the learned noise collapsed to almost nothing in {ends}"
     return sentence + "."
 

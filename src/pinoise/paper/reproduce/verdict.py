@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import NamedTuple
 
-from pinoise.choices import SCORES, listed
+from pinoise.choices import SCORES
+from pinoise.errors import either
 from pinoise.paper.reproduce.outcome import OutcomeLine, Reproduction
 
 CLOSE = 0.01  # of the paper's figure, within which a count of operations is the same
@@ -106,7 +107,7 @@ def _on_data(found: Reproduction) -> str:
     same = [line for line in found.lines if line.difference("rows") == 0]
     apart = [line.title for line in found.lines if line.difference("rows") != 0]
     return f"{len(same)} of {len(found.lines)} sets have the paper's number of rows at their publisher" + (
-        f"; {listed(apart, last='and')} do not." if apart else "."
+        f"; {either(apart, last='and')} do not." if apart else "."
     )
 
 
@@ -120,7 +121,7 @@ def _on_cost(found: Reproduction) -> str:
     if not gaps:
         return "No count of operations is finished."
     return f"{len(gaps) - len(apart)} of {len(gaps)} counts of operations are within 1 % of the paper's" + (
-        f"; {listed(apart, last='and')} differ." if apart else "."
+        f"; {either(apart, last='and')} differ." if apart else "."
     )
 
 
@@ -150,4 +151,4 @@ def _on_curves(found: Reproduction) -> str:
 
 
 def _counted(titles: Sequence[str]) -> str:
-    return listed([f"{title} (on {titles.count(title)} sets)" for title in dict.fromkeys(titles)], last="and")
+    return either([f"{title} (on {titles.count(title)} sets)" for title in dict.fromkeys(titles)], last="and")
