@@ -55,7 +55,6 @@ def test_names_that_stand_for_no_part_are_those_that_others_decide() -> None:
         ("encoder", "auto"),
         ("generator", "auto"),
         ("noise", "pi"),
-        ("noise", "auto"),
         ("noise", "none"),
     }
 
