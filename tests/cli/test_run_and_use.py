@@ -227,7 +227,7 @@ def test_settings_come_from_a_file_under_the_flags(pinoise: Command, folder: Pat
     assert (used["training"]["epochs"], used["training"]["seed"]) == (2, 3)
     assert used["objective"]["name"] == "fixed"
     assert used["data"]["rows"] == 100
-    assert pinoise("train", "--config", "r/config.yaml", "--out", "again", *tiny).code == 0
+    assert pinoise("train", "--config", "r/config.yaml", "--out", "again").code == 0
     assert yaml.safe_load(Path("again/config.yaml").read_text()) == used
 
 

@@ -121,7 +121,7 @@ def test_a_pipe_among_images_is_refused_or_skipped_and_never_waited_for(tmp_path
         (tmp_path / f"{number}.png").write_bytes(saved("png"))
     Image.new("RGB", (20, 24)).save(tmp_path / "3.png")
     os.mkfifo(tmp_path / "4.png")
-    with pytest.raises(UserError, match=r"4\.png cannot be read \(it is a pipe, not a regular file\)"):
+    with pytest.raises(UserError, match=r"4\.png cannot be decoded \(it is a pipe, not a regular file\)"):
         open_source(tmp_path)
     data, _ = open_source(tmp_path, ReadOptions(corrupt="skip"))
     assert len(data.train) == 4

@@ -79,7 +79,6 @@ def test_silence_on_vectors_means_what_it_did() -> None:
         ({"views": {"pairing": "noise-noise"}}, ["encoder"]),
         ({"views": {"pairing": "sampled"}}, ["encoder", "views.augmentations", "noise.neighbours"]),
         ({"views": {"noise": "none"}}, ["encoder", "views.augmentations"]),
-        ({"views": {"noise": "auto"}}, ["encoder", "views.augmentations"]),
         ({"objective": "paper"}, ["encoder", "views.augmentations"]),
         ({"noise": {"covariance": "diagonal"}}, ["encoder", "views.augmentations", "noise.neighbours"]),
         ({"noise": {"initial_scale": 0.25}}, [path for path in DEFAULT if path != "noise.amplitude"]),

@@ -17,6 +17,7 @@ from pinoise.cli.options import (
     TrustOption,
     changes_from,
     seed_option,
+    whole_number,
 )
 from pinoise.errors import UserError, either
 
@@ -45,7 +46,7 @@ def evaluate(
     ] = False,
     draws: Annotated[
         int | None,
-        typer.Option(min=2, max=MOST_DRAWS, help="How often every view is drawn, for --information."),
+        whole_number("--draws", "How often every view is drawn, for --information.", least=2, most=MOST_DRAWS),
     ] = None,
     seed: Annotated[int, seed_option("softmax regression and the few-label draws")] = 0,
     devices: DevicesOption = None,

@@ -135,10 +135,34 @@ def checked_numbers(estimator: Any, X: Any, *, fitting: bool, image_shape: tuple
         )
     except OverflowError:
         raise UserError("X holds a whole number beyond the range of floating-point numbers.") from None
+    except (TypeError, ValueError):
+        check_cells(X)
+        raise
     sparse = bool(sp.issparse(x))
     samples: Samples = sp.csr_array(x) if sparse else x  # one type for every sparse input
     check_finite(samples, getattr(estimator, "feature_names_in_", None), where="X")
     return samples if image_shape is None else x.reshape(len(x), *image_shape)
+
+
+def check_cells(X: Any) -> None:
+    """Raise an error that names the first cell that is no number, in an array or a pandas frame of objects.
+
+    >>> check_cells(np.array([[1, 2], [3, "x"]], dtype=object))
+    Traceback (most recent call last):
+    ...
+    pinoise.errors.UserError: X has 'x' in row 1 (counted from 0), feature 1: give a number, as in training.
+    """
+    cells, names = np.asarray(X), getattr(X, "columns", None)
+    if cells.dtype != object or cells.ndim != 2:
+        return
+    for (row, feature), cell in np.ndenumerate(cells):
+        try:
+            float(cell)
+        except (TypeError, ValueError):
+            name = feature if names is None else names[feature]
+            raise UserError(
+                f"X has {cell!r} in row {row} (counted from 0), feature {name!r}: give a number, as in training."
+            ) from None
 
 
 def needs_encoding(X: object) -> bool:

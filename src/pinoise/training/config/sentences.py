@@ -83,7 +83,7 @@ def _locate(location: tuple[int | str, ...], section: type) -> tuple[list[str], 
     """Return the path as the user writes it and the section it ends in."""
     path: list[str] = []
     for part in location:
-        if path and (part in ("int", "float", "str", "bool") or str(part).startswith("tuple[")):
+        if path and (part in ("int", "float", "str", "bool") or str(part).startswith(("tuple[", "literal["))):
             continue  # pydantic adds the type that it tried
         path.append(str(part))
         field = getattr(section, "model_fields", {}).get(str(part))
