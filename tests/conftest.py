@@ -15,6 +15,7 @@ from pinoise.paper.reproduce.masks import TINY_SAM
 from pinoise.paper.sam import build_sam
 
 torch.set_num_threads(1)
+os.environ["OMP_NUM_THREADS"] = "1"  # of the processes that tests start
 TESTS = Path(__file__).parent
 TIERS = {TESTS / "hostile": "hostile", TESTS / "faults": "processes", TESTS / "docs": "slow"}
 

@@ -163,6 +163,7 @@ def test_the_caption_of_the_ranks_names_the_method_of_each_column(
     assert f"With few labels {subject} is below raw features on: wine, digits." in printed
 
 
+@pytest.mark.slow
 def test_a_measurement_is_compared_by_r_squared(pinoise: Command, folder: Path, tiny: list[str]) -> None:
     x, y = load_diabetes(return_X_y=True)
     lines = [",".join(map(str, [*row[:4], value])) for row, value in zip(x, y, strict=True)]
