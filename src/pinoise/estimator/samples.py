@@ -145,7 +145,7 @@ def checked_numbers(estimator: Any, X: Any, *, fitting: bool, image_shape: tuple
 
 
 def check_cells(X: Any) -> None:
-    """Raise an error that names the first cell that is no number, in an array or a pandas frame of objects.
+    """Raise an error that names the first cell that is text or missing, in an array or a pandas frame of objects.
 
     >>> check_cells(np.array([[1, 2], [3, "x"]], dtype=object))
     Traceback (most recent call last):
@@ -159,6 +159,8 @@ def check_cells(X: Any) -> None:
         try:
             float(cell)
         except (TypeError, ValueError):
+            if not isinstance(cell, str) and type(cell).__name__ != "NAType":
+                return  # scikit-learn has a sentence of its own for objects
             name = feature if names is None else names[feature]
             raise UserError(
                 f"X has {cell!r} in row {row} (counted from 0), feature {name!r}: give a number, as in training."
