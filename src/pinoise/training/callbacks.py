@@ -205,7 +205,7 @@ class LoggerCallback(Callback):
             return
         try:
             getattr(self._logger, method)(*arguments, **options)
-        except NotImplementedError:  # Fabric's CSVLogger has log_hyperparams and does not do it
+        except NotImplementedError:  # Lightning's CSVLogger has log_hyperparams and does not do it
             return
         except Exception as error:
             name, self._logger = type(self._logger).__name__, None
