@@ -64,9 +64,11 @@ def kill_one(title: str, when: Callable[[], bool]) -> threading.Thread:
 
     def kill() -> None:
         deadline = time.monotonic() + 60
-        while not when() and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
+            if when() and (found := workers(title)):  # between two parts there is none
+                os.kill(found[0], signal.SIGKILL)
+                return
             time.sleep(0.002)
-        os.kill(workers(title)[0], signal.SIGKILL)
 
     thread = threading.Thread(target=kill)
     thread.start()

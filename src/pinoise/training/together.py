@@ -120,8 +120,8 @@ def join(group: Group, settings: TrainingSettings) -> Member:
                 f"the {group.size} processes did not meet at {os.environ.get('MASTER_ADDR')}:"
                 f"{os.environ['MASTER_PORT']} in {settings.wait} s: start all of them in time, or raise training.wait."
             ) from None
-        if on_gpu:
-            atexit.register(dist.destroy_process_group)
+        # While Python still runs: a thread of the group that outlives it aborts a process that did all its work.
+        atexit.register(dist.destroy_process_group)
     return Member(device, settings.precision)
 
 
