@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import gc
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -120,9 +121,14 @@ def join(group: Group, settings: TrainingSettings) -> Member:
                 f"the {group.size} processes did not meet at {os.environ.get('MASTER_ADDR')}:"
                 f"{os.environ['MASTER_PORT']} in {settings.wait} s: start all of them in time, or raise training.wait."
             ) from None
-        # While Python still runs: a thread of the group that outlives it aborts a process that did all its work.
-        atexit.register(dist.destroy_process_group)
+        atexit.register(_leave)
     return Member(device, settings.precision)
+
+
+def _leave() -> None:
+    """End the group's threads while Python still runs: one that outlives it aborts a process that did all its work."""
+    gc.collect()  # an error that ended the command may hold what was trained, which holds the threads
+    dist.destroy_process_group()
 
 
 def _device_of(group: Group, device: str) -> torch.device:
