@@ -24,7 +24,7 @@ import torch
 from pinoise.data import load
 from pinoise.data.rows import make_rows
 from pinoise.modes import flushed_denormals
-from pinoise.networks import ResNet
+from pinoise.networks import ResNet18
 from pinoise.noise import make_generator
 from pinoise.paper.counting import count_operations
 from pinoise.paper.rehearsal import training_step
@@ -113,7 +113,7 @@ def peak_memory(width: int, batch_size: int) -> dict[str, float]:
 def operations(width: int) -> dict[str, dict[str, float]]:
     """Return the operations for one image of SimCLR's encoder, and of each generator with a learned mean."""
     x = torch.zeros(1, *SHAPE)
-    encoder = ResNet(SHAPE, depth=18, width=width)
+    encoder = ResNet18(SHAPE, width=width)
     counted = {"SimCLR's encoder": count_operations(encoder, x)}
     for name in GENERATORS:
         generator = make_generator(name, SHAPE, 2, encoder=encoder)
@@ -129,8 +129,8 @@ def memory_formats(width: int, batch_size: int) -> dict[str, float]:
     """Return the seconds of a forward and backward pass of the encoder, for both layouts of channels."""
     x = torch.randn(2 * batch_size, *SHAPE)
     networks = {
-        "channels apart": ResNet(SHAPE, depth=18, width=width),
-        "channels together": channels_together(ResNet(SHAPE, depth=18, width=width)),
+        "channels apart": ResNet18(SHAPE, width=width),
+        "channels together": channels_together(ResNet18(SHAPE, width=width)),
     }
     seconds: dict[str, list[float]] = {name: [] for name in networks}
     for _ in range(ROUNDS):

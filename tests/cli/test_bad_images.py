@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from pinoise.networks import ResNet
+from pinoise.networks import ResNet18
 
 pytest.importorskip("kornia")
 
@@ -33,7 +33,7 @@ def files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     Path("words.safetensors").write_bytes(b"these are no weights")
     torch.save([torch.ones(2)], "list.pth")
     torch.save({"a": torch.ones(2)}, "other.pth")
-    torch.save(ResNet((3, 16, 16), depth=18, width=8).state_dict(), "wide.pth")
+    torch.save(ResNet18((3, 16, 16), width=8).state_dict(), "wide.pth")
     Path("mistaken_nets.py").write_text(
         "import torch\ndef number(shape): return 3\ndef no_size(shape): return torch.nn.Flatten()\nthree = 3\n"
     )

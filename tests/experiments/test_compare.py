@@ -31,7 +31,7 @@ from pinoise.experiments.fitting import _what_counts, fit_all
 from pinoise.experiments.plans import plan
 from pinoise.experiments.recipes import RECIPES, installed, sees_features
 from pinoise.experiments.results import Cell
-from pinoise.networks import ResNet
+from pinoise.networks import ResNet18
 from pinoise.training.config import Settings, complete, parse_settings
 from pinoise.training.run import fit
 
@@ -252,7 +252,7 @@ def test_a_cell_is_another_once_a_file_that_settings_name_has_another_content(
             np.save(path, np.random.default_rng(seed).random((16, 8, 8)) < 0.5)
         else:
             torch.manual_seed(seed)
-            torch.save(ResNet((3, 8, 8), depth=18, width=4).state_dict(), path)
+            torch.save(ResNet18((3, 8, 8), width=4).state_dict(), path)
         return path
 
     def fitted(path: Path) -> bool:

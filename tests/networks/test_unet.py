@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor
@@ -56,22 +58,23 @@ def test_a_forward_pass_agrees_with_the_letter_u_written_out(size: tuple[int, in
 @pytest.mark.parametrize("size", [(32, 32), (28, 28), (17, 5), (3, 31), (1, 1)])
 @pytest.mark.parametrize("depth", [0, 1, 3])
 def test_maps_have_the_size_of_the_image_whatever_it_is(size: tuple[int, int], depth: int) -> None:
-    assert UNet(2, 4, width=4, depth=depth)(torch.randn(1, 2, *size)).shape == (1, 4, *size)
+    assert UNet(2, 4, width=4, depth=depth, up_convolution=False)(torch.randn(1, 2, *size)).shape == (1, 4, *size)
 
 
 def test_a_sample_does_not_depend_on_its_batch_mates() -> None:
-    network = UNet(3, 2, width=4).double()
+    network = UNet(3, 2, width=4, depth=3, up_convolution=False).double()
     x = torch.randn(4, 3, 9, 9, dtype=torch.float64)
     torch.testing.assert_close(network(x)[1:2], network(x[1:2]))
 
 
 def test_mistakes_are_named() -> None:
+    sizes: dict[str, Any] = {"width": 4, "depth": 3, "up_convolution": False}
     with pytest.raises(UserError, match=r"images of 1 channel, .* shape \(2, 3, 8, 8\)"):
-        UNet(1, 2, width=4)(torch.zeros(2, 3, 8, 8))
+        UNet(1, 2, **sizes)(torch.zeros(2, 3, 8, 8))
     with pytest.raises(UserError, match=r"width of a U-Net is 0: it must be from 1 to 65536"):
-        UNet(1, 2, width=0)
+        UNet(1, 2, **(sizes | {"width": 0}))
     for depth in (-1, 9):
         with pytest.raises(UserError, match=rf"depth of a U-Net is {depth}: it must be from 0 to 8"):
-            UNet(1, 2, depth=depth)
+            UNet(1, 2, **(sizes | {"depth": depth}))
     with pytest.raises(UserError, match=r"out_channels of a U-Net is 0"):
-        UNet(1, 0)
+        UNet(1, 0, **sizes)

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pinoise.errors import UserError
-from pinoise.networks import ResNet
+from pinoise.networks import ResNet18
 from pinoise.noise import make_generator
 from pinoise.noise.image_generators import ResNet18Generator, SharedMapGenerator, UNetGenerator
 
@@ -21,7 +21,7 @@ SHAPES = [(3, 16, 16), (1, 9, 14)]
 
 
 def build(name: str, shape: tuple[int, ...] = (3, 16, 16), *, outputs: int = 2) -> nn.Module:
-    encoder = ResNet(shape, depth=18, width=8)
+    encoder = ResNet18(shape, width=8)
     return make_generator(name, shape, outputs, encoder=encoder, options=OPTIONS[name])
 
 
@@ -106,7 +106,7 @@ def slow_decoder(state: dict[str, Tensor], maps: Tensor, size: tuple[int, int]) 
 
 @pytest.mark.parametrize("shape", [(3, 16, 16), (2, 9, 14)])
 def test_shared_decodes_the_maps_of_the_encoder_in_evaluation_mode(shape: tuple[int, int, int]) -> None:
-    encoder = ResNet(shape, depth=18, width=8)
+    encoder = ResNet18(shape, width=8)
     encoder(images(8, shape))
     generator = SharedMapGenerator(shape, outputs=2, encoder=encoder)
     x = images(3, shape)
@@ -117,7 +117,7 @@ def test_shared_decodes_the_maps_of_the_encoder_in_evaluation_mode(shape: tuple[
 
 
 def test_shared_leaves_modes_statistics_and_gradients_of_the_encoder_alone() -> None:
-    encoder = ResNet((3, 16, 16), depth=18, width=4)
+    encoder = ResNet18((3, 16, 16), width=4)
     encoder.layer2.eval()
     before = {name: value.clone() for name, value in encoder.state_dict().items()}
     generator = SharedMapGenerator((3, 16, 16), outputs=1, encoder=encoder)
@@ -131,7 +131,7 @@ def test_shared_leaves_modes_statistics_and_gradients_of_the_encoder_alone() -> 
 
 
 def test_shared_follows_the_encoder_as_it_learns_and_does_not_own_it() -> None:
-    encoder = ResNet((3, 16, 16), depth=18, width=4)
+    encoder = ResNet18((3, 16, 16), width=4)
     generator = SharedMapGenerator((3, 16, 16), outputs=1, encoder=encoder)
     x = images(2)
     before = generator(x)

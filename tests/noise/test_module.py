@@ -279,7 +279,7 @@ def test_features_in_hand_spare_the_shared_generator_a_pass_through_the_encoder(
         ),
         ({"normalize": 0.0}, r"normalize is 0.0: it must be a positive number, or None"),
         ({"normalize": math.nan}, r"normalize is nan: it must be a positive number, or None"),
-        ({"hidden": 0}, r"hidden is 0: it must be at least 1"),
+        ({"hidden": 0}, r"hidden of the generator is 0: it must be from 1 to 65536"),
         ({"shape": 0}, r"shape is 0: every size of a sample must be at least 1"),
         ({"shape": ()}, r"shape is \(\): every size of a sample must be at least 1"),
         ({"shape": (3, -1)}, r"shape is \(3, -1\): every size of a sample must be at least 1"),

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from pinoise.networks import MLPEncoder, ResNet
+from pinoise.networks import MLPEncoder, ResNet18
 from pinoise.noise import make_generator
 from pinoise.paper.counting import count_operations, counting_saved
 
@@ -37,7 +37,7 @@ def test_a_generator_with_a_learned_mean_costs_what_the_paper_reports_for_cifar(
 
 def test_products_and_normalised_elements_are_those_counted_layer_by_layer() -> None:
     with torch.device("meta"):
-        network, x = ResNet(CIFAR, depth=18), torch.empty(2, *CIFAR)
+        network, x = ResNet18(CIFAR), torch.empty(2, *CIFAR)
     products, elements = slow_resnet18_operations(32)
     found = count_operations(network, x)
     assert found.multiply_accumulates == 2 * products
@@ -68,7 +68,7 @@ def test_a_network_without_normalisation_costs_its_products() -> None:
 
 def test_an_encoder_that_is_referred_to_is_counted() -> None:
     with torch.device("meta"):
-        encoder, x = ResNet((3, 8, 8), depth=18, width=4), torch.empty(1, 3, 8, 8)
+        encoder, x = ResNet18((3, 8, 8), width=4), torch.empty(1, 3, 8, 8)
         generator = make_generator("shared", (3, 8, 8), 1, encoder=encoder)
         last = count_operations(encoder.layer4, torch.empty(1, encoder.map_channels, 2, 2))
     found, whole = count_operations(generator, x), count_operations(encoder, x)
@@ -77,7 +77,7 @@ def test_an_encoder_that_is_referred_to_is_counted() -> None:
 
 
 def test_counting_leaves_modes_statistics_and_hooks_as_they_were() -> None:
-    network = ResNet((3, 8, 8), depth=18, width=4)
+    network = ResNet18((3, 8, 8), width=4)
     network.bn1.eval()
     count_operations(network, torch.randn(1, 3, 8, 8))
     assert network.training

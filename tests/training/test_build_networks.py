@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from pinoise.errors import UserError
 from pinoise.model import load_run
-from pinoise.networks import ResNet
+from pinoise.networks import ResNet18
 from pinoise.noise import PiNoise
 from pinoise.training.build import build_standardizer, channels_together, feature_scale
 from pinoise.training.callbacks import Quiet
@@ -109,7 +109,7 @@ def test_a_module_of_the_users_is_called_with_the_shape_of_a_sample(
 
 @pytest.mark.parametrize("name", ["weights.pth", "weights.safetensors"])
 def test_a_run_starts_from_published_weights_and_no_longer_needs_them(tmp_path: Path, name: str) -> None:
-    published = ResNet((3, 8, 8), depth=18, width=4).state_dict()
+    published = ResNet18((3, 8, 8), width=4).state_dict()
     published["bn1.running_mean"] += 0.5
     classifier = {"fc.weight": torch.zeros(10, 32), "fc.bias": torch.zeros(10)}
     weights = tmp_path / name
@@ -125,7 +125,7 @@ def test_a_run_starts_from_published_weights_and_no_longer_needs_them(tmp_path: 
     run = tmp_path / "run"
     run_training(run, parse_settings(values), reporter=Quiet())
     model = torch.load(run / "checkpoints/last.ckpt", weights_only=True)["model"]
-    for key, parameter in ResNet((3, 8, 8), depth=18, width=4).named_parameters():
+    for key, parameter in ResNet18((3, 8, 8), width=4).named_parameters():
         torch.testing.assert_close(model[f"method.encoder.{key}"], published[key], atol=1e-6, rtol=0)
         assert torch.equal(model[f"method.key_network.network.0.{key}"], published[key])
         assert model[f"method.encoder.{key}"].shape == parameter.shape
@@ -133,7 +133,7 @@ def test_a_run_starts_from_published_weights_and_no_longer_needs_them(tmp_path: 
     weights.unlink()
     values["training"]["epochs"] = 2
     run_training(run, parse_settings(values), reporter=Quiet())
-    assert isinstance(load_run(run).embedding.encoder, ResNet)
+    assert isinstance(load_run(run).embedding.encoder, ResNet18)
     with pytest.raises(UserError, match=rf"{name} does not exist"):
         run_training(tmp_path / "new", parse_settings(values), reporter=Quiet())
     assert not (tmp_path / "new").exists()
@@ -141,7 +141,7 @@ def test_a_run_starts_from_published_weights_and_no_longer_needs_them(tmp_path: 
 
 def test_convolutions_have_their_channels_together_and_all_else_is_as_it_was() -> None:
     torch.manual_seed(0)
-    plain = ResNet((3, 8, 8), depth=18, width=4)
+    plain = ResNet18((3, 8, 8), width=4)
     before = {name: tensor.clone() for name, tensor in plain.state_dict().items()}
     x = torch.randn(4, 3, 8, 8)
     expected = plain(x)

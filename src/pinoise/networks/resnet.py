@@ -134,53 +134,42 @@ class ResNet(nn.Module):
 
     Args:
         shape: the shape of one image, (C, H, W); C is fixed, H and W choose the stem.
-        depth: 18 or 50.
         width: channels of the first stage; 8 or 16 suit small machines.
         stem: ``"cifar"`` (3×3 convolution, size kept), ``"imagenet"`` (7×7 convolution of stride 2, then max pooling),
             or ``"auto"``: the first for sides up to 64 pixels, the second for larger images.
         weights: a file with a published state dict, for ``load_published``.
 
     >>> import torch
-    >>> network = ResNet((3, 8, 8), depth=18, width=4)
+    >>> network = ResNet18((3, 8, 8), width=4)
     >>> x = torch.zeros(2, 3, 8, 8)
     >>> network(x).shape, network.out_features, network.maps(x).shape, network.map_channels
     (torch.Size([2, 32]), 32, torch.Size([2, 16, 2, 2]), 16)
     """
 
     for_images: ClassVar[bool] = True
+    depth: ClassVar[Depth]
 
     def __init__(
-        self,
-        shape: tuple[int, ...],
-        depth: Depth,
-        *,
-        width: Size = WIDTH,
-        stem: Stem = STEM,
-        weights: Path | None = None,
+        self, shape: tuple[int, ...], *, width: Size = WIDTH, stem: Stem = STEM, weights: Path | None = None
     ) -> None:
         super().__init__()
-        if depth not in BLOCKS:
-            raise UserError(f"depth of the ResNet is {depth!r}: allowed are {' and '.join(map(str, BLOCKS))}.")
         if stem not in get_args(Stem):
             raise unknown_choice("stem", stem, get_args(Stem))
-        self._owner = f"a ResNet{depth}"
+        self._owner = f"a ResNet{self.depth}"
         self.channels, height, side = image_shape(shape, owner=self._owner)
         check_sizes(self._owner, width=width)
-        self.depth = depth
         self.weights = weights
         self.width = width
         if stem == "auto":
             stem = "cifar" if max(height, side) <= LARGEST_CIFAR_STEM else "imagenet"
         self.stem: Stem = stem
-        if stem == "cifar":
-            self.conv1 = nn.Conv2d(self.channels, width, 3, padding=1, bias=False)
-        else:
-            self.conv1 = nn.Conv2d(self.channels, width, 7, stride=2, padding=3, bias=False)
+        size, stride = (3, 1) if stem == "cifar" else (7, 2)
+        self.conv1 = nn.Conv2d(self.channels, width, size, stride=stride, padding=size // 2, bias=False)
         self.bn1 = nn.BatchNorm2d(width)
         self.relu = nn.ReLU(inplace=True)
         self.maxpool = nn.Identity() if stem == "cifar" else nn.MaxPool2d(3, stride=2, padding=1)
-        block = BasicBlock if depth == 18 else Bottleneck
-        first, second, third, fourth = BLOCKS[depth]
+        block = BasicBlock if self.depth == 18 else Bottleneck
+        first, second, third, fourth = BLOCKS[self.depth]
         wide = width * block.expansion
         self.layer1 = _stage(block, width, width, blocks=first, stride=1)
         self.layer2 = _stage(block, wide, 2 * width, blocks=second, stride=2)
@@ -213,7 +202,7 @@ class ResNet(nn.Module):
         """Load a state dict with torchvision's names. The classifier ``fc`` is ignored; every other name must match.
 
         >>> import torch
-        >>> network, other = (ResNet((3, 8, 8), depth=18, width=4) for _ in range(2))
+        >>> network, other = (ResNet18((3, 8, 8), width=4) for _ in range(2))
         >>> classifier = {"fc.weight": torch.zeros(10, 32), "fc.bias": torch.zeros(10)}
         >>> network.load_torchvision({**other.state_dict(), **classifier})
         >>> torch.equal(network.layer4[1].conv2.weight, other.layer4[1].conv2.weight)
@@ -239,10 +228,7 @@ class ResNet18(ResNet):
     32
     """
 
-    def __init__(
-        self, shape: tuple[int, ...], *, width: Size = WIDTH, stem: Stem = STEM, weights: Path | None = None
-    ) -> None:
-        super().__init__(shape, 18, width=width, stem=stem, weights=weights)
+    depth = 18
 
 
 class ResNet50(ResNet):
@@ -252,7 +238,4 @@ class ResNet50(ResNet):
     128
     """
 
-    def __init__(
-        self, shape: tuple[int, ...], *, width: Size = WIDTH, stem: Stem = STEM, weights: Path | None = None
-    ) -> None:
-        super().__init__(shape, 50, width=width, stem=stem, weights=weights)
+    depth = 50

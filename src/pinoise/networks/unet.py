@@ -10,14 +10,13 @@ from annotated_types import Interval
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinoise.errors import UserError
+from pinoise.choices import within
 from pinoise.networks.mlp import check_sizes
 from pinoise.networks.resnet import check_images
 
 UNET_WIDTH = 32  # channels at full resolution
 UNET_DEPTH = 3
-MOST_HALVINGS = 8
-Halvings = Annotated[int, Interval(ge=0, le=MOST_HALVINGS)]
+Halvings = Annotated[int, Interval(ge=0, le=8)]
 
 
 def _groups(channels: int) -> int:
@@ -49,23 +48,14 @@ class UNet(nn.Module):
             skipped maps are joined, as implementations of the published network do. Without it the joined maps are
             wider, and there is one convolution less.
 
-    >>> UNet(3, 5, width=4)(torch.zeros(2, 3, 9, 7)).shape
+    >>> UNet(3, 5, width=4, depth=3, up_convolution=False)(torch.zeros(2, 3, 9, 7)).shape
     torch.Size([2, 5, 9, 7])
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        *,
-        width: int = UNET_WIDTH,
-        depth: int = UNET_DEPTH,
-        up_convolution: bool = False,
-    ) -> None:
+    def __init__(self, in_channels: int, out_channels: int, *, width: int, depth: int, up_convolution: bool) -> None:
         super().__init__()
         check_sizes("a U-Net", in_channels=in_channels, out_channels=out_channels, width=width)
-        if not 0 <= depth <= MOST_HALVINGS:
-            raise UserError(f"depth of a U-Net is {depth}: it must be from 0 to {MOST_HALVINGS}.")
+        within("depth of a U-Net", depth, Halvings)
         self.in_channels = in_channels
         widths = [width * 2**level for level in range(depth + 1)]
         self.down = nn.ModuleList(

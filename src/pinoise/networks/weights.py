@@ -101,16 +101,12 @@ def check_finite_weights(
     pinoise.errors.UserError: encoder.safetensors holds nan or infinite numbers in 'weight': it cannot be used.
     """
     for name, tensor in tensors.items():
-        if not tensor.is_floating_point() or bool(torch.isfinite(tensor).all()):
+        strange = ~torch.isfinite(tensor)
+        if not bool(strange.any()):
             continue
         before = (built or {}).get(name)
-        if before is None or before.shape != tensor.shape or not _same_where_not_finite(tensor, before.cpu()):
+        if before is None or before.shape != tensor.shape or bool((tensor != before.cpu())[strange].any()):
             raise UserError(f"{where} holds nan or infinite numbers in {name!r}: it cannot be used.")
-
-
-def _same_where_not_finite(tensor: Tensor, before: Tensor) -> bool:
-    strange = ~torch.isfinite(tensor)
-    return bool((tensor[strange] == before[strange]).all())
 
 
 def load_weights(module: nn.Module, tensors: Mapping[str, Tensor], *, where: object) -> None:

@@ -17,13 +17,38 @@ from torch import Tensor, nn
 from pinoise.choices import GENERATOR, Size, check_call, find, name_of, options_of
 from pinoise.errors import UserError
 from pinoise.modes import without_trace
-from pinoise.networks.mlp import HIDDEN, Linear
-from pinoise.noise.image_generators import SharedMapGenerator
+from pinoise.networks.mlp import HIDDEN, Linear, check_sizes
 
 PAPERS_GENERATOR = "mlp"  # the paper's generator for vectors
 
 
-class MLPGenerator(nn.Module):
+class HeadedGenerator(nn.Module):
+    """A trunk from x to features, then for each output a head: a hidden layer with ReLU, and a number for each feature.
+
+    Args:
+        shape: the shape of one sample.
+        outputs: 1 (scale), or 2 (scale, mean).
+        trunk: a network from samples to features (m, features).
+        features: the width of the trunk's output.
+        hidden: the width of the heads' hidden layers.
+    """
+
+    def __init__(self, shape: tuple[int, ...], outputs: int, trunk: nn.Module, features: int, *, hidden: int) -> None:
+        super().__init__()
+        self.shape = shape
+        self.trunk = trunk
+        self.heads = nn.ModuleList(
+            nn.Sequential(Linear(features, hidden), nn.ReLU(inplace=True), Linear(hidden, math.prod(shape)))
+            for _ in range(outputs)
+        )
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return raw parameters (m, outputs, *shape)."""
+        h = self.trunk(x)  # (m, features)
+        return torch.stack([head(h) for head in self.heads], dim=1).reshape(x.shape[0], -1, *self.shape)
+
+
+class MLPGenerator(HeadedGenerator):
     """The paper's DNN3: a trunk d→h→h, then for each output a head h→h→d.
 
     With a learned mean (two outputs) one sample costs 3dh + 3h² multiply-accumulates, as in the paper's cost table.
@@ -32,21 +57,12 @@ class MLPGenerator(nn.Module):
     torch.Size([3, 2, 5])
     """
 
-    def __init__(self, shape: tuple[int, ...], outputs: int, *, hidden: Size = HIDDEN) -> None:
-        super().__init__()
-        dim = math.prod(shape)
-        self.shape = shape
-        self.trunk = nn.Sequential(
-            nn.Flatten(), Linear(dim, hidden), nn.ReLU(inplace=True), Linear(hidden, hidden), nn.ReLU(inplace=True)
-        )
-        self.heads = nn.ModuleList(
-            nn.Sequential(Linear(hidden, hidden), nn.ReLU(inplace=True), Linear(hidden, dim)) for _ in range(outputs)
-        )
+    trunk: nn.Sequential
 
-    def forward(self, x: Tensor) -> Tensor:
-        """Return raw parameters (m, outputs, *shape)."""
-        h = self.trunk(x)  # (m, hidden)
-        return torch.stack([head(h) for head in self.heads], dim=1).reshape(x.shape[0], -1, *self.shape)
+    def __init__(self, shape: tuple[int, ...], outputs: int, *, hidden: Size = HIDDEN) -> None:
+        first, second = Linear(math.prod(shape), hidden), Linear(hidden, hidden)
+        trunk = nn.Sequential(nn.Flatten(), first, nn.ReLU(inplace=True), second, nn.ReLU(inplace=True))
+        super().__init__(shape, outputs, trunk, hidden, hidden=hidden)
 
 
 class SharedGenerator(nn.Module):
@@ -106,24 +122,6 @@ class ConstantGenerator(nn.Module):
         return x.new_zeros(1, self.outputs, *self.shape)
 
 
-def shared_generator(shape: tuple[int, ...], outputs: int, encoder: nn.Module | None) -> nn.Module:
-    """Return a light head on the encoder: for images on its feature maps, if it has ``maps``, else on its features.
-
-    >>> type(shared_generator((5,), 1, nn.Linear(5, 4))).__name__
-    'SharedGenerator'
-    """
-    if encoder is not None and len(shape) == 3 and hasattr(encoder, "maps"):
-        return SharedMapGenerator(shape, outputs, encoder)
-    features = getattr(encoder, "out_features", None)
-    if encoder is None or not isinstance(features, int):
-        found = "none" if encoder is None else f"{type(encoder).__name__}, whose out_features is {features!r}"
-        raise UserError(
-            f"generator 'shared' reads the features of an encoder and was given {found}: "
-            "pass encoder=, a module that states its output size as the integer attribute out_features."
-        )
-    return SharedGenerator(shape, outputs, encoder, features)
-
-
 def make_generator(
     generator: Any,
     shape: tuple[int, ...],
@@ -169,6 +167,5 @@ def sized_generator(
     part = find(GENERATOR, generator) if isinstance(generator, str) else None
     takes = sizes if part is None else options_of(part)
     options = {name: size for name, size in sizes.items() if size is not None and name in takes}
-    if wrong := [name for name, size in options.items() if size < 1]:
-        raise UserError(f"{wrong[0]} is {options[wrong[0]]}: it must be at least 1.")
+    check_sizes("the generator", **options)
     return make_generator(generator, shape, outputs, encoder=encoder, options=options)

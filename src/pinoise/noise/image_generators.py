@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import ClassVar
 
 import torch
@@ -12,16 +11,17 @@ from torch.nn import functional as F
 from pinoise.choices import Size
 from pinoise.errors import UserError
 from pinoise.modes import without_trace
-from pinoise.networks.mlp import HIDDEN, Linear, check_sizes
-from pinoise.networks.resnet import STEM, WIDTH, Depth, ResNet, Stem, image_shape
+from pinoise.networks.mlp import HIDDEN, check_sizes
+from pinoise.networks.resnet import STEM, WIDTH, ResNet, ResNet18, ResNet50, Stem, image_shape
 from pinoise.networks.unet import UNET_DEPTH, UNET_WIDTH, Halvings, UNet
+from pinoise.noise.generators import HeadedGenerator, SharedGenerator
 
 # The factor on torch's initial weights in the last layer of a network on normalised maps. Raw parameters then start
 # below about 0.1, and σ starts near its initial value.
 SMALL_START = 0.1
 
 
-class ResNet18Generator(nn.Module):
+class ResNet18Generator(HeadedGenerator):
     """The paper's generator for images: pooled features of a ResNet18, then for each output FC → ReLU → FC to C·H·W.
 
     As in the paper, it uses batch normalisation. In training, a sample's noise depends slightly on the whole batch.
@@ -39,40 +39,24 @@ class ResNet18Generator(nn.Module):
     """
 
     for_images: ClassVar[bool] = True
-    depth: ClassVar[Depth] = 18
+    network: ClassVar[type[ResNet]] = ResNet18
+    trunk: ResNet
 
     def __init__(
-        self,
-        shape: tuple[int, ...],
-        outputs: int,
-        *,
-        width: Size = WIDTH,
-        hidden: Size = HIDDEN,
-        stem: Stem = STEM,
+        self, shape: tuple[int, ...], outputs: int, *, width: Size = WIDTH, hidden: Size = HIDDEN, stem: Stem = STEM
     ) -> None:
-        super().__init__()
-        self.shape = image_shape(shape, owner=f"generator 'resnet{self.depth}'")
-        check_sizes(f"generator 'resnet{self.depth}'", hidden=hidden)
-        self.trunk = ResNet(self.shape, depth=self.depth, width=width, stem=stem)
-        self.heads = nn.ModuleList(
-            nn.Sequential(
-                Linear(self.trunk.out_features, hidden),
-                nn.ReLU(),
-                _small(Linear(hidden, math.prod(self.shape))),
-            )
-            for _ in range(outputs)
-        )
-
-    def forward(self, x: Tensor) -> Tensor:
-        """Return raw parameters (m, outputs, C, H, W)."""
-        features = self.trunk(x)  # (m, out_features)
-        return torch.stack([head(features) for head in self.heads], dim=1).reshape(x.shape[0], -1, *self.shape)
+        owner = f"generator 'resnet{self.network.depth}'"
+        check_sizes(owner, hidden=hidden)
+        trunk = self.network(image_shape(shape, owner=owner), width=width, stem=stem)
+        super().__init__(shape, outputs, trunk, trunk.out_features, hidden=hidden)
+        for head in self.heads:
+            _small(head.get_submodule("2"))
 
 
 class ResNet50Generator(ResNet18Generator):
     """The generator on a ResNet of depth 50."""
 
-    depth = 50
+    network = ResNet50
 
 
 class UNetGenerator(nn.Module):
@@ -125,7 +109,7 @@ class SharedMapGenerator(nn.Module):
         outputs: 1 (scale), or 2 (scale, mean).
         encoder: a module with ``maps(x)`` of shape (m, map_channels, h, w) and the integer attribute ``map_channels``.
 
-    >>> encoder = ResNet((3, 8, 8), depth=18, width=4)
+    >>> encoder = ResNet18((3, 8, 8), width=4)
     >>> SharedMapGenerator((3, 8, 8), outputs=2, encoder=encoder)(torch.zeros(5, 3, 8, 8)).shape
     torch.Size([5, 2, 3, 8, 8])
     """
@@ -163,8 +147,25 @@ class SharedMapGenerator(nn.Module):
         return raw.reshape(x.shape[0], -1, *self.shape)
 
 
-def _small(layer: nn.Module) -> nn.Module:
-    with torch.no_grad():
-        for parameter in layer.parameters():
-            parameter.mul_(SMALL_START)
-    return layer
+def shared_generator(shape: tuple[int, ...], outputs: int, encoder: nn.Module | None) -> nn.Module:
+    """Return a light head on the encoder: for images on its feature maps, if it has ``maps``, else on its features.
+
+    >>> type(shared_generator((5,), 1, nn.Linear(5, 4))).__name__
+    'SharedGenerator'
+    """
+    if encoder is not None and len(shape) == 3 and hasattr(encoder, "maps"):
+        return SharedMapGenerator(shape, outputs, encoder)
+    features = getattr(encoder, "out_features", None)
+    if encoder is None or not isinstance(features, int):
+        found = "none" if encoder is None else f"{type(encoder).__name__}, whose out_features is {features!r}"
+        raise UserError(
+            f"generator 'shared' reads the features of an encoder and was given {found}: "
+            "pass encoder=, a module that states its output size as the integer attribute out_features."
+        )
+    return SharedGenerator(shape, outputs, encoder, features)
+
+
+@torch.no_grad()
+def _small(layer: nn.Module) -> None:
+    for parameter in layer.parameters():
+        parameter.mul_(SMALL_START)
