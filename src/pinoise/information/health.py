@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import torch
@@ -143,60 +144,56 @@ def check_health(
     if broken:  # it is the cause of everything else that could be measured
         advice = "training diverged; lower the learning rate, train in 32 bits, or look for extreme values in the data"
         return [HealthFlag("non-finite", f"{', '.join(broken)}: {advice}")]
-    flags = [] if noise is None else _check_noise_metrics(noise)
-    flags += _check_embedding(embedding)
-    return flags + _check_loss(loss, loss_floor, least_loss)
+    of_noise = () if noise is None else _flags_of_noise(noise)
+    return [*of_noise, *_flags_of_embedding(embedding), *_flags_of_loss(loss, loss_floor, least_loss)]
 
 
-def _check_noise_metrics(noise: NoiseMetrics) -> list[HealthFlag]:
-    flags = []
+def _flags_of_noise(noise: NoiseMetrics) -> Iterator[HealthFlag]:
     if shrinks := noise.sigma_median < SHRINK_BELOW:
         meaning = (
             f"the learned noise collapsed: its median σ is {noise.sigma_median:.2g} standard deviations, so that the "
             "two views hardly differ; use objective 'supported', whose noise keeps its entropy, or 'fixed', or give "
             "objective 'paper' a penalty"
         )
-        flags.append(HealthFlag("shrink", meaning))
+        yield HealthFlag("shrink", meaning)
     if noise.sigma_mean > 0 and noise.participation < PARKING_BELOW:
         meaning = (
             f"the noise is parked on few features: its participation is {noise.participation:.2g}, where 1 is even, so "
             "that most features are not augmented; use objective 'supported', whose prior is the data's own "
             "variation, or 'fixed', or lower the penalty of objective 'paper'"
         )
-        flags.append(HealthFlag("parking", meaning))
+        yield HealthFlag("parking", meaning)
     if not shrinks and noise.cleanest < CLEAN_BELOW:
         meaning = (
             f"some feature is nearly clean: it has {noise.cleanest:.2g} of the median feature's σ, and the views can "
             "be matched by it alone; use objective 'supported', whose prior gives every feature noise, or 'fixed'"
         )
-        flags.append(HealthFlag("clean-channel", meaning))
-    return flags
+        yield HealthFlag("clean-channel", meaning)
 
 
-def _check_embedding(embedding: EmbeddingMetrics) -> list[HealthFlag]:
+def _flags_of_embedding(embedding: EmbeddingMetrics) -> Iterator[HealthFlag]:
     rank, possible, spread = embedding
     # Few samples span few directions: 2 samples are always on a line.
     if spread >= SPREAD_BELOW and rank >= min(RANK_BELOW, RANK_BELOW * possible / 2):
-        return []
+        return
     looks = "are nearly equal" if spread < SPREAD_BELOW else "lie along one line"
     meaning = (
         f"the embeddings of different samples {looks}: their spread is {spread:.2g}, where 1 is even, and their "
         f"effective rank {rank:.2g} of {possible}; lower the learning rate or the noise's scale, or use larger batches"
     )
-    return [HealthFlag("embedding-collapse", meaning)]
+    yield HealthFlag("embedding-collapse", meaning)
 
 
-def _check_loss(loss: float, floor: float | None, least: float) -> list[HealthFlag]:
+def _flags_of_loss(loss: float, floor: float | None, least: float) -> Iterator[HealthFlag]:
     if floor is not None and loss >= (1 - LOSS_FLOOR_WITHIN) * floor:
         meaning = (
             f"the loss is {loss:.3g}, and guessing has {floor:.3g}: samples are not distinguished; use weaker noise, a "
             "lower learning rate, or more epochs; objective 'adversarial' often causes this"
         )
-        return [HealthFlag("loss-floor", meaning)]
-    if abs(loss - least) < LOSS_ZERO_BELOW:
+        yield HealthFlag("loss-floor", meaning)
+    elif abs(loss - least) < LOSS_ZERO_BELOW:
         meaning = (
             f"the loss is {loss:.2g}: the views are matched without effort and nothing is left to learn; use a larger "
             "noise scale, objective 'adversarial', a higher temperature or larger batches"
         )
-        return [HealthFlag("loss-zero", meaning)]
-    return []
+        yield HealthFlag("loss-zero", meaning)

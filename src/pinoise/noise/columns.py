@@ -67,8 +67,7 @@ class Columns(nn.Module):
         >>> Columns(3, [(0, 2)]).means(torch.tensor([1.0, 3.0, 5.0]))
         tensor([2., 5.])
         """
-        sums = values.new_zeros(*values.shape[:-1], self.number).index_add(-1, self.of_feature, values)
-        return sums / self.sizes
+        return self._sums(values) / self.sizes
 
     def largest(self, values: Tensor) -> Tensor:
         """Return the largest value of every column, from (…, d) to (…, c): its σ, as dead features have none.
@@ -87,8 +86,10 @@ class Columns(nn.Module):
         >>> Columns(3, [(0, 2)]).lengths(torch.tensor([3.0, 4.0, -5.0]))
         tensor([5., 5.])
         """
-        squares = values.new_zeros(*values.shape[:-1], self.number).index_add(-1, self.of_feature, values.square())
-        return squares.sqrt()
+        return self._sums(values.square()).sqrt()
+
+    def _sums(self, values: Tensor) -> Tensor:
+        return values.new_zeros(*values.shape[:-1], self.number).index_add(-1, self.of_feature, values)
 
     def from_rows(self, bank: Tensor, like: Tensor, generator: Generator | None = None) -> Tensor:
         """Return samples (…, d) in which every column is that of a row of the bank, each drawn on its own.
@@ -126,49 +127,6 @@ MIXED_SHARE = 0.25
 Twice the size of neighbours' differences, as numbers have it, would be more often than always: σ of the column would
 then get no gradient. A quarter is better on one table of categories and about as good on nine others
 (``benchmarks/category_share.py``)."""
-
-
-def redrawn(
-    columns: Columns,
-    x: Tensor,
-    bank: Tensor,
-    variance: Tensor,
-    *,
-    pairs: Tensor | None = None,
-    size: Tensor | float = 0.0,
-    stays: Tensor | None = None,
-    generator: Generator | None = None,
-) -> Tensor:
-    """Return samples (times, m, d) whose columns of several features are those of other rows.
-
-    Each column is that of a random row, with probability σ²/2. Transplanted differences change what differs between a
-    row and its neighbour, to what the neighbour has, with probability (σ/r)²/2; those of mixed noise, (σ/r)²/4.
-
-    Args:
-        columns: which features belong together.
-        x: samples (times, m, d).
-        bank: rows to take columns from, shape (n, d).
-        variance: σ² of every column, shape (…, c).
-        pairs: a row of the bank and its neighbour for every draw and sample, (times · m, 2), to transplant differences.
-        size: σ/r of every column, shape (…, c).
-        stays: which samples take the differences, in mixed noise, shape (times, m, 1); None is all.
-        generator: where random numbers come from; None is torch's global generator.
-
-    >>> columns, bank = Columns(2, [(0, 2)]), torch.tensor([[0.0, 1.0]])
-    >>> redrawn(columns, torch.tensor([[[1.0, 0.0]]]), bank, torch.tensor([2.0]))
-    tensor([[[0., 1.]]])
-    """
-    probability = variance / 2
-    other = columns.from_rows(bank, x, generator)
-    if pairs is not None:
-        row, neighbour = (bank[part].reshape(x.shape) for part in pairs.unbind(1))
-        often = columns.largest((row != neighbour).to(x.dtype)) * size**2
-        if stays is None:
-            probability, other = often / 2, neighbour
-        else:
-            probability = torch.where(stays, often * MIXED_SHARE, probability)
-            other = torch.where(stays, neighbour, other)
-    return columns.taken(x, other.to(x.dtype), probability.clamp_max(1), generator)
 
 
 def check_columns(columns: Columns | None, shape: tuple[int, ...], *, has_donors: bool) -> None:

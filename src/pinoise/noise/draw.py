@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 from torch.distributions import Distribution, Independent, LowRankMultivariateNormal, Normal, Uniform
 
 from pinoise.errors import UserError
-from pinoise.noise.columns import Columns, redrawn
+from pinoise.noise.columns import MIXED_SHARE, Columns
 from pinoise.noise.support import Support
 
 
@@ -195,6 +195,9 @@ class Diagonal:
     ) -> Tensor:
         """Return samples (times, m, d) whose columns of several features are of other rows, as often as σ says.
 
+        Each column is that of a random row, with probability σ²/2. Transplanted differences change what differs between
+        a row and its neighbour, to what the neighbour has, with probability (σ/r)²/2; those of mixed noise, (σ/r)²/4.
+
         Args:
             x: samples, after a move to neighbours.
             drawn: the draw for them.
@@ -208,14 +211,21 @@ class Diagonal:
         columns = self.columns
         if columns is None or (moves and drawn.stays is None):
             return x  # the neighbour's columns are enough: on tables of categories, more did harm
-        sigma, transplants = columns.largest(scale), dict[str, Any]()
+        sigma = columns.largest(scale)
+        probability = self.family.variance * sigma.square() * (not moves) / 2
+        bank: Any = donors if support is None else support.bank
+        other = columns.from_rows(bank, x, generator)
         if drawn.pairs is not None and support is not None:
             spread = columns.lengths(support.spread())
-            size = sigma * columns.largest(unit) / torch.where(spread > 0, spread, torch.inf)
-            transplants = {"pairs": drawn.pairs[:, 0], "size": size, "stays": drawn.stays}
-        variance = self.family.variance * sigma.square() * (not moves)
-        bank: Any = donors if support is None else support.bank
-        return redrawn(columns, x, bank, variance, generator=generator, **transplants)
+            size = sigma * columns.largest(unit) / torch.where(spread > 0, spread, torch.inf)  # σ/r
+            row, neighbour = (bank[part].reshape(x.shape) for part in drawn.pairs[:, 0].unbind(1))
+            often = columns.largest((row != neighbour).to(x.dtype)) * size**2
+            if drawn.stays is None:
+                probability, other = often / 2, neighbour
+            else:
+                probability = torch.where(drawn.stays, often * MIXED_SHARE, probability)
+                other = torch.where(drawn.stays, neighbour, other)
+        return columns.taken(x, other.to(x.dtype), probability.clamp_max(1), generator)
 
     def settle(self, support: Support) -> None:
         """Find the pairs of neighbours now. Their number depends on the data, so a compiled draw cannot find them."""
