@@ -6,7 +6,6 @@ changes. Operations are kornia's, unless ``pixels`` is faster with the same resu
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
@@ -14,7 +13,7 @@ import torch
 from torch import Generator, Tensor
 
 from pinoise.choices import NonNegative
-from pinoise.errors import UserError, unknown_choice
+from pinoise.errors import UserError
 from pinoise.modes import Randomness
 from pinoise.views.base import Batch, Site, View, per_sample
 from pinoise.views.pixels import blur_kernel, crop, draw_boxes, shift_hue, solarise
@@ -74,14 +73,14 @@ class ImagePipeline(View):
     not blurred, as in SimCLR.
 
     Args:
-        preset: one of these names, or an ``ImagePreset``.
+        preset: one of ``IMAGE_PRESETS``, or another.
         shape: (C, H, W) of one image.
         mean: per channel; a pixel between 0 and 1 is x · scale + mean.
         scale: per channel; 0 for a constant channel, which stays 0.
         strength: the factor on the amounts of colour jitter.
         size: (height, width) of the result, by default the size of the image.
 
-    >>> pipeline = ImagePipeline("crop", (5, 8, 8), mean=[0.5] * 5, scale=[0.2] * 5)
+    >>> pipeline = ImagePipeline(IMAGE_PRESETS["crop"], (5, 8, 8), mean=[0.5] * 5, scale=[0.2] * 5)
     >>> pipeline(Batch(torch.zeros(2, 5, 8, 8), torch.arange(2))).x.shape
     torch.Size([2, 5, 8, 8])
     """
@@ -92,7 +91,7 @@ class ImagePipeline(View):
 
     def __init__(
         self,
-        preset: str | ImagePreset,
+        preset: ImagePreset,
         shape: Sequence[int],
         *,
         mean: Tensor | Sequence[float],
@@ -101,27 +100,19 @@ class ImagePipeline(View):
         size: tuple[int, int] | None = None,
     ) -> None:
         super().__init__()
-        if len(shape) != 3:
-            raise UserError(
-                f"an image has shape (channels, height, width), got {tuple(shape)}: use a view for vectors."
-            )
-        if not (math.isfinite(strength) and strength >= 0):
-            raise UserError(f"the strength of colour jitter must be a number of at least 0, got {strength}.")
-        self.preset = find_preset(preset)
+        self.preset = preset
         self.shape = tuple(shape)
         self.size = (shape[1], shape[2]) if size is None else size
         self.strength = strength
-        if self.preset.coloured:
+        if preset.coloured:
             _need_kornia()
             if shape[0] not in (1, 3):
                 raise UserError(
                     f"images of {shape[0]} channels have no colours to change: choose the pipeline 'crop', or give "
                     "images of 1 or 3 channels."
                 )
-        self.register_buffer("mean", _per_channel("mean", mean, shape[0]))
-        self.register_buffer("scale", _per_channel("scale", scale, shape[0]))
-        if bool((self.scale < 0).any()):
-            raise UserError(f"the scale of a channel must not be negative, got {self.scale.flatten().tolist()}.")
+        for name, values in (("mean", mean), ("scale", scale)):
+            self.register_buffer(name, torch.as_tensor(values, dtype=torch.float32).reshape(shape[0], 1, 1))
 
     def forward(self, batch: Batch) -> Batch:
         """Return one augmented version of every image."""
@@ -241,15 +232,6 @@ def local_crops(site: Site, beside: Sequence[View]) -> ImagePipeline:
     return ImagePipeline(small, site.shape, mean=mean, scale=scale, strength=strength, size=size)
 
 
-def find_preset(preset: str | ImagePreset) -> ImagePreset:
-    """Return the preset with this name. A preset is returned as it is."""
-    if isinstance(preset, ImagePreset):
-        return preset
-    if preset not in IMAGE_PRESETS:
-        raise unknown_choice("image pipeline", preset, IMAGE_PRESETS)
-    return IMAGE_PRESETS[preset]
-
-
 def local_size(side: int, multiple: int) -> int:
     """Return about half of a side, rounded down to a multiple, and at least one multiple.
 
@@ -268,13 +250,6 @@ def _gate(x: Tensor, probability: float, generator: Generator | None) -> Tensor:
 def _uniform(x: Tensor, span: tuple[float, float], generator: Generator | None) -> Tensor:
     low, high = span
     return low + (high - low) * torch.rand(len(x), device=x.device, dtype=x.dtype, generator=generator)
-
-
-def _per_channel(name: str, values: Tensor | Sequence[float], channels: int) -> Tensor:
-    numbers = torch.as_tensor(values, dtype=torch.float32).flatten()
-    if len(numbers) != channels:
-        raise UserError(f"images of {channels} channels need a {name} for each of them, got {len(numbers)}.")
-    return numbers.reshape(-1, 1, 1)
 
 
 def _need_kornia() -> None:
