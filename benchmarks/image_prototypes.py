@@ -94,11 +94,11 @@ class FeatureNeighbours(View):
     """
 
     for_images: ClassVar[bool] = True
+    by_row = True
 
     def __init__(self, site: Site, *, k: int = 5, wait: int = 40, every: int = 20) -> None:
         super().__init__()
-        made = SimCLRPipeline.build(site)
-        self.pipeline = made if isinstance(made, View) else made[0]
+        self.pipeline = SimCLRPipeline.build(site)
         self.site = (site,)
         self.k, self.wait, self.every = k, wait, every
         self.drawn = 0
@@ -108,11 +108,6 @@ class FeatureNeighbours(View):
     def build(cls, site: Site, *, k: int = 5, wait: int = 40, every: int = 20) -> FeatureNeighbours:
         """Return the view for the training rows and the encoder."""
         return cls(site, k=k, wait=wait, every=every)
-
-    @property
-    def by_row(self) -> bool:
-        """The neighbours depend on the row."""
-        return True
 
     @torch.no_grad()
     def _find(self) -> None:

@@ -44,7 +44,6 @@ Covariance = Literal["diagonal", "differences", "low-rank", "mixed"]
 PairingName = Literal["identity-noise", "noise-noise", "sampled", "compose", "identity"]
 EmbeddingName = Literal["joined", "learned"]
 PrecisionName = Literal["32-true", "16-mixed", "bf16-mixed"]
-FromProcesses = Literal["all-processes", "own-process"]  # whose samples count, where several processes train together
 
 DISTRIBUTION: Distribution = "gaussian"  # the noise, unless the user says otherwise
 MEAN: Mean = "zero"
@@ -124,7 +123,7 @@ GENERATOR = Kind(
         "auto": "",  # the objective decides
         "global": "pinoise.noise.generators:GlobalGenerator",
         "mlp": "pinoise.noise.generators:MLPGenerator",
-        "shared": "pinoise.noise.generators:shared_generator",
+        "shared": "pinoise.noise.image_generators:shared_generator",
         "constant": "pinoise.noise.generators:ConstantGenerator",
         "resnet18": "pinoise.noise.image_generators:ResNet18Generator",
         "resnet50": "pinoise.noise.image_generators:ResNet50Generator",
@@ -163,8 +162,7 @@ VIEW = Kind(
         "gaussian": "pinoise.views.noise:GaussianNoise",
         "scarf": "pinoise.views.swap:ScarfSwap",
         "vime": "pinoise.views.swap:VimeSwap",
-        "dacl": "pinoise.views.mixing:Mixup",
-        "modals": "pinoise.views.mixing:Modals",
+        "dacl": "pinoise.views.swap:Mixup",
         "neighbours": "pinoise.views.swap:Neighbour",
         "viewmaker": "pinoise.views.noise:Viewmaker",
         "background": "pinoise.paper.background:BackgroundNoise",

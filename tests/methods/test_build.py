@@ -111,15 +111,9 @@ def test_the_head_is_that_of_the_method_in_the_sizes_of_its_place(name: str) -> 
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
-    "simclr": {"temperature": 0.7, "negatives_from": "own-process"},
-    "simcl": {"temperature": 0.7, "strength": 0.4, "negatives_from": "own-process"},
-    "clae": {
-        "temperature": 0.7,
-        "strength": 0.4,
-        "weight": 0.2,
-        "against": "partner",
-        "negatives_from": "own-process",
-    },
+    "simclr": {"temperature": 0.7},
+    "simcl": {"temperature": 0.7, "strength": 0.4},
+    "clae": {"temperature": 0.7, "strength": 0.4, "weight": 0.2, "against": "partner"},
     "moco": {"temperature": 0.7, "momentum": 0.8},
     "byol": {"momentum": 0.8},
     "simsiam": {},

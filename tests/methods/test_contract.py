@@ -160,7 +160,7 @@ def term_of_the_first_view(method: Method, online: Tensor, views: list[Batch]) -
     z = method.head(method.encoder(online))  # type: ignore[operator]
     if isinstance(method, MoCo):
         own = method.queue_rows == views[0].rows[:, None]
-        return info_nce(z, slow, method.queue, excluded=own, temperature=method.temperature).sum() / 2
+        return info_nce(z, slow, method.queue, own=own, temperature=method.temperature).sum() / 2
     if isinstance(method, BYOL):
         return byol_loss(method.predictor(z), slow).sum()
     if isinstance(method, SimSiam):

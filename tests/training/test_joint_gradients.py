@@ -152,20 +152,6 @@ def test_two_processes_have_the_gradient_of_one_on_their_joint_batch(
         alike(mine["buffers"], expected["buffers"])
 
 
-@pytest.mark.parametrize("method", ["simclr", "clae"])
-def test_negatives_of_the_own_process_give_the_mean_of_two_separate_gradients(
-    everywhere: Everywhere, method: str
-) -> None:
-    local = {"method": {"name": method, "negatives_from": "own-process"}}
-    model, x = model_of(local)
-    for rank in range(PROCESSES):
-        (model(share_of(x, rank)).loss / PROCESSES).backward()
-    found, joint = everywhere(in_a_process, local)[0], everywhere(in_a_process, {"method": method})[0]
-    alike(found["gradients"], gradients(model))
-    name = "method.head.0.weight"
-    assert not torch.allclose(found["gradients"][name], joint["gradients"][name], rtol=1e-3)
-
-
 def measured() -> Tensor:
     """The losses of the same samples in evaluation."""
     model, x = model_of({"method": "simclr"})

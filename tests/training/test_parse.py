@@ -19,7 +19,7 @@ def test_nothing_given_is_the_default() -> None:
 
 def test_settings_survive_a_trip_through_yaml() -> None:
     settings = parse_settings(
-        {"method": "clae", "views": {"noise": "scarf", "augmentations": [{"name": "modals", "gaussian": 0.3}, "dacl"]}}
+        {"method": "clae", "views": {"noise": "scarf", "augmentations": [{"name": "vime", "rate": 0.2}, "dacl"]}}
     )
     again = parse_settings(yaml.safe_load(yaml.safe_dump(settings.model_dump(mode="json"))))
     assert again == settings
@@ -29,7 +29,7 @@ def test_a_name_stands_for_a_section() -> None:
     settings = parse_settings({"method": "clae", "views": {"augmentations": ["scarf"]}})
     assert settings.method.part is CLAE
     options = {"temperature": 0.5, "strength": 0.5, "weight": 1.0, "against": "itself"}
-    assert settings.method.as_dict() == {"name": "clae", **options, "negatives_from": "all-processes"}
+    assert settings.method.as_dict() == {"name": "clae", **options}
     assert [view.part for view in settings.views.augmentations] == [ScarfSwap]
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 import torch
@@ -22,7 +21,6 @@ from pinoise.views import (
     Viewmaker,
     VimeSwap,
 )
-from pinoise.views.mixing import add_batch_noise, add_difference, extrapolate, interpolate
 
 
 def near_copies(x: Tensor) -> Support:
@@ -39,15 +37,11 @@ MAKERS: dict[str, Callable[[Tensor], View]] = {
     "scarf": lambda x: ScarfSwap(torch.randn(x.shape), rate=0.1),
     "vime": lambda x: VimeSwap(rate=0.1),
     "mixup": lambda x: Mixup(alpha=0.9),
-    "interpolation": lambda x: FunctionView(partial(interpolate, ratio=0.1)),
-    "extrapolation": lambda x: FunctionView(partial(extrapolate, ratio=0.1)),
-    "batch gaussian": lambda x: FunctionView(partial(add_batch_noise, ratio=0.1)),
-    "difference": lambda x: FunctionView(partial(add_difference, ratio=0.1)),
     "neighbour": lambda x: Neighbour(near_copies(x)),
     "viewmaker": lambda x: Viewmaker(torch.ones(x.shape[1:]), budget=0.1, hidden=8),
     "function": lambda x: FunctionView(lambda x: x + 0.1 * torch.randn_like(x)),
 }
-RANDOM = [name for name in MAKERS if name not in ("identity", "extrapolation")]
+RANDOM = [name for name in MAKERS if name != "identity"]
 SHAPES = [(24,), (4, 6), (2, 3, 4)]
 
 

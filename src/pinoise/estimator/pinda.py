@@ -105,7 +105,7 @@ class PiNDA(ModelTransformer):
         ``"identity-noise"`` for that of others, ``"sampled"`` beside augmentations, and ``"compose"`` beside those of
         images for objective "supported".
     augmentations : sequence of str, dict or object, or None
-        Predefined augmentations beside the noise: "gaussian", "scarf", "vime", "dacl", "modals", "neighbours",
+        Predefined augmentations beside the noise: "gaussian", "scarf", "vime", "dacl", "neighbours",
         "identity", and for images "simclr", "byol" and "crop". None is ``["simclr", "identity"]`` for images, with
         "crop" in place of "simclr" where there are no colours to change, and ``[]`` for vectors. Your own is a
         ``pinoise.views.View``, a torch module, or a function from a batch of samples to a batch of the same shape.

@@ -8,7 +8,7 @@ from pinoise.choices import MOST_DRAWS, VIEW, PairingName
 from pinoise.errors import UserError
 from pinoise.information import InformationEstimate
 from pinoise.model import Model, contrastive_model
-from pinoise.training.build import build_views, make_site
+from pinoise.training.build import build_view, make_site
 from pinoise.training.config import read_choice, takes_images
 from pinoise.training.metrics import information_in_views
 from pinoise.training.objectives import ContrastiveModel
@@ -46,7 +46,7 @@ def information_of_run(run: Model, *, draws: int = DRAWS, progress: bool = False
     pairing: PairingName = "noise-noise" if model.pairing.name == "noise-noise" else "identity-noise"
     site = make_site(run.settings, run.standardizer, rows, model.method.encoder)
     for name in (*PREDEFINED, *(IMAGE_VIEWS if images else ())):
-        (view,) = build_views(read_choice(name, VIEW, "view"), site)
+        view = build_view(read_choice(name, VIEW, "view"), site)
         other = ContrastiveModel(pairing=Pairing(pairing, noise=view), method=model.method, objective=model.objective)
         found[name] = information_in_views(other, batch, draws=draws)
     return found

@@ -20,6 +20,7 @@ class Method(nn.Module):
 
     Args:
         encoder: f_θ, a module with the integer attribute ``out_features``.
+        head: maps its features to what the method compares; None compares the features.
     """
 
     least_loss: float = 0.0
@@ -31,9 +32,10 @@ class Method(nn.Module):
     takes_local_views: ClassVar[bool] = False
     """Whether the method takes further, smaller views besides the two."""
 
-    def __init__(self, encoder: nn.Module) -> None:
+    def __init__(self, encoder: nn.Module, head: nn.Module | None = None) -> None:
         super().__init__()
         self.encoder = encoder
+        self.head = nn.Identity() if head is None else head
 
     @classmethod
     def build(cls, site: Site, **options: Any) -> Self:
@@ -61,6 +63,11 @@ class Method(nn.Module):
             else:
                 features.append(in_passes(self.encoder, [view.x for view in alike]))
         return joined(features)
+
+    def project(self, views: Sequence[Batch]) -> Tensor:
+        """Return the head's output for all views, one view after the other, shape (views · m, dim)."""
+        projections: Tensor = self.head(self.encode(views))
+        return projections
 
     def embed(self, x: Tensor) -> Tensor:
         """Return the representation of samples without augmentation, shape (m, out_features)."""
@@ -119,11 +126,18 @@ def two_views(views: Sequence[Batch], *, method: str) -> tuple[Batch, Batch]:
     return views[0], views[1]
 
 
-def check_predictor(head: nn.Module, predictor: nn.Module) -> None:
-    """Refuse a predictor whose output cannot be compared with a projection.
+class PredictiveMethod(Method):
+    """A method in which every view's projection predicts what a network without gradient makes of the other view.
 
-    >>> check_predictor(nn.Linear(5, 3), nn.Linear(3, 3))
+    Args:
+        encoder: f_θ.
+        head: the projection head, with the integer attribute ``out_features``.
+        predictor: a network from projections to projections.
     """
-    given, wanted = width_of("predictor", predictor), width_of("head", head)
-    if given != wanted:
-        raise UserError(f"the predictor gives {given} features and the head {wanted}: both must give the same number.")
+
+    def __init__(self, encoder: nn.Module, head: nn.Module, predictor: nn.Module) -> None:
+        super().__init__(encoder, head)
+        self.predictor = predictor
+        given, wanted = width_of("predictor", predictor), width_of("head", head)
+        if given != wanted:
+            raise UserError(f"the predictor gives {given} features and the head {wanted}: both must give as many.")

@@ -14,33 +14,25 @@ from typing import Any, Self
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from pinoise.choices import Share, within
-from pinoise.methods.base import Method, check_predictor, full_precision, two_views
+from pinoise.methods.base import PredictiveMethod, two_views
 from pinoise.methods.momentum import Momentum, cosine_momentum
+from pinoise.methods.simsiam import negative_cosine
 from pinoise.networks import BatchNormHead, PredictionHead
 from pinoise.views import Batch, Site
 
 
 def byol_loss(prediction: Tensor, target: Tensor) -> Tensor:
-    """2 − 2 cos(p, z): the squared distance of the normalised vectors.
-
-    Args:
-        prediction: p, shape (m, dim).
-        target: z, shape (m, dim).
-
-    Returns:
-        The loss of every sample, shape (m,).
+    """2 − 2 cos(p, z) of every sample: the squared distance of p and z, both (m, dim), after normalisation.
 
     >>> byol_loss(torch.eye(2), torch.tensor([[2.0, 0.0], [1.0, 0.0]]))
     tensor([0., 2.])
     """
-    with full_precision(prediction, target) as (prediction, target):
-        return 2 - 2 * F.cosine_similarity(prediction, target, dim=1)
+    return 2 + 2 * negative_cosine(prediction, target)
 
 
-class BYOL(Method):
+class BYOL(PredictiveMethod):
     """2 − 2 cos of every view's prediction and the other view's target, summed over both directions.
 
     Args:
@@ -51,24 +43,21 @@ class BYOL(Method):
     """
 
     def __init__(self, encoder: nn.Module, head: nn.Module, predictor: nn.Module, *, momentum: Share = 0.996) -> None:
-        super().__init__(encoder)
-        check_predictor(head, predictor)
+        super().__init__(encoder, head, predictor)
         self.momentum = within("momentum", momentum, Share)
-        self.head = head
-        self.predictor = predictor
         self.target_network = Momentum(encoder, head)
 
     @classmethod
     def build(cls, site: Site, **options: Any) -> Self:
         """Return the method with a head and a predictor that normalise over the batch."""
-        head = BatchNormHead(site.features, hidden=site.head_hidden, out_features=site.head_features)
+        head = site.projection_head(BatchNormHead)
         return cls(site.encoder, head, PredictionHead(site.head_features, hidden=site.head_hidden), **options)
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return the loss of every sample, shape (m,)."""
         first, second = two_views(views, method="byol")
         m = len(first.x)
-        prediction = self.predictor(self.head(self.encode((first, second))))  # (2m, dim)
+        prediction = self.predictor(self.project(views))  # (2m, dim)
         target = self.target_network(torch.cat([first.x, second.x]))  # (2m, dim)
         return byol_loss(prediction, target.roll(m, dims=0)).view(2, m).sum(dim=0)
 

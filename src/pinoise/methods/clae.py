@@ -13,9 +13,9 @@ from typing import Any, Literal, Self
 import torch
 from torch import Tensor, nn
 
-from pinoise.choices import FromProcesses, NonNegative, Positive
+from pinoise.choices import NonNegative, Positive
 from pinoise.methods.base import two_views
-from pinoise.methods.simclr import NEGATIVES_FROM, TEMPERATURE, SimCLR
+from pinoise.methods.simclr import TEMPERATURE, SimCLR
 from pinoise.modes import frozen_statistics, has_batch_norm
 from pinoise.views import Batch, Site
 
@@ -44,7 +44,6 @@ class CLAE(SimCLR):
         weight: α, the weight of the adversarial term.
         against: what the step moves away from: the view ``"itself"``, as published, or its ``"partner"``.
         temperature: τ.
-        negatives_from: as in ``SimCLR``, of both terms and of the adversarial step.
     """
 
     makes_views = True
@@ -60,9 +59,8 @@ class CLAE(SimCLR):
         strength: Positive = 0.5,
         weight: NonNegative = 1.0,
         against: Literal["itself", "partner"] = "itself",
-        negatives_from: FromProcesses = NEGATIVES_FROM,
     ) -> None:
-        super().__init__(encoder, head, temperature=temperature, negatives_from=negatives_from)
+        super().__init__(encoder, head, temperature=temperature)
         self.strength = strength
         self.weight = weight
         self.against = against

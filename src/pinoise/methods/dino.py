@@ -97,12 +97,11 @@ class DINO(Method):
         momentum: Share = 0.99,
         centre_momentum: Share = 0.9,
     ) -> None:
-        super().__init__(encoder)
+        super().__init__(encoder, head)
         self.temperature = within("temperature", temperature, Positive)
         self.teacher_temperature = within("teacher_temperature", teacher_temperature, Positive)
         self.momentum = within("momentum", momentum, Share)
         self.centre_momentum = within("centre_momentum", centre_momentum, Share)
-        self.head = head
         self.teacher = Momentum(encoder, head)
         self.register_buffer("centre", torch.zeros(width_of("head", head)))
         self._teacher_mean: Tensor | None = None
@@ -121,17 +120,12 @@ class DINO(Method):
             raise UserError(
                 f"method 'dino' compares two views or more and was given {len(views)}: choose another pairing."
             )
-        student = self.head(self.encode(views)).unflatten(0, (len(views), -1))  # (views, m, prototypes)
+        student = self.project(views).unflatten(0, (len(views), -1))  # (views, m, prototypes)
         teacher = in_passes(self.teacher, [view.x for view in views[:_GLOBAL_VIEWS]]).unflatten(0, (_GLOBAL_VIEWS, -1))
         if self.training:
             self._teacher_mean = teacher.mean(dim=(0, 1), dtype=self.centre.dtype)
-        return dino_loss(
-            student,
-            teacher,
-            self.centre,
-            temperature=self.temperature,
-            teacher_temperature=self.teacher_temperature,
-        )
+        temperatures = {"temperature": self.temperature, "teacher_temperature": self.teacher_temperature}
+        return dino_loss(student, teacher, self.centre, **temperatures)
 
     def guessing_loss(self, batch_size: int) -> float | None:
         """The log of the number of prototypes: the student finds all of them equally likely."""

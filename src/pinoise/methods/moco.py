@@ -24,11 +24,7 @@ from torch.nn import functional as F
 
 from pinoise.choices import Entries, Positive, Share, within
 from pinoise.errors import UserError
-from pinoise.methods.base import (
-    Method,
-    full_precision,
-    two_views,
-)
+from pinoise.methods.base import Method, full_precision, two_views
 from pinoise.methods.gathering import gather, world_size
 from pinoise.methods.momentum import Momentum
 from pinoise.networks.mlp import width_of
@@ -38,12 +34,7 @@ TEMPERATURE = 0.2  # τ of methods with a memory
 
 
 def info_nce(
-    anchor: Tensor,
-    positive: Tensor,
-    negatives: Tensor,
-    *,
-    excluded: Tensor | None = None,
-    temperature: float = TEMPERATURE,
+    anchor: Tensor, positive: Tensor, negatives: Tensor, *, own: Tensor | None = None, temperature: float = TEMPERATURE
 ) -> Tensor:
     """InfoNCE: −log of exp(aᵀp/τ) / (exp(aᵀp/τ) + Σ exp(aᵀv/τ)); a and p are normalised here.
 
@@ -51,7 +42,7 @@ def info_nce(
         anchor: a, shape (m, dim).
         positive: p, shape (m, dim).
         negatives: v, unit vectors, shape (n, dim).
-        excluded: which of these vectors are not negatives of a sample, shape (m, n); None excludes nothing.
+        own: which of these vectors are of the sample itself and no negatives, shape (m, n); None if none is.
         temperature: τ.
 
     Returns:
@@ -64,8 +55,8 @@ def info_nce(
         anchor, positive = F.normalize(anchor, dim=1), F.normalize(positive, dim=1)
         near = (anchor * positive).sum(dim=1, keepdim=True)  # (m, 1)
         far = anchor @ negatives.T  # (m, n)
-        if excluded is not None:
-            far = far.masked_fill(excluded, -torch.inf)
+        if own is not None:
+            far = far.masked_fill(own, -torch.inf)
         logits = torch.cat([near, far], dim=1) / temperature  # (m, 1 + n)
         return F.cross_entropy(logits, logits.new_zeros(len(logits), dtype=torch.int64), reduction="none")
 
@@ -97,10 +88,9 @@ class MoCo(Method):
         momentum: Share = 0.99,
         queue: Annotated[Entries, Ge(2)] = 4096,
     ) -> None:
-        super().__init__(encoder)
+        super().__init__(encoder, head)
         self.temperature = within("temperature", temperature, Positive)
         self.momentum = within("momentum", momentum, Share)
-        self.head = head
         self.key_network = Momentum(encoder, head)
         size = within("queue", queue, Entries)
         self.register_buffer("queue", F.normalize(torch.randn(size, width_of("head", head)), dim=1))
@@ -111,7 +101,7 @@ class MoCo(Method):
     @classmethod
     def build(cls, site: Site, **options: Any) -> Self:
         """Return the method with a new head. Refuse a queue that is shorter than the keys of one step."""
-        method = cls(site.encoder, site.projection_head(), **options)
+        method = super().build(site, **options)
         rows = min(site.batch_size, len(site.rows))
         if len(method.queue) < 2 * rows:
             raise UserError(
@@ -124,17 +114,12 @@ class MoCo(Method):
         """Return the loss of every sample, shape (m,)."""
         first, second = two_views(views, method="moco")
         m = len(first.x)
-        query = self.head(self.encode((first, second)))  # (2m, dim)
+        query = self.project(views)  # (2m, dim)
         key = self.key_network(torch.cat([first.x, second.x]))  # (2m, dim)
         if self.training:
             self._remember(key, first.rows.repeat(2))
-        losses = info_nce(
-            query,
-            key.roll(m, dims=0),
-            self.queue,
-            excluded=(self.queue_rows == first.rows[:, None]).repeat(2, 1),
-            temperature=self.temperature,
-        )  # (2m,)
+        own = (self.queue_rows == first.rows[:, None]).repeat(2, 1)  # (2m, K)
+        losses = info_nce(query, key.roll(m, dims=0), self.queue, own=own, temperature=self.temperature)  # (2m,)
         return losses.view(2, m).mean(dim=0)
 
     def guessing_loss(self, batch_size: int) -> float | None:

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from pinoise.choices import FromProcesses, Positive
+from pinoise.choices import Positive
 from pinoise.methods.base import two_views
-from pinoise.methods.simclr import NEGATIVES_FROM, TEMPERATURE, SimCLR
+from pinoise.methods.simclr import TEMPERATURE, SimCLR
 from pinoise.views import Batch
 
 
@@ -34,21 +34,14 @@ class SimCL(SimCLR):
         head: the projection head.
         strength: c, the length of the perturbation.
         temperature: τ.
-        negatives_from: as in ``SimCLR``.
     """
 
     makes_views = True
 
     def __init__(
-        self,
-        encoder: nn.Module,
-        head: nn.Module,
-        *,
-        temperature: Positive = TEMPERATURE,
-        strength: Positive = 0.2,
-        negatives_from: FromProcesses = NEGATIVES_FROM,
+        self, encoder: nn.Module, head: nn.Module, *, temperature: Positive = TEMPERATURE, strength: Positive = 0.2
     ) -> None:
-        super().__init__(encoder, head, temperature=temperature, negatives_from=negatives_from)
+        super().__init__(encoder, head, temperature=temperature)
         self.strength = strength
 
     def forward(self, views: Sequence[Batch]) -> Tensor:

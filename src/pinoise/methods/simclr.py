@@ -7,17 +7,15 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
-from torch import distributed as dist
 from torch.nn import functional as F
 
-from pinoise.choices import FromProcesses, Positive, within
+from pinoise.choices import Positive, within
 from pinoise.methods.base import Method, full_precision, joined, two_views
-from pinoise.methods.gathering import from_others, world_size
+from pinoise.methods.gathering import from_others
 from pinoise.views import Batch
 
 # τ of NT-Xent. On vectors every method that uses it does better with this value than with the paper's 0.1.
 TEMPERATURE = 0.5
-NEGATIVES_FROM: FromProcesses = "all-processes"
 
 
 def nt_xent(first: Tensor, second: Tensor, *, others: Tensor | None = None, temperature: float = TEMPERATURE) -> Tensor:
@@ -54,44 +52,31 @@ def joint_nt_xent(views: Tensor, *, others: Tensor | None = None, temperature: f
 class SimCLR(Method):
     """NT-Xent on the projections of two views, through one concatenated forward pass.
 
-    Both views pass the same encoder with gradient, so π-noise in either of them learns.
+    Both views pass the same encoder with gradient, so π-noise in either of them learns. Where several processes train
+    together, the views of all of them are negatives, as if one process trained on the joint batch.
 
     Args:
         encoder: f_θ.
         head: the projection head.
         temperature: τ.
-        negatives_from: whose views are negatives where several processes train together: those of all processes, as
-            if one trained on the joint batch, or those of the sample's own process. In evaluation it is always the own.
     """
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        head: nn.Module,
-        *,
-        temperature: Positive = TEMPERATURE,
-        negatives_from: FromProcesses = NEGATIVES_FROM,
-    ) -> None:
-        super().__init__(encoder)
-        self.head = head
+    def __init__(self, encoder: nn.Module, head: nn.Module, *, temperature: Positive = TEMPERATURE) -> None:
+        super().__init__(encoder, head)
         self.temperature = within("temperature", temperature, Positive)
-        self.negatives_from = negatives_from
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return NT-Xent of every sample, shape (m,)."""
-        return self.contrast(self.head(self.encode(two_views(views, method="simclr"))))
+        return self.contrast(self.project(two_views(views, method="simclr")))
 
     def contrast(self, z: Tensor) -> Tensor:
-        """Return NT-Xent of every sample from projections (2m, dim), with the negatives that the method looks at."""
+        """Return NT-Xent of every sample from projections (2m, dim); in training, other processes have negatives."""
         # What is measured in evaluation is measured by every process on the same samples, or by one process alone.
-        gathers = self.training and self.negatives_from == "all-processes"
-        gathers = gathers and dist.is_available() and dist.is_initialized()
-        return joint_nt_xent(z, others=from_others(z) if gathers else None, temperature=self.temperature)
+        return joint_nt_xent(z, others=from_others(z) if self.training else None, temperature=self.temperature)
 
     def guessing_loss(self, batch_size: int) -> float | None:
         """log(2m − 1): a view's partner is as likely as any other view."""
-        m = batch_size if self.negatives_from == "all-processes" else batch_size // world_size()
-        return math.log(2 * m - 1)
+        return math.log(2 * batch_size - 1)
 
 
 class PairLoss(Method):
@@ -116,11 +101,9 @@ class PairLoss(Method):
     least_loss = -math.inf  # of a loss that is not known
 
     def __init__(self, encoder: nn.Module, head: nn.Module, loss: Callable[[Tensor, Tensor], Tensor]) -> None:
-        super().__init__(encoder)
-        self.head = head
+        super().__init__(encoder, head)
         self.loss = loss
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return the loss of every sample, shape (m,)."""
-        z = self.head(self.encode(two_views(views, method="pair loss")))  # (2m, dim)
-        return self.loss(*z.chunk(2))
+        return self.loss(*self.project(two_views(views, method="pair loss")).chunk(2))

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Self
 
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
-from pinoise.methods.base import Method, check_predictor, full_precision, two_views
+from pinoise.methods.base import PredictiveMethod, full_precision, two_views
 from pinoise.networks import PredictionHead, SimSiamHead
 from pinoise.views import Batch, Site
 
@@ -38,7 +38,7 @@ def negative_cosine(prediction: Tensor, projection: Tensor) -> Tensor:
         return -F.cosine_similarity(prediction, projection, dim=1)
 
 
-class SimSiam(Method):
+class SimSiam(PredictiveMethod):
     """½ D(p₁, z₂) + ½ D(p₂, z₁) with z held constant.
 
     Args:
@@ -49,21 +49,13 @@ class SimSiam(Method):
 
     least_loss = -1.0
 
-    def __init__(self, encoder: nn.Module, head: nn.Module, predictor: nn.Module) -> None:
-        super().__init__(encoder)
-        check_predictor(head, predictor)
-        self.head = head
-        self.predictor = predictor
-
     @classmethod
     def build(cls, site: Site, **options: Any) -> Self:
         """Return the method with SimSiam's own head and a predictor with a bottleneck."""
-        head = SimSiamHead(site.features, hidden=site.head_hidden, out_features=site.head_features)
-        return cls(site.encoder, head, PredictionHead(site.head_features), **options)
+        return cls(site.encoder, site.projection_head(SimSiamHead), PredictionHead(site.head_features), **options)
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return the loss of every sample, shape (m,)."""
-        first, second = two_views(views, method="simsiam")
-        m = len(first.x)
-        z = self.head(self.encode((first, second)))  # (2m, dim)
+        z = self.project(two_views(views, method="simsiam"))  # (2m, dim)
+        m = len(z) // 2
         return negative_cosine(self.predictor(z), z.detach().roll(m, dims=0)).view(2, m).mean(dim=0)

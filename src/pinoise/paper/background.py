@@ -38,6 +38,7 @@ class BackgroundNoise(View):
     """
 
     for_images: ClassVar[bool] = True
+    by_row = True  # a mask fits only the sample of its own row
     feature_scale: Tensor
     masks: Tensor
 
@@ -98,11 +99,6 @@ class BackgroundNoise(View):
                 f"the view 'background' was given {both}: name a file of masks, or one with the weights of a "
                 "Segment-Anything model."
             )
-
-    @property
-    def by_row(self) -> bool:
-        """A mask fits only the sample of its own row."""
-        return True
 
     def forward(self, batch: Batch) -> Batch:
         """Return the batch with fresh noise on the background of every image."""

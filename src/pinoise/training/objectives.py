@@ -283,21 +283,18 @@ class ContrastiveModel(nn.Module):
     def forward(self, batch: Batch) -> Step:
         """Return the scalar to minimise and the loss of every sample."""
         with self.drawing_from(batch.random):
-            return self._step(batch)
+            look = self.look(batch, psi=self.objective.psi)
+            further = [self.look(batch, theta=False) for _ in range(self.objective.further_looks)]
+            loss = self.objective(look, further)
+        if not isinstance(loss, Tensor) or loss.ndim:
+            raise UserError(f"the objective returned {shown(loss)}: it must return a scalar like look.losses.mean().")
+        return Step(loss, look.losses.detach())
 
     def drawing_from(self, random: Randomness | None) -> AbstractContextManager[None]:
         """Return a context in which parts of a user, which know only torch's global generator, draw from a source."""
         if random is None or not self.foreign:
             return nullcontext()
         return random.lent(next(self.parameters()).device)
-
-    def _step(self, batch: Batch) -> Step:
-        look = self.look(batch, psi=self.objective.psi)
-        further = [self.look(batch, theta=False) for _ in range(self.objective.further_looks)]
-        loss = self.objective(look, further)
-        if not isinstance(loss, Tensor) or loss.ndim:
-            raise UserError(f"the objective returned {shown(loss)}: it must return a scalar like look.losses.mean().")
-        return Step(loss, look.losses.detach())
 
     def look(self, batch: Batch, *, theta: bool = True, psi: float = 1.0) -> Look:
         """Draw views of the batch and compare them.

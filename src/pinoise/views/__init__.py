@@ -3,6 +3,5 @@
 from pinoise.views.base import Batch, Identity, Pairing, PiNoiseView, Site, View
 from pinoise.views.function import FunctionView
 from pinoise.views.images import IMAGE_PRESETS, ImagePipeline, ImagePreset, local_crops
-from pinoise.views.mixing import Mixup, Modals
 from pinoise.views.noise import GaussianNoise, Viewmaker
-from pinoise.views.swap import Neighbour, ScarfSwap, VimeSwap
+from pinoise.views.swap import Mixup, Neighbour, ScarfSwap, VimeSwap

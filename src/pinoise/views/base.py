@@ -89,9 +89,9 @@ class Site:
         """The unit of every feature, 0 for those that only move as a whole, such as categories."""
         return self.unit if self.columns is None else self.unit * ~self.columns.several
 
-    def projection_head(self) -> ProjectionHead:
-        """Return a new projection head as in the paper."""
-        return ProjectionHead(self.features, hidden=self.head_hidden, out_features=self.head_features)
+    def projection_head(self, kind: type[ProjectionHead] = ProjectionHead) -> ProjectionHead:
+        """Return a new projection head, by default the paper's."""
+        return kind(self.features, hidden=self.head_hidden, out_features=self.head_features)
 
     def pixel_units(self, owner: str) -> tuple[Tensor, Tensor]:
         """Return the mean and scale of every channel. Refuse samples that are not images."""
@@ -109,9 +109,12 @@ class View(nn.Module):
     adversarial: ClassVar[bool] = False
     """Whether the view learns against the encoder and therefore needs an adversarial objective."""
 
+    by_row: bool = False
+    """Whether the view depends on a sample's row number, such as a move to another row. It cannot follow a view."""
+
     @classmethod
-    def build(cls, site: Site, *_: Any, **options: Any) -> View | tuple[View, ...]:
-        """Return the view, or several views, for the data. A view that depends on the data overrides this.
+    def build(cls, site: Site, *_: Any, **options: Any) -> View:
+        """Return the view for the data. A view that depends on the data overrides this.
 
         Keyword-only arguments of ``build`` and of the constructor are the options that a configuration may set.
         """
@@ -125,11 +128,6 @@ class View(nn.Module):
     def learned(self) -> PiNoise | None:
         """The learned noise in this view, if any."""
         return None
-
-    @property
-    def by_row(self) -> bool:
-        """Whether the view depends on a sample's row number, such as a move to another row. It cannot follow a view."""
-        return False
 
     def draw(self, batch: Batch, times: int) -> tuple[Batch, ...]:
         """Return several independent views. A view with costly parameters computes them once."""
@@ -169,16 +167,12 @@ class PiNoiseView(View):
     def __init__(self, noise: PiNoise) -> None:
         super().__init__()
         self.noise = noise
+        self.by_row = noise.moves
 
     @property
     def learned(self) -> PiNoise | None:
         """The noise itself."""
         return self.noise
-
-    @property
-    def by_row(self) -> bool:
-        """Noise with neighbours moves a sample to another row."""
-        return self.noise.moves
 
     def forward(self, batch: Batch) -> Batch:
         """Return x + ε."""

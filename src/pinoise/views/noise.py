@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -11,11 +11,12 @@ from pinoise.choices import Positive, Size
 from pinoise.networks.mlp import HIDDEN, MLPEncoder
 from pinoise.noise import Columns, draw_bank
 from pinoise.views.base import Batch, Site, View, per_sample
+from pinoise.views.swap import ColumnView
 
 SIGMA = 1.0  # the standard deviation of predefined noise, in standard deviations of each feature
 
 
-class GaussianNoise(View):
+class GaussianNoise(ColumnView):
     """x + σ s ⊙ n with n ~ N(0, I) and s the standard deviation of each feature (the paper's Random Noise).
 
     Columns of several features, such as categories, are those of a row of the bank with probability σ²/2.
@@ -29,26 +30,18 @@ class GaussianNoise(View):
     bank: Tensor | None
 
     def __init__(
-        self,
-        feature_scale: Tensor,
-        columns: Columns | None = None,
-        bank: Tensor | None = None,
-        /,
-        *,
-        sigma: Positive = SIGMA,
+        self, unit: Tensor, columns: Columns | None = None, bank: Tensor | None = None, /, *, sigma: Positive = SIGMA
     ) -> None:
-        super().__init__()
+        super().__init__(columns)
         self.sigma = sigma
-        self.columns = columns
-        self.register_buffer("feature_scale", feature_scale)
+        self.register_buffer("feature_scale", unit)
         self.register_buffer("bank", bank, persistent=False)
 
     @classmethod
-    def build(cls, site: Site, **options: Any) -> GaussianNoise:
+    def build(cls, site: Site, **options: Any) -> Self:
         """Return the view in the units of the data."""
-        if site.columns is None:
-            return cls(site.unit, **options)
-        return cls(site.unit, site.columns, draw_bank(site.rows)[0], **options)
+        bank = None if site.columns is None else draw_bank(site.rows)[0]
+        return cls(site.unit, site.columns, bank, **options)
 
     def forward(self, batch: Batch) -> Batch:
         """Return the batch with fresh noise."""

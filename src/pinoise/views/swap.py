@@ -1,24 +1,26 @@
-"""Views that replace a sample, or some of its entries, by values from the data."""
+"""Views that replace a sample, or some of its entries, by values from the data, or mix it with another sample."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Generator, Tensor
 
 from pinoise.choices import NeighbourCount, Share
 from pinoise.noise import NEIGHBOURS, Columns, Support, draw_bank
-from pinoise.views.base import Batch, Site, View
+from pinoise.views.base import Batch, Site, View, per_sample
 
 
-def swap_entries(x: Tensor, other: Tensor, mask: Tensor) -> Tensor:
-    """Take ``other`` where the mask is set and x elsewhere.
+def shuffled(x: Tensor, generator: Generator | None = None) -> Tensor:
+    """Return another sample of the batch for every sample: the next one in a random cyclic order, never itself.
 
-    >>> swap_entries(torch.tensor([1.0, 2.0]), torch.tensor([8.0, 9.0]), torch.tensor([True, False]))
-    tensor([8., 2.])
+    >>> x = torch.arange(8.0)
+    >>> bool((shuffled(x) != x).all())
+    True
     """
-    return torch.where(mask, other, x)
+    order = torch.randperm(len(x), device=x.device, generator=generator)
+    return x[order.roll(1)][order.argsort()]
 
 
 def draw_marginals(
@@ -63,7 +65,49 @@ def draw_lots(x: Tensor, generator: Generator | None = None, columns: Columns | 
     return columns.spread(torch.rand(len(x), columns.number, device=x.device, dtype=x.dtype, generator=generator))
 
 
-class ScarfSwap(View):
+class ColumnView(View):
+    """A view that moves columns of several features, such as categories, as a whole.
+
+    Args:
+        columns: these columns; None if there are none.
+    """
+
+    def __init__(self, columns: Columns | None = None) -> None:
+        super().__init__()
+        self.columns = columns
+
+    @classmethod
+    def build(cls, site: Site, **options: Any) -> Self:
+        """Return the view for the columns of the data."""
+        return cls(site.columns, **options)
+
+
+class Mixup(ColumnView):
+    """DACL (Verma et al., 2021): λ x + (1 − λ) x' with x' another sample and λ ~ U(α, 1).
+
+    A column of several features, such as a category, is that of x' with probability 1 − λ.
+
+    >>> x = torch.tensor([[0.0], [1.0]])
+    >>> bool((Mixup(alpha=1.0)(Batch(x, torch.arange(2))).x == x).all())
+    True
+    """
+
+    def __init__(self, columns: Columns | None = None, /, *, alpha: Share = 0.9) -> None:
+        super().__init__(columns)
+        self.alpha = alpha
+
+    def forward(self, batch: Batch) -> Batch:
+        """Return the mixed batch."""
+        x, generator = batch.x, batch.generator
+        ratio = self.alpha + (1 - self.alpha) * torch.rand(len(x), device=x.device, dtype=x.dtype, generator=generator)
+        other = shuffled(x, generator)
+        mixed = torch.lerp(other, x, per_sample(ratio, x))
+        if self.columns is not None:
+            mixed = self.columns(self.columns.taken(x, other, 1 - ratio[:, None], generator), mixed)
+        return batch.moved(mixed)
+
+
+class ScarfSwap(ColumnView):
     """SCARF (Bahri et al., 2022): an entry is replaced with probability ``rate`` by a draw from its empirical marginal.
 
     Args:
@@ -75,13 +119,12 @@ class ScarfSwap(View):
     bank: Tensor
 
     def __init__(self, bank: Tensor, columns: Columns | None = None, /, *, rate: Share = 0.6) -> None:
-        super().__init__()
+        super().__init__(columns)
         self.rate = rate
-        self.columns = columns
         self.register_buffer("bank", bank, persistent=False)
 
     @classmethod
-    def build(cls, site: Site, **options: Any) -> ScarfSwap:
+    def build(cls, site: Site, **options: Any) -> Self:
         """Return the view with the marginals of the training rows."""
         return cls(draw_bank(site.rows)[0], site.columns, **options)
 
@@ -89,10 +132,10 @@ class ScarfSwap(View):
         """Return the corrupted batch."""
         mask = draw_lots(batch.x, batch.generator, self.columns) < self.rate
         other = draw_marginals(self.bank, batch.x, batch.generator, self.columns)
-        return batch.moved(swap_entries(batch.x, other, mask))
+        return batch.moved(torch.where(mask, other, batch.x))
 
 
-class VimeSwap(View):
+class VimeSwap(ColumnView):
     """VIME (Yoon et al., 2020): an entry is replaced with probability ``rate`` by an entry of its shuffled column.
 
     Args:
@@ -101,19 +144,13 @@ class VimeSwap(View):
     """
 
     def __init__(self, columns: Columns | None = None, /, *, rate: Share = 0.3) -> None:
-        super().__init__()
+        super().__init__(columns)
         self.rate = rate
-        self.columns = columns
-
-    @classmethod
-    def build(cls, site: Site, **options: Any) -> VimeSwap:
-        """Return the view for the columns of the data."""
-        return cls(site.columns, **options)
 
     def forward(self, batch: Batch) -> Batch:
         """Return the corrupted batch."""
         mask = draw_lots(batch.x, batch.generator, self.columns) < self.rate
-        return batch.moved(swap_entries(batch.x, draw_columns(batch.x, batch.generator, self.columns), mask))
+        return batch.moved(torch.where(mask, draw_columns(batch.x, batch.generator, self.columns), batch.x))
 
 
 class Neighbour(View):
@@ -125,6 +162,8 @@ class Neighbour(View):
     tensor([[1.]])
     """
 
+    by_row = True
+
     def __init__(self, support: Support) -> None:
         super().__init__()
         self.support = support
@@ -133,11 +172,6 @@ class Neighbour(View):
     def build(cls, site: Site, *, k: NeighbourCount = NEIGHBOURS) -> Neighbour:
         """Return the view with the plain k nearest training rows."""
         return cls(Support.of(site.rows, k=k, mutual=False))
-
-    @property
-    def by_row(self) -> bool:
-        """The neighbours depend on the row."""
-        return True
 
     def forward(self, batch: Batch) -> Batch:
         """Return a neighbour of every sample."""

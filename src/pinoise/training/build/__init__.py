@@ -13,7 +13,7 @@ from pinoise.training.build.parts import (
     build_encoder,
     build_noise,
     build_pairing,
-    build_views,
+    build_view,
     channels_together,
     check_options,
     check_size,

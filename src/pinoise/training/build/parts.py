@@ -177,7 +177,7 @@ def restore_noise(
 def build_pairing(settings: Settings, site: Site) -> Pairing:
     """Return the pairing of the views in the settings."""
     noise = _noise_view(settings, site)
-    augmentations = [view for item in settings.views.augmentations for view in build_views(item, site)]
+    augmentations = [build_view(item, site) for item in settings.views.augmentations]
     name = settings.views.pairing
     if name == "identity" and not settings.method.trait("makes_views"):
         raise UserError(
@@ -196,30 +196,23 @@ def _noise_view(settings: Settings, site: Site) -> View | None:
         return PiNoiseView(build_noise(settings.noise, site.unit, site.encoder, **data))
     if settings.views.noise.part is None:
         return None
-    views = build_views(settings.views.noise, site)
-    if len(views) > 1:
-        raise UserError(
-            f"views.noise is {settings.views.noise.name!r}, which makes {len(views)} views: put it under "
-            "views.augmentations."
-        )
-    return views[0]
+    return build_view(settings.views.noise, site)
 
 
-def build_views(item: Choice, site: Site) -> tuple[View, ...]:
-    """Return the view or the views of a choice."""
+def build_view(item: Choice, site: Site) -> View:
+    """Return the view of a choice."""
     part = item.part
     if isinstance(part, nn.Module):
         part = copy.deepcopy(part)
-        return (part if isinstance(part, View) else FunctionView(part),)
+        return part if isinstance(part, View) else FunctionView(part)
     if inspect.isclass(part) and issubclass(part, View):
-        views = built(VIEW, item, View, 0, site)
-        return views if isinstance(views, tuple) else (views,)
+        return built(VIEW, item, View, 0, site)  # type: ignore[no-any-return]
     function = made(VIEW, item, part) if inspect.isclass(part) else bound(VIEW, item, 1)
     if not callable(function):
         raise UserError(
             f"view {item.name!r} makes {type(function).__name__}, which is not a function: give {VIEW.own}."
         )
-    return (FunctionView(function),)
+    return FunctionView(function)
 
 
 def memory_gb() -> float | None:
