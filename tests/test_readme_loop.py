@@ -53,7 +53,7 @@ def test_the_loop_of_the_readme_trains_what_the_estimator_trains() -> None:
     data = make_rows(X, standardizer)[torch.arange(len(X))]
     small = {"encoder": {"hidden": 32, "out_features": 16}, "training": {"seed": seed}}
     model = seeded_model(parse_settings(small), standardizer, make_rows(X, standardizer))
-    net = nn.Sequential(model.method.encoder, model.method.head)  # type: ignore[arg-type]
+    net = nn.Sequential(model.method.encoder, model.method.head)
     torch.manual_seed(seed_of(seed, TRAINING))
     order = torch.cat([shuffled_rows(len(X), seed=seed, epoch=epoch) for epoch in range(EPOCHS)])
     loop = readme_loop().replace("torch.randperm(len(data)).split(250)", "batches")

@@ -139,7 +139,7 @@ def test_the_slow_network_is_a_naive_moving_average(name: str) -> None:
     method = make(name)
     steps, base = 8, method.momentum
     assert isinstance(base, float)
-    sources = [*method.encoder.parameters(), *method.head.parameters()]  # type: ignore[union-attr]
+    sources = [*method.encoder.parameters(), *method.head.parameters()]
     average = [parameter.detach().double().clone() for parameter in sources]
     for step in range(steps):
         train(method, step, step + 1, steps=steps)
@@ -156,8 +156,8 @@ def term_of_the_first_view(method: Method, online: Tensor, views: list[Batch]) -
         if isinstance(method, MoCo | BYOL | DINO):
             slow = getattr(method, FOLLOWED[type(method).__name__.lower()])(views[1].x)
         else:
-            slow = method.head(method.encoder(views[1].x))  # type: ignore[operator]
-    z = method.head(method.encoder(online))  # type: ignore[operator]
+            slow = method.head(method.encoder(views[1].x))
+    z = method.head(method.encoder(online))
     if isinstance(method, MoCo):
         own = method.queue_rows == views[0].rows[:, None]
         return info_nce(z, slow, method.queue, own=own, temperature=method.temperature).sum() / 2

@@ -43,7 +43,7 @@ class Method(nn.Module):
 
         Keyword-only arguments of ``build`` and of the constructor are the options that a configuration may set.
         """
-        return cls(site.encoder, site.projection_head(), **options)  # type: ignore[call-arg]
+        return cls(site.encoder, site.projection_head(), **options)
 
     def forward(self, views: Sequence[Batch]) -> Tensor:
         """Return the loss of every sample, shape (m,)."""
