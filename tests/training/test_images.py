@@ -12,7 +12,7 @@ import torch
 from pinoise.choices import GENERATOR, find, options_of
 from pinoise.data import load
 from pinoise.data.rows import Rows, make_rows
-from pinoise.networks import ResNet18, ViT
+from pinoise.networks import ResNet, ViT
 from pinoise.noise import (
     MLPGenerator,
     PiNoise,
@@ -101,7 +101,7 @@ def test_a_method_and_an_encoder_train_with_every_generator(images: np.ndarray, 
             encoder={"name": encoder, **ENCODERS[encoder]},
             noise={"generator": small(generator), "mean": ("zero", "learned")[number % 2]},
         )
-        assert isinstance(model.method.encoder, ViT if encoder == "vit" else ResNet18)
+        assert isinstance(model.method.encoder, ViT if encoder == "vit" else ResNet)
         assert isinstance(noise_of(model).generator, kind)
         assert len(list(noise_of(model).parameters())) > 1
         step(settings, model, rows)
