@@ -1,4 +1,4 @@
-"""Our kNN with exact ranking against scikit-learn's classifier: predictions, seconds and memory.
+"""Our kNN against scikit-learn's classifier: predictions, seconds and memory.
 
 Predictions are timed in turns in one process, and ratios are medians over the turns. Memory is the peak of a separate
 process beyond the data. Data are standardised, as `raw features` in comparisons, or embedded by an untrained encoder.

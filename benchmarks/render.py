@@ -567,12 +567,11 @@ def knn(path: Path) -> str:
     different = {row["data"]: row["different_predictions"] for row in rows if row["different_predictions"]}
     differs = "; ".join(f"{count} on {data}" for data, count in different.items()) or "none"
     lines = [
-        "## The cost of exact kNN\n",
+        "## The cost of kNN\n",
         f"`python benchmarks/knn.py`; {describe(result['environment'])}\n",
-        "scikit-learn proposes neighbours. We rank them exactly and give ties to the first row, so that a score does "
-        "not depend on rounding; scikit-learn's classifier keeps an arbitrary row of a tie. Predictions that differ: "
-        f"{differs}. Ratios of time are medians of {result['rounds']} alternating rounds in one process, beside other "
-        "work; memory is beyond the data.\n",
+        "Products propose a few rows more than k, and differences rank them; of equal ones the first row comes first. "
+        f"Predictions that differ: {differs}. Ratios of time are medians of {result['rounds']} alternating rounds in one "
+        "process, beside other work; memory is beyond the data.\n",
         "| | training rows | test rows | features | time × scikit-learn | memory (MB) | scikit-learn's (MB) |",
         "|---|---|---|---|---|---|---|",
     ]

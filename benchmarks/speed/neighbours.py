@@ -1,4 +1,4 @@
-"""Our exact kNN against scikit-learn's and faiss's: seconds, predictions and memory."""
+"""Our kNN against scikit-learn's and faiss's: seconds, predictions and memory."""
 
 from __future__ import annotations
 

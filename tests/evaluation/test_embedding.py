@@ -102,8 +102,6 @@ def test_an_encoder_that_returns_no_matrix_is_named(shape: tuple[int, ...]) -> N
 def test_nothing_to_embed_is_an_error() -> None:
     with pytest.raises(UserError, match="no rows to embed"):
         embed(lambda batch: batch, Rows(torch.ones(0, 2)))
-    with pytest.raises(UserError, match="batch_size is 0"):
-        embed(lambda batch: batch, Rows(torch.ones(1, 2)), batch_size=0)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

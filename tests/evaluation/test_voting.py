@@ -73,13 +73,13 @@ def test_the_only_row_of_a_class_is_never_held_out() -> None:
 def test_a_score_is_the_mean_over_repeated_folds() -> None:
     X, y = blobs([6, 6])
     candidate = Candidate("learned", "logistic", 1.0)
-    found = score(candidate, X, y, raw=10, seed=7)
+    accuracy, loss = score(candidate, X, y, raw=10, seed=7)
     p = [
         held_out_probabilities(candidate, X[:, 10:], y, deal_folds(y, 5, seed=[7, repeat]), seed=7)
         for repeat in range(2)
     ]
-    assert found.accuracy == pytest.approx(np.mean([each.argmax(axis=1) == y for each in p]))
-    assert found.log_loss == pytest.approx(np.mean([log_loss(y, each) for each in p]))
+    assert accuracy == pytest.approx(np.mean([each.argmax(axis=1) == y for each in p]))
+    assert loss == pytest.approx(np.mean([log_loss(y, each) for each in p]))
 
 
 def test_features_that_tell_nothing_lose_their_vote_and_others_keep_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,8 +50,6 @@ def embed(
     chosen = range(len(rows)) if only is None else only
     if not chosen:
         raise UserError("there are no rows to embed: give at least one.")
-    if batch_size < 1:
-        raise UserError(f"batch_size is {batch_size}, but must be at least 1.")
     if processes > 1:
         count = min(processes, len(chosen))
         shares = [chosen[len(chosen) * i // count : len(chosen) * (i + 1) // count] for i in range(count)]
@@ -66,10 +64,8 @@ def embed(
             stop = min(start + batch_size, len(chosen))
             z = encode(rows[torch.arange(chosen[start], chosen[stop - 1] + 1)].to(device=device, dtype=dtype))
             if z.ndim != 2 or len(z) != stop - start:
-                raise UserError(
-                    f"the encoder returned the shape {tuple(z.shape)} for {stop - start} rows: "
-                    "an embedding must have the shape (rows, features)."
-                )
+                what = f"the shape {tuple(z.shape)} for {stop - start} rows"
+                raise UserError(f"the encoder returned {what}: an embedding must have the shape (rows, features).")
             if start == 0:
                 result = torch.empty((len(chosen), z.shape[1]), dtype=kept)
             result[start:stop] = z
@@ -136,15 +132,11 @@ def check_embeddings(train: np.ndarray, test: np.ndarray, *labels: np.ndarray, w
     """
     for name, z in (("training", train), ("test", test)):
         if z.ndim != 2 or 0 in z.shape:
-            raise UserError(
-                f"the {name} embedding has the shape {z.shape}, but must be (rows, features), both above 0."
-            )
+            raise UserError(f"the {name} embedding has the shape {z.shape}, but must be (rows, features), above 0.")
         _check_finite_rows(z, f"the {name} embedding")
     if train.shape[1] != test.shape[1]:
-        raise UserError(
-            f"the training embedding has {train.shape[1]} features but the test embedding has {test.shape[1]}: "
-            "embed both with one encoder."
-        )
+        widths = f"{train.shape[1]} features but the test embedding has {test.shape[1]}"
+        raise UserError(f"the training embedding has {widths}: embed both with one encoder.")
     for name, z, y in zip(("training", "test"), (train, test), labels, strict=False):
         if y.shape != (len(z),):
             raise UserError(f"the {name} {what} have the shape {y.shape}, but must be one per row: ({len(z)},).")
@@ -156,10 +148,8 @@ def _check_finite_rows(z: np.ndarray, what: str, *, first: int = 0) -> None:
             return
     finite = np.isfinite(z).all(axis=1)
     if not finite.all():
-        raise UserError(
-            f"row {first + int(finite.argmin())} of {what} is not finite ({int((~finite).sum())} such rows in all): "
-            "look for NaN or very large numbers in the data, a diverged training or damaged weights."
-        )
+        where = f"row {first + int(finite.argmin())} of {what} is not finite ({int((~finite).sum())} such rows in all)"
+        raise UserError(f"{where}: look for very large numbers in the data, a diverged training or damaged weights.")
 
 
 def check_labelled(train: np.ndarray, y_train: np.ndarray, test: np.ndarray, y_test: np.ndarray) -> None:

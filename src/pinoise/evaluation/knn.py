@@ -1,18 +1,11 @@
-"""k nearest neighbours by Euclidean distance, and how far two embeddings agree about them, which needs no labels.
-
-Products propose neighbours, and an exact ranking settles ties.
-"""
+"""k nearest neighbours by Euclidean distance, and how far two embeddings agree about them, which needs no labels."""
 
 from __future__ import annotations
-
-from collections import Counter
-from hashlib import blake2b
 
 import numpy as np
 import numpy.typing as npt
 import torch
 
-from pinoise.data.dataset import RowNumbers
 from pinoise.errors import UserError
 from pinoise.evaluation.embedding import check_embeddings, check_labelled
 
@@ -21,15 +14,17 @@ AGREEING = 10  # neighbours of a row that are compared between two embeddings
 
 HELD_VALUES = 1 << 22  # 32 MB
 
+_SPARE = 8  # rows beyond k that products propose, as they tell near distances apart less well than differences do
+
 
 def knn_neighbours(
     train: np.ndarray, test: np.ndarray, *, k: int = NEIGHBOURS, held: int = HELD_VALUES
 ) -> npt.NDArray[np.int64]:
     """Return the rows of ``train`` nearest to each row of ``test``, nearest first: (m, k).
 
-    Among equally distant rows the one that comes first in ``train`` wins. Distances ‖b‖² − 2ab, which products give,
-    propose all rows that may be among the ``k`` by a bound on their rounding; the sum of squared differences ranks
-    them. At most ``held`` values are in memory at a time, beside both embeddings.
+    Distances ‖b‖² − 2ab, which products give, propose a few more than ``k`` rows; the sum of squared differences ranks
+    them, and of equally distant ones the first comes first. At most ``held`` values are in memory at a time, beside
+    both embeddings.
 
     >>> import numpy as np
     >>> knn_neighbours(np.array([[0.0], [1.0], [5.0]]), np.array([[4.0], [0.1]]), k=2)
@@ -39,48 +34,20 @@ def knn_neighbours(
     check_embeddings(train, test)
     if not 1 <= k <= len(train):
         raise UserError(f"k is {k}, but must be from 1 to the number of training rows, which is {len(train)}.")
-    kept = _first_copies(train, k)
-    train = train if len(kept) == len(train) else train[kept]
     mean = train.mean(axis=0, dtype=np.float64)  # products cancel badly far from the origin
     points = torch.from_numpy(np.subtract(train, mean, dtype=np.float64))
     squares = points.square().sum(dim=1)
-    neighbours, step = np.empty((len(test), k), dtype=np.int64), max(1, held // len(train))
+    proposed = min(k + _SPARE, len(train))
+    neighbours = np.empty((len(test), k), dtype=np.int64)
+    step = max(1, held // max(len(train), proposed * train.shape[1]))
     for start in range(0, len(test), step):
-        some = test[start : start + step]
-        queries = np.subtract(some, mean, dtype=np.float64)
-        # ‖a‖² does not change the order.
-        distance = torch.addmm(squares, torch.from_numpy(queries), points.T, alpha=-2)
-        limit = distance.topk(k, dim=1, largest=False).values[:, -1].numpy()
-        limit += _error(np.sqrt(np.einsum("ij,ij->i", queries, queries)), limit, train.shape[1])
-        row, candidate = (distance <= torch.from_numpy(limit)[:, None]).nonzero().numpy().T
-        neighbours[start : start + step] = _ranked(train, some, row, candidate, k=k, held=held)
-    return kept[neighbours]
-
-
-def _error(norm: np.ndarray, distance: np.ndarray, features: int) -> np.ndarray:
-    """Return by how much a row that is among the neighbours of a query a may seem too far away, (m,).
-
-    A row b with ‖b‖ > ‖a‖ + d is farther than d, so only shorter ones matter. A squared distance is off by at most
-    u (2 n ‖a‖‖b‖ + 8 (‖a‖ + ‖b‖)²) for n features: by the sum of n products, and by the rounding of a, b, ‖b‖² and
-    their sum. Two distances are compared.
-    """
-    longest = norm + np.sqrt(np.maximum(distance + norm**2, 0))
-    off: np.ndarray = np.finfo(np.float64).eps * (2 * features * norm * longest + 8 * (norm + longest) ** 2)
-    return off
-
-
-def _ranked(
-    train: np.ndarray, test: np.ndarray, row: RowNumbers, candidate: RowNumbers, *, k: int, held: int
-) -> RowNumbers:
-    """Return the ``k`` nearest candidates of every row of ``test`` by (distance, row), (m, k); ``row`` is in order."""
-    distance, step = np.empty(len(row)), max(1, held // train.shape[1])
-    for start in range(0, len(row), step):
-        here = slice(start, start + step)
-        difference = np.subtract(train[candidate[here]], test[row[here]], dtype=np.float64)
-        distance[here] = np.square(difference).sum(axis=1)
-    order, first = np.lexsort((candidate, distance, row)), np.searchsorted(row, np.arange(len(test)))
-    nearest: RowNumbers = candidate[order[first[:, None] + np.arange(k)]]
-    return nearest
+        some = torch.from_numpy(np.subtract(test[start : start + step], mean, dtype=np.float64))
+        distance = torch.addmm(squares, some, points.T, alpha=-2)  # without ‖a‖², which does not change the order
+        near = distance.topk(proposed, dim=1, largest=False).indices.sort(dim=1).values
+        exact = (points[near] - some[:, None]).square().sum(dim=2)
+        order = exact.argsort(dim=1, stable=True)[:, :k]
+        neighbours[start : start + step] = near.gather(1, order).numpy()
+    return neighbours
 
 
 def knn_predict(
@@ -92,8 +59,6 @@ def knn_predict(
     >>> knn_predict(np.array([[0.0], [1.0], [5.0]]), np.array([3, 3, 7]), np.array([[4.0], [0.1]]), k=1)
     array([7, 3])
     """
-    if train_labels.shape != (len(train),):
-        raise UserError(f"the training labels have the shape {train_labels.shape}, but must be ({len(train)},).")
     classes, label = np.unique(train_labels, return_inverse=True)
     votes = label[knn_neighbours(train, test, k=k)]  # (m, k)
     counts = np.stack([(votes == number).sum(axis=1) for number in range(len(classes))], axis=1)  # (m, classes)
@@ -140,18 +105,3 @@ def _others(x: np.ndarray, k: int) -> npt.NDArray[np.int64]:
     itself[~itself.any(axis=1), -1] = True  # a row with many copies may not be among its own neighbours
     others: npt.NDArray[np.int64] = near[~itself].reshape(len(x), k)
     return others
-
-
-def _first_copies(train: np.ndarray, k: int) -> npt.NDArray[np.int64]:
-    """Return the rows with fewer than ``k`` equal rows before them; the others are never among k neighbours.
-
-    Texts without a known word, or a collapsed embedding, would otherwise give every search hundreds of equal distances.
-    """
-    copies: Counter[bytes] = Counter()
-    kept = []
-    for number, row in enumerate(train):
-        content = blake2b(row.tobytes(), digest_size=16).digest()
-        copies[content] += 1
-        if copies[content] <= k:
-            kept.append(number)
-    return np.array(kept, dtype=np.int64)

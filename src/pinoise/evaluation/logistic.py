@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from pinoise.errors import UserError
@@ -16,6 +14,7 @@ from pinoise.evaluation.embedding import check_labelled
 
 DRAWS = 10  # of the few labels that a probe sees
 LABELS_PER_CLASS = 10  # labels of each class that the few-label probe reveals
+_MOST_ITERATIONS = 20_000  # which next to no data needs
 UNKNOWN = -1  # the label of a row without one, as in ``sklearn.semi_supervised``
 
 Predict = Callable[[npt.NDArray[np.int64], int], npt.NDArray[np.int64]]
@@ -25,19 +24,13 @@ Classifier = Callable[[np.ndarray, np.ndarray], Predict]
 """From training and test rows to what predicts under any labels, so that work without labels is done once."""
 
 
-def fit_logistic(
-    train: np.ndarray, y: np.ndarray, *, standardise: bool = False, C: float = 1.0, max_iter: int = 20_000
-) -> Any:
-    """Return scikit-learn's L2 logistic regression, fitted on ``train`` as it is.
-
-    The fit runs in float32 to scikit-learn's default tolerance; if it stops before that, one sentence warns.
+def fit_logistic(train: np.ndarray, y: np.ndarray, *, standardise: bool = False) -> Any:
+    """Return scikit-learn's L2 logistic regression, fitted on ``train`` as it is, in float32 and until it converges.
 
     Args:
         train: the embedding.
         y: its labels.
         standardise: whether to divide columns by their standard deviation first; a constant one is only centred.
-        C: the inverse strength of regularisation.
-        max_iter: the most iterations.
 
     >>> import numpy as np
     >>> fit_logistic(np.array([[0.0], [1.0], [2.0], [3.0]]), np.array([0, 0, 1, 1])).predict([[-5.0], [9.0]])
@@ -48,20 +41,10 @@ def fit_logistic(
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import FunctionTransformer, StandardScaler
 
-    steps = [FunctionTransformer(np.float32), LogisticRegression(C=C, max_iter=max_iter)]
-    model = make_pipeline(*([StandardScaler()] if standardise else []), *steps)
+    steps = [FunctionTransformer(np.float32), LogisticRegression(max_iter=_MOST_ITERATIONS)]
     # One iteration is too small to share among threads: on busy cores, waiting for each other costs more than it saves.
-    with threadpool_limits(1, user_api="blas"), warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", ConvergenceWarning)
-        model.fit(train, y)
-    for warning in caught:
-        if issubclass(warning.category, ConvergenceWarning):
-            warning.message = ConvergenceWarning(
-                f"logistic regression stopped after {int(model[-1].n_iter_.max())} iterations before it converged, "
-                f"so its accuracy may still move: raise max_iter (now {max_iter}) or lower C (now {C:g})."
-            )
-        warnings.warn(warning.message, stacklevel=2)
-    return model
+    with threadpool_limits(1, user_api="blas"):
+        return make_pipeline(*([StandardScaler()] if standardise else []), *steps).fit(train, y)
 
 
 def logistic_regression(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray) -> float:
@@ -95,14 +78,11 @@ def on_labelled(fit: Callable[[np.ndarray, np.ndarray, int], Any]) -> Classifier
     return prepare
 
 
-def plain(train: np.ndarray, test: np.ndarray) -> Predict:
-    """Logistic regression on rows as they are."""
-    return on_labelled(lambda x, y, _: fit_logistic(x, y))(train, test)
+plain = on_labelled(lambda x, y, _: fit_logistic(x, y))
+"""Logistic regression on rows as they are."""
 
-
-def standardised(train: np.ndarray, test: np.ndarray) -> Predict:
-    """Logistic regression on rows whose columns are divided by their standard deviation."""
-    return on_labelled(lambda x, y, _: fit_logistic(x, y, standardise=True))(train, test)
+standardised = on_labelled(lambda x, y, _: fit_logistic(x, y, standardise=True))
+"""Logistic regression on rows whose columns are divided by their standard deviation."""
 
 
 def few_label_accuracies(

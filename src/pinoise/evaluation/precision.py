@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pinoise.data.dataset import Samples
-from pinoise.data.moments import canonical, row_divisors
+from pinoise.data.moments import Tails, canonical, row_divisors
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.evaluation.embedding import embed
@@ -36,7 +36,7 @@ def precise_embedding(embedding: Embedding, standardizer: Standardizer, x: Sampl
         of_sparse: whether the model was fitted on sparse rows.
     """
     # In the precision of x, so that a row's embedding does not depend on the rows beside it.
-    dtype = precision_of(x)
+    dtype = torch.float64 if x.dtype == np.float64 else torch.float32
     precise = copy.deepcopy(embedding).to(dtype)
     if not of_sparse or standardizer.mean.size <= WIDEST_DENSE or embedding.name != "joined":
         return embed(precise, make_rows(x, standardizer, dtype=dtype), dtype=dtype)
@@ -48,15 +48,6 @@ def precise_embedding(embedding: Embedding, standardizer: Standardizer, x: Sampl
     found = embed(factor_and_learned, make_rows(rows, standardizer, dtype=dtype), dtype=dtype)
     raw = uncentred(rows, standardizer).multiply(found[:, :1])
     return sp.csr_array(sp.hstack([raw, sp.csr_array(found[:, 1:])], format="csr", dtype=found.dtype))
-
-
-def precision_of(x: Samples) -> torch.dtype:
-    """Return the precision in which samples are embedded: double for double, single for all others.
-
-    >>> precision_of(np.zeros(1)), precision_of(np.zeros(1, dtype=np.float32)), precision_of(np.zeros(1, np.uint8))
-    (torch.float64, torch.float32, torch.float32)
-    """
-    return torch.float64 if x.dtype == np.float64 else torch.float32
 
 
 def uncentred(x: sp.csr_array, standardizer: Standardizer) -> sp.csr_array:
@@ -71,12 +62,7 @@ def uncentred(x: sp.csr_array, standardizer: Standardizer) -> sp.csr_array:
     values, columns = rows.data, rows.indices
     if standardizer.unit_rows:
         values = values / np.repeat(row_divisors(rows).ravel(), np.diff(rows.indptr))
-    inverse = (1 / np.where(standardizer.live, standardizer.scale, np.inf))[columns]
-    if standardizer.tails is None:
-        shifted = values * inverse
-    else:
-        middle = standardizer.mean[columns]
-        of_zero = np.arcsinh(-middle * inverse)
-        scale = np.where(standardizer.live, standardizer.tails.scale, np.inf)[columns]
-        shifted = (np.arcsinh((values - middle) * inverse) - of_zero) / scale
+    tails = standardizer.tails and Tails(*(part[columns] for part in standardizer.tails))
+    at = Standardizer(standardizer.mean[columns], standardizer.scale[columns], tails=tails)  # of every stored value
+    shifted = at.apply(values) - at.apply(np.zeros_like(values))
     return sp.csr_array((shifted, columns, rows.indptr), shape=rows.shape)

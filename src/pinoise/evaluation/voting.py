@@ -179,15 +179,8 @@ def held_out_probabilities(candidate: Candidate, X: Floats, y: Classes, fold: Cl
     return result
 
 
-class Score(NamedTuple):
-    """Accuracy and mean log loss on rows that were held out; nan where none could be."""
-
-    accuracy: float
-    log_loss: float
-
-
-def score(candidate: Candidate, Z: Floats, y: Classes, *, raw: int, seed: int) -> Score:
-    """Return the cross-validated score of a candidate."""
+def score(candidate: Candidate, Z: Floats, y: Classes, *, raw: int, seed: int) -> tuple[float, float]:
+    """Return accuracy and mean log loss on rows that were held out; nan where none could be."""
     X = np.ascontiguousarray(Z[:, candidate.columns(raw)])
     hits, losses = [], []
     for repeat in range(REPEATS if len(y) <= FEW else 1):
@@ -197,8 +190,8 @@ def score(candidate: Candidate, Z: Floats, y: Classes, *, raw: int, seed: int) -
         hits.append(p[seen].argmax(axis=1) == y[seen])
         losses.append(-np.log(np.maximum(p[seen, y[seen]], 1e-6)))
     if not len(hits[0]):
-        return Score(float("nan"), float("nan"))
-    return Score(float(np.mean(hits)), float(np.mean(losses)))
+        return float("nan"), float("nan")
+    return float(np.mean(hits)), float(np.mean(losses))
 
 
 def weights(accuracy: Floats, n: int) -> Floats:
