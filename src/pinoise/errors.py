@@ -30,31 +30,10 @@ class RowError(UserError):
     def __reduce__(self) -> tuple[Any, ...]:
         return RowError, self._parts
 
-    def after(self, rows: int) -> RowError:
-        """Return the error for a row that has so many more before it."""
-        before, row, rest = self._parts
-        return RowError(before, row + rows, rest)
-
-
-@contextmanager
-def rows_before(rows: int) -> Iterator[None]:
-    """Let the errors of a block, which sees a piece of a table, name rows of the whole.
-
-    >>> with rows_before(100):
-    ...     raise RowError("data row ", 4, " is empty.")
-    Traceback (most recent call last):
-    ...
-    pinoise.errors.RowError: data row 105 is empty.
-    """
-    try:
-        yield
-    except RowError as error:
-        raise error.after(rows) from error.__cause__
-
 
 @contextmanager
 def rows_among(numbers: Any) -> Iterator[None]:
-    """Let the errors of a block, which sees some rows of a table, name rows of the whole by these numbers.
+    """Let the errors of a block, which sees some rows of a table, name rows of the whole by these numbers, from 0.
 
     >>> with rows_among([3, 8]):
     ...     raise RowError("data row ", 1, " is empty.")

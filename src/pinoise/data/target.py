@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pinoise.data.dataset import Labels, Part, RowNumbers
 from pinoise.data.source import find_source
 from pinoise.data.table.cells import find_column
-from pinoise.data.table.labels import LabelEncoding, learn_labels, typed
+from pinoise.data.table.labels import LabelEncoding, learn_targets, typed
 from pinoise.errors import UserError
 
 UNLABELLED = -1
@@ -61,7 +61,7 @@ def read_target(source: str, column: str, *, na: tuple[str, ...] = ()) -> Target
     found = find_source(source)
     if found.kind != "table":
         raise UserError(f"--target names a column of a table (.csv, .parquet), and {source} is none.")
-    table, where = found.table().with_missing(na), f"{source}, target column {column!r}"
+    table, where = replace(found.table(), na=na), f"{source}, target column {column!r}"
     name = find_column(column, table.names, where=source)
     cells = pa.concat_tables([batch for _, batch in table.batches([name])]).column(0).combine_chunks()
     cells = cells if table.kinds else typed(cells)
@@ -69,6 +69,6 @@ def read_target(source: str, column: str, *, na: tuple[str, ...] = ()) -> Target
     known = cells.filter(given)
     if len(known) == 0:
         raise UserError(f"{where} is empty: a classifier needs some labels.")
-    labels = learn_labels(known, where=where)
+    labels = learn_targets(known, where=where, regression=False)
     rows = np.flatnonzero(given.to_numpy(zero_copy_only=False))
     return Target(column, len(cells), rows, labels.encode(known, where=where), labels)

@@ -16,7 +16,7 @@ from pinoise.data.rows import Rows
 from pinoise.data.source import find_source, source_files
 from pinoise.data.table.cells import find_column
 from pinoise.data.table.parquet import BATCH_ROWS, PIECE_ROWS, ParquetFiles, Place, find_place, open_parquet
-from pinoise.errors import UserError, rows_before
+from pinoise.errors import UserError, rows_among
 from pinoise.evaluation.embedding import embed, table_of
 from pinoise.evaluation.parts import Plan, begin, check_parts, write_part
 from pinoise.evaluation.workers import mapped
@@ -128,7 +128,7 @@ def _embedded_piece(
 ) -> Iterator[Any]:
     first, where = sum(piece.rows for piece in source.pieces[:number]), source.place.name
     for table in source.pieces[number].batches(list(dict.fromkeys([*own, *keep]))):
-        with rows_before(first):
+        with rows_among(range(first, first + table.num_rows)):
             x = preparation.read(InMemory(table.select(own), name=where), labelled=False).train.x
             z = embed(run.embedding, run.rows(x, where=where))
         yield table_of(z, run.column_names, table.select(list(keep)))

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -9,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import LabelEncoder
 
-from pinoise.data.table.labels import learn_labels, learn_targets
+from pinoise.data.table.labels import learn_targets
 from pinoise.errors import UserError
+
+learn_labels = partial(learn_targets, regression=False)
 
 
 @given(st.lists(st.integers(-50, 50), min_size=2).filter(lambda values: len(set(values)) > 1))

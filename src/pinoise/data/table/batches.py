@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from pinoise.data.formats.opened import has_changed, open_compressed, states_of
+from pinoise.data.formats.opened import open_compressed
 from pinoise.data.table.cells import MISSING_WORDS, is_number, is_text, looks_like_number, text_of, without
 from pinoise.errors import UserError, damaged, listed
 
@@ -43,7 +43,7 @@ class Table:
     """A table with named columns that is read batch by batch, as often as it is asked.
 
     >>> table = Table(("a", "b"), "toy", lambda columns: iter([pa.table({"a": ["1"], "b": ["?"]}).select(columns)]))
-    >>> [(first, batch.to_pydict()) for first, batch in table.with_missing(("?",)).batches(["b"])]
+    >>> [(first, batch.to_pydict()) for first, batch in replace(table, na=("?",)).batches(["b"])]
     [(0, {'b': [None]})]
     """
 
@@ -56,7 +56,6 @@ class Table:
     y: Any = None  # labels that come apart from it, as an Arrow array
     notes: tuple[str, ...] = ()
     files: tuple[Path, ...] = ()
-    states: tuple[Any, ...] = ()  # of the files when the table was opened
     na: tuple[str, ...] = ()  # cells that are missing, beside the usual ones
 
     def __post_init__(self) -> None:
@@ -66,25 +65,16 @@ class Table:
         if self.rows == 0:
             raise UserError(f"{self.where} has no rows.")
 
-    def with_missing(self, na: tuple[str, ...]) -> Table:
-        """Return the table in which cells of these values are missing, too."""
-        return replace(self, na=na)
-
     def batches(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
         """Yield Arrow tables of these columns with their first row, in order; together they are all rows."""
         return ((first, self.cleaned(batch)) for first, batch in self.uncleaned(columns))
 
     def uncleaned(self, columns: Sequence[str]) -> Iterator[tuple[int, Any]]:
-        """Yield the same as they stand in the source; ``cleaned`` makes batches of them.
-
-        Files that have changed since the table was opened are an error.
-        """
+        """Yield the same as they stand in the source; ``cleaned`` makes batches of them."""
         first = 0
-        self._check_unchanged()
         for batch in self.read(columns):
             yield first, batch
             first += batch.num_rows
-        self._check_unchanged()
         if first == 0:
             raise UserError(f"{self.where} has a header but no rows.")
 
@@ -106,11 +96,6 @@ class Table:
         gone = pc.is_in(cells.cast(pa.float64(), safe=False), value_set=pa.array(values))
         return pc.if_else(gone, pa.scalar(None, cells.type), cells)
 
-    def _check_unchanged(self) -> None:
-        for path, state in zip(self.files, self.states, strict=True):
-            if states_of([path])[0] != state:
-                raise has_changed(path)
-
 
 def held_table(held: Any, *, where: str, like: Table | None = None, y: Any = None) -> Table:
     """Return an Arrow table in memory as a stream; ``like`` is the table that it was read from.
@@ -124,20 +109,17 @@ def held_table(held: Any, *, where: str, like: Table | None = None, y: Any = Non
         return (some.slice(start, BATCH_ROWS) for start in range(0, held.num_rows, BATCH_ROWS))
 
     if like is not None:
-        return replace(like, read=read, rows=held.num_rows, files=(), states=())
+        return replace(like, read=read, rows=held.num_rows, files=())
     kinds = {column.name: column.type for column in held.schema}
     return Table(tuple(held.column_names), where, read, held.num_rows, kinds=kinds, y=y)
 
 
 def csv_table(path: Path) -> Table:
     """Open a file of comma-separated values (tab-separated for ``.tsv``), compressed or not."""
-    states = states_of([path])
     header = read_header(path)
-    size = path.stat().st_size
-    with open_compressed(path, limit=None) as unpacked, path.open("rb") as packed:
-        size *= 1 if unpacked.read(2) == packed.read(2) else _UNPACKED
-    read, files = partial(_text_batches, path, header), (path,)
-    return Table(header.names, str(path), read, size=size, notes=header.notes, files=files, states=tuple(states))
+    size = path.stat().st_size * (_UNPACKED if path.suffix.lower() in (".gz", ".bz2") else 1)
+    read = partial(_text_batches, path, header)
+    return Table(header.names, str(path), read, size=size, notes=header.notes, files=(path,))
 
 
 class _Ended(io.RawIOBase):
@@ -243,9 +225,7 @@ def read_header(path: Path) -> TextHeader:
             if not lines.read(1):
                 raise UserError(f"{path} has a header but no rows.")
     except csv.Error as error:
-        raise UserError(
-            f"{path}: the header cannot be read ({error}): is a quotation mark in it never closed?"
-        ) from error
+        raise UserError(f"{path}: the header cannot be read ({error}): is a quotation mark never closed?") from error
     except UnicodeDecodeError as error:
         raise _not_text(path) from error
     if any(ord(mark) < 32 and mark not in "\t\r\n" for mark in "".join(cells)):  # as in UTF-16

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinoise.data.table.cells import Encoded, are_all, first_true, is_number, is_text, missing_cell, other_kind, text_of
+from pinoise.data.table.cells import Encoded, are_all, is_number, is_text, other_kind, text_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -44,20 +44,16 @@ class CategoricalColumn:
         """The names of the column's features."""
         return tuple(f"{self.name}={category}" for category in self.categories)
 
-    def encode(self, column: Any, out: Floats, *, refuse_missing: bool, where: str) -> Encoded:
+    def encode(self, column: Any, out: Floats, *, where: str) -> Encoded:
         """Write the column's features into ``out`` of shape (rows, categories)."""
         text = self._text(column, where)
-        if text.null_count and refuse_missing:
-            raise missing_cell(first_true(pc.is_null(text)), where)
         codes, empty, strange = self._codes(text)
-        numbers = int(strange.sum()) if self.kind == "text" and is_number(column.type) else 0
         if self.other:
             strange[:] = False
-        rows = np.flatnonzero(codes >= 0)
-        out[...] = 0.0
-        out[rows, codes[rows]] = 1.0
-        examples = pc.unique(text.filter(pa.array(strange))).to_pylist() if strange.any() else []
-        return Encoded(int(empty.sum()), int(strange.sum()), tuple(examples), numbers)
+        out[...] = codes[:, None] == np.arange(len(self.categories))
+        strange |= empty & (not self.missing)
+        examples = pc.unique(pc.fill_null(text, MISSING).filter(pa.array(strange))).to_pylist()
+        return Encoded(int(empty.sum()) * self.missing, int(strange.sum()), tuple(examples))
 
     def decode(self, features: Floats, column: Any) -> Any:
         """Return features as cells of the type that ``column`` has: categories that exist; gaps stay gaps.

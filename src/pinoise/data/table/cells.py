@@ -26,16 +26,15 @@ class Encoded(NamedTuple):
     missing: int = 0
     unseen: int = 0
     examples: tuple[str, ...] = ()
-    numbers: int = 0  # cells that are numbers and not one of the texts that training had
 
     def and_then(self, other: Encoded) -> Encoded:
         """Return what happened to the cells of two batches of a column.
 
         >>> Encoded(1, 2, ("a", "b")).and_then(Encoded(0, 1, ("a",)))
-        Encoded(missing=1, unseen=3, examples=('a', 'b'), numbers=0)
+        Encoded(missing=1, unseen=3, examples=('a', 'b'))
         """
         examples = tuple(dict.fromkeys((*self.examples, *other.examples)))[:_MOST_EXAMPLES]
-        return Encoded(self.missing + other.missing, self.unseen + other.unseen, examples, self.numbers + other.numbers)
+        return Encoded(self.missing + other.missing, self.unseen + other.unseen, examples)
 
 
 def is_text(kind: Any) -> bool:
@@ -62,13 +61,13 @@ def first_true(mask: Any) -> int:
 
 
 def first_missing(column: Any) -> int:
-    """Return the position of the first cell that is null or NaN, -1 without one.
+    """Return the position of the first cell that is null, NaN or text without a character, -1 without one.
 
-    >>> first_missing(pa.array([1.0, float("nan"), None])), first_missing(pa.array(["a"]))
-    (1, -1)
+    >>> first_missing(pa.array([1.0, float("nan"), None])), first_missing(pa.array(["a", " "]))
+    (1, 1)
     """
-    floating = pa.types.is_floating(column.type)
-    return first_true(pc.is_null(column, nan_is_null=True)) if floating or column.null_count else -1
+    column = column if is_number(column.type) else text_of(column)
+    return first_true(pc.is_null(column, nan_is_null=pa.types.is_floating(column.type)))
 
 
 def text_of(column: Any) -> Any:
@@ -134,14 +133,10 @@ def checked(table: Any, *, where: str | Path) -> Any:
             column.validate(full=True)
         except pa.ArrowInvalid as error:
             if "UTF8" in str(error):
-                raise not_utf8(column_of(str(where), name)) from error
+                what = f"{column_of(str(where), name)} is not text in UTF-8"
+                raise UserError(f"{what}: save it in UTF-8, or leave it out.") from error
             raise damaged(column_of(str(where), name), error) from error
     return table
-
-
-def not_utf8(what: str) -> UserError:
-    """Return the error for bytes that are no text."""
-    return UserError(f"{what} is not text in UTF-8: save it in UTF-8, or leave it out.")
 
 
 def column_of(where: str, name: str) -> str:

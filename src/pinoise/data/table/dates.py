@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinoise.data.options import MissingPolicy
-from pinoise.data.table.cells import Encoded, first_true, is_text, missing_cell, other_kind, stray_cell, text_of
+from pinoise.data.table.cells import Encoded, first_true, is_text, other_kind, stray_cell, text_of
 from pinoise.data.table.numbers import fill_value, needs_double
 
 Cycle = Literal["year", "week", "day"]
@@ -69,12 +69,10 @@ class DateColumn:
         circles = [f"{self.name}:{cycle}_{axis}" for cycle in self.cycles for axis in ("sin", "cos")]
         return (*([self.name] if self.counts_days else []), *circles)
 
-    def encode(self, column: Any, out: Floats, *, refuse_missing: bool, where: str) -> Encoded:
+    def encode(self, column: Any, out: Floats, *, where: str) -> Encoded:
         """Write the column's features into ``out`` of shape (rows, features)."""
         days = days_of(column, written=self.written, where=where)
         missing = np.isnan(days)
-        if missing.any() and refuse_missing:
-            raise missing_cell(int(np.argmax(missing)), where)
         days[missing] = self.fill
         out[:, : self.counts_days] = days[:, None]
         for place, cycle in enumerate(self.cycles):
@@ -168,7 +166,6 @@ def days_of(column: Any, *, written: str, where: str) -> Floats:
     time = pa.types.is_time(column.type)
     exact = pa.time64("us") if time else pa.timestamp("us", tz=getattr(column.type, "tz", None))
     micro = column.cast(exact, safe=False).cast(pa.int64())
-    micro = micro.combine_chunks() if isinstance(micro, pa.ChunkedArray) else micro
     return np.array(micro.to_numpy(zero_copy_only=False), dtype=np.float64) / _DAY
 
 

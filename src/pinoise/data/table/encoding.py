@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +16,10 @@ from pinoise.data.dataset import Dataset, Part, Samples, Spans, Targets
 from pinoise.data.options import MissingPolicy, ReadOptions
 from pinoise.data.table.batches import Table, held_table
 from pinoise.data.table.categories import CategoricalColumn
-from pinoise.data.table.cells import Encoded, column_of, find_column, other_kind
+from pinoise.data.table.cells import Encoded, column_of, find_column, first_missing, missing_cell
 from pinoise.data.table.kinds import Column, Learned, Looked, learn_column, look, notes_on
 from pinoise.data.table.labels import LabelEncoding, learn_targets, measurement_note, typed
-from pinoise.errors import UserError, counted, listed, rows_among, rows_before
+from pinoise.errors import UserError, counted, listed, rows_among
 
 Floats = npt.NDArray[np.float64]
 
@@ -33,10 +33,10 @@ class TableEncoding:
     >>> table = held_table(
     ...     pa.table({"age": [20, None, 40], "town": ["Rome", "Oslo", "Rome"], "y": ["a", "b", "a"]}), where="people"
     ... )
-    >>> learned = learn_table(table, ReadOptions(label="y", mark_missing=False))
-    >>> learned.encoding.feature_names
+    >>> encoding, _ = learn_table(table, ReadOptions(label="y", mark_missing=False))
+    >>> encoding.feature_names
     ('age', 'town=Oslo', 'town=Rome')
-    >>> learned.encoding.apply(table, name="people").train.x.tolist()
+    >>> encoding.apply(table, name="people").train.x.tolist()
     [[20.0, 0.0, 1.0], [30.0, 1.0, 0.0], [40.0, 0.0, 1.0]]
     """
 
@@ -101,11 +101,11 @@ class TableEncoding:
         Columns without a feature stay as they are.
 
         >>> held = pa.table({"n": [1, 2, 4], "town": ["Rome", "Oslo", "Rome"]})
-        >>> encoding = learn_table(held_table(held, where="toy"), ReadOptions()).encoding
+        >>> encoding, _ = learn_table(held_table(held, where="toy"), ReadOptions())
         >>> encoding.decode(np.array([[1.2, 0, 1], [2.9, 0.2, 0.8], [4, 1, 0]]), held).to_pydict()
         {'n': [1, 3, 4], 'town': ['Rome', 'Rome', 'Oslo']}
         """
-        stream = held_table(table, where="X").with_missing(self.na)
+        stream = replace(held_table(table, where="X"), na=self.na)
         batches = [batch for _, batch in stream.batches([column.name for column in self.columns])]
         known, cells = pa.concat_tables(batches), dict(zip(table.column_names, table.itercolumns(), strict=True))
         for column, place in self.places():
@@ -126,22 +126,16 @@ class TableEncoding:
         return replace(self, label=column, labels=None)
 
 
-class TableLearned(NamedTuple):
-    """What a training table taught, and the table with these notes, in memory where all of it was looked at."""
+def learn_table(table: Table, options: ReadOptions) -> tuple[TableEncoding, Table]:
+    """Return the encoding of a training table, and the table with notes on every choice that was made.
 
-    encoding: TableEncoding
-    notes: tuple[str, ...]
-    table: Table
-
-
-def learn_table(table: Table, options: ReadOptions) -> TableLearned:
-    """Return the encoding of a training table, and notes on every choice that was made.
+    The table is then in memory where all of it was looked at.
 
     >>> table = held_table(pa.table({"a": [1.0, 2.0], "b": [7, 7], "c": [None, None]}), where="a.csv")
-    >>> learn_table(table, ReadOptions()).notes
+    >>> learn_table(table, ReadOptions())[1].notes
     ('dropped 1 column without any value: c', '1 column is constant: b')
     """
-    names, where, table = table.names, table.where, table.with_missing(options.na)
+    names, where, table = table.names, table.where, replace(table, na=options.na)
     dropped = [find_column(name, names, where=where) for name in options.drop]
     for name in (*options.categorical, *options.text, *options.keep):
         find_column(name, names, where=where)
@@ -170,20 +164,23 @@ def learn_table(table: Table, options: ReadOptions) -> TableLearned:
     if len(seen.part) == seen.rows:
         held = seen.part if label is None else seen.part.append_column(label, seen.labels)
         table = held_table(held, where=where, like=table)
-    return TableLearned(encoding, tuple(notes), replace(table, notes=(*table.notes, *notes)))
+    return encoding, replace(table, notes=(*table.notes, *notes))
 
 
 def _labels_of_column(label: str, cells: Any, table: Table, regression: bool | None) -> LabelEncoding:
     cells = typed(cells) if table.kinds is None else cells
-    return learn_targets(cells, where=label_column(label, table.where), regression=regression)
+    return learn_targets(cells, where=f"{table.where}, label column {label!r}", regression=regression)
 
 
 class TableEncoder:
-    """Encodes the batches of a table one after another, and keeps count of what happened to its cells."""
+    """Encodes the batches of a table one after another, and keeps count of what happened to its cells.
+
+    ``encoding`` has the labels of the table once they are read, where it has its own.
+    """
 
     def __init__(self, encoding: TableEncoding, table: Table, *, labelled: bool = True) -> None:
         """Check that the table has the columns of the encoding."""
-        self._encoding, self._table = encoding, table.with_missing(encoding.na)
+        self.encoding, self._table = encoding, replace(table, na=encoding.na)
         absent = [column.name for column in encoding.columns if column.name not in table.names]
         if absent:
             lacks = f"lacks {counted(len(absent), 'column')} of the training table"
@@ -198,29 +195,30 @@ class TableEncoder:
 
     def blocks(self) -> Iterator[Floats]:
         """Yield the features of all rows in order, in arrays of bounded size."""
-        width = len(self._encoding.feature_names)
+        width = len(self.encoding.feature_names)
         step = max(1, _BLOCK_VALUES // width)
-        needed = [column.name for column in self._encoding.columns]
+        needed = [column.name for column in self.encoding.columns]
         for first, batch in self._table.batches([*needed, *([] if self._label is None else [self._label])]):
             if self._label is not None:
                 self._cells += batch.column(self._label).chunks
             for start in range(0, batch.num_rows, step):
                 some = batch.slice(start, step)
-                with rows_before(first + start):
+                with rows_among(range(first + start, first + start + some.num_rows)):
                     yield self._encoded(some, np.empty((some.num_rows, width)))
             self.rows = first + batch.num_rows
 
     def _encoded(self, batch: Any, out: Floats) -> Floats:
-        refuse = self._encoding.missing == "error"
-        for column, place in self._encoding.places():
+        for column, place in self.encoding.places():
             cells, where = batch.column(column.name).combine_chunks(), column_of(self._table.where, column.name)
-            done = column.encode(cells, out[:, place], refuse_missing=refuse, where=where)
+            if self.encoding.missing == "error" and (row := first_missing(cells)) >= 0:
+                raise missing_cell(row, where)
+            done = column.encode(cells, out[:, place], where=where)
             self._found[column.name] = self._found[column.name].and_then(done)
         return out
 
     def targets(self, *, regression: bool | None = None) -> Targets | None:
         """Return the labels of all rows once they are encoded, None without any."""
-        table, labels = self._table, self._encoding.labels
+        table, labels = self._table, self.encoding.labels
         if self._labelled and table.y is not None:
             check_rows(len(table.y), self.rows, "labels", table.where)
             return None if labels is None else labels.targets(table.y, where=f"{table.where}, y")
@@ -229,23 +227,16 @@ class TableEncoder:
         cells = pa.concat_arrays(self._cells)
         if labels is None:  # of another column than training's
             labels = _labels_of_column(self._label, cells, table, regression)
-            self._encoding = replace(self._encoding, labels=labels)
-        cells = labels.cells(cells) if table.kinds is None else cells
-        return labels.targets(cells, where=label_column(self._label, table.where))
-
-    @property
-    def encoding(self) -> TableEncoding:
-        """The encoding, with the labels of the table where it has its own."""
-        return self._encoding
+            self.encoding = replace(self.encoding, labels=labels)
+        cells = typed(cells) if table.kinds is None and not labels.text else cells
+        return labels.targets(cells, where=f"{table.where}, label column {self._label!r}")
 
     def notes(self) -> list[str]:
         """Return the notes on the table once all rows are encoded."""
-        encoding, unseen = self._encoding, []
+        encoding, unseen = self.encoding, []
         filled, blank = dict[str, int](), dict[str, int]()
         for column in encoding.columns:
             done = self._found[column.name]
-            if done.numbers and done.numbers + done.missing == self.rows:
-                raise other_kind("text", "numbers", column_of(self._table.where, column.name))
             if done.missing:
                 (blank if isinstance(column, CategoricalColumn) else filled)[column.name] = done.missing
             if done.unseen:
@@ -266,17 +257,7 @@ def _missing_notes(encoding: TableEncoding, filled: dict[str, int], blank: dict[
         beside = f", and marked those of {listed(sorted(marked))}" if marked else ""
         values = f"{counted(sum(filled.values()), 'missing value')} in {counted(len(filled), 'column')}"
         notes.append(f"filled {values} with {own}: {listed(filled)}{beside}")
-    known = {c.name for c in encoding.columns if isinstance(c, CategoricalColumn) and c.missing}
-    for columns, became in (
-        ([name for name in blank if name in known], "the category 'missing'"),
-        ([name for name in blank if name not in known], "all zeros, as training had none missing"),
-    ):
-        if columns:
-            cells = counted(sum(blank[name] for name in columns), "missing cell")
-            notes.append(f"{cells} in {counted(len(columns), 'column')} became {became}: {listed(columns)}")
+    if blank:
+        cells = counted(sum(blank.values()), "missing cell")
+        notes.append(f"{cells} in {counted(len(blank), 'column')} became the category 'missing': {listed(blank)}")
     return notes
-
-
-def label_column(name: str | None, where: str) -> str:
-    """Return how messages call the label's column."""
-    return f"{where}, label column {name!r}"

@@ -27,7 +27,7 @@ from pinoise.data.table.numbers import (
     no_number,
     numbers_of,
 )
-from pinoise.data.table.text import TextColumn, is_prose, learn_words
+from pinoise.data.table.text import TextColumn, learn_words
 from pinoise.errors import UserError, counted, listed
 
 Floats = npt.NDArray[np.float64]
@@ -146,10 +146,8 @@ def learn_column(looked: Looked) -> Learned:
         return _dates(looked)
     if is_text(kind):
         return _text(looked, text_of(cells))
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
-        raise UserError(f"{looked.where} is not text in UTF-8: save the file in UTF-8 or drop the column.")
     what = f"of type {kind}, which is neither a number nor a category"
-    raise UserError(f"{looked.where} is {what}: turn it into numbers or drop the column.")
+    raise UserError(f"{looked.where} is {what}: turn it into numbers or text, or drop the column.")
 
 
 def _words(looked: Looked) -> Learned:
@@ -232,7 +230,9 @@ def _names(looked: Looked, text: Any, *, truths: bool = False) -> Learned:
     if not present:
         return EMPTY
     if not looked.kept and distinct > most and distinct >= IDENTIFIER * present:
-        return Learned(None, (_why_dropped(looked, text, present),))
+        why = f"nearly all of its {present} values differ, as in an identifier or free text"
+        how = f"{looked.how_to_keep}, and --text {shlex.quote(name)} (text=[{name!r}]) makes features of its words"
+        return Learned(None, (f"dropped the column {name!r}: {why}; {how}",))
     missing, other = text.null_count > 0, distinct > most
     names = most_frequent(text, most)
     # A category that is itself called "missing" or "other" means the same and is not repeated.
@@ -244,15 +244,6 @@ def _names(looked: Looked, text: Any, *, truths: bool = False) -> Learned:
     if questions >= max(2, _FREQUENT * len(text)):
         notes.append(f"column {name!r} has '?' in {counted(questions, 'cell')}: --na '?' (na=['?']) makes them missing")
     return Learned(column, tuple(notes), constant=len(names) == 1 and not other)
-
-
-def _why_dropped(looked: Looked, text: Any, present: int) -> str:
-    name = looked.name
-    if is_prose(text):
-        how = f"--text {shlex.quote(name)} (text=[{name!r}])"
-        return f"left out the text of column {name!r}: {how} makes features of its words"
-    why = f"nearly all of its {present} values differ, as in an identifier"
-    return f"dropped the column {name!r}: {why}; {looked.how_to_keep}"
 
 
 def notes_on(found: dict[str, Learned]) -> list[str]:

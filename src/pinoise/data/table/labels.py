@@ -18,7 +18,6 @@ from pinoise.data.table.cells import (
     is_number,
     is_text,
     looks_like_number,
-    not_utf8,
     text_of,
 )
 from pinoise.errors import RowError, UserError, listed
@@ -34,7 +33,7 @@ _FEW_FRACTIONS = 10  # different numbers with fractions up to this are classes, 
 class LabelEncoding:
     """The labels of a training set in the order of their class numbers.
 
-    >>> labels = learn_labels(np.array([1, -1, 1]), where="y")
+    >>> labels = learn_targets(np.array([1, -1, 1]), where="y")
     >>> labels.names, labels.encode(np.array([-1, 1]), where="y").tolist()
     (('-1', '1'), [0, 1])
     """
@@ -49,16 +48,14 @@ class LabelEncoding:
         if not differ or bool(self.values) == self.measured or (self.measured and self.text):
             raise ValueError("the labels are neither classes nor a measurement")
 
-    def covers(self, labels: object, *, where: str) -> bool:
-        """Whether all labels are known, which those of a measurement always are.
+    def covers(self, labels: Any) -> bool:
+        """Whether all labels of an Arrow array are known, which those of a measurement always are.
 
-        >>> LabelEncoding(("cat", "dog"), ("cat", "dog"), text=True).covers(["dog", "cow"], where="y")
+        >>> LabelEncoding(("cat", "dog"), ("cat", "dog"), text=True).covers(pa.array(["dog", "cow"]))
         False
         """
-        if self.measured:
-            return True
         known = pa.array(self.values, pa.large_string())
-        return bool(pc.all(pc.is_in(text_of(label_array(labels, where=where)), value_set=known)).as_py())
+        return self.measured or bool(pc.all(pc.is_in(text_of(labels), value_set=known)).as_py())
 
     @property
     def class_names(self) -> tuple[str, ...] | None:
@@ -87,10 +84,6 @@ class LabelEncoding:
             encoded[start : start + _BLOCK] = numbers.to_numpy(zero_copy_only=False)
         return encoded
 
-    def cells(self, column: Any) -> Any:
-        """Return the labels of a text file as those of training were: text, or else numbers and truth values."""
-        return column if self.text else typed(column)
-
 
 def learn_targets(
     labels: object, *, where: str, names: Sequence[str] | None = None, regression: bool | None = None
@@ -112,11 +105,6 @@ def learn_targets(
     if len(distinct) < 2:
         raise UserError(f"{where}: every value is {distinct[0].as_py():g}, but a measurement needs two or more.")
     return LabelEncoding((), (), text=False, measured=True)
-
-
-def learn_labels(labels: object, *, where: str, names: Sequence[str] | None = None) -> LabelEncoding:
-    """Return the encoding of the classes found, sorted; with ``names``, labels are indices into them or the names."""
-    return learn_targets(labels, where=where, names=names, regression=False)
 
 
 def is_measurement(array: Any, distinct: Any) -> bool:
@@ -193,16 +181,13 @@ def label_array(labels: object, *, where: str) -> Any:
             labels = labels[:, 0]
         if labels.ndim != 1:
             raise UserError(f"{where} has shape {labels.shape}: labels are one value for each row.")
-        if labels.dtype.kind == "S":
-            try:
-                labels = np.char.decode(labels, "utf-8")
-            except UnicodeDecodeError as error:
-                raise not_utf8(where) from error
     try:
         array = labels if isinstance(labels, pa.ChunkedArray) else pa.array(labels, from_pandas=True)
         array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+        array = array.cast(pa.large_string()) if pa.types.is_binary(array.type) else array
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise UserError(f"{where} mixes labels of different types: make them all text or all numbers.") from error
+        what = "mixes labels of different types, or is no text in UTF-8"
+        raise UserError(f"{where} {what}: make them all text or all numbers.") from error
     if pa.types.is_dictionary(array.type):
         array = array.cast(array.type.value_type)
     if pa.types.is_floating(array.type) or pa.types.is_decimal(array.type):

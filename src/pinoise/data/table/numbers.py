@@ -19,7 +19,6 @@ from pinoise.data.table.cells import (
     is_number,
     is_text,
     looks_like_number,
-    missing_cell,
     other_kind,
     stray_cell,
     text_of,
@@ -70,12 +69,10 @@ class NumericColumn:
         """The names of the column's features."""
         return (self.name, f"{self.name}=missing") if self.marked else (self.name,)
 
-    def encode(self, column: Any, out: Floats, *, refuse_missing: bool, where: str) -> Encoded:
+    def encode(self, column: Any, out: Floats, *, where: str) -> Encoded:
         """Write the column's features into ``out`` of shape (rows, features)."""
         values = numbers_of(column, style=self.style, where=where)
         missing = np.isnan(values)
-        if refuse_missing and missing.any():
-            raise missing_cell(int(np.argmax(missing)), where)
         if (large := np.abs(values) > LARGEST_NUMBER).any():
             row = int(np.argmax(large))
             rest = f" holds {values[row]:g}, which is too large (beyond ±{LARGEST_NUMBER:.1e}): rescale the column."
@@ -117,10 +114,7 @@ def numbers_of(column: Any, *, style: Style = "plain", where: str) -> Floats:
 
 def no_number(row: int, cell: str, where: str) -> RowError:
     """Return the error for a cell of text in a column of numbers."""
-    how = (
-        "correct the cell, leave it empty (empty, NA, NaN and null are read as missing), read it as missing "
-        f"(--na {cell!r}, na=[{cell!r}]), or list the column as categorical"
-    )
+    how = f"correct it, read it as missing (--na {cell!r}, na=[{cell!r}]), or list the column as categorical"
     return stray_cell(row, cell, where, held="numbers", how=how)
 
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.fs
 
-from pinoise.data.formats.opened import states_of
 from pinoise.data.table.batches import Table
 from pinoise.data.table.cells import checked
 from pinoise.errors import UserError, counted, damage_named, listed
@@ -118,8 +117,7 @@ class ParquetFiles(NamedTuple):
         def read(columns: Sequence[str]) -> Iterator[Any]:
             return (batch for piece in self.pieces for batch in piece.batches(columns))
 
-        states = tuple(states_of(files))
-        return Table(names, self.place.name, read, rows, size, kinds, notes=notes, files=files, states=states)
+        return Table(names, self.place.name, read, rows, size, kinds, notes=notes, files=files)
 
 
 def open_parquet(place: Place, *, rows: int = PIECE_ROWS) -> ParquetFiles:

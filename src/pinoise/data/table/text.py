@@ -10,13 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow.compute as pc
 
-from pinoise.data.table.cells import Encoded, first_true, missing_cell, text_of
+from pinoise.data.table.cells import Encoded, text_of
 
 MOST_WORDS = 300
 """The most words of a text column that become features: the most frequent ones."""
 
 LEAST_ROWS = 2  # that a word must be in
-_WORDS_OF_TEXT = 3.0  # cells of this many words on average, nearly all different, are sentences
 
 
 @dataclass(frozen=True)
@@ -43,16 +42,13 @@ class TextColumn:
         """The names of the column's features."""
         return tuple(f"{self.name}~{word}" for word in self.words)
 
-    def encode(self, column: Any, out: npt.NDArray[np.float64], *, refuse_missing: bool, where: str) -> Encoded:
+    def encode(self, column: Any, out: npt.NDArray[np.float64], *, where: str) -> Encoded:
         """Write the column's features into ``out`` of shape (rows, words); a missing text has no word."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
-        text = text_of(column)
-        if text.null_count and refuse_missing:
-            raise missing_cell(first_true(pc.is_null(text)), where)
         vectorizer = TfidfVectorizer(dtype=np.float64, vocabulary=list(self.words))
         vectorizer.idf_ = np.array(self.idf)
-        out[...] = vectorizer.transform(pc.fill_null(text, "").to_pylist()).toarray()
+        out[...] = vectorizer.transform(pc.fill_null(text_of(column), "").to_pylist()).toarray()
         return Encoded()
 
     def decode(self, features: npt.NDArray[np.float64], column: Any) -> Any:
@@ -77,14 +73,3 @@ def learn_words(name: str, column: Any) -> TextColumn | None:
     except ValueError:  # there is no such word
         return None
     return TextColumn(name, tuple(map(str, vectorizer.get_feature_names_out())), tuple(vectorizer.idf_.tolist()))
-
-
-def is_prose(text: Any) -> bool:
-    """Whether cells are sentences rather than names, by the gaps between words.
-
-    >>> import pyarrow as pa
-    >>> is_prose(pa.array(["it came too late", "it was good"])), is_prose(pa.array(["Rome", "New York"]))
-    (True, False)
-    """
-    spaces = pc.sum(pc.count_substring_regex(text, r"\s+")).as_py() or 0
-    return bool(spaces / max(1, len(text) - text.null_count) + 1 >= _WORDS_OF_TEXT)
