@@ -305,7 +305,7 @@ class Model:
         """
         if later.stream == "auto":
             later = replace(later, stream=self.settings.data.stream)
-        return self.preparation.read(source, later, labelled=labelled, own_classes=True, progress=progress)
+        return self.preparation.read(source, later, labelled=labelled, progress=progress)
 
     def rows(self, x: Samples, *, where: str, origin: Origin | None = None) -> Rows:
         """Return samples standardised as in training. Refuse other shapes. ``origin`` is as in ``make_rows``."""
@@ -313,11 +313,8 @@ class Model:
         return make_rows(x, self.standardizer, origin=origin)
 
     def _check_shape(self, x: Samples, where: str) -> None:
-        if not self.standardizer.fits(tuple(x.shape[1:])):
-            own = undo_image_layout(np.empty((1, *self.standardizer.shape)), self.standardizer.layout).shape[1:]
-            raise UserError(
-                f"{where} has samples of shape {tuple(x.shape[1:])}: the run {self.path} was trained on {own}."
-            )
+        if (given := tuple(x.shape[1:])) != (own := self.standardizer.raw_shape):
+            raise UserError(f"{where} has samples of shape {given}: the run {self.path} was trained on {own}.")
 
 
 load_run = Model.load

@@ -64,9 +64,8 @@ def test_rows_of_a_folder_are_embedded_with_their_names_and_skipped_files_are_to
         Path("new", f"{letter}.png").write_bytes(b"no image")
     embedded = pinoise("embed", "run", "--data", "new", "--out", "z.csv")
     assert embedded.code == 0, embedded.err
-    assert re.search(
-        r"note: left out 5 corrupt images, first b\.png \(.*\), then c\.png, d\.png, f\.png and 1 more", embedded.err
-    )
+    sentence = r"note: left out 5 corrupt images \(.*\): b\.png, c\.png, d\.png, f\.png and 1 more"
+    assert re.search(sentence, embedded.err)
     table = pyarrow.csv.read_csv("z.csv")
     assert table.column("file").to_pylist() == ["a.png", "e.png", "h.png"]
     assert pinoise("embed", "run", "--data", "new", "--out", "z.npz").code == 0

@@ -113,7 +113,7 @@ def test_a_comparison_reads_text_as_training_does(folder: Path) -> None:
     data = ["--data", str(folder / "train.csv"), "--label", "bought"]
     asked = ["compare", *data, "--methods", "raw", "--seeds", "1", "--epochs", "1", "--fresh", "--json"]
     without, read = CliRunner().invoke(app, asked), CliRunner().invoke(app, [*asked, "--text", "comment"])
-    assert "left out the text of column 'comment'" in without.stderr
+    assert "--text comment (text=['comment']) makes features of its words" in without.stderr
     assert "most frequent words of column 'comment'" in read.stderr
     few = [json.loads(result.stdout)["rows"][0]["few"] for result in (without, read)]
     assert few[1] > few[0] + 0.1  # the words tell the classes

@@ -8,12 +8,11 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pinoise.data.disk import check_room, kept, peek, place_of
+from pinoise.data.disk import kept, peek, place_of
 from pinoise.data.formats.opened import states_of
 from pinoise.errors import UserError
 from pinoise.files import WriteError, cache_folder
@@ -174,13 +173,6 @@ def test_a_place_that_cannot_be_written_is_one_sentence(place: str, tmp_path: Pa
     sentence = r"^\S+ cannot be written \(.*\): make room, or choose another folder with PINOISE_CACHE\.$"
     with pytest.raises(WriteError, match=sentence):
         kept(tmp_path / place, "key", Maker())
-
-
-def test_a_disk_without_room_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pinoise.data.disk.shutil.disk_usage", lambda _: SimpleNamespace(free=2_000_000_000))
-    check_room(tmp_path / "toy", 2_000_000_000, what="decoded images")
-    with pytest.raises(UserError, match=r"has 2\.0 GB free, but decoded images take 3\.0 GB: choose another folder"):
-        check_room(tmp_path / "toy", 3_000_000_000, what="decoded images")
 
 
 def test_a_place_has_a_name_for_people_and_one_for_all_that_it_depends_on(tmp_path: Path) -> None:

@@ -148,7 +148,7 @@ def test_later_arrays_are_read_with_the_stored_preparation() -> None:
         (X, None, {"categorical": ["a"]}, "no named columns, so categorical="),
         (torch.eye(3).to_sparse(), None, {}, "sparse tensor"),
         (np.ma.masked_equal(X, 3.0), None, {}, "masked values"),
-        (pd.DataFrame({"a": [1, "x"]}), None, {}, "column 'a' mixes types"),
+        (pd.DataFrame({"a": [1, "x"]}), None, {}, "column 'a' cannot be read ("),
         (pd.DataFrame(np.eye(2), columns=["a", "a"]), None, {}, "more than one column called 'a'"),
     ],
 )

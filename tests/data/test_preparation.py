@@ -123,7 +123,7 @@ def test_a_column_cannot_label_a_folder_of_images(tmp_path: Path) -> None:
 
 def test_after_a_set_of_the_catalogue_files_of_every_kind_are_read_with_their_own_classes(tmp_path: Path) -> None:
     folder = write_images(tmp_path / "later", "ant/a.png", "cow/b.png", "cow/c.png")
-    later = of_shape(4, 6, 3).read(folder, own_classes=True)
+    later = of_shape(4, 6, 3).read(folder)
     assert (later.train.x.shape, later.class_names) == ((3, 4, 6, 3), ("ant", "cow"))
     assert np.asarray(later.train.y).tolist() == [0, 1, 1]
     with pytest.raises(
@@ -132,7 +132,7 @@ def test_after_a_set_of_the_catalogue_files_of_every_kind_are_read_with_their_ow
         of_catalogue(tmp_path).read(folder)
 
     np.savez(tmp_path / "a.npz", X=np.eye(2, 13), y=np.array([5, 3]))
-    later = of_catalogue(tmp_path).read(tmp_path / "a.npz", own_classes=True)
+    later = of_catalogue(tmp_path).read(tmp_path / "a.npz")
     assert (later.class_names, np.asarray(later.train.y).tolist()) == (("3", "5"), [1, 0])
     with pytest.raises(UserError, match=r"has samples of shape \(13,\), but training had \(64,\)"):
         of_shape(64).read(tmp_path / "a.npz")

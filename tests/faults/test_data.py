@@ -34,12 +34,3 @@ def test_data_that_changes_stops_the_job_and_its_resume_until_it_is_restored(arr
     data.write_bytes(sound)
     assert "resuming after step" in run("train", "--resume", "run", where=tmp_path).err
     check_same(array.state, folder, elsewhere=True)
-
-
-def test_a_file_that_replaces_the_data_does_not_touch_the_running_job(array: Whole, tmp_path: Path) -> None:
-    process = start("train", "--out", "run", *FLAGS, where=tmp_path)
-    until(process, tmp_path / "run/checkpoints/last.ckpt")
-    np.save(tmp_path / "new.npy", np.zeros((9, 9)))
-    (tmp_path / "new.npy").replace(tmp_path / "x.npy")
-    assert ended(process).code == 0
-    check_same(array.state, tmp_path / "run", elsewhere=True)

@@ -14,7 +14,6 @@ from pinoise.data.checks import check_finite, check_rows, numeric_samples
 from pinoise.data.dataset import Array, Dataset, Part, RawArrays, Samples, Spans, row_slices
 from pinoise.data.lazy import LazyArray
 from pinoise.data.options import DEFAULTS, ReadOptions
-from pinoise.data.table.cells import is_number
 from pinoise.data.table.labels import LabelEncoding, label_array, learn_targets, measurement_note
 from pinoise.data.table.numbers import MARKED, fill_value
 from pinoise.errors import UserError, counted
@@ -109,15 +108,15 @@ class ArrayEncoding:
         """The shape of one sample as it is given, without features that mark gaps."""
         return self.shape if self.gaps is None else (len(self.gaps.fills),)
 
-    def apply(
-        self, raw: RawArrays, *, name: str, where: str, labelled: bool = True, own_classes: bool = False
-    ) -> Dataset:
+    def apply(self, raw: RawArrays, *, name: str, where: str, labelled: bool = True) -> Dataset:
         """Return later arrays as a data set like the training one; labels may be absent or left unread.
 
-        With ``own_classes`` labels that training did not have are classes too.
+        Labels that training did not have make classes of their own.
         """
         groups = _group_numbers([part.groups for part in raw.parts], where)
-        own = _own_labels(self.labels, raw, where=f"{where}, labels") if labelled and own_classes else self.labels
+        own, given = self.labels, _joined_labels(raw, where) if labelled else None
+        if given is not None and not (own and own.covers(given)):
+            own = learn_targets(given, where=f"{where}, labels", names=raw.class_names)
         labels = own if labelled else None
         train, *test = [self._part(part, group, labels, where) for part, group in zip(raw.parts, groups, strict=True)]
         notes = raw.notes if self.gaps is None else (*raw.notes, *self.gaps.notes(raw))
@@ -126,6 +125,9 @@ class ArrayEncoding:
 
     def _part(self, raw: Part, groups: Groups | None, labels: LabelEncoding | None, where: str) -> Part:
         x = numeric_samples(raw.x, where=where)
+        for what, values in (("labels", raw.y), ("groups", raw.groups)):
+            if values is not None:
+                check_rows(len(values), x.shape[0], what, where)
         if x.shape[1:] != self.raw_shape:
             raise UserError(f"{where} has samples of shape {x.shape[1:]}, but training had {self.raw_shape}.")
         x = _in_layout(x, sparse=self.sparse)
@@ -133,8 +135,6 @@ class ArrayEncoding:
             x = self.gaps.apply(np.asarray(x, dtype=x.dtype if x.dtype.kind == "f" else np.float64))
         check_finite(x, self.feature_names, where=where)
         y = None if raw.y is None or labels is None else labels.targets(raw.y, where=f"{where}, labels")
-        if y is not None:
-            check_rows(len(y), x.shape[0], "labels", where)
         return replace(raw, x=x, y=y, groups=groups)
 
 
@@ -142,25 +142,16 @@ def learn_arrays(
     raw: RawArrays, *, name: str, where: str, options: ReadOptions = DEFAULTS
 ) -> tuple[Dataset, ArrayEncoding]:
     """Check arrays, number their labels, and return them with what later arrays need to be read the same way."""
-    regression = options.regression
     x = numeric_samples(raw.train.x, where=where)
     shape = tuple(int(size) for size in x.shape[1:])
     gaps = learn_filling(x, options)
     if raw.feature_names is not None and (len(shape) != 1 or len(raw.feature_names) != shape[0]):
         raise UserError(f"{where} has {len(raw.feature_names)} feature names for samples of shape {shape}.")
-    if raw.test is not None and raw.test.x.shape[1:] != x.shape[1:]:
-        raise UserError(f"{where}: training samples have shape {shape} and test samples {raw.test.x.shape[1:]}.")
-    for part in raw.parts:
-        for what, values in (("labels", part.y), ("groups", part.groups)):
-            if values is not None:
-                check_rows(len(values), part.x.shape[0], what, where)
-    labels, what = None, f"{where}, labels"
-    given = _label_arrays(raw, where=what)
+    labels = None
     if raw.train.y is not None:
-        labels = learn_targets(_joined(given, where), where=what, names=raw.class_names, regression=regression)
-        raw = replace(raw, notes=(*raw.notes, *([] if regression else measurement_note(labels))))
-        if not labels.measured and len(np.unique(labels.encode(given[0], where=where))) < 2:
-            raise UserError(f"{where}: every training label is the same, but classes need two or more.")
+        given, what = _joined_labels(raw, where), f"{where}, labels"
+        labels = learn_targets(given, where=what, names=raw.class_names, regression=options.regression)
+        raw = replace(raw, notes=(*raw.notes, *([] if options.regression else measurement_note(labels))))
     names = raw.feature_names
     if gaps is not None and gaps.marked:
         known = names or tuple(f"x{feature}" for feature in range(shape[0]))
@@ -170,39 +161,28 @@ def learn_arrays(
     return encoding.apply(raw, name=name, where=where), encoding
 
 
-def _own_labels(known: LabelEncoding | None, raw: RawArrays, *, where: str) -> LabelEncoding | None:
-    """Return the encoding of training where it knows all labels of later arrays, or else their own."""
-    given = _label_arrays(raw, where=where)
-    if not given or (known is not None and all(known.covers(labels, where=where) for labels in given)):
-        return known
-    return learn_targets(_joined(given, where), where=where, names=raw.class_names)
-
-
-def _label_arrays(raw: RawArrays, *, where: str) -> list[Any]:
-    return [label_array(part.y, where=where) for part in raw.parts if part.y is not None]
-
-
-def _joined(arrays: list[Any], where: str) -> Any:
-    """Return training and test labels as one Arrow array."""
-    kinds = [array.type for array in arrays]
-    if all(is_number(kind) for kind in kinds):
-        common = pa.float64() if any(pa.types.is_floating(kind) for kind in kinds) else pa.int64()
-        return pa.concat_arrays([array.cast(common) for array in arrays])
-    if len(set(kinds)) > 1:
-        raise UserError(f"{where}: training labels are of type {kinds[0]} and test labels of type {kinds[1]}.")
-    return pa.concat_arrays(arrays)
+def _joined_labels(raw: RawArrays, where: str) -> Any:
+    """Return training and test labels as one Arrow array, None without any."""
+    arrays = [label_array(part.y, where=f"{where}, labels") for part in raw.parts if part.y is not None]
+    if not arrays:
+        return None
+    try:
+        tables = [pa.table({"labels": array}) for array in arrays]
+        return pa.concat_tables(tables, promote_options="permissive").column(0).combine_chunks()
+    except pa.ArrowTypeError as error:
+        kinds = " and test labels of type ".join(str(array.type) for array in arrays)
+        raise UserError(f"{where}, labels: training labels are of type {kinds}.") from error
 
 
 def _group_numbers(groups: list[Array | None], where: str) -> list[Groups | None]:
     """Return whole numbers for groups, the same for the same group in every part."""
     given = [array for array in groups if array is not None]
-    kinds = {array.dtype.kind for array in given}
-    if kinds <= {"i", "u"}:
-        return [None if array is None else array.astype(np.int64) for array in groups]
-    if not kinds <= {"U", "S"}:
+    if not given:
+        return [None for _ in groups]
+    if not {array.dtype.kind for array in given} <= set("iuUS"):
         raise UserError(f"{where}: groups must be whole numbers or text.")
-    names = np.unique(np.concatenate(given))
-    return [None if array is None else np.searchsorted(names, array).astype(np.int64) for array in groups]
+    numbers = iter(np.split(np.unique(np.concatenate(given), return_inverse=True)[1], np.cumsum([*map(len, given)])))
+    return [None if array is None else next(numbers) for array in groups]
 
 
 def _in_layout(x: Samples, *, sparse: bool) -> Samples:

@@ -44,12 +44,10 @@ def check_finite(
     else:
         place = f"position {tuple(position)}"
     if np.isfinite(value):
-        raise UserError(
-            f"{where} has {value:g} in row {first + row} (counted from 0), {place}, which is too large (beyond "
-            f"±{LARGEST_NUMBER:.1e}): rescale the feature."
-        )
-    shown = "NaN" if value != value else value
-    raise UserError(f"{where} has {shown} in row {first + row} (counted from 0), {place}: fill or remove it.")
+        shown, advice = f"{value:g}", f", which is too large (beyond ±{LARGEST_NUMBER:.1e}): rescale the feature."
+    else:
+        shown, advice = "NaN" if value != value else str(value), ": fill or remove it."
+    raise UserError(f"{where} has {shown} in row {first + row} (counted from 0), {place}{advice}")
 
 
 def _first_unusable(x: Samples) -> tuple[Any, ...] | None:
@@ -99,10 +97,7 @@ def numeric_samples(x: Samples, *, where: str) -> Samples:
 
 
 def _not_numeric(dtype: np.dtype[Any], where: str) -> UserError:
-    return UserError(
-        f"{where} holds values of type {dtype}: samples must be numbers; give columns of text in a CSV or "
-        "Parquet file or a data frame, where they are encoded."
-    )
+    return UserError(f"{where} holds values of type {dtype}: samples must be numbers; text is encoded in tables alone.")
 
 
 def check_sparse(matrix: Any, *, where: str) -> None:
@@ -159,7 +154,5 @@ def check_memory(needed: int, *, where: str | Path, what: str) -> None:
     """
     free = free_memory()
     if free is not None and needed > free:
-        raise UserError(
-            f"{where}: {what} takes {needed / 1e9:.0f} GB of memory and this machine has {free / 1e9:.0f} GB free: "
-            "give less data, or get the file again if it should be smaller."
-        )
+        sizes = f"{needed / 1e9:.0f} GB of memory and this machine has {free / 1e9:.0f} GB free"
+        raise UserError(f"{where}: {what} takes {sizes}: give less data, or get the file again.")

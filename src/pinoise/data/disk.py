@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -23,7 +22,6 @@ import numpy.typing as npt
 from filelock import FileLock, Timeout
 
 from pinoise.data.formats.opened import state_of
-from pinoise.errors import UserError
 from pinoise.files import cache_folder, read_json, sync, to_json, write_json, writing
 
 VERSION = 1  # to be raised whenever a maker writes other files for the same key
@@ -145,20 +143,10 @@ def write_rows(path: Path, blocks: Iterable[npt.NDArray[Any]], *, shape: tuple[i
     return rows
 
 
-def check_room(place: Path, needed: int, *, what: str) -> None:
-    """Raise an error if the disk of a place has less than ``needed`` bytes free."""
-    free = shutil.disk_usage(place.parent).free
-    if needed > free:
-        raise UserError(
-            f"{place.parent} has {free / 1e9:.1f} GB free, but {what} take {needed / 1e9:.1f} GB: choose another "
-            "folder for them with PINOISE_CACHE."
-        )
-
-
 def _made(place: Path, key: object, make: Callable[[Path], Mapping[str, Any]]) -> Kept:
     """Make what belongs to a place. The caller holds its lock."""
-    _remove_unfinished(place)  # of killed processes
-    temporary = place.with_name(f".{place.name}.{secrets.token_hex(8)}.part")
+    temporary = place.with_name(f".{place.name}.part")
+    shutil.rmtree(temporary, ignore_errors=True)  # of a killed process
     try:
         temporary.mkdir()
         about = _plain(make(temporary))
@@ -168,18 +156,12 @@ def _made(place: Path, key: object, make: Callable[[Path], Mapping[str, Any]]) -
         files = {file.name: list(state_of(file)) for file in written}
         write_json(temporary / _ABOUT, {"key": _plain([VERSION, key]), "files": files, "about": about})
         if place.exists():  # of another key
-            place.rename(place.with_name(f".{place.name}.{secrets.token_hex(8)}.part"))
+            shutil.rmtree(place)
         temporary.rename(place)
         sync(place.parent)
     finally:
-        _remove_unfinished(place)
+        shutil.rmtree(temporary, ignore_errors=True)
     return Kept(place, about)
-
-
-def _remove_unfinished(place: Path) -> None:
-    for folder in place.parent.iterdir():
-        if folder.name.startswith(f".{place.name}.") and folder.name.endswith(".part"):
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _plain(value: object) -> Any:

@@ -32,10 +32,8 @@ def image_layout(shape: tuple[int, ...]) -> ImageLayout:
     if len(shape) == 2:
         return "gray"
     if len(shape) != 3:
-        raise UserError(
-            f"samples have the shape {shape}: images are (height, width), (height, width, channels) or "
-            "(channels, height, width)."
-        )
+        allowed = "(height, width), (height, width, channels) or (channels, height, width)"
+        raise UserError(f"samples have the shape {shape}: images are {allowed}.")
     first = shape[0] in _USUAL_CHANNELS and shape[2] not in _USUAL_CHANNELS
     return "channels-first" if first else "channels-last"
 
@@ -56,7 +54,7 @@ def are_images(x: Samples) -> bool:
         usual = bool({shape[0], shape[2]} & set(_USUAL_CHANNELS)) and np.issubdtype(x.dtype, np.number)
     else:
         usual = len(shape) == 2 and x.dtype == np.uint8
-    return usual and min(image_size(shape)) >= _SMALLEST_SIDE and not _has_negatives(x)
+    return usual and min(_channels_first(shape)[1:]) >= _SMALLEST_SIDE and not _has_negatives(x)
 
 
 def have_colours(x: Samples) -> bool:
@@ -65,7 +63,7 @@ def have_colours(x: Samples) -> bool:
     >>> have_colours(np.zeros((2, 8, 8, 3))), have_colours(np.zeros((2, 8, 8, 4))), have_colours(-np.ones((2, 8, 8)))
     (True, False, False)
     """
-    return channels_of(tuple(map(int, x.shape[1:]))) in COLOUR_CHANNELS and not _has_negatives(x)
+    return _channels_first(tuple(map(int, x.shape[1:])))[0] in COLOUR_CHANNELS and not _has_negatives(x)
 
 
 def _has_negatives(x: Samples) -> bool:
@@ -76,24 +74,9 @@ def _has_negatives(x: Samples) -> bool:
     return any(np.asarray(x[row : row + 1]).min() < 0 for row in some.tolist())
 
 
-def image_size(shape: tuple[int, ...]) -> tuple[int, int]:
-    """Return the height and the width of images of this shape.
-
-    >>> image_size((3, 64, 48)), image_size((64, 48, 3)), image_size((28, 28))
-    ((64, 48), (64, 48), (28, 28))
-    """
-    first = 1 if image_layout(shape) == "channels-first" else 0
-    return shape[first], shape[first + 1]
-
-
-def channels_of(shape: tuple[int, ...]) -> int:
-    """Return the number of channels of images of this shape.
-
-    >>> channels_of((3, 64, 48)), channels_of((64, 48, 4)), channels_of((28, 28))
-    (3, 4, 1)
-    """
-    layout = image_layout(shape)
-    return 1 if layout == "gray" else shape[0 if layout == "channels-first" else 2]
+def _channels_first(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the number of channels, the height and the width of images of this shape."""
+    return to_image_layout(np.empty((0, *shape)), image_layout(shape)).shape[1:]
 
 
 def to_image_layout(x: npt.NDArray[Any], layout: ImageLayout) -> npt.NDArray[Any]:

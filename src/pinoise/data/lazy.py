@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from functools import partial
 from itertools import pairwise
 from math import prod
 from pathlib import Path
@@ -93,7 +91,7 @@ class FileRows(LazyArray):
     """An array in a file, of which the rows that are indexed are read.
 
     It is not mapped: reading a mapped file that somebody has cut off ends the process. Here it is an error of one
-    sentence, as is a file that somebody writes to. One that replaces it under its name is not read.
+    sentence, as is a file that somebody writes to or replaces.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -115,21 +113,7 @@ class FileRows(LazyArray):
         """
         super().__init__(shape, dtype)
         self.path, self.offset = path, offset
-        self._open()
-        self._state = state_of(self._stream.fileno())
-
-    def _open(self) -> None:
-        try:
-            self._stream, self._turn = open_regular(self.path), threading.Lock()
-        except OSError as error:
-            raise cannot_read(self.path, error) from error
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_stream", "_turn")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
-        self._open()
+        self._state = state_of(path)
 
     def _read(self, numbers: npt.NDArray[np.integer]) -> Array:
         batch = np.empty((len(numbers), *self._sample_shape), self.dtype)
@@ -137,21 +121,17 @@ class FileRows(LazyArray):
         content: memoryview = batch.reshape(-1).view(np.uint8).data
         starts = np.flatnonzero(np.diff(numbers, prepend=-2) != 1)  # neighbouring rows are read in one go
         bounds = [*(starts * width).tolist(), len(content)]
-        for (start, stop), row in zip(pairwise(bounds), numbers[starts].tolist(), strict=True):
-            self._fill(content[start:stop], self.offset + row * width)
-        if state_of(self._stream.fileno()) != self._state:
-            raise has_changed(self.path)
-        return batch
-
-    def _fill(self, buffer: memoryview, position: int) -> None:
         try:
-            with self._turn:
-                self._stream.seek(position)
-                got = self._stream.readinto(buffer)
+            with open_regular(self.path) as stream:
+                for (start, stop), row in zip(pairwise(bounds), numbers[starts].tolist(), strict=True):
+                    stream.seek(self.offset + row * width)
+                    if stream.readinto(content[start:stop]) < stop - start:
+                        raise has_changed(self.path)
         except OSError as error:
             raise cannot_read(self.path, error) from error
-        if got < len(buffer):
+        if state_of(self.path) != self._state:
             raise has_changed(self.path)
+        return batch
 
 
 class MappedRows(LazyArray):
@@ -182,12 +162,3 @@ class MappedRows(LazyArray):
 
     def _read(self, numbers: npt.NDArray[np.integer]) -> Array:
         return self._change(self._source[numbers])
-
-
-def some_columns(table: LazyArray, columns: Array) -> MappedRows:
-    """Return some columns of a table in a file.
-
-    >>> some_columns(MappedRows(np.arange(12).reshape(4, 3)), np.array([1, 2]))[0].tolist()
-    [1, 2]
-    """
-    return MappedRows(table, partial(np.take, indices=columns, axis=1), sample_shape=columns.shape)

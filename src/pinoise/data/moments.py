@@ -6,7 +6,6 @@ Features such as amounts of money and counts have heavy tails; a logarithm bring
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +29,7 @@ _HEAVY = 50.0  # kurtosis of a feature with heavy tails; a normal distribution h
 _QUARTILES_APART = 1.349  # of a normal distribution, in standard deviations
 _ROUNDING = 10 * np.finfo(np.float64).eps  # of quartiles, relative to their size
 
-# Of the rows that are looked at; kurtosis needs a hundred. Columns are judged in blocks.
+# Of the rows that are looked at; kurtosis needs a hundred.
 _MOST_ROWS, _MOST_ENTRIES, _LEAST_ROWS = 4096, 1 << 22, 128
 
 
@@ -41,13 +40,11 @@ def row_norms(x: Samples) -> Floats:
     [5.0, 0.0]
     """
     if isinstance(x, sp.csr_array):
-        x = canonical(x)
-        return _root_sums(x.data, np.diff(x.indptr))
+        return np.asarray(sp.linalg.norm(canonical(x).astype(np.float64), axis=1))
     norms = np.zeros(len(x))
     for chunk in row_slices(x):
-        flat = np.asarray(x[chunk]).reshape(chunk.stop - chunk.start, -1)
-        filled = flat != 0
-        norms[chunk] = _root_sums(flat[filled], np.count_nonzero(filled, axis=1))
+        rows = np.ascontiguousarray(x[chunk], dtype=np.float64)
+        norms[chunk] = np.linalg.norm(rows.reshape(len(rows), -1), axis=1)
     return norms
 
 
@@ -60,15 +57,6 @@ def row_divisors(x: Samples) -> Floats:
 def beside(norms: Floats, x: Samples) -> Floats:
     """Return one number for each row in a shape that broadcasts against the rows."""
     return norms.reshape(len(norms), *(1,) * (x.ndim - 1))
-
-
-def _root_sums(values: npt.NDArray[Any], counts: npt.NDArray[Any]) -> Floats:
-    # Of the non-zero values alone, one row after the other: how sums round then depends neither on how the rows are
-    # stored nor on the rows beside them.
-    sums, filled = np.zeros(len(counts)), counts > 0
-    starts = (np.cumsum(counts) - counts)[filled]
-    sums[filled] = np.add.reduceat(np.square(values, dtype=np.float64), starts)
-    return np.sqrt(sums)
 
 
 def canonical(x: sp.csr_array) -> sp.csr_array:
@@ -136,13 +124,7 @@ def robust_units(x: Samples, mean: Floats, deviation: Floats) -> tuple[Floats, F
     >>> [unit.round(3).tolist() for unit in robust_units(x, x.mean(axis=0), x.std(axis=0))]
     [[2.0, 0.0], [1.483, 5.0]]
     """
-    parts = [_middle_and_scale(values) for values in _column_blocks(_some_rows(x))]
-    middle, scale = (np.concatenate(part).reshape(mean.shape) for part in zip(*parts, strict=True))
-    usable = (deviation > 0) & (scale > VANISHING)
-    return np.where(usable, middle, mean), np.where(usable, scale, deviation)
-
-
-def _middle_and_scale(values: Floats) -> tuple[Floats, Floats]:
+    values = _some_rows(x)
     low, middle, high = np.quantile(values, (0.25, 0.5, 0.75), axis=0)
     apart = (high - low) / _QUARTILES_APART
     equal = apart <= _ROUNDING * np.maximum(np.abs(low), np.abs(high))
@@ -150,7 +132,9 @@ def _middle_and_scale(values: Floats) -> tuple[Floats, Floats]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # of a column in which all are equal
         apart[equal] = np.nan_to_num(np.nanmedian(np.where(distance > 0, distance, np.nan), axis=0))
-    return middle, apart
+    middle, apart = middle.reshape(mean.shape), apart.reshape(mean.shape)
+    usable = (deviation > 0) & (apart > VANISHING)
+    return np.where(usable, middle, mean), np.where(usable, apart, deviation)
 
 
 def local_units(x: Samples, middle: Floats, scale: Floats, tails: Tails) -> Floats:
@@ -195,17 +179,13 @@ def has_heavy_tails(x: Samples) -> bool:
     """
     if x.dtype == np.uint8:
         return False
-    kurtosis = np.concatenate([_kurtosis(values) for values in _column_blocks(_some_rows(x))])
-    return bool(len(kurtosis) and np.mean(kurtosis > _HEAVY) >= 0.5)
-
-
-def _kurtosis(values: Floats) -> Floats:
-    """Return the kurtosis of the columns that have more than two values."""
+    values = _some_rows(x)
     many = ((values != values.min(axis=0)) & (values != values.max(axis=0))).any(axis=0)
     halves = values[:, many] / 2  # whose differences cannot overflow
     distance = halves - halves.mean(axis=0)
     distance /= np.abs(distance).max(axis=0)  # so that fourth powers neither overflow nor vanish
-    return np.asarray((distance**4).mean(axis=0) / np.square(np.square(distance).mean(axis=0)))
+    kurtosis = (distance**4).mean(axis=0) / np.square(np.square(distance).mean(axis=0))
+    return bool(many.any() and np.mean(kurtosis > _HEAVY) >= 0.5)
 
 
 def _some_rows(x: Samples) -> Floats:
@@ -214,11 +194,6 @@ def _some_rows(x: Samples) -> Floats:
     size = min(n, _MOST_ROWS, max(_LEAST_ROWS, _MOST_ENTRIES // max(1, features)))
     rows = np.sort(np.random.default_rng(0).choice(n, size, replace=False))
     return dense(x[rows]).reshape(size, -1)
-
-
-def _column_blocks(values: Floats) -> Iterator[Floats]:
-    step = max(1, _MOST_ENTRIES // 4 // len(values))
-    return (values[:, start : start + step] for start in range(0, values.shape[1], step))
 
 
 def dense(x: Any) -> Floats:

@@ -6,7 +6,7 @@ import json
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, NoReturn, cast
+from typing import Annotated, Any, Literal, cast
 
 import numpy as np
 import pyarrow as pa
@@ -14,12 +14,13 @@ import scipy.sparse as sp
 from pydantic import Field, TypeAdapter, ValidationError
 
 from pinoise.data.arrays import ArrayEncoding, learn_arrays
-from pinoise.data.dataset import Dataset, RawArrays, Spans
-from pinoise.data.disk import check_room, kept, place_of, write_rows
+from pinoise.data.dataset import Dataset, Spans
+from pinoise.data.disk import kept, place_of, write_rows
 from pinoise.data.formats.arrays import read_npy
-from pinoise.data.images.reading import holds_images, resized
+from pinoise.data.formats.opened import states_of
+from pinoise.data.images.reading import holds_images, read_image_folder, resized
 from pinoise.data.options import AS_TRAINED, Corrupt, LaterOptions, ReadOptions, Stream
-from pinoise.data.source import Source, find_source
+from pinoise.data.source import Source, find_source, load
 from pinoise.data.table.batches import Table
 from pinoise.data.table.encoding import TableEncoder, TableEncoding, learn_table
 from pinoise.data.table.labels import LabelEncoding
@@ -74,7 +75,6 @@ class Preparation(ABC):
         later: LaterOptions = AS_TRAINED,
         *,
         labelled: bool = True,
-        own_classes: bool = False,
         progress: bool = False,
     ) -> Dataset:
         """Read later data as the training data was read.
@@ -82,9 +82,9 @@ class Preparation(ABC):
         Args:
             source: a name of the catalogue, a path, or samples in memory, alone or as ``InMemory`` with labels.
             later: what differs from training.
-            labelled: whether labels are read; if so, they may still be absent.
-            own_classes: whether arrays and folders may have classes that training did not have; otherwise, and in
-                the label column of a table that training had, an unknown label is an error.
+            labelled: whether labels are read; if so, they may still be absent. Where training did not have them all,
+                those of arrays and folders make classes of their own; in the label column of a table that training
+                had, an unknown label is an error.
             progress: whether downloads and the decoding of images show a bar.
         """
         found = find_source(source)
@@ -94,12 +94,9 @@ class Preparation(ABC):
         if found.kind != "images":
             later.as_read_options().refuse_image_options(found.where)
         if found.kind == "catalogue":
-            data = self._in_size(found.dataset(progress=progress))
-        elif found.kind == "table":
-            data = self._read_table(found, later, labelled=labelled)
+            data = self._in_size(load(found.name, progress=progress))
         else:
-            raw, encoding = self._read_arrays(found, later, progress=progress)
-            data = encoding.apply(raw, name=found.name, where=found.where, labelled=labelled, own_classes=own_classes)
+            data = self._read(found, later, labelled, progress)
         check_regression(later.regression, data, where=found.where)
         return data
 
@@ -108,14 +105,13 @@ class Preparation(ABC):
         alike = len(self.shape) == len(data.shape) and self.shape[2:] == data.shape[2:]
         return resized(data, self.shape[:2]) if alike and holds_images(data.train.x) else data  # type: ignore[arg-type]
 
-    def _read_table(self, source: Source, later: LaterOptions, *, labelled: bool) -> Dataset:
-        self._refuse(source, "a table")
+    @abstractmethod
+    def _read(self, source: Source, later: LaterOptions, labelled: bool, progress: bool) -> Dataset:
+        """Read data that is no set of the catalogue; the arguments are those of ``read``."""
 
-    def _read_arrays(self, source: Source, later: LaterOptions, *, progress: bool) -> tuple[RawArrays, ArrayEncoding]:
-        self._refuse(source, "an array" if source.kind == "array" else "a folder of images")
-
-    def _refuse(self, source: Source, what: str) -> NoReturn:
-        raise UserError(f"{source.where} is {what}, but training had {self.description}: give data of that kind.")
+    def _other_kind(self, source: Source) -> UserError:
+        what = {"table": "a table", "array": "an array", "images": "a folder of images"}[source.kind]
+        return UserError(f"{source.where} is {what}, but training had {self.description}: give data of that kind.")
 
 
 @dataclass(frozen=True)
@@ -138,10 +134,12 @@ class TablePreparation(Preparation):
         if _is_large(table, options.stream):
             data, encoding = _on_disk(source, table, options)
             return data, cls(encoding)
-        encoding, _, table = learn_table(table, options)
+        encoding, table = learn_table(table, options)
         return encoding.apply(table, name=source.name), cls(encoding)
 
-    def _read_table(self, source: Source, later: LaterOptions, *, labelled: bool) -> Dataset:
+    def _read(self, source: Source, later: LaterOptions, labelled: bool, progress: bool) -> Dataset:
+        if source.kind != "table":
+            raise self._other_kind(source)
         table, encoding = source.table(), self.encoding
         if later.label is not None:
             encoding = encoding.for_label(table, later.label)
@@ -160,12 +158,9 @@ def _on_disk(
     """Return a table with its rows on disk, encoded now or before; without an encoding it is learned first."""
 
     def make(folder: Path) -> dict[str, Any]:
-        known, _, whole = (encoding, (), table) if encoding is not None else learn_table(table, options)
+        known, whole = (encoding, table) if encoding is not None else learn_table(table, options)
         pa.default_memory_pool().release_unused()  # of the rows that were looked at
         encoder = TableEncoder(known, whole, labelled=labelled)
-        if whole.rows is not None:
-            width = len(known.feature_names) * np.dtype(known.precision).itemsize
-            check_room(folder, whole.rows * width, what=f"the rows of {table.where}")
         write_rows(folder / "rows.npy", encoder.blocks(), shape=known.shape, dtype=known.precision)
         y = encoder.targets(regression=options.regression)
         pa.default_memory_pool().release_unused()
@@ -180,7 +175,7 @@ def _on_disk(
     about = [str(source.path.resolve()), table.names, how, labelled]
     place = place_of("rows", source.name, about)
     waiting = f"waiting for another process, which reads {table.where}"
-    folder, found = kept(place, [table.states, about], make, waiting=waiting)
+    folder, found = kept(place, [states_of(table.files), about], make, waiting=waiting)
     own = _restored(TableEncoding, found["encoding"])
     size = (folder / "rows.npy").stat().st_size / 1e9
     note = f"read in batches (data.stream): {size:.2g} GB of rows stay on disk, in {folder.parent} (PINOISE_CACHE)"
@@ -213,32 +208,30 @@ class ArrayPreparation(Preparation):
         options.refuse_table_options(source.where, fills_gaps=source.kind == "array")
         if source.kind == "catalogue":
             options.refuse_image_options(source.where, sized=True)
-            data = source.dataset(size=options.height_and_width, progress=progress)
+            data = load(source.name, size=options.height_and_width, progress=progress)
             return data, cls(ArrayEncoding(data.shape, bool(sp.issparse(data.train.x))), "catalogue")
         if source.kind == "images":
-            raw = source.images(options, progress=progress)
-            _check_class_folders(raw, source.where)
+            raw = read_image_folder(source.path, options, progress=progress)
         else:
             options.refuse_image_options(source.where)
             raw = source.arrays()
         data, encoding = learn_arrays(raw, name=source.name, where=source.where, options=options)
         return data, cls(encoding, "images" if source.kind == "images" else "array", options.corrupt)
 
-    def _read_table(self, source: Source, later: LaterOptions, *, labelled: bool) -> Dataset:
-        if self.kind != "catalogue":
-            self._refuse(source, "a table")
-        return TablePreparation.learn(source, later.as_read_options())[0]
-
-    def _read_arrays(self, source: Source, later: LaterOptions, *, progress: bool) -> tuple[RawArrays, ArrayEncoding]:
+    def _read(self, source: Source, later: LaterOptions, labelled: bool, progress: bool) -> Dataset:
         encoding = self.encoding
-        if source.kind == "images":
-            if len(self.shape) < 2 or self.shape[2:] not in ((), (3,)):
-                self._refuse(source, "a folder of images")
+        if source.kind == "table" and self.kind == "catalogue":
+            return TablePreparation.learn(source, later.as_read_options())[0]
+        if source.kind == "array":
+            raw = source.arrays(n_features=self.shape[0], first_index=encoding.first_index)
+        elif source.kind == "images" and len(self.shape) > 1 and self.shape[2:] in ((), (3,)):
             height, width, *channels = self.shape
             later = replace(later, corrupt=later.corrupt or self.corrupt)
             options = replace(later.as_read_options(), size=(height, width), color="rgb" if channels else "gray")
-            return source.images(options, progress=progress), encoding
-        return source.arrays(n_features=self.shape[0], first_index=encoding.first_index), encoding
+            raw = read_image_folder(source.path, options, progress=progress)
+        else:
+            raise self._other_kind(source)
+        return encoding.apply(raw, name=source.name, where=source.where, labelled=labelled)
 
 
 def check_regression(regression: bool | None, data: Dataset, *, where: str) -> None:
@@ -248,19 +241,6 @@ def check_regression(regression: bool | None, data: Dataset, *, where: str) -> N
     what = "classes as labels" if regression else "a measurement as labels"
     what = "no labels; name their column with --label" if data.train.y is None else what
     raise UserError(f"regression is {str(regression).lower()}, but {where} has {what}.")
-
-
-def _check_class_folders(raw: RawArrays, where: str) -> None:
-    """Refuse training images of a single class, and test images of a class that training does not have."""
-    if raw.train.y is None:
-        return
-    classes = set(raw.train.y.tolist())
-    if len(classes) == 1:
-        what = f"a single class folder, {str(raw.train.y[0])!r}, but classes need two or more"
-        raise UserError(f"{where} has {what}: give that folder itself to learn without labels.")
-    test = raw.test.y if raw.test is not None else None
-    for strange in sorted(set() if test is None else set(test.tolist()) - classes):
-        raise UserError(f"{where}: the test part has the class folder {strange!r}, which training does not have.")
 
 
 def prepare(given: object, options: ReadOptions, *, progress: bool = False) -> tuple[Dataset, Preparation]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -32,32 +31,22 @@ class Rows(Protocol):
 
 
 class LazyRows:
-    """Samples of an array in a file, a sparse matrix or images, made dense and standardised batch by batch."""
+    """Samples of any kind, made dense and standardised batch by batch."""
 
     def __init__(
         self, x: Samples, standardizer: Standardizer, *, dtype: torch.dtype, origin: Origin | None = None
     ) -> None:
         self.in_files = isinstance(x, LazyArray)  # so that rows are better gathered before they are needed
-        self.origin, self._x = origin, x
-        self._to_standard = _ToStandard(standardizer, dtype)
+        self.origin, self._x, self._standardizer, self._dtype = origin, x, standardizer, dtype
+        self._mean, self._inverse = (
+            torch.from_numpy(part).to(dtype) for part in (standardizer.mean, standardizer.inverse_scale)
+        )
 
     def __len__(self) -> int:
         return int(self._x.shape[0])
 
     def __getitem__(self, rows: Tensor) -> Tensor:
-        return self._to_standard(self._x[rows.numpy()], rows)
-
-
-class _ToStandard:
-    """Standardises samples into tensors."""
-
-    def __init__(self, standardizer: Standardizer, dtype: torch.dtype) -> None:
-        self._standardizer, self._dtype = standardizer, dtype
-        self._mean, self._inverse = (
-            torch.from_numpy(part).to(dtype) for part in (standardizer.mean, standardizer.inverse_scale)
-        )
-
-    def __call__(self, x: Samples, rows: Sequence[int] | Tensor) -> Tensor:
+        x = self._x[rows.numpy()]
         dense: npt.NDArray[Any] = x.toarray() if isinstance(x, sp.csr_array) else np.asarray(x)
         if (layout := self._standardizer.layout) != AS_IS and x.dtype.itemsize <= 4:
             # Pixels are small numbers: the precision of batches is enough.
@@ -70,14 +59,12 @@ class _ToStandard:
         return standard
 
 
-def _too_far(standard: Tensor, rows: Sequence[int] | Tensor) -> UserError:
+def _too_far(standard: Tensor, rows: Tensor) -> UserError:
     """Return the error for samples of which a standardised value cannot be computed with."""
     number, *place = (int(index) for index in (~(standard.abs() <= FARTHEST)).nonzero()[0])
-    where = place[0] if len(place) == 1 else tuple(place)
-    return UserError(
-        f"row {int(rows[number])} (counted from 0), feature {where} is more than {FARTHEST:g} standard deviations away "
-        "from the training data: correct or remove it."
-    )
+    where = f"row {int(rows[number])} (counted from 0), feature {place[0] if len(place) == 1 else tuple(place)}"
+    what = f"is more than {FARTHEST:g} standard deviations away from the training data"
+    return UserError(f"{where} {what}: correct or remove it.")
 
 
 def make_rows(
@@ -92,10 +79,10 @@ def make_rows(
     >>> len(rows), rows[torch.tensor([2, 0])].flatten()
     (3, tensor([ 1.2247, -1.2247]))
     """
+    lazy = LazyRows(x, standardizer, dtype=dtype, origin=origin)
     if standardizer.layout != AS_IS or isinstance(x, np.memmap) or not isinstance(x, np.ndarray):
-        return LazyRows(x, standardizer, dtype=dtype, origin=origin)
+        return lazy
     standard = torch.empty(x.shape, dtype=dtype)  # a copy, so that the samples need not be kept
-    to_standard = _ToStandard(standardizer, dtype)
     for chunk in row_slices(x):
-        standard[chunk] = to_standard(x[chunk], range(chunk.start, chunk.stop))
+        standard[chunk] = lazy[torch.arange(chunk.start, chunk.stop)]
     return standard

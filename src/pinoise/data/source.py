@@ -9,17 +9,16 @@ import os
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from pinoise.choices import CATALOGUE, FORMATS, imported
 from pinoise.data.dataset import Dataset, RawArrays
 from pinoise.data.formats.arrays import read_npy, read_npz
 from pinoise.data.formats.memory import InMemory, is_table
 from pinoise.data.formats.svmlight import read_svmlight
-from pinoise.data.images.reading import read_image_folder
-from pinoise.data.options import ReadOptions
 from pinoise.data.table.batches import Table, csv_table
 from pinoise.data.table.parquet import find_place, open_parquet, parquet_files
 from pinoise.errors import UserError, unknown_choice
@@ -59,10 +58,6 @@ class Source:
     path: Path = Path()  # of a file or folder
     held: InMemory | None = None  # samples in memory
 
-    def dataset(self, *, size: tuple[int, int] | None = None, progress: bool = False) -> Dataset:
-        """Load a data set of the catalogue."""
-        return load(self.name, size=size, progress=progress)
-
     def table(self) -> Table:
         """Open a table as a repeatable stream of batches."""
         if self.held is not None:
@@ -75,13 +70,13 @@ class Source:
         """Read arrays; ``n_features`` and ``first_index`` are those of the training file, for svmlight."""
         if self.held is not None:
             return self.held.arrays()
-        readers: dict[str, ArrayReader] = {"idx": read_idx, "npy": read_npy, "npz": read_npz}
-        reader = published_reader(self.path) if self.path.is_dir() else readers.get(file_format(self.path))
-        return reader(self.path) if reader else read_svmlight(self.path, n_features=n_features, first_index=first_index)
-
-    def images(self, options: ReadOptions, *, progress: bool = False) -> RawArrays:
-        """Read a folder of images, whose labels are its subfolders."""
-        return read_image_folder(self.path, options, progress=progress)
+        readers: dict[str, ArrayReader] = {
+            "npy": read_npy,
+            "npz": read_npz,
+            "svmlight": partial(read_svmlight, n_features=n_features, first_index=first_index),
+        }
+        reader = published_reader(self.path) or readers[file_format(self.path)]
+        return reader(self.path)
 
 
 def find_source(given: object) -> Source:
@@ -119,9 +114,9 @@ def _may_exist(path: Path) -> bool:
 
 
 def _kind_of(path: Path) -> SourceKind:
+    if published_reader(path) is not None:
+        return "array"
     if path.is_dir():
-        if published_reader(path) is not None:
-            return "array"
         return "table" if parquet_files(find_place(str(path))) else "images"
     return "table" if file_format(path) in ("csv", "parquet") else "array"
 
@@ -218,38 +213,25 @@ def locate(name: str) -> dict[str, Path | None]:
     return dict(imported(CATALOGUE["locate"])(name))
 
 
-def load(
-    name: str,
-    *,
-    size: tuple[int, int] | None = None,
-    cache: Path | None = None,
-    progress: bool = False,
-    download: bool = True,
-) -> Dataset:
+def load(name: str, *, size: tuple[int, int] | None = None, progress: bool = False) -> Dataset:
     """Find, or download, and read a data set.
 
     Args:
         name: of the data set; ``pinoise datasets`` lists them.
         size: the height and width that images are brought to; their own if None.
-        cache: the folder for downloads; ``PINOISE_CACHE``, else the platform's, if None.
         progress: whether a download shows a bar.
-        download: whether files that are not on this machine are downloaded.
 
     >>> data = load("digits")
     >>> len(data.train), len(data.test), data.shape, data.n_classes
     (1437, 360, (64,), 10)
     """
-    data: Dataset = imported(CATALOGUE["load"])(name, size=size, cache=cache, progress=progress, download=download)
+    data: Dataset = imported(CATALOGUE["load"])(name, size=size, progress=progress)
     return data
 
 
-def published_reader(folder: Path) -> ArrayReader | None:
-    """Return the reader of an unpacked MNIST, Fashion-MNIST, CIFAR-10, CIFAR-100 or STL-10; None for other folders."""
+def published_reader(path: Path) -> ArrayReader | None:
+    """Return the reader of a file of MNIST's kind, or of a folder of MNIST, Fashion-MNIST, CIFAR or STL-10."""
+    if path.is_file():
+        return cast(ArrayReader, imported(FORMATS["idx"]).read) if file_format(path) == "idx" else None
     formats = (imported(where) for where in FORMATS.values())
-    return next((found.read for found in formats if found.holds(folder)), None)
-
-
-def read_idx(path: Path) -> RawArrays:
-    """Read one file in the format of MNIST, with the labels of the file beside it if they are named as MNIST's are."""
-    read: ArrayReader = imported(FORMATS["idx"]).read
-    return read(path)
+    return next((found.read for found in formats if found.holds(path)), None)

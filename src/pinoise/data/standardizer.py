@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -11,7 +12,7 @@ import scipy.sparse as sp
 
 from pinoise.data.dataset import Samples, Spans, row_slices
 from pinoise.data.layout import AS_IS, ImageLayout, image_layout, to_image_layout, undo_image_layout
-from pinoise.data.lazy import LazyArray, some_columns
+from pinoise.data.lazy import LazyArray, MappedRows
 from pinoise.data.moments import (
     VANISHING,
     Tails,
@@ -145,16 +146,10 @@ class Standardizer:
         """The shape of one standardised sample."""
         return tuple(self.mean.shape)
 
-    def fits(self, shape: tuple[int, ...]) -> bool:
-        """Whether samples of this shape can be standardised."""
-        if self.layout == AS_IS:
-            return shape == self.shape
-        try:
-            layout = image_layout(shape)
-        except UserError:
-            return False
-        sample = np.empty((1, *shape), np.uint8)
-        return layout == self.layout and to_image_layout(sample, layout).shape[1:] == self.shape
+    @property
+    def raw_shape(self) -> tuple[int, ...]:
+        """The shape of one sample in the layout of the data."""
+        return undo_image_layout(np.empty((1, *self.shape)), self.layout).shape[1:]
 
     @property
     def live(self) -> npt.NDArray[np.bool_]:
@@ -198,7 +193,7 @@ class Standardizer:
     def undo(self, x: npt.NDArray[Any], norms: npt.NDArray[np.float64] | None = None) -> npt.NDArray[Any]:
         """Return standardised samples to the units of the data; a dead feature gets its constant back.
 
-        Only with ``unit_rows`` are the ``norms`` (n,) of the original rows needed and used; one of 0 gives zeros.
+        Only with ``unit_rows`` are the ``norms`` (n,) of the original rows used. Without them rows keep length 1.
         """
         standard = x
         if self.tails is not None:
@@ -206,15 +201,7 @@ class Standardizer:
         original: npt.NDArray[Any] = standard * self.scale + self.mean
         if self.layout != AS_IS:
             return undo_image_layout(original, self.layout)
-        if not self.unit_rows:
-            return original
-        if norms is None or norms.shape != x.shape[:1]:
-            got = "none" if norms is None else f"shape {norms.shape}"
-            raise UserError(
-                f"the norms of the rows are needed to undo scaling by rows and must have shape {x.shape[:1]}, got "
-                f"{got}: pass Standardizer.norms of the original samples."
-            )
-        return original * beside(norms, x)
+        return original if norms is None or not self.unit_rows else original * beside(norms, x)
 
     norms = staticmethod(row_norms)
 
@@ -232,7 +219,9 @@ def _numbers(x: Samples, spans: Spans) -> Samples:
     if not spans:
         return x
     single = np.flatnonzero(~_several(x.shape[1:], spans))
-    return some_columns(x, single) if isinstance(x, LazyArray) else x[:, single]
+    if not isinstance(x, LazyArray):
+        return x[:, single]
+    return MappedRows(x, partial(np.take, indices=single, axis=1), sample_shape=single.shape)
 
 
 def _whole_deviation(deviation: npt.NDArray[np.float64], spans: Spans) -> npt.NDArray[np.float64]:

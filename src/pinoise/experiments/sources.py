@@ -191,7 +191,7 @@ def open_compared(
             )
         else:
             later = LaterOptions(label=label_of[scored])
-            found = preparation.read(str(score_on), later, own_classes=True, progress=progress)
+            found = preparation.read(str(score_on), later, progress=progress)
         return split(found) if found.test is None and found.train.y is not None else found
 
     read: list[tuple[Dataset, Preparation | None]] = [(data, None) for data in sources if isinstance(data, Dataset)]

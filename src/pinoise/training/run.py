@@ -242,7 +242,7 @@ def _standardizer_of(path: Path, settings: Settings, data: Dataset, *, begun: bo
     if begun:
         with suppress(UserError):  # absent or damaged
             standardizer = read_standardizer(path / STANDARDIZER_FILE)
-            if standardizer.fits(data.shape):
+            if standardizer.raw_shape == data.shape:
                 return standardizer
     return build_standardizer(settings, data.train.x, spans=data.spans)
 

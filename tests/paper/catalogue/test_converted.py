@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from pinoise.data import load
 from pinoise.data.dataset import Dataset, Part
 from pinoise.paper.catalogue import loading
-from pinoise.paper.catalogue.loading import converted
+from pinoise.paper.catalogue.loading import converted, load
 
 SPARSE = Dataset(
     "toy",

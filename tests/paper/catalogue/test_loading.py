@@ -10,10 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pinoise.data import load
 from pinoise.errors import UserError
 from pinoise.paper.catalogue import entries, entry, locate
-from pinoise.paper.catalogue.loading import READERS, SET_READERS
+from pinoise.paper.catalogue.loading import READERS, SET_READERS, load
 
 NAMES = [found.name for found in entries()]
 PREPARED = [

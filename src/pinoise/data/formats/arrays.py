@@ -49,10 +49,8 @@ def read_npz(path: Path) -> RawArrays:
         alone = archive if len(archive) == 1 else ()
         samples = next((name for name in ("X_train", "X", "x", *alone) if name in archive), None)
         if samples is None:
-            raise UserError(
-                f"{path} has neither X_train nor X among its arrays ({listed(archive) or 'none'}): name the samples "
-                "X_train and the labels y_train, and X_test, y_test where there is a test part."
-            )
+            what = f"has neither X_train nor X among its arrays ({listed(archive) or 'none'})"
+            raise UserError(f"{path} {what}: call the samples X and the labels y, or X_train, y_train, X_test, y_test.")
         if "y_test" in archive and "X_test" not in archive:
             raise UserError(f"{path} has labels y_test and no samples X_test: add them, or leave the labels out.")
         train = _part(archive, samples, "_train" if samples == "X_train" else "")

@@ -32,7 +32,8 @@ class InMemory:
 
     def table(self) -> Table:
         """Return a data frame and its labels as a stream of Arrow batches."""
-        return frame_table(self.X, where=self.name, y=self._labels())
+        held = checked(to_arrow(self.X, where=self.name), where=self.name)
+        return held_table(held, where=self.name, y=self._labels())
 
     def arrays(self) -> RawArrays:
         """Return samples and labels as NumPy arrays, or the samples as a sparse matrix."""
@@ -103,28 +104,24 @@ def collected(X: Any) -> Any:
     return X.collect() if is_lazy else X
 
 
-def frame_table(X: Any, *, where: str, y: Any = None) -> Table:
-    """Return a data frame as a stream of Arrow batches."""
-    return held_table(checked(to_arrow(X, where=where), where=where), where=where, y=y)
-
-
 def to_arrow(X: Any, *, where: str) -> Any:
     """Return a data frame as an Arrow table, without importing the data frame's library."""
     X = collected(X)
     if isinstance(X, pa.Table):
         return X
-    if isinstance(X, pa.RecordBatch):
-        return pa.Table.from_batches([X])
-    if hasattr(X, "iloc"):  # pandas: column by column, which leaves its index out and can name a bad column
-        names = [str(name) for name in X.columns]
-        arrays = [_pandas_column(X.iloc[:, position], name, where) for position, name in enumerate(names)]
-        return pa.Table.from_arrays(arrays, names=names)
+    what = f"{where}, a {type(X).__name__},"
     try:
+        if hasattr(X, "iloc"):  # pandas: column by column, which leaves its index out and can name a bad column
+            names, arrays = [str(name) for name in X.columns], list[Any]()
+            for position, name in enumerate(names):
+                what = f"{where}: column {name!r}"
+                arrays.append(pa.array(X.iloc[:, position], from_pandas=True))
+            return pa.Table.from_arrays(arrays, names=names)
         if hasattr(X, "to_arrow"):
             return X.to_arrow()
         return pa.table(X)  # by Arrow's C interface
-    except (pa.ArrowException, NotImplementedError, RuntimeError) as error:
-        raise UserError(f"{where}, a {type(X).__name__}, cannot be read as a table: {error}.") from error
+    except (pa.ArrowException, NotImplementedError, RuntimeError, TypeError, ValueError, OverflowError) as error:
+        raise UserError(f"{what} cannot be read ({error}): make every column all numbers or all text.") from error
 
 
 def with_numbers(values: npt.NDArray[Any], table: Any) -> Any:
@@ -151,26 +148,7 @@ def like_frame(table: Any, X: Any) -> Any:
     if hasattr(X, "iloc"):
         frame = table.to_pandas()
         frame.index, frame.columns = X.index, X.columns
-        return frame.astype({name: kind for name, kind in X.dtypes.items() if _holds(frame[name], kind)})
+        return frame.astype(X.dtypes.to_dict(), errors="ignore")
     if type(X).__module__.partition(".")[0] == "polars":
-        from importlib import import_module
-
-        polars = import_module("polars")
-        return polars.from_arrow(table).cast(dict(X.collect_schema()), strict=False)
+        return sys.modules["polars"].from_arrow(table).cast(dict(X.collect_schema()), strict=False)
     return table
-
-
-def _holds(column: Any, kind: Any) -> bool:
-    try:
-        column.astype(kind)
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
-def _pandas_column(column: Any, name: str, where: str) -> Any:
-    try:
-        return pa.array(column, from_pandas=True)
-    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-        what = "mixes types or holds objects"
-        raise UserError(f"{where}: column {name!r} {what}: make it all numbers or all text.") from error

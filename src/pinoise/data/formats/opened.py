@@ -5,7 +5,6 @@ from __future__ import annotations
 import bz2
 import gzip
 import io
-import os
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -71,21 +70,18 @@ def open_compressed(path: Path, *, limit: int | None = GIB) -> Iterator[io.Buffe
         yield bounded(decompressed(raw), str(path), limit)
 
 
-def state_of(file: Path | int) -> tuple[int, int]:
+def state_of(path: Path) -> tuple[int, int]:
     """Return the size of a file and the time of its last change, from which a change is known."""
     try:
-        found = os.fstat(file) if isinstance(file, int) else file.stat()
+        found = path.stat()
     except OSError as error:
-        raise cannot_read(str(file), error) from error
+        raise cannot_read(path, error) from error
     return found.st_size, found.st_mtime_ns
 
 
 def has_changed(path: Path) -> UserError:
     """Return the error for a file that somebody wrote to while it was used."""
-    return UserError(
-        f"{path} has changed while it was used: restore it, write to no file that is in use, and start again; training "
-        "goes on with --resume."
-    )
+    return UserError(f"{path} has changed while it was used: restore it, and start again; training has --resume.")
 
 
 def states_of(paths: Iterable[Path]) -> list[list[Any]]:

@@ -65,17 +65,14 @@ def parse_rows(stream: BinaryIO, *, where: str) -> tuple[Any, Array, Array | Non
 
     lines = _Lines(stream)
     try:
-        x, y, queries = load_svmlight_file(
-            lines, dtype=np.float32, n_features=_MOST_FEATURES, zero_based=True, query_id=True
-        )
+        how = {"dtype": np.float32, "n_features": _MOST_FEATURES, "zero_based": True, "query_id": True}
+        x, y, queries = load_svmlight_file(lines, **how)
     except UserError:
         raise
     except (ValueError, OverflowError) as error:
-        found = lines.line.strip().decode("utf-8", errors="replace")
-        raise UserError(
-            f"{where}, line {lines.number}: {found[:60]!r} was found instead of 'label [qid:query] index:value "
-            f"index:value ...' with rising indices below {_MOST_FEATURES} ({first_line(error)[:80]})."
-        ) from error
+        found = lines.line.strip().decode("utf-8", errors="replace")[:60]
+        wanted = f"'label [qid:query] index:value ...' with rising indices ({first_line(error)[:80]})"
+        raise UserError(f"{where}, line {lines.number}: {found!r} was found instead of {wanted}.") from error
     if not len(y):
         raise UserError(f"{where} holds no rows.")
     if len(queries) not in (0, len(y)):
@@ -88,7 +85,6 @@ def numbered(x: Any, first: int, width: int, *, where: str) -> sp.csr_array:
     outside = np.flatnonzero((x.indices < first) | (x.indices >= first + width))
     if outside.size:
         row = int(np.searchsorted(x.indptr, outside[0], side="right"))
-        raise UserError(
-            f"{where}: data row {row} has feature {x.indices[outside[0]]}: allowed are {first} to {first + width - 1}."
-        )
+        found, last = x.indices[outside[0]], first + width - 1
+        raise UserError(f"{where}: data row {row} has feature {found}: allowed are {first} to {last}.")
     return sp.csr_array((x.data, x.indices - first, x.indptr), shape=(x.shape[0], width))

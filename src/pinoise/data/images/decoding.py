@@ -13,7 +13,6 @@ import numpy as np
 import numpy.typing as npt
 
 from pinoise.data.dataset import in_threads
-from pinoise.data.formats.opened import has_changed, state_of
 from pinoise.data.lazy import LazyArray, MappedRows
 from pinoise.errors import UserError, cannot_read, first_line
 from pinoise.files import open_regular, sha256_of
@@ -113,7 +112,7 @@ class ImageFiles(LazyArray):
     """A read-only array uint8 of shape (n, height, width) or (n, height, width, 3) whose rows are files.
 
     Indexing decodes, in threads, and gives an ordinary array; ``take`` chooses files and decodes nothing. Objects are
-    small and can be pickled. A file that has changed since is refused.
+    small and can be pickled.
 
     >>> import tempfile
     >>> from PIL import Image
@@ -136,7 +135,6 @@ class ImageFiles(LazyArray):
         """
         super().__init__((len(names), *shape), np.uint8)
         self.folder, self.resize, self._files = folder, resize, tuple(names)
-        self._states = tuple(in_threads(state_of, [folder / name for name in names]))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -148,14 +146,9 @@ class ImageFiles(LazyArray):
         return in_threads(_checksum, [self.folder / name for name in self.names])
 
     def _read(self, numbers: npt.NDArray[np.integer]) -> npt.NDArray[np.uint8]:
-        def read(row: int) -> npt.NDArray[np.uint8]:
-            path = self.folder / self._files[row]
-            pixels = decode(path, shape=self._sample_shape, resize=self.resize)
-            if state_of(path) != self._states[row]:
-                raise has_changed(path)
-            return pixels
-
-        return np.array(list(in_threads(read, numbers.tolist())), np.uint8).reshape(-1, *self._sample_shape)
+        read = partial(decode, shape=self._sample_shape, resize=self.resize)
+        paths = [self.folder / self._files[row] for row in numbers.tolist()]
+        return np.array(list(in_threads(read, paths)), np.uint8).reshape(-1, *self._sample_shape)
 
 
 def resized_images(images: npt.NDArray[Any] | LazyArray, size: tuple[int, int]) -> MappedRows:

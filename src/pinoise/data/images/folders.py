@@ -46,19 +46,17 @@ def list_images(root: Path) -> ImageFolder:
     folders, direct = _subfolders(root), _images_in(root, root, others, deep=False)
     training, held_out = _named(_TRAINING, folders), _named(_HELD_OUT, folders)
     alike = [*training, *held_out]
-    is_class = alike == ["train"] and not _subfolders(root / "train")  # pictures of trains
     if len(training) == 1 and (len(folders) == 1 or held_out) and not direct:
         train = _list_part(root, root / training[0], others)
         tests = [name for name in held_out if bool(_subfolders(root / name)) == (train.labels is not None)][:1]
         parts = (train, *(_list_part(root, root / name, others) for name in tests))
+        if strange := sorted(set(parts[-1].labels or ()) - set(train.labels or ())):
+            raise UserError(f"{root}: the test part has the class folder {strange[0]!r}, which training does not have.")
         if rest := [folder for folder in folders if folder not in (*training, *tests)]:
             notes.append(f"left out {counted(len(rest), 'folder')} beside {training[0]}: {listed(rest)}")
-    elif alike and not direct and not is_class:
-        raise UserError(
-            f"{root} has the {'folder' if len(alike) == 1 else 'folders'} {listed(alike)}, named like the parts of "
-            "a split and not forming one: have one folder 'train' with 'test' or 'val' beside it, rename what is "
-            "a class, or give one part alone."
-        )
+    elif alike and not direct:
+        how = "have 'train' with 'test' or 'val' beside it alone, rename what is a class, or give one part"
+        raise UserError(f"{root} has {listed(alike)}, named like parts of a split and not forming one: {how}.")
     else:
         parts = (_list_part(root, root, others),)
     if others:
@@ -75,10 +73,8 @@ def _named(names: tuple[str, ...], folders: list[str]) -> list[str]:
 def _list_part(root: Path, folder: Path, others: list[str]) -> Listing:
     classes, direct = _subfolders(folder), _images_in(root, folder, others, deep=False)
     if direct and classes:
-        raise UserError(
-            f"{folder} holds both images ({listed(direct, most=1)}) and folders ({listed(classes, most=3)}): "
-            "put all images into folders of their classes, or none."
-        )
+        what = f"both images ({listed(direct, most=1)}) and folders ({listed(classes, most=3)})"
+        raise UserError(f"{folder} holds {what}: put all images into folders of their classes, or none.")
     if not direct and not classes:
         raise UserError(f"{folder} holds no images: they are known by their extensions, {', '.join(IMAGE_EXTENSIONS)}.")
     if direct:

@@ -29,14 +29,10 @@ def read_image_folder(folder: Path, options: ReadOptions, *, progress: bool = Fa
     bad = {name: each for name, each in found.items() if each.problem is not None}
     sound = _without_corrupt(folder, listing, bad, options) if bad else listing
     shape = _shape(folder, {name: each for name, each in found.items() if name not in bad}, options)
-    parts = [
-        Part(
-            ImageFiles(folder, part.names, shape=shape, resize=options.size is not None),
-            None if part.labels is None else np.array(part.labels),
-            names=part.names,
-        )
-        for part in sound.parts
-    ]
+    parts = list[Part]()
+    for part in sound.parts:
+        images = ImageFiles(folder, part.names, shape=shape, resize=options.size is not None)
+        parts.append(Part(images, None if part.labels is None else np.array(part.labels), names=part.names))
     return RawArrays(parts[0], parts[1] if len(parts) > 1 else None, notes=sound.notes)
 
 
@@ -44,21 +40,17 @@ def _without_corrupt(
     folder: Path, listing: ImageFolder, bad: dict[str, Inspection], options: ReadOptions
 ) -> ImageFolder:
     """Leave out files with a problem, and say so in a note, or refuse them."""
-    (name, first), *others = bad.items()
+    name, first = next(iter(bad.items()))
     if options.corrupt == "refuse":
-        more = f", and neither can {len(others)} more" if others else ""
-        raise UserError(
-            f"{folder / name} cannot be decoded ({first.problem}){more}: repair or remove such files, "
-            "or have them left out with corrupt='skip' (--set data.corrupt=skip)."
-        )
+        how = "repair or remove it, or leave such files out with corrupt='skip' (--set data.corrupt=skip)"
+        raise UserError(f"{folder / name} cannot be decoded ({first.problem}): {how}.")
     sound = tuple(part.without(bad) for part in listing.parts)
     for part, left in zip(listing.parts, sound, strict=True):
         empty = sorted(set(part.labels or ()) - set(left.labels or ()))
         if empty or not left.names:
             what = f"of the class {empty[0]!r} " if empty else ""
             raise UserError(f"{folder}: every image {what}is corrupt, {name} for one ({first.problem}).")
-    more = f", then {listed([name for name, _ in others], most=3)}" if others else ""
-    note = f"left out {counted(len(bad), 'corrupt image')}, first {name} ({first.problem}){more}"
+    note = f"left out {counted(len(bad), 'corrupt image')} ({first.problem}): {listed(bad, most=4)}"
     return ImageFolder(sound, (*listing.notes, note))
 
 
@@ -69,10 +61,8 @@ def _shape(folder: Path, sound: dict[str, Inspection], options: ReadOptions) -> 
     if options.height_and_width is not None:
         size = options.height_and_width
     elif other is not None:
-        raise UserError(
-            f"{folder} holds images of different sizes: {first} is {describe(size)} and {other} is "
-            f"{describe(sound[other].size)} (height × width); give size to bring all to one (--set data.size=64)."
-        )
+        sizes = f"{first} is {describe(size)} and {other} is {describe(sound[other].size)} (height × width)"
+        raise UserError(f"{folder} holds images of different sizes: {sizes}; bring all to one with --set data.size=64.")
     colour = options.color == "rgb" or (options.color == "auto" and any(found.colour for found in sound.values()))
     return (*size, 3) if colour else size
 
@@ -95,9 +85,8 @@ def resized(data: Dataset, size: tuple[int, int]) -> Dataset:
     ((4, 4), ('images were brought from 8 × 8 to 4 × 4 pixels',))
     """
     if not holds_images(data.train.x):
-        raise UserError(
-            f"{data.name} has samples of shape {data.shape}, which are no images, so size cannot apply: leave it out."
-        )
+        what = f"has samples of shape {data.shape}, which are no images"
+        raise UserError(f"{data.name} {what}, so size cannot apply: leave it out.")
     height, width = data.shape[:2]
     if (height, width) == size:
         return data

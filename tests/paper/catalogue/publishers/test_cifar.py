@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pinoise.data import load
 from pinoise.errors import UserError
 from pinoise.paper.catalogue import entry, locate
-from pinoise.paper.catalogue.loading import read_set
+from pinoise.paper.catalogue.loading import load, read_set
 
 
 def write_cifar10(folder: Path) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pinoise.data import ReadOptions, load, open_source, read_file
+from pinoise.data import ReadOptions, open_source, read_file
 from pinoise.data.lazy import LazyArray
 from pinoise.experiments.sources import open_compared
 from pinoise.paper.catalogue import facts, locate
+from pinoise.paper.catalogue.loading import load
 
 
 def write_stl10(folder: Path) -> None:
