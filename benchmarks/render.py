@@ -570,8 +570,8 @@ def knn(path: Path) -> str:
         "## The cost of kNN\n",
         f"`python benchmarks/knn.py`; {describe(result['environment'])}\n",
         "Products propose a few rows more than k, and differences rank them; of equal ones the first row comes first. "
-        f"Predictions that differ: {differs}. Ratios of time are medians of {result['rounds']} alternating rounds in one "
-        "process, beside other work; memory is beyond the data.\n",
+        f"Predictions that differ: {differs}. Ratios of time are medians of {result['rounds']} alternating rounds in "
+        "one process, beside other work; memory is beyond the data.\n",
         "| | training rows | test rows | features | time × scikit-learn | memory (MB) | scikit-learn's (MB) |",
         "|---|---|---|---|---|---|---|",
     ]
