@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -10,11 +10,14 @@ import numpy.typing as npt
 from pinoise.errors import UserError
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from pinoise.data.dataset import Samples
 
 ImageLayout = Literal["as-is", "gray", "channels-last", "channels-first"]
 LAYOUTS: tuple[ImageLayout, ...] = get_args(ImageLayout)
 AS_IS: ImageLayout = "as-is"
+A = TypeVar("A", npt.NDArray[Any], "Tensor")
 
 _USUAL_CHANNELS = (1, 3, 4)
 COLOUR_CHANNELS = (1, 3)  # of gray pictures and of those in colour
@@ -79,7 +82,7 @@ def _channels_first(shape: tuple[int, ...]) -> tuple[int, ...]:
     return to_image_layout(np.empty((0, *shape)), image_layout(shape)).shape[1:]
 
 
-def to_image_layout(x: npt.NDArray[Any], layout: ImageLayout) -> npt.NDArray[Any]:
+def to_image_layout(x: A, layout: ImageLayout) -> A:
     """Return a view of samples (n, *shape) with channels first, (n, C, H, W); ``as-is`` changes nothing.
 
     >>> to_image_layout(np.zeros((5, 8, 6, 3)), "channels-last").shape
@@ -89,10 +92,10 @@ def to_image_layout(x: npt.NDArray[Any], layout: ImageLayout) -> npt.NDArray[Any
     """
     if layout == "gray":
         return x[:, None]
-    return np.moveaxis(x, -1, 1) if layout == "channels-last" else x
+    return x.swapaxes(1, 3).swapaxes(2, 3) if layout == "channels-last" else x
 
 
-def undo_image_layout(x: npt.NDArray[Any], layout: ImageLayout) -> npt.NDArray[Any]:
+def undo_image_layout(x: A, layout: ImageLayout) -> A:
     """Return a view of samples (n, C, H, W) in the layout of the file.
 
     >>> undo_image_layout(np.zeros((5, 3, 8, 6)), "channels-last").shape
@@ -100,4 +103,4 @@ def undo_image_layout(x: npt.NDArray[Any], layout: ImageLayout) -> npt.NDArray[A
     """
     if layout == "gray":
         return x[:, 0]
-    return np.moveaxis(x, 1, -1) if layout == "channels-last" else x
+    return x.swapaxes(2, 3).swapaxes(1, 3) if layout == "channels-last" else x

@@ -40,38 +40,32 @@ def with_columns(model: Any, encoding: TableEncoding) -> Any:
         graph.initializer.append(numpy_helper.from_array(values, name))
         return name
 
+    def node(operation: str, *taken: str, into: str, **options: Any) -> str:
+        nodes.append(helper.make_node(operation, taken, [into], **options))
+        return into
+
     for number, column in enumerate(encoding.columns):
         own, part = f"column_{number}", f"features_{number}"
         parts.append(part)
         if isinstance(column, NumericColumn):
             inputs.append(helper.make_tensor_value_info(column.name, TensorProto.DOUBLE, ["rows", 1]))
             fill = constant(f"{own}_fill", np.array(column.fill, dtype=np.float64))
-            nodes.append(helper.make_node("IsNaN", [column.name], [f"{own}_missing"]))
-            nodes.append(helper.make_node("Where", [f"{own}_missing", fill, column.name], [part]))
+            missing = node("IsNaN", column.name, into=f"{own}_missing")
+            node("Where", missing, fill, column.name, into=part)
             if column.marked:
-                nodes.append(helper.make_node("Cast", [f"{own}_missing"], [f"{part}_marked"], to=TensorProto.DOUBLE))
-                parts.append(f"{part}_marked")
+                parts.append(node("Cast", missing, into=f"{part}_marked", to=TensorProto.DOUBLE))
             continue
         assert isinstance(column, CategoricalColumn)  # ``takes_columns`` was asked
         inputs.append(helper.make_tensor_value_info(column.name, TensorProto.STRING, ["rows", 1]))
         codes = {category: code for code, category in enumerate(column.categories)}
         keys = {"": codes[MISSING] if column.missing else -1, **codes}
         others = codes[OTHER] if column.other else -1  # a category that there is not
-        nodes.append(
-            helper.make_node(
-                "LabelEncoder",
-                [column.name],
-                [f"{own}_code"],
-                domain="ai.onnx.ml",
-                keys_strings=list(keys),
-                values_int64s=list(keys.values()),
-                default_int64=others,
-            )
-        )
+        pairs = {"keys_strings": list(keys), "values_int64s": list(keys.values()), "default_int64": others}
+        code = node("LabelEncoder", column.name, into=f"{own}_code", domain="ai.onnx.ml", **pairs)
         known = constant(f"{own}_codes", np.arange(len(codes), dtype=np.int64)[None])
-        nodes.append(helper.make_node("Equal", [f"{own}_code", known], [f"{own}_is"]))  # (rows, categories)
-        nodes.append(helper.make_node("Cast", [f"{own}_is"], [part], to=TensorProto.DOUBLE))
-    nodes.append(helper.make_node("Concat", parts, ["x"], axis=1))
+        found = node("Equal", code, known, into=f"{own}_is")  # (rows, categories)
+        node("Cast", found, into=part, to=TensorProto.DOUBLE)
+    node("Concat", *parts, into="x", axis=1)
     rest = list(graph.node)
     del graph.input[:], graph.node[:]
     graph.input.extend(inputs)

@@ -55,9 +55,12 @@ def write_onnx(path: Path, fitted: Model, *, what: What) -> dict[str, Any]:
     if what not in get_args(What):
         raise unknown_choice("what", what, get_args(What))
     require_onnx()
-    module = _module(fitted, what)
+    if what == "embedding":
+        module: Any = EmbeddingGraph(fitted.standardizer, copy.deepcopy(fitted.embedding))
+    else:
+        module = NoiseGraph(fitted.standardizer, copy.deepcopy(fitted.learned_noise))
     samples = trial_samples(fitted.standardizer)
-    model, inputs = to_graph(module, samples), {"x": samples}
+    model, inputs = to_graph(module.cpu().eval(), samples), {"x": samples}
     encoding = fitted.preparation.encoding
     if isinstance(encoding, TableEncoding) and takes_columns(encoding):
         model, inputs = with_columns(model, encoding), trial_columns(encoding, samples)
@@ -86,12 +89,6 @@ def require_onnx() -> None:
         import onnxscript  # noqa: F401
     except ImportError as error:
         raise UserError("export needs the extra 'export': pip install 'pinoise[export]'.") from error
-
-
-def _module(fitted: Model, what: What) -> Any:
-    if what == "embedding":
-        return EmbeddingGraph(fitted.standardizer, copy.deepcopy(fitted.embedding)).cpu().eval()
-    return NoiseGraph(fitted.standardizer, copy.deepcopy(fitted.learned_noise)).cpu().eval()
 
 
 def to_graph(module: Any, samples: npt.NDArray[Any]) -> Any:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pinoise.data.layout import AS_IS, ImageLayout
+from pinoise.data.layout import AS_IS, to_image_layout, undo_image_layout
 from pinoise.data.standardizer import Standardizer
 from pinoise.networks import Embedding
 from pinoise.noise import PiNoise
@@ -46,7 +46,7 @@ class Standardize(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return standardised samples; images have their channels first."""
-        x = channels_first(x.to(self.dtype), self.layout)
+        x = to_image_layout(x.to(self.dtype), self.layout)
         if self.unit_rows:
             norms = x.square().flatten(1).sum(dim=1).sqrt().reshape(-1, *(1 for _ in x.shape[1:]))
             x = x / torch.where(norms > 0, norms, 1)
@@ -109,7 +109,7 @@ class NoiseGraph(nn.Module):
         found = [self.noise.scale(standard) * unit, self.noise.relative_scale(standard)]
         if self.learns_mean:
             found.append(self.noise.mean(standard) * unit)
-        return tuple(in_layout(each, self.standardize.layout) for each in found)
+        return tuple(undo_image_layout(each, self.standardize.layout) for each in found)
 
     def _unit(self, standard: Tensor) -> Tensor:
         """Return the size of a standardised 1 in the units of the data (``Standardizer.units``)."""
@@ -118,17 +118,3 @@ class NoiseGraph(nn.Module):
         # √(1 + sinh²) = cosh
         compressed = standard * self.tails_scale + self.standardize.tails_mean
         return self.scale * torch.where(self.standardize.several, 1, self.tails_scale * torch.cosh(compressed))
-
-
-def channels_first(x: Tensor, layout: ImageLayout) -> Tensor:
-    """Return samples of a layout with channels first, as ``to_image_layout`` does."""
-    if layout == "gray":
-        return x[:, None]
-    return x.movedim(-1, 1) if layout == "channels-last" else x
-
-
-def in_layout(x: Tensor, layout: ImageLayout) -> Tensor:
-    """Return samples with channels first in the layout of the data, as ``undo_image_layout`` does."""
-    if layout == "gray":
-        return x[:, 0]
-    return x.movedim(1, -1) if layout == "channels-last" else x
