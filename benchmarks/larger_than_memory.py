@@ -131,7 +131,7 @@ def rates(path: str, label: str) -> None:
     from pinoise.modes import Randomness
     from pinoise.training.build import build_standardizer, seeded_model
     from pinoise.training.config import parse_settings
-    from pinoise.training.loop import Upcoming, make_optimizer
+    from pinoise.training.loop import make_optimizer, upcoming
     from pinoise.views import Batch
 
     settings = parse_settings({"training": {"epochs": 1}})
@@ -144,15 +144,16 @@ def rates(path: str, label: str) -> None:
         rows = make_rows(data.train.x, standardizer)
         model = seeded_model(settings, standardizer, rows)
         adam = make_optimizer(model, settings.training, torch.device("cpu"))
-        plan = {"seed": 0, "per_epoch": len(rows) // batch, "share": batch}
-        doing[stream] = model, adam, Upcoming(rows, torch.arange(0), **plan), Randomness(0)
+        plan = {"seed": 0, "per_epoch": len(rows) // batch, "share": batch, "processes": 1, "rank": 0}
+        gathered = upcoming(rows, torch.arange(0), range((TURNS + 1) * STEPS), **plan)
+        doing[stream] = model, adam, gathered, Randomness(0)
         del data
     seconds: dict[str, list[float]] = {stream: [] for stream in doing}
     for turn in range(TURNS + 1):
-        for stream, (model, adam, upcoming, random) in doing.items():
+        for stream, (model, adam, gathered, random) in doing.items():
             began = time.perf_counter()
             for step in range(turn * STEPS, (turn + 1) * STEPS):
-                numbers, x = upcoming.at(step, (TURNS + 1) * STEPS)
+                numbers, x = next(gathered)
                 loss = model(Batch(x, numbers, random=random)).loss
                 adam.zero_grad()
                 loss.backward()

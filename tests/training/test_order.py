@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pinoise.training import loop, order
-from pinoise.training.loop import Upcoming, shuffled_rows
+from pinoise.training.loop import shuffled_rows, upcoming
 from pinoise.training.order import BLOCK, ShuffledBlocks
 
 
@@ -71,45 +72,48 @@ class Watched:
         return rows[:, None].float()
 
 
-def test_the_next_batch_is_gathered_in_a_thread_and_is_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def gathered(
+    rows: Watched, steps: range, *, left_out: Sequence[int] = (), share: int = 64, processes: int = 1, rank: int = 0
+) -> list[tuple[Tensor, Tensor]]:
+    """Return what steps of a run get, of which an epoch has as many as there are rows for."""
+    kept = len(rows) - len(left_out)
+    plan = {"seed": 1, "per_epoch": kept // (share * processes), "share": share, "processes": processes, "rank": rank}
+    return list(upcoming(rows, torch.tensor(left_out, dtype=torch.int64), steps, **plan))
+
+
+def test_batches_in_files_are_gathered_in_a_thread_and_are_the_same_after_a_resume(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(loop, "MANY_ROWS", 1000)
     monkeypatch.setattr(order, "POOL", 32)
-    left_out = torch.tensor([5, 2999])
-    plan = {"seed": 1, "per_epoch": 46, "share": 64}
     rows = Watched(3000)
-    ahead = Upcoming(rows, left_out, **plan)
-    found = [ahead.at(step, 92) for step in range(92)]
-    assert len(rows.threads) == 2  # the first step waits, the others are ready
+    found = gathered(rows, range(92), left_out=[5, 2999])
+    assert rows.threads
+    assert threading.get_ident() not in rows.threads
     for numbers, x in found:
         assert torch.equal(x[:, 0].long(), numbers)
-    resumed = Upcoming(Watched(3000), left_out, **plan)
-    for step in range(60, 92):
-        assert torch.equal(resumed.at(step, 92)[0], found[step][0])
+    resumed = gathered(Watched(3000), range(60, 92), left_out=[5, 2999])
+    assert all(torch.equal(mine[0], found[60 + step][0]) for step, mine in enumerate(resumed))
     epoch = torch.cat([numbers for numbers, _ in found[:46]])
     assert len(epoch.unique()) == len(epoch)
     assert not {5, 2999} & set(epoch.tolist())
 
 
-@pytest.mark.processes
 def test_processes_share_a_step_without_a_row_in_common(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "MANY_ROWS", 1000)
-    nothing = torch.arange(0)
-    alone = Upcoming(Watched(3000), nothing, seed=1, per_epoch=23, share=128).at(7, 23)[0]
-    both = [
-        Upcoming(Watched(3000), nothing, seed=1, per_epoch=23, share=64, processes=2, rank=rank).at(7, 23)[0]
-        for rank in range(2)
-    ]
+    alone = gathered(Watched(3000), range(7, 8), share=128)[0][0]
+    both = [gathered(Watched(3000), range(7, 8), processes=2, rank=rank)[0][0] for rank in range(2)]
     assert torch.equal(torch.cat(both), alone)
 
 
 def test_an_error_of_the_thread_is_raised_by_its_step() -> None:
     class Broken(Watched):
         def __getitem__(self, rows: Tensor) -> Tensor:
-            if threading.current_thread() is not threading.main_thread():
+            if self.threads:
                 raise OSError("gone")
             return super().__getitem__(rows)
 
-    upcoming = Upcoming(Broken(100), torch.arange(0), seed=0, per_epoch=4, share=25)
-    upcoming.at(0, 4)
+    steps = upcoming(Broken(100), torch.arange(0), range(4), seed=0, per_epoch=4, share=25, processes=1, rank=0)
+    next(steps)
     with pytest.raises(OSError, match="gone"):
-        upcoming.at(1, 4)
+        next(steps)

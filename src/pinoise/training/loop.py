@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -140,8 +141,8 @@ def train(
         checkpoints: the folder for checkpoints, written every ``settings.checkpoint_every`` steps and at the end.
         identity: the run that checkpoints belong to, written into each.
         resume_from: a checkpoint to resume from.
-        progress: the state of training, which is kept up to date, so that it is known after an interrupt. One of an
-            earlier training goes on in memory, after its last whole epoch.
+        progress: the state of training, which is kept up to date, so that it is known after an interrupt. One with a
+            history goes on after its last whole epoch.
         should_stop: called after every step. If it returns True, the state is saved and ``Interrupted`` raised. Several
             processes stop together, within ten steps of the first request.
         on_epoch: called after every epoch. If it returns True in any process, training ends there.
@@ -151,8 +152,11 @@ def train(
     per_epoch, share = plan_epoch(len(rows) - len(held_out), settings.batch_size, machine.size)
     wrapped, optimizer = machine.wrap(model), make_optimizer(model, settings, machine.device)
     progress = progress or Progress()
-    earlier = progress.resume(per_epoch, optimizer)
-    random = progress.random = progress.random or Randomness(seed_of(settings.seed, TRAINING, machine.rank))
+    earlier = len(progress.history)
+    progress.step = earlier * per_epoch
+    random = Randomness(seed_of(settings.seed, TRAINING, machine.rank))
+    if earlier:  # not from the start, whose numbers were drawn already
+        random.reseed(seed_of(random.seed, TRAINING, progress.step))
     if resume_from is not None:
         load_state(machine, resume_from, model, optimizer, random, progress)
     unseen = held_out_losses(progress.history[earlier:])
@@ -161,12 +165,11 @@ def train(
     reporter.start(total_steps=last_step, done_steps=progress.step)
     probe = machine.batch(rows, probe_batch(rows).rows)
     began = time.perf_counter() - progress.seconds
-    place = {"processes": machine.size, "rank": machine.rank}
-    upcoming = Upcoming(rows, held_out, seed=settings.seed, per_epoch=per_epoch, share=share, **place)
+    steps, plan = range(progress.step, last_step), {"seed": settings.seed, "per_epoch": per_epoch, "share": share}
+    gathered = upcoming(rows, held_out, steps, **plan, processes=machine.size, rank=machine.rank)
 
-    for step in range(progress.step, last_step):
+    for step, (chosen, x) in zip(steps, gathered, strict=True):
         epoch, position = divmod(step, per_epoch)
-        chosen, x = upcoming.at(step, last_step)
         batch = machine.batch(rows, chosen, x, random=random)
 
         with machine.lowered():
@@ -264,81 +267,63 @@ def skipping(positions: Tensor, left_out: Tensor) -> Tensor:
     return positions + torch.searchsorted(before, positions, right=True)
 
 
-class Upcoming:
-    """The rows of every step of training, from the step that is asked for. Those of the next are gathered meanwhile.
+def upcoming(
+    rows: Rows, left_out: Tensor, steps: range, *, seed: int, per_epoch: int, share: int, processes: int, rank: int
+) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield the row numbers of every step and their samples. Rows in files are gathered in a thread, a step ahead.
 
-    Rows in memory are gathered when they are asked for. Rows in files are gathered in a thread while a step runs.
-    Whatever thread gathers them, every step has the same rows.
+    Args:
+        rows: standardised samples.
+        left_out: the numbers, in order, of rows that are not trained on.
+        steps: the steps of training.
+        seed: of the order.
+        per_epoch: steps in an epoch.
+        share: rows of a process in a step.
+        processes: the number of processes.
+        rank: the number of this one.
     """
+    kept = len(rows) - len(left_out)
+    shuffle: Any = ShuffledBlocks if kept > MANY_ROWS else shuffled_rows
+    order = lru_cache(maxsize=1)(partial(shuffle, kept, seed=seed))
 
-    def __init__(
-        self, rows: Rows, left_out: Tensor, *, seed: int, per_epoch: int, share: int, processes: int = 1, rank: int = 0
-    ) -> None:
-        """Plan steps.
+    def gather(step: int) -> tuple[Tensor, Tensor]:
+        epoch, position = divmod(step, per_epoch)
+        first = (position * processes + rank) * share
+        chosen = skipping(torch.as_tensor(order(epoch=epoch)[first : first + share]), left_out)
+        return chosen, rows[chosen]
 
-        Args:
-            rows: standardised samples.
-            left_out: the numbers, in order, of rows that are not trained on.
-            seed: of the order.
-            per_epoch: steps in an epoch.
-            share: rows of a process in a step.
-            processes: the number of processes.
-            rank: the number of this one.
-        """
-        self._rows, self._left_out, self._seed = rows, left_out, seed
-        self._per_epoch, self._share, self._processes, self._rank = per_epoch, share, processes, rank
-        self._epoch = -1
-        self._order: ShuffledBlocks | Tensor = torch.empty(0)
-        self._ahead = ThreadPoolExecutor(max_workers=1) if getattr(rows, "in_files", False) else None
-        self._next: tuple[int, Future[tuple[Tensor, Tensor]]] | None = None
-
-    def at(self, step: int, last: int) -> tuple[Tensor, Tensor]:
-        """Return the row numbers of a step and their samples; steps from ``last`` on never come."""
-        if self._ahead is None:
-            return self._gather(step)
-        asked, future = self._next or (-1, None)
-        found = self._gather(step) if future is None or asked != step else future.result()
-        self._next = (step + 1, self._ahead.submit(self._gather, step + 1)) if step + 1 < last else None
-        return found
-
-    def _gather(self, step: int) -> tuple[Tensor, Tensor]:
-        epoch, position = divmod(step, self._per_epoch)
-        if epoch != self._epoch:
-            self._epoch = epoch
-            kept = len(self._rows) - len(self._left_out)
-            draw = ShuffledBlocks if kept > MANY_ROWS else shuffled_rows
-            self._order = draw(kept, seed=self._seed, epoch=epoch)
-        first = (position * self._processes + self._rank) * self._share
-        positions = self._order[first : first + self._share]
-        chosen = skipping(torch.as_tensor(positions), self._left_out)
-        return chosen, self._rows[chosen]
+    if not getattr(rows, "in_files", False):
+        yield from map(gather, steps)
+        return
+    with ThreadPoolExecutor(max_workers=1) as ahead:
+        waiting = [ahead.submit(gather, step) for step in steps[:1]]
+        for step in steps:
+            found = waiting.pop().result()
+            if step + 1 in steps:
+                waiting.append(ahead.submit(gather, step + 1))
+            yield found
 
 
 DEVICES = ("auto", "cpu", "cuda", "mps")
 
 
-def check_device(device: str) -> str:
-    """Return the kind of device. Refuse one that this machine does not have.
+def check_device(device: str) -> torch.device:
+    """Return what a device in the settings is. Refuse one that this machine does not have.
 
     >>> check_device("cpu")
-    'cpu'
+    device(type='cpu')
     """
     kind, colon, index = device.partition(":")
     if kind not in DEVICES:
         raise unknown_choice("device", device, DEVICES)
-    absent = {"cuda": not torch.cuda.is_available(), "mps": not torch.backends.mps.is_available()}
-    if absent.get(kind, False):
+    here = {"auto": True, "cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
+    if not here[kind]:
         raise UserError(f"device {device!r} is not available on this machine: use 'cpu' or 'auto'.")
     if colon and kind != "cuda":
         raise UserError(f"device {brief(device)} has an index: only 'cuda' takes one, as in 'cuda:0'; use {kind!r}.")
     gpus = torch.cuda.device_count()
-    if colon and not (index.isdecimal() and index.isascii() and len(index) < 5 and int(index) < gpus):
+    if colon and index not in map(str, range(gpus)):
         raise UserError(f"device {brief(device)} is not here: this machine has 'cuda:0' to 'cuda:{gpus - 1}'.")
-    return kind
-
-
-def best_kind() -> str:
-    """Return the kind of the fastest device of this machine."""
-    if torch.backends.mps.is_available():
-        return "mps"
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    if kind == "auto":
+        kind = next(best for best in ("mps", "cuda", "cpu") if here[best])
+    return torch.device(kind) if kind == "cpu" else torch.device(kind, int(index or 0))

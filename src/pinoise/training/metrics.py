@@ -34,18 +34,12 @@ from pinoise.training.objectives import ContrastiveModel
 from pinoise.views import Batch
 
 # Metrics of learned noise, measured after every epoch; nan without learned noise.
-NOISE_METRICS = ("sigma_mean", "sigma_median", "participation", "cleanest")
+NOISE_METRICS = NoiseMetrics._fields
 
 # Metrics measured at most about ten times in a run, always after the last epoch; nan after the other epochs.
 COSTLY_METRICS = (
-    "effective_rank",
-    "spread",
-    "task_entropy",
-    "conditional_entropy",
-    "information",
-    "information_error",
-    "plug_in",
-    "plug_in_error",
+    *("effective_rank", "spread", "task_entropy", "conditional_entropy"),
+    *("information", "information_error", "plug_in", "plug_in_error"),
 )
 
 # The mean of ℓ over rows that training does not see; nan unless early stopping holds some out.
@@ -111,15 +105,10 @@ def measure(model: ContrastiveModel, probe: Batch, *, costly: bool, draws: int) 
         return found
     with suppress(UserError):  # losses that are not finite; the loop or the health check reports them
         few = Batch(probe.x[:_PROBE_IMAGES], probe.rows[:_PROBE_IMAGES]) if probe.x.ndim == 4 else probe
-        information = information_in_views(model, few, draws=draws)
-        found.update(
-            task_entropy=information.task_entropy.value,
-            conditional_entropy=information.conditional_entropy.value,
-            information=information.exact.value,
-            information_error=information.exact.error,
-            plug_in=information.plug_in.value,
-            plug_in_error=information.plug_in.error,
-        )
+        estimates = information_in_views(model, few, draws=draws)
+        found |= {name: getattr(estimates, name).value for name in ("task_entropy", "conditional_entropy")}
+        for name, estimate in (("information", estimates.exact), ("plug_in", estimates.plug_in)):
+            found |= {name: estimate.value, f"{name}_error": estimate.error}
     return found
 
 

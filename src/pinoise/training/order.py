@@ -36,45 +36,27 @@ class ShuffledBlocks:
         self._rows, self._seed = n_rows, (seed, epoch)
         self._pool = -1, np.empty(0, np.int64)
 
-    def __len__(self) -> int:
-        return self._rows
-
     @cached_property
     def _blocks(self) -> npt.NDArray[np.int32]:
-        blocks = np.arange(-(-self._rows // BLOCK), dtype=np.int32)
-        return np.random.default_rng(self._seed).permutation(blocks)
+        """The whole blocks in order; the rows after them join the last pool."""
+        return np.random.default_rng(self._seed).permutation(np.arange(self._rows // BLOCK, dtype=np.int32))
 
-    @cached_property
-    def _short(self) -> tuple[int, int]:
-        """The pool with the last block of the data, and the rows that it lacks."""
-        last = int(np.argmax(self._blocks)) // POOL
-        return last, len(self._blocks) * BLOCK - self._rows
-
-    def _start(self, pool: int) -> int:
-        """Return the position of the first row of a pool."""
-        last, lacking = self._short
-        return min(self._rows, pool * POOL * BLOCK - (lacking if pool > last else 0))
-
-    def members(self, pool: int) -> Numbers:
-        """Return the rows of a pool in the order of the data; none after the last pool."""
+    def _members(self, pool: int, *, last: bool) -> Numbers:
+        """Return the rows of a pool in the order of the data."""
         blocks = np.sort(self._blocks[pool * POOL : (pool + 1) * POOL]).astype(np.int64)
         rows = (blocks[:, None] * BLOCK + np.arange(BLOCK)).ravel()
-        return rows[rows < self._rows]
-
-    def pool_at(self, position: int) -> int:
-        """Return the pool that a position of the order is in."""
-        guess = position // (POOL * BLOCK)
-        return guess + (position >= self._start(guess + 1))
+        return np.append(rows, np.arange(len(self._blocks) * BLOCK, self._rows)) if last else rows
 
     def __getitem__(self, positions: slice) -> Numbers:
         first, stop, _ = positions.indices(self._rows)
-        found = []
+        size, last = POOL * BLOCK, max(0, (len(self._blocks) - 1) // POOL)
+        found = [np.empty(0, np.int64)]
         while first < stop:
-            pool = self.pool_at(first)
+            pool = min(first // size, last)
             if self._pool[0] != pool:
                 shuffle = np.random.default_rng([*self._seed, 1 + pool])
-                self._pool = pool, shuffle.permutation(self.members(pool))
-            start, end = self._start(pool), self._start(pool + 1)
-            found.append(self._pool[1][first - start : min(stop, end) - start])
+                self._pool = pool, shuffle.permutation(self._members(pool, last=pool == last))
+            end = stop if pool == last else min(stop, (pool + 1) * size)
+            found.append(self._pool[1][first - pool * size : end - pool * size])
             first = end
-        return np.concatenate(found) if found else np.empty(0, np.int64)
+        return np.concatenate(found)

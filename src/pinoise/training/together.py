@@ -17,7 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 from pinoise.choices import PRECISION, PrecisionName
 from pinoise.errors import UserError
 from pinoise.training.config import TrainingSettings
-from pinoise.training.loop import Machine, T, best_kind, check_device
+from pinoise.training.loop import Machine, T, check_device
 from pinoise.training.processes import Group, LostProcessError, from_checkpoint
 
 dist: Any = torch.distributed  # which does not export its functions to the type checker
@@ -133,8 +133,7 @@ def _leave() -> None:
 
 def _device_of(group: Group, device: str) -> torch.device:
     """Return what a process of a group trains on. Refuse a machine that has not enough for all its processes."""
-    kind, several = check_device(device), f"{group.per_node} processes were asked for"
-    kind = best_kind() if kind == "auto" else kind
+    kind, several = check_device(device).type, f"{group.per_node} processes were asked for"
     gpus, cores = torch.cuda.device_count(), os.cpu_count() or 1
     if ":" in device:
         raise UserError(f"device {device!r} is one GPU, but {group.size} processes were asked for: use 'cuda'.")
