@@ -192,7 +192,7 @@ def test_seeds_have_one_range(seeds: Any) -> None:
         compare("wine", methods=["fixed"], seeds=seeds)
 
 
-@pytest.mark.parametrize("seed", [-1, 2**32, 2**64, True, 10**5000], ids=brief)
+@pytest.mark.parametrize("seed", [-1, 2**32, "a", 10**5000], ids=brief)
 def test_a_random_state_has_the_range_of_a_seed(seed: Any) -> None:
-    with pytest.raises(UserError, match="random_state is"):
+    with pytest.raises(ValueError, match=r"[Ss]eed"):
         PiNDA(random_state=seed).fit(np.zeros((8, 3)))

@@ -183,8 +183,4 @@ def _encoder(choice: Choice, *, images: bool = False) -> Choice:
     if choice.part is not None:
         return choice
     name = IMAGE_ENCODER if images else VECTOR_ENCODER
-    try:
-        return read_choice({"name": name, **choice.options}, ENCODER, "encoder")
-    except UserError as error:
-        kind = "images" if images else "vectors"
-        raise UserError(f"encoder 'auto' is {name!r} for {kind}, and {error}") from None
+    return read_choice({"name": name, **choice.options}, ENCODER, "encoder")

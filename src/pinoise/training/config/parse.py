@@ -8,16 +8,15 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 from pinoise.choices import Distrust
-from pinoise.errors import UserError, brief
+from pinoise.errors import UserError, brief, first_line
 from pinoise.files import open_regular
-from pinoise.training.config.section import DEEPEST
 from pinoise.training.config.settings import Settings, parse_settings
 
 MOST_CHARACTERS = 1_000_000
@@ -32,38 +31,28 @@ _DECIMAL = re.compile(
 )
 
 
-class DocumentError(ValueError):
-    """Text that is not a document. The message says what was found, and follows a name and "is"."""
-
-
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader with YAML 1.2's numbers, a limit on nesting, and no dates, aliases or repeated keys."""
-
-    _depth = 0
+    """PyYAML's safe loader with YAML 1.2's numbers and no dates, aliases or repeated keys."""
 
     def compose_node(self, parent: Node | None, index: Any) -> Node | None:
         if self.check_event(yaml.AliasEvent):
-            raise DocumentError("not valid YAML: settings have no aliases")
-        if self._depth == DEEPEST:
-            raise DocumentError(f"nested more than {DEEPEST} levels deep")
-        self._depth += 1
+            raise yaml.YAMLError("settings have no aliases")
         node: Node | None = super().compose_node(parent, index)
-        self._depth -= 1
         return node
 
     def construct_mapping(self, node: MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys: set[str] = set()
         for key, _ in node.value:
             if not isinstance(key, ScalarNode):
-                raise DocumentError("not valid YAML: a key must be a word")
+                raise yaml.YAMLError("a key must be a word")
             if key.value in keys:
-                raise DocumentError(f"ambiguous: it gives {key.value[:80]!r} twice")
+                raise yaml.YAMLError(f"it gives {key.value[:80]!r} twice")
             keys.add(key.value)
         return super().construct_mapping(node, deep=deep)
 
 
 class _Dumper(yaml.SafeDumper):
-    """PyYAML's safe dumper. It also quotes text that the loader would read as a number."""
+    """PyYAML's safe dumper. It writes full paths, and quotes text that the loader would read as a number."""
 
 
 _Loader.yaml_implicit_resolvers = {
@@ -76,30 +65,30 @@ _Loader.yaml_constructors = {
     if tag is None or tag.removeprefix(_BASE) in ("null", "bool", "int", "float", "str", "seq", "map")
 }
 _Loader.add_implicit_resolver(f"{_BASE}int", _WHOLE, list("-+0123456789"))
+_Dumper.add_multi_representer(
+    PurePath, lambda dumper, path: dumper.represent_str(str(Path(path).expanduser().resolve()))
+)
 for _each in (_Loader, _Dumper):
     _each.add_implicit_resolver(f"{_BASE}float", _DECIMAL, list("-+0123456789."))
 
 
-def load_yaml(text: str) -> Any:
+def load_yaml(text: str, *, where: str) -> Any:
     """Return the value of a YAML document: nested lists and mappings of text, numbers, true, false and null.
 
-    >>> load_yaml("{rate: 1e-3, hidden: [64, 010]}")
+    >>> load_yaml("{rate: 1e-3, hidden: [64, 010]}", where="a.yaml")
     {'rate': 0.001, 'hidden': [64, '010']}
-    >>> load_yaml("&a [*a]")
+    >>> load_yaml("&a [*a]", where="a.yaml")
     Traceback (most recent call last):
     ...
-    pinoise.training.config.parse.DocumentError: not valid YAML: settings have no aliases
+    pinoise.errors.UserError: a.yaml is not valid YAML: settings have no aliases.
     """
     if len(text) > MOST_CHARACTERS:
-        raise DocumentError(f"longer than {MOST_CHARACTERS:,} characters")
+        raise UserError(f"{where} is longer than {MOST_CHARACTERS:,} characters.")
     try:
         return yaml.load(text, _Loader)  # a safe loader
-    except DocumentError:
-        raise
-    except yaml.YAMLError:
-        raise DocumentError("not valid YAML") from None
-    except (ValueError, LookupError):  # a number of thousands of digits; a tag that its value does not fit
-        raise DocumentError("not valid YAML: it has a number that is too long, or a tag that does not fit") from None
+    except (yaml.YAMLError, ValueError, LookupError, RecursionError) as error:  # a number that is too long
+        why = getattr(error, "problem", None) or first_line(error)
+        raise UserError(f"{where} is not valid YAML: {why}.") from None
 
 
 def dump_yaml(value: Any) -> str:
@@ -136,13 +125,11 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """Read a configuration file as nested values."""
     try:
         with io.TextIOWrapper(open_regular(path), encoding="utf-8") as stream:
-            values = load_yaml(stream.read(MOST_CHARACTERS + 1))
+            values = load_yaml(stream.read(MOST_CHARACTERS + 1), where=str(path))
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise UserError(f"{path} is not valid YAML.") from None
-    except DocumentError as error:
-        raise UserError(f"{path} is {error}.") from None
+        raise UserError(f"{path} is not valid YAML: it is no text.") from None
     if not isinstance(values, dict):
         raise UserError(f"{path} is not a configuration: it must hold sections such as training and method.")
     return values
@@ -193,11 +180,8 @@ def parse_assignment(text: str) -> tuple[str, Any]:
     path, equals, value = text.partition("=")
     if not equals or not all(path.strip().split(".")):
         raise UserError(f"--set got {brief(text)}: write section.key=value, for example training.epochs=50.")
-    try:
-        found = load_yaml(value)
-        return path.strip(), value if isinstance(found, dict) and "{" not in value else found
-    except DocumentError as error:
-        raise UserError(f"--set got {brief(text)}: the value is {error}.") from None
+    found = load_yaml(value, where=f"--set got {brief(text)}: the value")
+    return path.strip(), value if isinstance(found, dict) and "{" not in value else found
 
 
 def override(values: Mapping[str, Any], changes: Iterable[tuple[str, Any]]) -> dict[str, Any]:

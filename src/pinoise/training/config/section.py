@@ -45,8 +45,6 @@ def split_at_commas(value: Any) -> Any:
     return [item.strip() for item in value.split(",") if item.strip()] if isinstance(value, str) else value
 
 
-DEEPEST = 32  # levels of nested values
-
 OPEN: Any = AUTO  # what is not chosen, until ``complete`` decides; no module that is built from settings meets it
 
 
@@ -59,18 +57,22 @@ class OrOpen:
         return core_schema.literal_schema([*names["expected"], OPEN])
 
 
-class Section(BaseModel):
+class Exact:
+    """What pydantic reads exactly, as ``with_exact_numbers`` says."""
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        """Return the schema that reads the section."""
+        schema: CoreSchema = with_exact_numbers(handler(source))
+        return schema
+
+
+class Section(Exact, BaseModel):
     """A part of the configuration: immutable, and strict about its keys."""
 
     model_config = ConfigDict(
         extra="forbid", frozen=True, allow_inf_nan=False, arbitrary_types_allowed=True, protected_namespaces=()
     )
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return the schema that reads the section, exact about numbers."""
-        schema: CoreSchema = with_exact_numbers(handler(source))
-        return schema
 
 
 @dataclass(frozen=True)

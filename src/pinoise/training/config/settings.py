@@ -8,8 +8,7 @@ from typing import Annotated, Any, Self
 
 import numpy as np
 from annotated_types import Ge, Interval
-from pydantic import BeforeValidator, Field, GetCoreSchemaHandler, SkipValidation, ValidationError, model_validator
-from pydantic_core import CoreSchema
+from pydantic import BeforeValidator, Field, SkipValidation, ValidationError, model_validator
 
 from pinoise.choices import (
     BATCH_SIZE,
@@ -51,14 +50,13 @@ from pinoise.noise import NEIGHBOURS
 from pinoise.noise.module import check_covariance
 from pinoise.noise.sigma import SMALLEST_SCALE
 from pinoise.training.config.section import (
-    DEEPEST,
     OPEN,
     Choice,
     Chosen,
+    Exact,
     OrOpen,
     Section,
     split_at_commas,
-    with_exact_numbers,
 )
 from pinoise.training.config.sentences import sentence_of
 
@@ -75,7 +73,7 @@ def _sides(value: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DataSettings(ReadOptions):
+class DataSettings(Exact, ReadOptions):
     """The source of the samples, and how they are read and scaled.
 
     The ``target`` is a column of a table that a classifier predicts. Its cells may be empty, and it is no feature.
@@ -99,12 +97,6 @@ class DataSettings(ReadOptions):
             )
         if self.target not in self.drop:
             object.__setattr__(self, "drop", (*self.drop, self.target))
-
-    @classmethod
-    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        """Return the schema that reads the section, exact about numbers."""
-        schema: CoreSchema = with_exact_numbers(handler(source))
-        return schema
 
 
 class HeadSettings(Section):
@@ -240,9 +232,6 @@ class Settings(Section):
         return self.views.noise.part is None and self.views.noise.name != "none"
 
 
-_MOST_BITS = 4096  # of a number; Python cannot even print much larger ones
-
-
 def parse_settings(
     values: Mapping[str, Any],
     *,
@@ -267,18 +256,21 @@ def parse_settings(
         return Settings.model_validate(_plain(values), context=distrust)
     except ValidationError as error:
         raise UserError(sentence_of(error, Settings, names=names)) from None
+    except RecursionError:
+        raise UserError("the settings are nested too deep.") from None
 
 
-def _plain(value: Any, path: str = "") -> Any:
-    """Turn numpy's numbers, which parameter grids often hold, into Python's. Refuse what no setting can be."""
-    if isinstance(value, Mapping | list | tuple) and path.count(".") >= DEEPEST:
-        raise UserError(f"setting {brief(path)} is nested more than {DEEPEST} levels deep.")
+_MOST_BITS = 4096  # of a number; Python cannot even print much larger ones
+
+
+def _plain(value: Any) -> Any:
+    """Turn numpy's numbers, which parameter grids often hold, into Python's."""
     if isinstance(value, Mapping):
-        return {key: _plain(inner, f"{path}.{key}" if path else str(key)) for key, inner in value.items()}
+        return {key: _plain(inner) for key, inner in value.items()}
     if type(value) in (list, tuple):
-        return type(value)([_plain(inner, f"{path}.{number}") for number, inner in enumerate(value)])
+        return type(value)(map(_plain, value))
     if isinstance(value, int) and value.bit_length() > _MOST_BITS:
-        raise UserError(f"setting {brief(path)} is {brief(value)}: no setting can be that large.")
+        raise UserError(f"a setting is {brief(value)}: no setting can be that large.")
     return value.item() if isinstance(value, np.generic) else value
 
 
