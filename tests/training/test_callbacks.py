@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
-from pytorch_lightning.loggers import CSVLogger
 
 from pinoise import Callback
 from pinoise.errors import UserError
 from pinoise.model import load_run
-from pinoise.training.callbacks import Interrupted, Outcome, Quiet, Record, as_callback, checked_callbacks
+from pinoise.training.callbacks import Interrupted, Outcome, Quiet, Record, checked_callbacks
 from pinoise.training.config import parse_settings
 from pinoise.training.run import run_training
-from pinoise.training.running import read_metrics
 
 SMALL: dict[str, Any] = {
     "data": {"source": "digits", "rows": 200},
@@ -101,39 +98,10 @@ def test_an_exception_at_the_end_is_a_warning_and_the_run_is_finished(tmp_path: 
     assert load_run(tmp_path / "run").finished
 
 
-def test_a_logger_of_lightning_writes_what_metrics_csv_has(tmp_path: Path) -> None:
-    logger = CSVLogger(str(tmp_path / "logs"), name="mine", flush_logs_every_n_steps=1)
-    run_training(tmp_path / "run", parse_settings(SMALL), reporter=Quiet(), callbacks=[logger])
-    with (tmp_path / "logs/mine/version_0/metrics.csv").open() as file:
-        lines = list(csv.DictReader(file))
-    records = read_metrics(tmp_path / "run/metrics.csv")
-    assert [int(line["step"]) for line in lines] == [record.step for record in records]
-    assert [float(line["loss"]) for line in lines] == pytest.approx([record.loss for record in records])
-    assert float(lines[-1]["effective_rank"]) == pytest.approx(records[-1].metrics["effective_rank"])
-
-
-class Broken:
-    """A logger whose server has gone."""
-
-    def __init__(self) -> None:
-        self.calls = 0
-
-    def log_metrics(self, metrics: Mapping[str, float], step: int | None = None) -> None:
-        self.calls += 1
-        raise ConnectionError("no answer")
-
-
-def test_a_logger_that_fails_is_left_out_with_a_warning(tmp_path: Path) -> None:
-    broken = Broken()
-    with pytest.warns(UserWarning, match=r"Broken failed in log_metrics \(ConnectionError: no answer\)"):
-        fitted = run_training(tmp_path / "run", parse_settings(SMALL), reporter=Quiet(), callbacks=[broken])
-    assert (len(fitted.history), broken.calls) == (4, 1)
-
-
 @pytest.mark.parametrize(("value", "sentence"), [(3, "callbacks has 3: give"), (Callback, "callbacks has ")])
 def test_what_is_no_callback_is_refused(value: object, sentence: str) -> None:
     with pytest.raises(UserError, match=sentence):
-        as_callback(value)
+        checked_callbacks([value])
 
 
 def test_a_single_callback_is_not_a_list() -> None:

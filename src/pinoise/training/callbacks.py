@@ -12,7 +12,7 @@ from contextlib import closing, contextmanager
 from types import TracebackType
 from typing import Any, Literal, NamedTuple, Self, TextIO
 
-from pinoise.errors import UserError, brief, counted
+from pinoise.errors import UserError, brief, counted, first_line
 
 
 class Record(NamedTuple):
@@ -176,60 +176,6 @@ class FunctionCallback(Callback):
         return self._function(record)
 
 
-class LoggerCallback(Callback):
-    """A logger with the interface of Lightning's, which gets the settings once and the metrics of every epoch.
-
-    Training does not fail with it: an error becomes a warning, and the logger hears no more.
-    """
-
-    def __init__(self, logger: Any) -> None:
-        self._logger: Any | None = logger
-
-    def on_start(self, settings: Mapping[str, Any]) -> None:
-        """Log the settings."""
-        if hasattr(self._logger, "log_hyperparams"):
-            self._try("log_hyperparams", dict(settings))
-
-    def on_epoch(self, record: Record) -> None:
-        """Log the loss and what was measured."""
-        measured = {name: value for name, value in record.metrics.items() if math.isfinite(value)}
-        self._try("log_metrics", {"epoch": float(record.epoch), "loss": record.loss, **measured}, step=record.step)
-
-    def on_end(self, outcome: Outcome) -> None:
-        """Let the logger write what it holds, in Lightning's words for how it ended."""
-        if hasattr(self._logger, "finalize"):
-            self._try("finalize", {"finished": "success", "stopped": "aborted", "failed": "failed"}[outcome])
-
-    def _try(self, method: str, *arguments: Any, **options: Any) -> None:
-        if self._logger is None:
-            return
-        try:
-            getattr(self._logger, method)(*arguments, **options)
-        except NotImplementedError:  # Lightning's CSVLogger has log_hyperparams and does not do it
-            return
-        except Exception as error:
-            name, self._logger = type(self._logger).__name__, None
-            warnings.warn(f"logger {name} failed in {method} ({said(error)}) and is left out now.", stacklevel=2)
-
-
-def as_callback(value: Any) -> Callback:
-    """Return a callback, a logger or a function as a callback.
-
-    >>> as_callback(lambda record: record.loss < 1).on_epoch(Record(1, 4, 0.5, {}, 0.1))
-    True
-    """
-    if isinstance(value, Callback):
-        return value
-    if callable(getattr(value, "log_metrics", None)) and not inspect.isclass(value):
-        return LoggerCallback(value)
-    if callable(value) and not inspect.isclass(value):
-        return FunctionCallback(value)
-    raise UserError(
-        f"callbacks has {brief(value)}: give an instance of pinoise.Callback, a logger with log_metrics(metrics, "
-        "step), or a function of a record."
-    )
-
-
 class Callbacks:
     """All callbacks of a training, as a context: ``on_start`` at its begin, ``on_end`` at its end.
 
@@ -270,12 +216,15 @@ class Callbacks:
             try:
                 callback.on_end(outcome)
             except Exception as late:
-                warnings.warn(f"{type(callback).__name__}.on_end failed ({said(late)}).", stacklevel=2)
+                why = f"{type(late).__name__}: {first_line(late)}"
+                warnings.warn(f"{type(callback).__name__}.on_end failed ({why}).", stacklevel=2)
 
 
 def checked_callbacks(callbacks: Any) -> list[Callback]:
-    """Return callbacks of a list. Refuse anything else.
+    """Return the callbacks and functions of a list as callbacks. Refuse anything else.
 
+    >>> checked_callbacks([lambda record: record.loss < 1])[0].on_epoch(Record(1, 4, 0.5, {}, 0.1))
+    True
     >>> checked_callbacks(len)
     Traceback (most recent call last):
     ...
@@ -283,9 +232,9 @@ def checked_callbacks(callbacks: Any) -> list[Callback]:
     """
     if isinstance(callbacks, str) or not isinstance(callbacks, Sequence):
         raise UserError(f"callbacks is {brief(callbacks)}: give a list of them.")
-    return [as_callback(value) for value in callbacks]
-
-
-def said(error: BaseException) -> str:
-    """Return an error in one line."""
-    return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+    for value in callbacks:
+        if inspect.isclass(value) or not (callable(value) or isinstance(value, Callback)):
+            raise UserError(
+                f"callbacks has {brief(value)}: give an instance of pinoise.Callback, or a function of a record."
+            )
+    return [value if isinstance(value, Callback) else FunctionCallback(value) for value in callbacks]
