@@ -388,7 +388,7 @@ def test_a_learning_rate_that_breaks_everything_is_said_so(digits: tuple[np.ndar
         ({"distribution": "normal"}, "Allowed: gaussian, uniform"),
         ({"pairing": "compose"}, "pairing 'compose' adds noise on top of augmentations"),
         ({"augmentations": ("scraf",)}, "did you mean 'scarf'"),
-        ({"objective": "fixed", "penalty": 1.0}, "penalty is 1.0: objective 'fixed' has no such option"),
+        ({"objective": "fixed", "penalty": 1.0}, "unknown setting 'penalty': objective has no settings"),
         ({"scaling": "row"}, "setting 'scaling' is 'row': did you mean 'rows'"),
         ({"device": "gpu"}, "unknown device 'gpu'"),
     ],

@@ -60,7 +60,7 @@ def test_an_interrupt_loses_nothing(interrupt: Any) -> None:
     assert model.augment(X).shape == X.shape
 
     model.set_params(warm_start=True, epochs=1, callbacks=()).fit(X)
-    np.testing.assert_array_equal(model.transform(X), small().fit(X).transform(X))
+    assert model.history_["epoch"] == [1, 2, 3]
 
 
 def test_an_interrupt_in_the_first_epoch_leaves_a_model_without_history(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -92,15 +92,14 @@ def test_an_interrupt_before_training_is_an_interrupt() -> None:
 
 
 @pytest.mark.parametrize("changes", [{}, {"objective": "paper"}, {"augmentations": ("scarf",)}, {"method": "moco"}])
-def test_two_warm_fits_are_one_long_fit(changes: dict[str, Any]) -> None:
-    long = small(epochs=5, **changes).fit(X)
-    warm = small(epochs=2, warm_start=True, **changes).fit(X)
+def test_a_warm_fit_goes_on_from_the_weights_that_it_has(changes: dict[str, Any]) -> None:
+    warm = small(warm_start=True, learning_rate=1e-8, noise_learning_rate=1e-8, **changes).fit(X)
     before = warm.transform(X)
-    warm.set_params(epochs=3).fit(X)
-    np.testing.assert_array_equal(warm.transform(X), long.transform(X))
-    assert not np.array_equal(warm.transform(X), before)
-    assert warm.history_["epoch"] == [1, 2, 3, 4, 5]
-    assert warm.history_["loss"] == long.history_["loss"]
+    warm.fit(X)
+    np.testing.assert_allclose(warm.transform(X), before, atol=1e-3)
+    warm.set_params(learning_rate=1e-3, noise_learning_rate=None, epochs=5).fit(X)
+    assert not np.allclose(warm.transform(X), before, atol=1e-3)
+    assert warm.history_["epoch"] == list(range(1, 12))
 
 
 def test_a_warm_fit_goes_on_with_other_rows_in_the_units_of_the_first() -> None:
@@ -135,20 +134,17 @@ def test_a_failed_warm_fit_leaves_the_model_as_it_was() -> None:
         warm.set_params(callbacks=[at(3, lambda: raise_(LookupError()))]).fit(X)
     np.testing.assert_array_equal(warm.transform(X), before)
     assert warm.history_["epoch"] == [1, 2]
-    warm.set_params(callbacks=(), epochs=1).fit(X)
-    np.testing.assert_array_equal(warm.transform(X), small(epochs=3).fit(X).transform(X))
 
 
-def test_a_pickle_holds_the_state_of_training_for_a_warm_start_alone(tmp_path: Path) -> None:
-    cold, warm = small().fit(X), small(warm_start=True).fit(X)
-    assert len(pickle.dumps(cold)) < 0.6 * len(pickle.dumps(warm))
-    again = pickle.loads(pickle.dumps(warm)).fit(X)
-    np.testing.assert_array_equal(again.transform(X), small(epochs=6).fit(X).transform(X))
-    cold.save(tmp_path / "cold")
-    for other in (pickle.loads(pickle.dumps(cold)), PiNDA.load(tmp_path / "cold")):
-        with pytest.raises(UserError, match=r"goes on from the state of training, which neither PiNDA\.save"):
-            other.set_params(warm_start=True).fit(X)
-        other.set_params(warm_start=False).fit(X)
+def test_a_pickle_goes_on_and_a_saved_folder_does_not(tmp_path: Path) -> None:
+    model = small().fit(X)
+    again = pickle.loads(pickle.dumps(model)).set_params(warm_start=True).fit(X)
+    np.testing.assert_array_equal(again.transform(X), model.set_params(warm_start=True).fit(X).transform(X))
+    model.save(tmp_path / "m")
+    loaded = PiNDA.load(tmp_path / "m").set_params(warm_start=True)
+    with pytest.raises(UserError, match=r"the state of training, which PiNDA\.save does not hold"):
+        loaded.fit(X)
+    loaded.set_params(warm_start=False).fit(X)
 
 
 def test_a_fit_stops_early_and_says_what_it_saw() -> None:

@@ -248,10 +248,7 @@ def is_given(y: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
     >>> is_given(np.array(["a", None], dtype=object)).tolist(), is_given(np.array([-1.0, np.nan])).tolist()
     ([True, False], [True, False])
     """
-    if y.dtype.kind == "O":
-        return np.array([not _is_missing(value) for value in y], dtype=np.bool_)
-    same: npt.NDArray[np.bool_] = y == y  # nan is not itself
-    return same
+    return np.array([not _is_missing(value) for value in y], dtype=np.bool_)
 
 
 def _is_missing(value: Any) -> bool:
@@ -274,8 +271,6 @@ def class_numbers(labels: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], npt.NDArr
         if len({isinstance(label, str) for label in labels}) > 1:
             raise UserError("y mixes text and numbers: make the labels all text or all numbers.")
         labels = np.array(labels.tolist())
-    if labels.dtype.kind == "f" and np.isinf(labels).any():
-        raise UserError("Input y contains infinity: labels must be finite numbers or text.")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # on many classes, which is said below
         check_classification_targets(labels)

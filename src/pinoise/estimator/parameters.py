@@ -1,38 +1,54 @@
-"""From the flat parameters of ``PiNDA``, as scikit-learn wants them, to the settings of a run."""
+"""From the flat parameters of ``PiNDA``, as scikit-learn wants them, to the settings of a run, and back."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 import numpy as np
 from sklearn.utils import check_random_state
 
-from pinoise.choices import ENCODER, GENERATOR, LARGEST_SEED, METHOD, OBJECTIVE, Distrust, Kind, find, options_of
+from pinoise.choices import AUTO, ENCODER, GENERATOR, METHOD, OBJECTIVE, Kind, find, options_of
 from pinoise.data.layout import image_layout
-from pinoise.errors import UserError, brief
-from pinoise.training.config import IMAGE_ENCODER, VECTOR_ENCODER, Settings, follow_kind, image_part, parse_settings
+from pinoise.errors import UserError
+from pinoise.model import Model
+from pinoise.training.config import (
+    IMAGE_ENCODER,
+    VECTOR_ENCODER,
+    Settings,
+    follow_kind,
+    image_part,
+    override,
+    parse_settings,
+)
 
-# What a parameter is called whose setting has another name.
-_NAMES = {
-    "encoder.out_features": "n_components",
-    "encoder": "encoder",
-    "noise.generator": "generator",
-    "views.augmentations": "augmentations",
+COLUMNS = ("text", "categorical", "drop", "keep", "na")
+"""The parameters that are about the columns of a table."""
+
+_LISTS = (*COLUMNS, "augmentations")  # None leaves each as it is
+# The path of the setting that a parameter is.
+_PATHS = {
+    **{name: name for name in ("embedding", "encoder", "method", "objective")},
+    **{name: f"data.{name}" for name in ("scaling", "missing", "mark_missing", *COLUMNS)},
+    **{name: f"noise.{name}" for name in ("distribution", "mean", "covariance", "neighbours", "generator")},
+    **{name: f"noise.{name}" for name in ("amplitude", "initial_scale")},
+    **{name: f"views.{name}" for name in ("pairing", "augmentations")},
+    **{name: f"training.{name}" for name in ("epochs", "batch_size", "learning_rate", "noise_learning_rate")},
+    **{name: f"training.{name}" for name in ("device", "patience", "min_improvement")},
 }
+_NAMES = {path: name for name, path in _PATHS.items()} | {"encoder.out_features": "n_components"}
 
 
-def settings_from(
-    parameters: Mapping[str, Any], *, seed: int, coloured: bool = True, distrust: Distrust | None = None
-) -> Settings:
+def settings_from(parameters: Mapping[str, Any], *, seed: int, coloured: bool = True) -> Settings:
     """Validate the parameters; a mistake is said by the name that the parameter has, not the setting.
 
     Args:
         parameters: of the estimator, by name.
         seed: of the fit.
         coloured: whether the colours of images can be changed.
-        distrust: the file that the parameters are from, if the user has not said to trust it.
 
     >>> from pinoise import PiNDA
     >>> settings_from(vars(PiNDA(epochs=3)), seed=0).training.epochs
@@ -42,105 +58,59 @@ def settings_from(
     ...
     pinoise.errors.UserError: setting 'n_components' is 0: input should be greater than or equal to 1.
     """
-
-    def named(*names: str) -> dict[str, Any]:
-        return {name: parameters[name] for name in names}
-
-    def given(*names: str) -> dict[str, Any]:
-        """Return the parameters that are not left open."""
-        return {name: parameters[name] for name in names if parameters[name] not in (None, "auto")}
-
     images = parameters["image_shape"] is not None
-    hidden = parameters["hidden"]
-    sizes = {"out_features": parameters["n_components"], "hidden": hidden}
-    augmentations = parameters["augmentations"]
-    if isinstance(augmentations, str) or not isinstance(augmentations, Sequence | None):
-        raise UserError(f"augmentations is {augmentations!r}: give a list of them, as in augmentations=['scarf'].")
-    values: dict[str, Any] = {
-        **named("embedding"),
-        "data": {**named("scaling"), **columns_from(parameters)},
-        "encoder": _section(ENCODER, _encoder(parameters["encoder"], images=images), distrust, where_it_fits=sizes),
-        "method": _section(METHOD, parameters["method"], distrust, its_own=named("temperature")),
-        "noise": {
-            **named("distribution", "mean"),
-            **given("covariance", "neighbours", "amplitude", "initial_scale"),
-            "generator": _section(GENERATOR, parameters["generator"], distrust, where_it_fits={"hidden": hidden}),
-        },
-        "objective": _section(OBJECTIVE, parameters["objective"], distrust, its_own=named("penalty")),
-        "views": given("pairing"),
-        "training": {
-            **named("epochs", "batch_size", "learning_rate", "noise_learning_rate", "device"),
-            **named("patience", "min_improvement"),
-            "seed": seed,
-        },
-    }
-    if augmentations is not None:
-        values["views"]["augmentations"] = tuple(augmentations)
-    settings = parse_settings(values, names=_NAMES, distrust=distrust)
+    given = {name: parameters[name] for name in _PATHS if name not in _LISTS or parameters[name] is not None}
+    for name in set(_LISTS) & given.keys():
+        if isinstance(given[name], str) or not isinstance(given[name], Sequence):
+            raise UserError(f"{name} is {given[name]!r}: give a list, as in {name}=[{str(given[name])!r}].")
+        given[name] = tuple(given[name])
+    hidden = {"hidden": parameters["hidden"]}
+    sizes, auto = {"out_features": parameters["n_components"], **hidden}, IMAGE_ENCODER if images else VECTOR_ENCODER
+    given["encoder"] = _section(ENCODER, given["encoder"], where_it_fits=sizes, auto=auto)
+    given["generator"] = _section(GENERATOR, given["generator"], where_it_fits=hidden)
+    given["method"] = _section(METHOD, given["method"], temperature=parameters["temperature"])
+    given["objective"] = _section(OBJECTIVE, given["objective"], penalty=parameters["penalty"])
+    values = override({"training": {"seed": seed}}, [(_PATHS[name], value) for name, value in given.items()])
+    settings = parse_settings(values, names=_NAMES)
     _check_image_shape(parameters["image_shape"], settings)
     return follow_kind(settings, images=images, coloured=coloured).settings
 
 
-def _encoder(value: Any, *, images: bool) -> Any:
-    """Return the encoder with a name in place of ``auto``, so that its options are known."""
-    section = value if isinstance(value, Mapping) else {"name": value}
-    name = section.get("name", ENCODER.default)
-    if isinstance(name, str) and name == ENCODER.default:
-        return {**section, "name": IMAGE_ENCODER if images else VECTOR_ENCODER}
-    return value
-
-
-_TABLE_PARAMETERS = ("text", "categorical", "drop", "keep", "na")
-
-
-def columns_from(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is said of the columns of a table, as options of ``ReadOptions``.
-
-    >>> from pinoise import PiNDA
-    >>> columns_from(vars(PiNDA(text=["comment"])))
-    {'text': ('comment',), 'missing': 'median', 'mark_missing': True}
-    """
-    given = {name: parameters[name] for name in _TABLE_PARAMETERS if parameters[name] is not None}
-    for name, columns in given.items():
-        if isinstance(columns, str) or not isinstance(columns, Sequence):
-            what = "cell values" if name == "na" else "columns"
-            raise UserError(f"{name} is {columns!r}: give a list of {what}, as in {name}=[{str(columns)!r}].")
-    listed = {name: tuple(columns) for name, columns in given.items()}
-    return {**listed, **{name: parameters[name] for name in ("missing", "mark_missing")}}
-
-
 def _section(
-    kind: Kind,
-    value: Any,
-    distrust: Distrust | None,
-    *,
-    where_it_fits: Mapping[str, Any] | None = None,
-    its_own: Mapping[str, Any] | None = None,
+    kind: Kind, value: Any, *, where_it_fits: Mapping[str, Any] | None = None, auto: str | None = None, **options: Any
 ) -> dict[str, Any]:
     """Return a part with the options that are parameters of the estimator; what a dict says wins.
 
     Args:
         kind: of the part.
         value: a name, a dict or an object.
-        distrust: as in ``settings_from``.
         where_it_fits: options for a part that has them.
-        its_own: options that must fit, where they are given.
+        auto: the name in place of ``auto``, so that its options are known.
+        **options: those that must fit, where they are given.
     """
     section = dict(value) if isinstance(value, Mapping) else {"name": value}
-    name = section.get("name", kind.default)
-    part = name
-    if isinstance(name, str) and (":" in name or name in kind.names):
-        part = find(kind, name, distrust=distrust)
-    fits = {"hidden"} if part is None else set(options_of(part)) if callable(part) else set()
-    for option, given in {**(where_it_fits or {}), **(its_own or {})}.items():
-        if given is None:
-            continue
-        if option in fits:
-            section.setdefault(option, given)
-        elif option in (its_own or {}) and callable(part):
-            shown = repr(name) if isinstance(name, str) else getattr(name, "__name__", type(name).__name__)
-            raise UserError(f"{option} is {given}: {kind.noun} {shown} has no such option; leave it out.")
-    return section
+    name = section.setdefault("name", kind.default)
+    if isinstance(name, str) and name == AUTO:
+        section["name"] = name = auto or name
+    part = find(kind, name) if isinstance(name, str) and (":" in name or name in kind.names) else name
+    takes = {"hidden"} if part is None else set(options_of(part)) if callable(part) else set()
+    options |= {option: given for option, given in (where_it_fits or {}).items() if option in takes}
+    return {option: given for option, given in options.items() if given is not None} | section
+
+
+def parameters_of(model: Model) -> dict[str, Any]:
+    """Return the parameters of a ``PiNDA`` with the settings of a model, in which nothing is left open.
+
+    Settings without a parameter, such as ``head.hidden`` and ``views.noise``, are not among them.
+    """
+    values = model.settings.model_dump()
+    found: dict[str, Any] = {name: reduce(getitem, path.split("."), values) for name, path in _PATHS.items()}
+    found["drop"] = tuple(name for name in found["drop"] if name != values["data"]["target"])
+    found |= {name: found[name] or None for name in COLUMNS}
+    if "out_features" in found["encoder"]:
+        found["n_components"] = found["encoder"].pop("out_features")
+    shape = model.preparation.shape
+    return found | {"image_shape": shape if len(shape) > 1 else None, "random_state": values["training"]["seed"]}
 
 
 def seed_of_state(random_state: Any) -> int:
@@ -149,12 +119,6 @@ def seed_of_state(random_state: Any) -> int:
     >>> seed_of_state(0)
     209652396
     """
-    whole = isinstance(random_state, int | np.integer) and not isinstance(random_state, bool)
-    known = random_state is None or random_state is np.random or isinstance(random_state, np.random.RandomState)
-    if not known and not (whole and 0 <= random_state <= LARGEST_SEED):
-        raise UserError(
-            f"random_state is {brief(random_state)}: give a whole number from 0 to {LARGEST_SEED}, or None."
-        )
     return int(check_random_state(random_state).randint(2**31))
 
 

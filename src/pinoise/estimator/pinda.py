@@ -16,8 +16,7 @@ from pinoise.data.formats.memory import collected
 from pinoise.data.layout import have_colours
 from pinoise.data.rows import make_rows
 from pinoise.errors import counted
-from pinoise.estimator.loading import parameters_of
-from pinoise.estimator.parameters import columns_from, seed_of_state, settings_from
+from pinoise.estimator.parameters import parameters_of, seed_of_state, settings_from
 from pinoise.estimator.samples import features_of, learn_samples
 from pinoise.estimator.transformer import ModelTransformer
 from pinoise.model import Model
@@ -160,9 +159,8 @@ class PiNDA(ModelTransformer):
     warm_start : bool
         Whether ``fit`` on a fitted estimator goes on from its state, for ``epochs`` more, with the same features. The
         rows may be others.
-    callbacks : sequence of Callback, logger or function
-        Called after every epoch with its ``Record``; one that returns True ends training. A logger is any object with
-        Lightning's ``log_metrics(metrics, step)``.
+    callbacks : sequence of Callback or function
+        Called after every epoch with its ``Record``; one that returns True ends training.
     verbose : int
         1 shows a progress bar on a terminal and in a notebook, and prints a line for each epoch elsewhere; 0 is quiet.
 
@@ -252,7 +250,7 @@ class PiNDA(ModelTransformer):
         checked_callbacks(self.callbacks)
         X = collected(X)
         if earlier is None:
-            data, preparation = learn_samples(self, X, columns_from(vars(self)), self.image_shape)
+            data, preparation = learn_samples(self, X, settings.data, self.image_shape)
         else:
             data, preparation = Dataset("X", Part(self._samples(X))), self.model_.preparation
         x = data.train.x
@@ -264,8 +262,6 @@ class PiNDA(ModelTransformer):
             else:
                 standardizer = self.model_.standardizer
             record = describe_data(settings, data, preparation, standardizer)
-            if earlier is not None:
-                earlier = earlier._replace(same_rows=record.fingerprint == self.model_.record.fingerprint)
             fitted = fit(
                 settings,
                 standardizer,
@@ -281,7 +277,7 @@ class PiNDA(ModelTransformer):
             warnings.warn(f"fit was interrupted after {done}: {advice}", stacklevel=2)
         for flag in fitted.flags:
             warnings.warn(f"{flag.name}: {flag.meaning}.", HealthWarning, stacklevel=2)
-        self._trained = Earlier(fitted.model.state_dict(), fitted.progress, same_rows=True)
+        self._trained = Earlier(fitted.model.state_dict(), fitted.history)
         return self._wrap(
             Model(
                 fitted.settings,

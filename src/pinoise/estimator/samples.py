@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,31 +24,31 @@ from pinoise.data.table.cells import first_missing
 from pinoise.data.table.encoding import TableEncoding
 from pinoise.data.table.numbers import NumericColumn
 from pinoise.errors import UserError
-from pinoise.estimator.parameters import rows_of_pixels
+from pinoise.estimator.parameters import COLUMNS, rows_of_pixels
 
 Array = npt.NDArray[Any]
 
 
 def learn_samples(
-    estimator: Any, X: Any, columns: Mapping[str, Any], image_shape: tuple[int, ...] | None
+    estimator: Any, X: Any, options: ReadOptions, image_shape: tuple[int, ...] | None
 ) -> tuple[Dataset, Preparation]:
     """Return samples to fit an estimator on, and how later ones become features.
 
     Args:
         estimator: which learns the number and the names of the features.
         X: samples.
-        columns: what is said of the columns of a table, from ``columns_from``.
+        options: what is said of the columns of a table.
         image_shape: the shape of a sample that is an image.
     """
     if isinstance(X, str | Path):
         raise UserError(f"X is {str(X)!r}, the name of a file: read it first, as with pandas.read_csv({str(X)!r}).")
-    named = len(columns) > 2  # beside what becomes of gaps
+    named = [name for name in COLUMNS if getattr(options, name)]
     if named and not is_table(X):
-        raise UserError(f"{next(iter(columns))} is about columns, and X is no data frame: leave it out.")
+        raise UserError(f"{named[0]} is about columns, and X is no data frame: leave it out.")
     numbers = to_samples(X, where="X") if isinstance(X, list | tuple | Tensor) else X
     if named or needs_encoding(X) or has_gaps(numbers):
         validate_data(estimator, X, reset=True, skip_check_array=True)
-        data, preparation = from_arrays(X, options=ReadOptions(**columns), name="X")
+        data, preparation = from_arrays(X, options=options, name="X")
         return data, preparation
     x = checked_numbers(estimator, X, fitting=True, image_shape=image_shape)
     names = tuple(getattr(estimator, "feature_names_in_", ()))

@@ -29,11 +29,6 @@ class ModelTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     model_: Model
     _trained: Earlier | None
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave out the state of training, which is larger than the rest, unless ``warm_start`` needs it."""
-        state = dict(super().__getstate__())
-        return state if self.warm_start or "_trained" not in state else {**state, "_trained": None}
-
     @own_modes()
     def transform(self, X: Any) -> Any:
         """Return the embedding of samples as they are, without noise, in the precision of X: float32 or float64.
@@ -142,7 +137,7 @@ class ModelTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the state of training. It is not always kept."""
         if self._trained is None:
             raise UserError(
-                "warm_start goes on from the state of training, which neither PiNDA.save nor a pickle made with "
-                "warm_start=False holds: fit with warm_start=False, or keep a pickle made with warm_start=True."
+                "warm_start goes on from the state of training, which PiNDA.save does not hold: fit with "
+                "warm_start=False, or keep a pickle."
             )
         return self._trained
