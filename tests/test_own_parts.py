@@ -516,7 +516,7 @@ def test_what_no_other_process_could_import_is_not_saved(mine: ModuleType) -> No
         (["--method", "wrong:Queue"], "method 'wrong:Queue' cannot be called (missing a required argument: 'queue'):"),
         (["--method", "wrong:mean"], "the method returned shape () for 16 samples: it must return one loss per"),
         (["--method", "wrong:alone"], "method 'wrong:alone' cannot be called (too many positional arguments): give a"),
-        (["--method", "mine:Net"], "method 'mine:Net' is not a Method class: give a class derived from Method, or a f"),
+        (["--method", "mine:Net"], "method 'mine:Net' is no Method: give a class derived from Method, or a f"),
         (
             ["--method", "mine:Pull", "--temperature", "1"],
             "unknown setting 'method.temperature': allowed there are str",
@@ -534,7 +534,7 @@ def test_what_no_other_process_could_import_is_not_saved(mine: ModuleType) -> No
         (["--objective", "wrong:number_of"], "the objective returned float: it must return a scalar like look.los"),
         (["--objective", "wrong:both"], "objective 'wrong:both' cannot be called (missing a required argument: 'y'):"),
         (["--objective", "wrong:Priced"], "objective 'wrong:Priced' cannot be called (missing a required argument:"),
-        (["--objective", "mine:Net"], "objective 'mine:Net' is not an Objective: give a class derived from Objective"),
+        (["--objective", "mine:Net"], "objective 'mine:Net' is no Objective: give a class derived from Objective"),
         (["--generator", "wrong:Narrow"], "the generator returned shape (16, 1, 1) for 16 samples: it must return"),
         (["--generator", "wrong:Paced"], "generator 'wrong:Paced' cannot be called (missing a required argument: 'pa"),
         (["--generator", "mine:Net"], "generator 'mine:Net' cannot be called (too many positional arguments): give a"),
@@ -571,7 +571,7 @@ def test_a_part_that_does_not_keep_its_contract_is_one_sentence(
         (lambda mine: {"encoder": {"name": mine.Net((6,)), "width": 2}}, r"unknown setting 'width': encoder has no se"),
         (
             lambda mine: {"method": mine.Pull(nn.Linear(6, 4), nn.Identity())},
-            r"method 'Pull' is not a Method class: giv",
+            r"method 'Pull' is no Method: giv",
         ),
         (
             lambda mine: {"generator": mine.Wave((6,), 1), "mean": "learned"},

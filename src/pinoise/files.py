@@ -19,14 +19,14 @@ from typing import IO, Any
 from pinoise.errors import UserError
 
 # What the verbs write in the folder of a run.
-LOCK_FILES = ("run.lock", "run.lock.json")
+LOCK = "run.lock"
 REPORT_FILES = ("report.html", "noise.png", "comparison.png")
 RUN_FILES = frozenset(
     (
         *("config.yaml", "data.json", "environment.json", "metrics.csv", "evaluation.json"),
         *("standardizer.safetensors", "encoder.safetensors", "embedding.safetensors", "noise.safetensors"),
         "classifier.safetensors",
-        *LOCK_FILES,
+        LOCK,
         *REPORT_FILES,
     )
 )

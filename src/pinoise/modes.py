@@ -185,20 +185,6 @@ class Randomness:
         for generator, part in zip(self._both(device), state[: sum(sizes)].split(sizes), strict=True):
             generator.set_state(part.clone())  # torch crashes on a view into a larger tensor
 
-    @staticmethod
-    def is_state(state: Tensor) -> bool:
-        """Whether a tensor can be restored, at least on the CPU.
-
-        >>> Randomness.is_state(Randomness(0).state(torch.device("cpu"))), Randomness.is_state(torch.zeros(8))
-        (True, False)
-        """
-        generator = Generator()
-        try:
-            generator.set_state(state[: len(generator.get_state())].clone())
-        except (RuntimeError, TypeError):
-            return False
-        return True
-
     def _both(self, device: torch.device) -> list[Generator]:
         return [self._own(each) for each in dict.fromkeys((_CPU, device))]
 

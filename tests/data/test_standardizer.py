@@ -20,8 +20,8 @@ from pinoise.data.dataset import Samples
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Scaling, Standardizer, auto_scaling
 from pinoise.errors import UserError
-from pinoise.networks import read_tensors, write_tensors
-from pinoise.training.build.model import standardizer_from, standardizer_tensors
+from pinoise.networks import write_tensors
+from pinoise.training.build.model import read_standardizer, standardizer_tensors
 
 RNG = np.random.default_rng(0)
 SCALINGS: list[Scaling] = ["features", "global", "rows"]
@@ -338,7 +338,7 @@ def test_what_is_learned_lies_as_it_comes_back_from_a_file(scaling: Scaling, tmp
     x = np.asfortranarray(np.random.default_rng(0).integers(0, 256, (20, 8, 6, 3)).astype(np.uint8))
     learned = Standardizer.fit(x, scaling=scaling)
     write_tensors(tmp_path / "s.safetensors", standardizer_tensors(learned))
-    again = standardizer_from(read_tensors(tmp_path / "s.safetensors"), where="s")
+    again = read_standardizer(tmp_path / "s.safetensors")
     for name in ("mean", "scale", "deviation"):
         assert getattr(learned, name).strides == getattr(again, name).strides, name
         np.testing.assert_array_equal(getattr(learned, name), getattr(again, name))

@@ -14,9 +14,6 @@ from pinoise import PiNDA, load_run
 from pinoise.data.moments import has_heavy_tails
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer, auto_scaling
-from pinoise.errors import UserError
-from pinoise.networks import read_tensors, write_tensors
-from pinoise.training.build.model import read_standardizer, standardizer_from, standardizer_tensors
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
 from pinoise.training.run import run_training
@@ -136,19 +133,6 @@ def test_noisy_copies_of_amounts_have_the_tails_of_amounts(fitted: PiNDA) -> Non
     moved = np.abs(noisy - x)
     large = x > np.quantile(x, 0.9)
     assert np.median(moved[large]) > 10 * np.median(moved[~large])
-
-
-@pytest.mark.parametrize("part", ["tails_mean", "tails_scale"])
-def test_a_file_without_a_part_of_the_tails_is_damaged(part: str, tmp_path: Path) -> None:
-    tensors = standardizer_tensors(Standardizer.fit(amounts(), scaling="compressed"))
-    write_tensors(tmp_path / "s.safetensors", tensors)
-    assert read_standardizer(tmp_path / "s.safetensors").tails is not None
-    stored = read_tensors(tmp_path / "s.safetensors")
-    del stored[part]
-    with pytest.raises(UserError, match=f"no sound tensor '{part}'"):
-        standardizer_from(stored, where="s.safetensors")
-    with pytest.raises(UserError, match=f"no sound tensor '{part}'"):
-        standardizer_from({**tensors, part: tensors[part][:2]}, where="s.safetensors")
 
 
 def test_a_run_says_that_it_compresses_tails_unless_it_was_asked_to(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tests.faults.commands import Fault
 
-from pinoise.files import LOCK_FILES
+from pinoise.files import LOCK
 from pinoise.training.checkpoint import LAST, PREVIOUS, DamagedError, Stored, read_checkpoint
 
 # Whose bytes are the same; the others have times in them.
@@ -28,7 +28,7 @@ def state(run: Path) -> dict[str, Any]:
     found["files"] = sorted(
         str(path.relative_to(run))
         for path in run.rglob("*")
-        if path.is_file() and path.parent.name != "tensorboard" and path.name not in LOCK_FILES
+        if path.is_file() and path.parent.name != "tensorboard" and path.name != LOCK
     )
     return found
 
@@ -70,7 +70,8 @@ def curves(run: Path) -> dict[str, list[tuple[int, float]]]:
 
 def _content(stored: Stored) -> dict[str, str]:
     """Return checksums of a checkpoint's fields, without the seconds that training took."""
-    fields = stored.model_dump(exclude={"seconds"})
+    fields = stored._asdict()
+    del fields["seconds"]
     fields["history"] = [line[:-1] for line in fields["history"]]
     return {name: _digest(_flat(value)) for name, value in fields.items()}
 
@@ -94,7 +95,7 @@ def newest_step(run: Path) -> int:
             try:
                 return read_checkpoint(path).step
             except DamagedError as error:
-                raise Fault(f"{path} {error}") from None
+                raise Fault(str(error)) from None
     return 0
 
 

@@ -12,7 +12,6 @@ from pinoise.errors import UserError
 from pinoise.modes import Randomness
 from pinoise.training.checkpoint import (
     DamagedError,
-    Expected,
     RunIdentity,
     find_checkpoint,
     read_checkpoint,
@@ -43,7 +42,6 @@ def save(folder: Path, value: float, **changes: Any) -> None:
             "step": 1,
             "seconds": 0.5,
         },
-        **{"step": 1, "seconds": 0.5},
         **{"random": Randomness(0).state(torch.device("cpu"))[None], "loss_sum": torch.zeros(1, 2)},
         "history": [(1, 1, 0.5, {"contrast": 0.5}, 0.5)],
     }
@@ -51,8 +49,8 @@ def save(folder: Path, value: float, **changes: Any) -> None:
 
 
 def find(folder: Path) -> tuple[Path | None, str | None]:
-    found, complaint = find_checkpoint(folder, Expected(*make(), RunIdentity(), per_epoch=1))
-    return None if found is None else found.path, complaint
+    found = find_checkpoint(folder, make()[0], RunIdentity())
+    return (None, None) if found is None else (found.path, found.complaint)
 
 
 def stored(path: Path) -> float:
@@ -128,7 +126,7 @@ def test_a_lost_last_checkpoint_leaves_the_previous_one(tmp_path: Path) -> None:
 def test_only_damaged_checkpoints_are_an_error(tmp_path: Path) -> None:
     save(tmp_path, 1)
     flip_a_byte(tmp_path / "last.ckpt")
-    with pytest.raises(UserError, match=r"has no intact checkpoint: checkpoint last\.ckpt is damaged"):
+    with pytest.raises(UserError, match=r"has no checkpoint to go on from: checkpoint last\.ckpt is damaged"):
         find(tmp_path)
 
 
@@ -140,7 +138,7 @@ def content_of(path: Path) -> Any:
             return str(value.dtype), value.tolist()
         return {key: plain(inner) for key, inner in value.items()} if isinstance(value, dict) else repr(value)
 
-    return plain(read_checkpoint(path).model_dump())
+    return plain(read_checkpoint(path)._asdict())
 
 
 def test_every_flipped_bit_is_noticed_or_changes_nothing(tmp_path: Path) -> None:
@@ -160,46 +158,17 @@ def test_every_flipped_bit_is_noticed_or_changes_nothing(tmp_path: Path) -> None
     assert noticed > 100
 
 
-SOUND_GROUPS = [{"params": [0, 1]}]
-
-
 @pytest.mark.parametrize(
     "changes",
     [
         {"model": nn.Linear(3, 3).state_dict()},
         {"model": {"weight": torch.zeros(10, 100)}},
-        {"model": {"weight": torch.zeros(10, 100), "bias": torch.full((10,), torch.nan)}},
-        {"model": {"weight": torch.zeros(10, 100), "bias": torch.zeros(10, dtype=torch.int64)}},
-        {"model": {"weight": torch.zeros(10, 100), "bias": torch.zeros(10).to_sparse()}},
-        {"model": {"weight": torch.zeros(10, 100), "bias": torch.zeros(10, device="meta")}},
-        {"model": [1, 2]},
-        {"optimizer": {}},
-        {"optimizer": {"state": {}, "param_groups": [{"params": [0]}, {"params": [1]}]}},
-        {"optimizer": {"state": {0: {"step": torch.tensor(1.0)}}, "param_groups": SOUND_GROUPS}},
-        {"optimizer": {"state": {7: dict.fromkeys(("step", "exp_avg", "exp_avg_sq"), torch.tensor(1.0))}}},
-        {"precision": {"scale": "large"}},
-        {"random": torch.zeros(9, dtype=torch.uint8)},
-        {"random": torch.zeros(1, 9)},
-        {"random": 3},
-        {"step": "1"},
-        {"step": True},
-        {"step": -1},
-        {"seconds": float("nan")},
-        {"loss_sum": torch.zeros(2)},
-        {"loss_sum": torch.full((1, 2), torch.inf)},
-        {"history": []},
-        {"history": [(1, 1, 0.5, {}, 0.5), (2, 2, 0.5, {}, 0.5)]},
-        {"history": [("one", 1, 0.5, {}, 0.5)]},
-        {"history": [[1]]},
-        {"settings": "{"},
-        {"settings": "[" * 100_000},
-        {"settings": None},
         {"data": "another"},
         {"extra": 1},
     ],
     ids=lambda changes: next(iter(changes)),
 )
-def test_a_checkpoint_with_an_unsound_field_is_passed_over_too(tmp_path: Path, changes: dict[str, Any]) -> None:
+def test_a_checkpoint_that_does_not_fit_is_passed_over_too(tmp_path: Path, changes: dict[str, Any]) -> None:
     save(tmp_path, 1)
     save(tmp_path, 2, **changes)
     path, complaint = find(tmp_path)
@@ -222,7 +191,9 @@ def test_any_file_of_torch_save_is_a_damaged_checkpoint(tmp_path: Path, content:
 
 def test_a_checkpoint_of_other_settings_is_named_if_there_is_no_other(tmp_path: Path) -> None:
     save(tmp_path, 1, settings='{"seed": 3}')
-    with pytest.raises(UserError, match=r"seed is absent in config\.yaml and 3 in last\.ckpt: restore"):
+    with pytest.raises(
+        UserError, match=r"last\.ckpt is of another run \(seed is absent in config\.yaml and 3 in it\)\. Restore"
+    ):
         find(tmp_path)
     save(tmp_path, 2)
     assert find(tmp_path) == (tmp_path / "last.ckpt", None)

@@ -108,7 +108,7 @@ def test_a_run_without_its_checkpoint_has_no_whole_model(tmp_path: Path) -> None
     config = tmp_path / "run/config.yaml"
     config.write_text(config.read_text().replace("hidden: 32", "hidden: 33"))
     wider = dataclasses.replace(run, settings=read_config(tmp_path / "run"))
-    with pytest.raises(UserError, match=r"encoder\.hidden is 33 in config\.yaml and 32 in last\.ckpt"):
+    with pytest.raises(UserError, match=r"encoder\.hidden is 33 in config\.yaml and 32 in it"):
         contrastive_model(wider, rows)
     for path in (tmp_path / "run/checkpoints").iterdir():
         path.unlink()
@@ -154,7 +154,7 @@ def test_noise_that_does_not_fit_is_one_sentence(tmp_path: Path, harm: str) -> N
     for changed in (tensors[harm][..., :-1], None):
         damaged = {name: tensor for name, tensor in tensors.items() if name != harm}
         write_tensors(path, damaged if changed is None else {**damaged, harm: changed})
-        with pytest.raises(UserError, match=r"noise\.safetensors does not fit the configuration beside it"):
+        with pytest.raises(UserError, match="do not fit its configuration|give a support|initial_scale has shape"):
             load_run(tmp_path / "run")
 
 
@@ -162,5 +162,5 @@ def test_a_standardiser_without_all_its_parts_is_one_sentence(tmp_path: Path) ->
     trained(tmp_path / "run")
     path = tmp_path / "run/standardizer.safetensors"
     write_tensors(path, {name: tensor for name, tensor in read_tensors(path).items() if name != "deviation"})
-    with pytest.raises(UserError, match=r"standardizer\.safetensors has no sound tensor 'deviation'"):
+    with pytest.raises(UserError, match=r"standardizer\.safetensors has no tensor 'deviation'"):
         load_run(tmp_path / "run")

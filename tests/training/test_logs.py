@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # type: ignore[import-untyped]
 
+from pinoise.errors import UserError
 from pinoise.training.callbacks import Quiet, Record
 from pinoise.training.checkpoint import Progress
 from pinoise.training.metrics import METRICS
@@ -55,11 +56,12 @@ def test_a_resumed_run_has_the_epochs_of_its_checkpoint_whatever_a_killed_proces
     assert [event.step for event in board.Scalars("information")] == [10, 20]
 
 
-def test_a_line_that_a_kill_cut_is_left_out(tmp_path: Path) -> None:
+def test_a_damaged_history_is_one_sentence(tmp_path: Path) -> None:
     log(tmp_path, record(1), record(2))
     path = tmp_path / "metrics.csv"
     path.write_text(path.read_text()[:-30])
-    assert read_metrics(path) == [record(1)]
+    with pytest.raises(UserError, match=r"metrics\.csv is not the history of a run"):
+        read_metrics(path)
     assert read_metrics(tmp_path / "gone.csv") == []
 
 

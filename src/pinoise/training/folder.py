@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import os
 import platform
+import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -22,7 +22,7 @@ from pinoise.data.source import is_name
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.files import (
-    LOCK_FILES,
+    LOCK,
     RUN_FILES,
     RUN_FOLDERS,
     check_writable,
@@ -35,11 +35,9 @@ from pinoise.files import (
 )
 from pinoise.networks import Embedding, write_tensors
 from pinoise.noise import PiNoise
-from pinoise.training.build import embedding_tensors
 from pinoise.training.build.model import standardizer_tensors
 from pinoise.training.build.parts import memory_gb
-from pinoise.training.callbacks import Record
-from pinoise.training.checkpoint import DAMAGED, LAST, Expected, RunIdentity, Stored, find_checkpoint
+from pinoise.training.checkpoint import DAMAGED, LAST, Checkpoint, RunIdentity
 from pinoise.training.config import Settings, complete, distrusted, dump_yaml, parse_settings, read_yaml
 from pinoise.training.metrics import has_stalled, held_out_losses
 from pinoise.training.processes import is_first
@@ -64,11 +62,6 @@ class DataRecord(BaseModel):
     def size(self) -> str:
         """The number and the shape of the rows, in words."""
         return f"{self.rows} rows of {' × '.join(map(str, self.shape))}"
-
-
-def write_record(path: Path, record: DataRecord) -> None:
-    """Write ``data.json``."""
-    write_json(path, json.loads(record.model_dump_json()))
 
 
 def read_record(path: Path) -> DataRecord:
@@ -111,7 +104,7 @@ def _check_free(path: Path) -> None:
     """Refuse a folder that holds anything but locks and what a killed process left before its configuration."""
     if (path / "config.yaml").exists():
         raise UserError(f"{path} already holds a run: choose another --out, or continue it with --resume {path}.")
-    if path.exists() and any(file.name not in LOCK_FILES and not _is_leftover(file) for file in path.iterdir()):
+    if path.exists() and any(file.name != LOCK and not _is_leftover(file) for file in path.iterdir()):
         raise UserError(f"{path} is not empty and not a run folder: choose another folder with --out.")
 
 
@@ -133,36 +126,23 @@ def create_folder(path: Path, settings: Settings, record: DataRecord | None = No
         path.mkdir(parents=True, exist_ok=True)
     write_text(path / "config.yaml", text)
     if record is not None:
-        write_record(path / "data.json", record)
+        write_json(path / "data.json", record.model_dump(mode="json"))
 
 
 def config_text(settings: Settings) -> str:
     """Return ``config.yaml`` with full paths, so that files are found from any folder."""
+    values = settings.model_dump()
+    values["data"]["source"] = full_source(settings)
     try:
-        return dump_yaml({"format": RUN_FORMAT, **_config_values(settings)})
+        return dump_yaml({"format": RUN_FORMAT, **values})
     except yaml.YAMLError as error:
         raise UserError(f"the settings hold an object that a file cannot ({error}): give a name or a number.") from None
-
-
-def _config_values(settings: Settings) -> dict[str, Any]:
-    values: dict[str, Any] = _with_full_paths(settings.model_dump())
-    values["data"]["source"] = full_source(settings)
-    return values
 
 
 def full_source(settings: Settings) -> str:
     """Return the data of a run by its name or its full path, which a run that goes on from another folder finds."""
     source = settings.data.source
     return source if source == IN_MEMORY or is_name(source) else str(Path(source).expanduser().resolve())
-
-
-def _with_full_paths(value: Any) -> Any:
-    """Return nested settings with full paths as strings, and tuples as lists."""
-    if isinstance(value, Path):
-        return str(value.expanduser().resolve())
-    if isinstance(value, dict):
-        return {key: _with_full_paths(inner) for key, inner in value.items()}
-    return [_with_full_paths(inner) for inner in value] if isinstance(value, list | tuple) else value
 
 
 def read_config(path: Path, *, trust: bool = False) -> Settings:
@@ -181,7 +161,7 @@ def read_config(path: Path, *, trust: bool = False) -> Settings:
 
 def run_identity(settings: Settings, fingerprint: str) -> RunIdentity:
     """Return what a run's checkpoints carry, so that they are not taken for those of another run."""
-    return RunIdentity(json.dumps(_config_values(settings), default=str), fingerprint)
+    return RunIdentity(config_text(settings), fingerprint)
 
 
 def settle_folder(
@@ -189,12 +169,24 @@ def settle_folder(
     settings: Settings,
     record: DataRecord,
     standardizer: Standardizer,
-    expected: Expected,
+    find: Callable[[], Checkpoint | None],
     *,
+    steps: int,
     new: bool,
     note: Callable[[str], None],
 ) -> Path | None:
-    """Write what is known before the first step. Return the checkpoint to resume from, if any."""
+    """Write what is known before the first step. Return the checkpoint to resume from, if any.
+
+    Args:
+        path: the run folder.
+        settings: of the run.
+        record: of its data.
+        standardizer: the units of its samples.
+        find: finds its newest checkpoint.
+        steps: in an epoch.
+        new: whether the folder must be new.
+        note: called with a sentence about a damaged checkpoint.
+    """
     if new:  # another process may have made a run there since
         create_folder(path, settings, record)
     for file in path.iterdir():
@@ -204,16 +196,20 @@ def settle_folder(
     with writing(folder):
         folder.mkdir(exist_ok=True)
     if (path / "data.json").exists():
-        _check_unchanged(path, settings, record)
-    checkpoint, complaint = find_checkpoint(folder, expected)
-    steps = expected.per_epoch or 1  # whoever trains knows it
+        check_unchanged(path, settings, read_record(path / "data.json"), record.fingerprint)
+    checkpoint = find()
     if checkpoint is not None:
-        _check_epochs(path, settings, checkpoint.stored, steps)
-    if complaint is not None:
-        note(complaint)
-        (folder / LAST).replace(folder / DAMAGED)  # the next checkpoint must not replace a sound one by it
+        least, epochs = -(-checkpoint.stored.step // steps), settings.training.epochs
+        if epochs < least:
+            raise UserError(
+                f"--epochs {epochs} is fewer than {path} has trained for, which cannot be undone: give at least "
+                f"{least}, or use the run as it stands."
+            )
+        if checkpoint.complaint is not None:
+            note(checkpoint.complaint)
+            (folder / LAST).replace(folder / DAMAGED)  # the next checkpoint must not replace a sound one by it
     if not (path / "data.json").exists():
-        write_record(path / "data.json", record)
+        write_json(path / "data.json", record.model_dump(mode="json"))
     if checkpoint is None or not (path / "environment.json").exists():
         write_json(path / "environment.json", describe_environment())
     write_tensors(path / STANDARDIZER_FILE, standardizer_tensors(standardizer))
@@ -221,27 +217,11 @@ def settle_folder(
         write_text(path / "config.yaml", text)
     if checkpoint is None:
         return None
-    if _goes_on(settings, checkpoint.stored, steps):
+    unseen = held_out_losses(checkpoint.stored.records)
+    if checkpoint.stored.step < epochs * steps and not has_stalled(unseen, settings.training):  # it goes on
         for name in WEIGHTS:  # of an earlier end: what counts from now on is the checkpoint
             (path / name).unlink(missing_ok=True)
     return checkpoint.path
-
-
-def _goes_on(settings: Settings, stored: Stored, steps: int) -> bool:
-    """Whether a checkpoint is of a run that has steps left, of which an epoch has so many."""
-    losses = held_out_losses(Record(*line) for line in stored.history)
-    return stored.step < settings.training.epochs * steps and not has_stalled(losses, settings.training)
-
-
-def _check_epochs(path: Path, settings: Settings, stored: Stored, steps: int) -> None:
-    """Refuse to end a run before where it already is. An epoch has so many steps."""
-    least, done = -(-stored.step // steps), len(stored.history)
-    if settings.training.epochs < least:
-        part = "" if done == least else f" and a part of epoch {least}"
-        raise UserError(
-            f"--epochs {settings.training.epochs} is fewer than {path} has trained for ({done}{part}), which cannot be "
-            f"undone: give at least {least}, or use the run as it stands."
-        )
 
 
 def check_links(path: Path) -> None:
@@ -254,12 +234,12 @@ def check_links(path: Path) -> None:
             )
 
 
-def _check_unchanged(path: Path, settings: Settings, record: DataRecord) -> None:
-    before = read_record(path / "data.json")
-    if before.fingerprint != record.fingerprint:
-        how = "its values differ" if before.size == record.size else f"then {before.size}, now {record.size}"
+def check_unchanged(path: Path, settings: Settings, before: DataRecord, fingerprint: str) -> None:
+    """Refuse data that is not what a run was trained on."""
+    if before.fingerprint != fingerprint:
         raise UserError(
-            f"{settings.data.source} has changed since {path} began ({how}): restore the data, or start a new run."
+            f"{settings.data.source} has changed since {path} began with {before.size}: restore the data, or start a "
+            "new run."
         )
 
 
@@ -270,7 +250,7 @@ def write_weights(path: Path, embedding: Embedding, noise: PiNoise | None, *, fl
     """
     if noise is not None:
         write_tensors(path / NOISE_FILE, noise.state_dict())
-    write_tensors(path / UNITS_FILE, embedding_tensors(embedding), metadata={"flags": list(flags)})
+    write_tensors(path / UNITS_FILE, embedding.blocks._asdict(), metadata={"flags": list(flags)})
     write_tensors(path / ENCODER_FILE, embedding.encoder.state_dict())
 
 
@@ -314,8 +294,5 @@ def describe_environment() -> dict[str, Any]:
 
 def _cpu_name() -> str:
     info = Path("/proc/cpuinfo")
-    if info.exists():
-        for line in info.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.partition(":")[2].strip()
-    return platform.processor()
+    found = re.search(r"model name\s*: (.+)", info.read_text()) if info.exists() else None
+    return found[1] if found else platform.processor()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import torch
 from torch import Tensor
 
 from pinoise.data.dataset import Dataset, fingerprint_parts
@@ -23,13 +22,10 @@ from pinoise.information import HealthFlag
 from pinoise.modes import own_modes
 from pinoise.networks import Embedding
 from pinoise.training.build import build_embedding, build_standardizer, seeded_model
-from pinoise.training.build.model import read_standardizer
 from pinoise.training.callbacks import Callbacks, Interrupted, Quiet, Record, Reporter
-from pinoise.training.checkpoint import LAST, PREVIOUS, Expected, Progress, RunIdentity
+from pinoise.training.checkpoint import LAST, PREVIOUS, Progress, find_checkpoint
 from pinoise.training.config import Settings, TrainingSettings, complete, follow
 from pinoise.training.folder import (
-    IN_MEMORY,
-    STANDARDIZER_FILE,
     DataRecord,
     check_usable,
     full_source,
@@ -37,7 +33,7 @@ from pinoise.training.folder import (
     settle_folder,
     write_weights,
 )
-from pinoise.training.loop import Machine, best_kind, check_device, make_optimizer, plan_epoch, train
+from pinoise.training.loop import Machine, check_device, plan_epoch, train
 from pinoise.training.metrics import broken_weights, diverged, held_out_rows, model_health
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.processes import find_group
@@ -48,43 +44,33 @@ class Earlier(NamedTuple):
     """A training in memory to go on from."""
 
     weights: dict[str, Tensor]  # of the whole model
-    progress: Progress
-    same_rows: bool  # whether it goes on with the rows that it had
+    history: list[Record]
 
     def into(self, model: ContrastiveModel) -> Progress:
-        """Load the weights into a new model for the same or for other rows, and return the progress so far.
+        """Load what was learned into a new model for the same or for other rows, and return the progress so far.
 
         What the model keeps of the rows themselves, such as neighbours and banks, is that of the new rows.
         """
-        weights = self.weights
-        if not self.same_rows:
-            learned = {name for name, _ in model.named_parameters()}
-            of_rows = {name: tensor for name, tensor in model.state_dict().items() if not _is_learned(name, learned)}
-            weights = {**weights, **of_rows}
+        learned = {name for name, _ in model.named_parameters()}
+        kept = {n: w for n, w in self.weights.items() if n in learned or n.endswith(("running_mean", "running_var"))}
         try:
-            model.load_state_dict(weights)
+            model.load_state_dict({**model.state_dict(), **kept})
         except RuntimeError:  # as torch refuses weights
             raise UserError(
                 "warm_start goes on from the fitted model, which does not fit the parameters any more: change them "
                 "back, or fit with warm_start=False."
             ) from None
-        return self.progress.copy()
-
-
-def _is_learned(name: str, parameters: set[str]) -> bool:
-    """Whether a tensor of a model is a weight, or a statistic of batch normalisation."""
-    return name in parameters or name.endswith(("running_mean", "running_var", "num_batches_tracked"))
+        return Progress(seconds=self.history[-1].seconds if self.history else 0.0, history=list(self.history))
 
 
 class Fitted(NamedTuple):
-    """A trained model on the CPU, the embedding of its encoder, its history and its health flags."""
+    """A trained model, the embedding of its encoder, its history and its health flags."""
 
     settings: Settings  # in which nothing is left open
     model: ContrastiveModel
     embedding: Embedding
     history: list[Record]
     flags: list[HealthFlag]
-    progress: Progress  # to go on from
     interrupted: bool = False
 
 
@@ -106,7 +92,7 @@ def fit(
         standardizer: the units of the samples.
         rows: standardised samples.
         reporter: called as training proceeds.
-        callbacks: callbacks, loggers or functions of a record.
+        callbacks: callbacks or functions of a record.
         earlier: an earlier training to go on from, for ``training.epochs`` more.
         keep_interrupted: whether an interrupt after the first step ends training with the model as it is.
     """
@@ -129,9 +115,21 @@ def fit(
     model.to("cpu").eval()
     if model.noise is not None and model.noise.support is not None:
         model.noise.support.fetch = None  # the fitted model must not keep the training data in memory
+    return _fitted(model, settings, standardizer, rows, progress.history)._replace(interrupted=interrupted)
+
+
+def _fitted(
+    model: ContrastiveModel,
+    settings: Settings,
+    standardizer: Standardizer,
+    rows: Rows,
+    history: list[Record],
+    *,
+    processes: int = 1,
+) -> Fitted:
     embedding = build_embedding(model.method.encoder, settings.embedding, standardizer, rows)
-    flags = run_health(model, rows, settings, progress.history) if progress.history else []
-    return Fitted(settings, model, embedding, progress.history, flags, progress, interrupted)
+    flags = run_health(model, rows, settings, history, processes=processes) if history else []
+    return Fitted(settings, model, embedding, history, flags)
 
 
 def run_health(
@@ -165,23 +163,30 @@ def run_training(
         note: called before training with sentences about the data and about a damaged checkpoint.
         progress: whether long work before training shows a bar.
         fresh: whether the folder must be new. A run that another process has made there meanwhile is then refused.
-        callbacks: callbacks, loggers or functions of a record. If one fails, the state is saved before it is raised.
+        callbacks: callbacks or functions of a record. If one fails, the state is saved before it is raised.
     """
     check_usable(path)
     new = fresh or not (path / "config.yaml").exists()
-    settings, data, preparation = _opened(settings, progress=progress)
-    machine = machine_of(settings.training, together=True)
+    data, preparation = open_for_training(settings.data.source, settings.data, progress=progress)
+    settings, _, said = follow(settings, data.train.x)
+    data = replace(data, notes=(*data.notes, *said))
+    training, machine = settings.training, machine_of(settings.training, together=True)
     begun = any((path / "checkpoints" / name).exists() for name in (LAST, PREVIOUS))
-    standardizer = _standardizer_of(path, settings, data, begun=begun)
+    standardizer = build_standardizer(settings, data.train.x, spans=data.spans)
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
     record = machine.first(partial(describe_data, settings, data, preparation, standardizer))  # one pass over it
-    for sentence in [*record.notes, *_notes_on_batches(settings, rows, machine)] if machine.rank == 0 else ():
+    kept = len(rows) - len(held_out_rows(len(rows), training))
+    per_epoch, share = plan_epoch(kept, training.batch_size, machine.size)
+    notes, batch = record.notes, share * machine.size
+    if batch < training.batch_size:
+        notes = [*notes, f"a batch has {batch} rows instead of {training.batch_size}, as there are no more"]
+    for sentence in notes if machine.rank == 0 else ():
         note(sentence)
     del data  # rows in memory are a copy, so the original can be freed
     model = seeded_model(settings, standardizer, rows, pretrained=not begun)
     identity, state = run_identity(settings, record.fingerprint), Progress()
-    expected = _expected(model, settings, identity, len(rows))
-    settle = partial(settle_folder, path, settings, record, standardizer, expected, new=new, note=note)
+    find = partial(find_checkpoint, path / "checkpoints", model, identity)
+    settle = partial(settle_folder, path, settings, record, standardizer, find, steps=per_epoch, new=new, note=note)
     with ExitStack() as folder:
         machine.first(lambda: folder.enter_context(hold(path, note=note)))
         checkpoint = machine.first(settle)
@@ -190,7 +195,7 @@ def run_training(
         train(
             model,
             rows,
-            settings.training,
+            training,
             machine=machine,
             reporter=own or Quiet(),
             checkpoints=path / "checkpoints",
@@ -202,69 +207,19 @@ def run_training(
         )
         if machine.any(heard.failure is not None):
             raise heard.failure or Interrupted(state.step)
-        return _finished(path, model, settings, standardizer, rows, state, machine=machine)
-
-
-def _finished(
-    path: Path,
-    model: ContrastiveModel,
-    settings: Settings,
-    standardizer: Standardizer,
-    rows: Rows,
-    progress: Progress,
-    *,
-    machine: Machine,
-) -> Fitted:
-    """Write the weights of a run that has ended, and return what it ended with."""
-    embedding = build_embedding(model.method.encoder, settings.embedding, standardizer, rows)
-    flags = run_health(model, rows, settings, progress.history, processes=machine.size)
-    names = [flag.name for flag in flags]
-    machine.first(partial(write_weights, path, embedding, model.noise, flags=names))
-    return Fitted(settings, model, embedding, progress.history, flags, progress)
-
-
-def _opened(settings: Settings, *, progress: bool) -> tuple[Settings, Dataset, Preparation]:
-    """Return the data of a run, and its settings with what follows from the data where they are silent."""
-    data, preparation = open_for_training(settings.data.source, settings.data, progress=progress)
-    settings, _, said = follow(settings, data.train.x)
-    return settings, replace(data, notes=(*data.notes, *said)), preparation
-
-
-def _expected(model: ContrastiveModel, settings: Settings, identity: RunIdentity, n_rows: int) -> Expected:
-    """Return what a checkpoint of a run must fit."""
-    optimizer = make_optimizer(model, settings.training, torch.device("cpu"))
-    kept = n_rows - len(held_out_rows(n_rows, settings.training))
-    return Expected(model, optimizer, identity, max(1, kept // settings.training.batch_size))
-
-
-def _standardizer_of(path: Path, settings: Settings, data: Dataset, *, begun: bool) -> Standardizer:
-    """Return the stored units of a run with checkpoints, or learn the units in a pass over all samples."""
-    if begun:
-        with suppress(UserError):  # absent or damaged
-            standardizer = read_standardizer(path / STANDARDIZER_FILE)
-            if standardizer.raw_shape == data.shape:
-                return standardizer
-    return build_standardizer(settings, data.train.x, spans=data.spans)
-
-
-def _notes_on_batches(settings: Settings, rows: Rows, machine: Machine) -> list[str]:
-    """Return a note if batches are smaller than they should be."""
-    kept = len(rows) - len(held_out_rows(len(rows), settings.training))
-    _, share = plan_epoch(kept, settings.training.batch_size, machine.size)
-    batch = share * machine.size
-    if batch == settings.training.batch_size:
-        return []
-    return [f"a batch has {batch} rows instead of {settings.training.batch_size}, as there are no more"]
+        fitted = _fitted(model, settings, standardizer, rows, state.history, processes=machine.size)
+        names = [flag.name for flag in fitted.flags]
+        machine.first(partial(write_weights, path, fitted.embedding, model.noise, flags=names))
+        return fitted
 
 
 def describe_data(
     settings: Settings, data: Dataset, preparation: Preparation, standardizer: Standardizer
 ) -> DataRecord:
     """Return the record of the data: the rows that were trained on, and how to read later data in the same way."""
-    source = settings.data.source
     heavy = standardizer.tails is not None and settings.data.scaling == "auto"
     return DataRecord(
-        source=source if source == IN_MEMORY else full_source(settings),
+        source=full_source(settings),
         rows=len(data.train),
         shape=list(data.shape),
         fingerprint=fingerprint_parts(data),
@@ -281,12 +236,10 @@ def machine_of(settings: TrainingSettings, *, together: bool = False) -> Machine
         from pinoise.training.together import join
 
         return join(group, settings)
-    kind = check_device(settings.device)
+    device = check_device(settings.device)
     if settings.devices * settings.nodes > 1:
         raise UserError(
             f"training.devices is {settings.devices} and training.nodes {settings.nodes}: "
             "only 'pinoise train' trains in several processes; leave both at 1 here."
         )
-    _, _, index = settings.device.partition(":")
-    kind = best_kind() if kind == "auto" else kind
-    return Machine(torch.device(kind) if kind == "cpu" else torch.device(kind, int(index or 0)), settings.precision)
+    return Machine(device, settings.precision)

@@ -9,20 +9,15 @@ import csv
 import errno
 import io
 import math
-import os
-import shlex
-import socket
-import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from filelock import FileLock, Timeout
 
 from pinoise.errors import UserError
-from pinoise.files import LOCK_FILES, check_is_file, read_json, write_json, write_text, writing
+from pinoise.files import LOCK, check_is_file, write_text, writing
 from pinoise.training.callbacks import Record, Reporter
 from pinoise.training.checkpoint import Progress
 from pinoise.training.metrics import METRICS
@@ -31,7 +26,6 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard.writer import SummaryWriter
 
 
-LOCK, HOLDER = LOCK_FILES
 _PATIENCE = 1.0  # seconds; a process that only looks holds the lock for a moment
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
 
@@ -50,20 +44,18 @@ def hold(folder: Path, *, note: Callable[[str], None] = lambda _: None) -> Itera
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as place:
     ...     with hold(Path(place, "run")):
-    ...         sorted(os.listdir(Path(place, "run")))
-    ...     os.listdir(place)
-    ['run.lock', 'run.lock.json']
+    ...         [file.name for file in Path(place, "run").iterdir()]
+    ...     list(Path(place).iterdir())
+    ['run.lock']
     []
     """
     with writing(folder / LOCK):
         folder.mkdir(parents=True, exist_ok=True)
     with _locked(folder, note):
         try:
-            write_json(folder / HOLDER, _this_process())
             yield
         finally:
             with suppress(OSError):  # the folder may be gone
-                (folder / HOLDER).unlink(missing_ok=True)
                 if {file.name for file in folder.iterdir()} <= {LOCK}:
                     (folder / LOCK).unlink(missing_ok=True)
                     folder.rmdir()
@@ -83,7 +75,7 @@ def _locked(folder: Path, note: Callable[[str], None] = lambda _: None) -> Itera
     try:
         lock.acquire(timeout=_PATIENCE)
     except Timeout:
-        raise UserError(f"{folder} is in use by {_holder(folder)}: wait until it ends, or stop it.") from None
+        raise UserError(f"{folder} is in use by another process: wait until it ends, or stop it.") from None
     except (OSError, NotImplementedError) as error:
         if isinstance(error, OSError) and error.errno not in _NO_LOCKS:
             with writing(folder / LOCK):
@@ -94,23 +86,6 @@ def _locked(folder: Path, note: Callable[[str], None] = lambda _: None) -> Itera
     finally:
         lock.release()
 
-
-def _holder(folder: Path) -> str:
-    try:
-        words = str(read_json(folder / HOLDER))
-    except UserError:
-        return "another process"
-    return "".join(letter if letter.isprintable() else "?" for letter in words)
-
-
-def _this_process() -> str:
-    program, *arguments = sys.argv or ["python"]
-    name = "pinoise" if program.endswith("__main__.py") else Path(program).name
-    since = datetime.now().astimezone().isoformat(sep=" ", timespec="seconds")
-    return f"process {os.getpid()} on {socket.gethostname()} since {since} ({shlex.join([name, *arguments])[:200]})"
-
-
-_MOST_STEPS = 2**53  # beyond, a number of steps is not exact in a chart
 
 COLUMNS = ("epoch", "step", "loss", *METRICS, "seconds")
 
@@ -178,27 +153,20 @@ def write_metrics(path: Path, history: Iterable[Record]) -> None:
 
 
 def read_metrics(path: Path) -> list[Record]:
-    """Read metrics.csv. A line that is no record of an epoch, as after a kill, is left out."""
+    """Read metrics.csv of a run that has ended."""
     if not path.exists():
         return []
     check_is_file(path)
     try:
-        lines = list(csv.DictReader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
-    except OSError as error:
-        raise UserError(f"{path} cannot be read: {error.strerror}.") from None
-    except (UnicodeDecodeError, csv.Error):
-        raise UserError(f"{path} is not a table of text: the run folder is damaged; delete the file.") from None
-    records = []
-    for line in lines:
-        try:
-            metrics = {name: float(line[name]) for name in METRICS}
-            loss, seconds = float(line["loss"]), float(line["seconds"])
-            record = Record(int(line["epoch"]), int(line["step"]), loss, metrics, seconds)
-        except (KeyError, TypeError, ValueError):
-            continue
-        if 0 < record.epoch <= record.step < _MOST_STEPS:
-            records.append(record)
-    return records
+        with path.open(encoding="utf-8", newline="") as file:
+            return [_record(line) for line in csv.DictReader(file)]
+    except (OSError, KeyError, TypeError, ValueError, csv.Error):
+        raise UserError(f"{path} is not the history of a run: the run folder is damaged; delete the file.") from None
+
+
+def _record(line: Mapping[str, str]) -> Record:
+    metrics = {name: float(line[name]) for name in METRICS}
+    return Record(int(line["epoch"]), int(line["step"]), float(line["loss"]), metrics, float(line["seconds"]))
 
 
 def _values(record: Record) -> tuple[object, ...]:

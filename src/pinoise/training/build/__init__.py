@@ -4,7 +4,6 @@ from pinoise.training.build.model import (
     build_embedding,
     build_model,
     build_standardizer,
-    embedding_tensors,
     make_site,
     restore_embedding,
     seeded_model,

@@ -10,13 +10,13 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from pinoise.choices import METHOD, OBJECTIVE, EmbeddingName
+from pinoise.choices import METHOD, OBJECTIVE, EmbeddingName, Kind
 from pinoise.data.dataset import Samples, Spans
 from pinoise.data.layout import AS_IS, LAYOUTS, image_layout
 from pinoise.data.moments import Tails
@@ -25,7 +25,7 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.methods import Method, PairLoss
 from pinoise.modes import BUILDING, Randomness, seed_of
-from pinoise.networks import Blocks, Embedding, check_finite_weights, read_tensors
+from pinoise.networks import Blocks, Embedding, check_finite_weights, load_weights, read_tensors
 from pinoise.training.build.parts import (
     bound,
     build_encoder,
@@ -39,58 +39,34 @@ from pinoise.training.config import Choice, Settings, complete, image_part
 from pinoise.training.objectives import ContrastiveModel, FunctionObjective, Objective
 from pinoise.views import Site
 
-_OF_FEATURES, _ALONE = ("mean", "scale", "deviation"), ("unit_rows", "layout", "white")
-_OF_TAILS = ("tails_mean", "tails_scale")  # only where tails are compressed
+
+def standardizer_tensors(standardizer: Standardizer) -> dict[str, Tensor]:
+    """Return a standardiser as tensors to save."""
+    plain = {name: getattr(standardizer, name) for name in ("mean", "scale", "deviation", "unit_rows", "white")}
+    tails = {} if standardizer.tails is None else standardizer.tails._asdict()
+    plain |= {f"tails_{name}": value for name, value in tails.items()}
+    plain |= {"spans": standardizer.spans} if standardizer.spans else {}
+    return {name: torch.from_numpy(np.array(value)) for name, value in plain.items()} | {
+        "layout": torch.tensor(LAYOUTS.index(standardizer.layout))
+    }
 
 
 def read_standardizer(path: Path) -> Standardizer:
     """Read the standardiser of a run folder."""
-    return standardizer_from(read_tensors(path), where=path)
-
-
-def standardizer_tensors(standardizer: Standardizer) -> dict[str, Tensor]:
-    """Return a standardiser as tensors to save."""
-    tails = () if standardizer.tails is None else zip(_OF_TAILS, standardizer.tails, strict=True)
-    spans = {"spans": torch.tensor(standardizer.spans)} if standardizer.spans else {}
-    return {
-        **spans,
-        **{name: torch.from_numpy(value) for name, value in tails},
-        "mean": torch.from_numpy(standardizer.mean),
-        "scale": torch.from_numpy(standardizer.scale),
-        "deviation": torch.from_numpy(standardizer.deviation),
-        "unit_rows": torch.tensor(standardizer.unit_rows),
-        "layout": torch.tensor(LAYOUTS.index(standardizer.layout)),
-        "white": torch.tensor(standardizer.white, dtype=torch.float64),
-    }
-
-
-def standardizer_from(tensors: Mapping[str, Tensor], *, where: object) -> Standardizer:
-    """Return the standardiser from saved tensors. Refuse tensors that no standardiser has.
-
-    Args:
-        tensors: what ``standardizer_tensors`` returned.
-        where: the file, for messages.
-
-    >>> standardizer_from({"mean": torch.zeros(2, dtype=torch.float64)}, where="s.safetensors")
-    Traceback (most recent call last):
-    ...
-    pinoise.errors.UserError: s.safetensors has no sound tensor 'scale' of a standardiser: the file is damaged.
-    """
-    check_finite_weights(tensors, where=where)
-    shape = tensors["mean"].shape if "mean" in tensors else None
-    tails = _OF_TAILS if any(name in tensors for name in _OF_TAILS) else ()
-    for name in (*_OF_FEATURES, *_ALONE, *tails):
-        if name not in tensors or tensors[name].shape != (() if name in _ALONE else shape):
-            raise UserError(f"{where} has no sound tensor {name!r} of a standardiser: the file is damaged.")
+    tensors = read_tensors(path)
+    check_finite_weights(tensors, where=path)
     found = {name: np.asarray(tensor) for name, tensor in tensors.items()}
-    return Standardizer(
-        **{name: found[name] for name in _OF_FEATURES},
-        unit_rows=bool(found["unit_rows"]),
-        layout=LAYOUTS[int(found["layout"])],
-        white=float(found["white"]),
-        tails=Tails(*(found[name] for name in tails)) if tails else None,
-        spans=tuple((start, stop) for start, stop in found["spans"].tolist()) if "spans" in found else (),
-    )
+    try:
+        return Standardizer(
+            **{name: found[name] for name in ("mean", "scale", "deviation")},
+            unit_rows=bool(found["unit_rows"]),
+            layout=LAYOUTS[int(found["layout"])],
+            white=float(found["white"]),
+            tails=Tails(found["tails_mean"], found["tails_scale"]) if "tails_mean" in found else None,
+            spans=tuple((start, stop) for start, stop in found["spans"].tolist()) if "spans" in found else (),
+        )
+    except KeyError as error:
+        raise UserError(f"{path} has no tensor {error} of a standardiser: the file is damaged.") from None
 
 
 _MEASURED_ROWS, _MEASURED_BATCH = 2048, 128  # training rows that set the units of an embedding
@@ -107,20 +83,11 @@ def restore_embedding(
     encoder: nn.Module, settings: Settings, standardizer: Standardizer, tensors: Mapping[str, Tensor]
 ) -> Embedding:
     """Return an embedding from its stored units. Units that do not fit raise torch's RuntimeError."""
-    width: Any = encoder.out_features
-    empty = Blocks(torch.zeros(width), torch.zeros(()))
-    if tensors.keys() != empty._asdict().keys():
-        raise RuntimeError("the units of the embedding are not there")
-    blocks = empty._replace(**tensors)
-    if any(stored.shape != own.shape or stored.dtype != own.dtype for stored, own in zip(blocks, empty, strict=True)):
-        raise RuntimeError("the units of the embedding have another shape")
-    check_finite_weights(tensors, where="the embedding")
-    return Embedding(encoder, name=complete(settings).embedding, blocks=blocks, unit_rows=standardizer.unit_rows).eval()
-
-
-def embedding_tensors(embedding: Embedding) -> dict[str, Tensor]:
-    """Return the units of an embedding as tensors to save."""
-    return embedding.blocks._asdict()
+    blocks = Blocks(torch.zeros(cast(int, encoder.out_features)), torch.zeros(()))
+    name, unit_rows = complete(settings).embedding, standardizer.unit_rows
+    embedding = Embedding(encoder, name=name, blocks=blocks, unit_rows=unit_rows)
+    load_weights(embedding, {**embedding.state_dict(), **tensors}, where="the embedding")
+    return embedding.eval()
 
 
 def build_standardizer(settings: Settings, x: Samples, *, spans: Spans = ()) -> Standardizer:
@@ -197,20 +164,22 @@ def make_site(settings: Settings, standardizer: Standardizer, rows: Rows, encode
 
 
 def _build_method(item: Choice, site: Site) -> Method:
-    part = item.part
-    if inspect.isclass(part) and issubclass(part, Method):
-        return built(METHOD, item, Method, 2, site)  # type: ignore[no-any-return]
-    if inspect.isclass(part) or isinstance(part, nn.Module):
-        raise UserError(f"method {item.name!r} is not a Method class: give {METHOD.own}.")
-    return PairLoss(site.encoder, site.projection_head(), bound(METHOD, item, 2))
+    made = _class_or_function(METHOD, item, Method, 2, site)
+    return made if isinstance(made, Method) else PairLoss(site.encoder, site.projection_head(), made)
 
 
 def _build_objective(item: Choice, site: Site) -> Objective:
+    if isinstance(item.part, Objective):
+        return copy.deepcopy(item.part)
+    made = _class_or_function(OBJECTIVE, item, Objective, 0, site)
+    return made if isinstance(made, Objective) else FunctionObjective(made)
+
+
+def _class_or_function(kind: Kind, item: Choice, base: type[Any], arguments: int, site: Site) -> Any:
+    """Return a part that is built from its class, or a user's function. ``arguments`` is as in ``built``."""
     part = item.part
-    if isinstance(part, Objective):
-        return copy.deepcopy(part)
-    if inspect.isclass(part) and issubclass(part, Objective):
-        return built(OBJECTIVE, item, Objective, 0, site)  # type: ignore[no-any-return]
+    if inspect.isclass(part) and issubclass(part, base):
+        return built(kind, item, base, arguments, site)
     if inspect.isclass(part) or isinstance(part, nn.Module):
-        raise UserError(f"objective {item.name!r} is not an Objective: give {OBJECTIVE.own}.")
-    return FunctionObjective(bound(OBJECTIVE, item, 1))
+        raise UserError(f"{kind.noun} {item.name!r} is no {base.__name__}: give {kind.own}.")
+    return bound(kind, item, arguments or 1)

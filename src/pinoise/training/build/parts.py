@@ -160,13 +160,9 @@ def restore_noise(
     check_finite_weights(own, where="the noise")
     support = None
     if (bank := tensors.get("support.bank")) is not None:
-        total = tensors.get("support.total", torch.tensor(0))
-        if not bank.is_floating_point() or bank.shape[1:] != standardizer.shape or not len(bank) or total.shape != ():
-            raise RuntimeError("the support has another shape than the samples")
-        support = Support(bank, numbers=torch.arange(len(bank)), rows=int(total), k=max(1, chosen.support_neighbours))
+        numbers, rows = torch.arange(len(bank)), int(tensors.get("support.total", 0))
+        support = Support(bank, numbers=numbers, rows=rows, k=max(1, chosen.support_neighbours))
     donors = tensors.get("donors")
-    if donors is not None and (donors.shape[1:] != standardizer.shape or not donors.is_floating_point()):
-        raise RuntimeError("the rows for its columns have another shape than the samples")
     data = {"support": support, "columns": columns_of(standardizer), "donors": donors}
     start = {"initial_scale": tensors.get("initial_scale", 1.0), "amplitude": None}  # the scale has it already
     noise = build_noise(chosen, feature_scale(standardizer), encoder, **data, **start)
