@@ -154,7 +154,7 @@ def test_noise_that_does_not_fit_is_one_sentence(tmp_path: Path, harm: str) -> N
     for changed in (tensors[harm][..., :-1], None):
         damaged = {name: tensor for name, tensor in tensors.items() if name != harm}
         write_tensors(path, damaged if changed is None else {**damaged, harm: changed})
-        with pytest.raises(UserError, match="do not fit its configuration|give a support|initial_scale has shape"):
+        with pytest.raises(UserError, match=r"do not fit its configuration|give a support|initial_scale has shape"):
             load_run(tmp_path / "run")
 
 
