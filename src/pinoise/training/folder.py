@@ -17,6 +17,7 @@ from typing import Annotated, Any
 import torch
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from torch import nn
 
 from pinoise.data.source import is_name
 from pinoise.data.standardizer import Standardizer
@@ -37,7 +38,7 @@ from pinoise.networks import Embedding, write_tensors
 from pinoise.noise import PiNoise
 from pinoise.training.build.model import standardizer_tensors
 from pinoise.training.build.parts import memory_gb
-from pinoise.training.checkpoint import DAMAGED, LAST, Checkpoint, RunIdentity
+from pinoise.training.checkpoint import DAMAGED, LAST, RunIdentity, find_checkpoint
 from pinoise.training.config import Settings, complete, distrusted, dump_yaml, parse_settings, read_yaml
 from pinoise.training.metrics import has_stalled, held_out_losses
 from pinoise.training.processes import is_first
@@ -169,7 +170,7 @@ def settle_folder(
     settings: Settings,
     record: DataRecord,
     standardizer: Standardizer,
-    find: Callable[[], Checkpoint | None],
+    model: nn.Module,
     *,
     steps: int,
     new: bool,
@@ -182,7 +183,7 @@ def settle_folder(
         settings: of the run.
         record: of its data.
         standardizer: the units of its samples.
-        find: finds its newest checkpoint.
+        model: which its checkpoints must fit.
         steps: in an epoch.
         new: whether the folder must be new.
         note: called with a sentence about a damaged checkpoint.
@@ -197,7 +198,7 @@ def settle_folder(
         folder.mkdir(exist_ok=True)
     if (path / "data.json").exists():
         check_unchanged(path, settings, read_record(path / "data.json"), record.fingerprint)
-    checkpoint = find()
+    checkpoint = find_checkpoint(folder, model, run_identity(settings, record.fingerprint))
     if checkpoint is not None:
         least, epochs = -(-checkpoint.stored.step // steps), settings.training.epochs
         if epochs < least:

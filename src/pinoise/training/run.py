@@ -23,7 +23,7 @@ from pinoise.modes import own_modes
 from pinoise.networks import Embedding
 from pinoise.training.build import build_embedding, build_standardizer, seeded_model
 from pinoise.training.callbacks import Callbacks, Interrupted, Quiet, Record, Reporter
-from pinoise.training.checkpoint import LAST, PREVIOUS, Progress, find_checkpoint
+from pinoise.training.checkpoint import LAST, PREVIOUS, Progress
 from pinoise.training.config import Settings, TrainingSettings, complete, follow
 from pinoise.training.folder import (
     DataRecord,
@@ -167,26 +167,18 @@ def run_training(
     """
     check_usable(path)
     new = fresh or not (path / "config.yaml").exists()
-    data, preparation = open_for_training(settings.data.source, settings.data, progress=progress)
-    settings, _, said = follow(settings, data.train.x)
-    data = replace(data, notes=(*data.notes, *said))
+    settings, data, preparation, standardizer = _opened(settings, progress=progress)
     training, machine = settings.training, machine_of(settings.training, together=True)
     begun = any((path / "checkpoints" / name).exists() for name in (LAST, PREVIOUS))
-    standardizer = build_standardizer(settings, data.train.x, spans=data.spans)
     rows = make_rows(data.train.x, standardizer, origin=data.train.origin)
     record = machine.first(partial(describe_data, settings, data, preparation, standardizer))  # one pass over it
-    kept = len(rows) - len(held_out_rows(len(rows), training))
-    per_epoch, share = plan_epoch(kept, training.batch_size, machine.size)
-    notes, batch = record.notes, share * machine.size
-    if batch < training.batch_size:
-        notes = [*notes, f"a batch has {batch} rows instead of {training.batch_size}, as there are no more"]
-    for sentence in notes if machine.rank == 0 else ():
+    per_epoch, batches = _plan(training, len(rows), machine)
+    for sentence in [*record.notes, *batches] if machine.rank == 0 else ():
         note(sentence)
     del data  # rows in memory are a copy, so the original can be freed
     model = seeded_model(settings, standardizer, rows, pretrained=not begun)
-    identity, state = run_identity(settings, record.fingerprint), Progress()
-    find = partial(find_checkpoint, path / "checkpoints", model, identity)
-    settle = partial(settle_folder, path, settings, record, standardizer, find, steps=per_epoch, new=new, note=note)
+    state, identity = Progress(), run_identity(settings, record.fingerprint)
+    settle = partial(settle_folder, path, settings, record, standardizer, model, steps=per_epoch, new=new, note=note)
     with ExitStack() as folder:
         machine.first(lambda: folder.enter_context(hold(path, note=note)))
         checkpoint = machine.first(settle)
@@ -208,9 +200,24 @@ def run_training(
         if machine.any(heard.failure is not None):
             raise heard.failure or Interrupted(state.step)
         fitted = _fitted(model, settings, standardizer, rows, state.history, processes=machine.size)
-        names = [flag.name for flag in fitted.flags]
-        machine.first(partial(write_weights, path, fitted.embedding, model.noise, flags=names))
+        machine.first(partial(write_weights, path, fitted.embedding, model.noise, flags=[f.name for f in fitted.flags]))
         return fitted
+
+
+def _opened(settings: Settings, *, progress: bool) -> tuple[Settings, Dataset, Preparation, Standardizer]:
+    """Return the settings of a run with what follows from its data where they are silent, the data, and its units."""
+    data, preparation = open_for_training(settings.data.source, settings.data, progress=progress)
+    settings, _, said = follow(settings, data.train.x)
+    standardizer = build_standardizer(settings, data.train.x, spans=data.spans)
+    return settings, replace(data, notes=(*data.notes, *said)), preparation, standardizer
+
+
+def _plan(settings: TrainingSettings, n_rows: int, machine: Machine) -> tuple[int, list[str]]:
+    """Return the steps in an epoch, and a note if batches are smaller than they should be."""
+    per_epoch, share = plan_epoch(n_rows - len(held_out_rows(n_rows, settings)), settings.batch_size, machine.size)
+    if (batch := share * machine.size) == settings.batch_size:
+        return per_epoch, []
+    return per_epoch, [f"a batch has {batch} rows instead of {settings.batch_size}, as there are no more"]
 
 
 def describe_data(
