@@ -29,7 +29,7 @@ def test_data_that_changes_stops_the_job_and_its_resume_until_it_is_restored(arr
     assert ended(process).sentence.startswith("x.npy has changed while it was used: restore it, ")
     assert newest_step(folder) > 0
     sentence = ended(start("train", "--resume", "run", where=tmp_path)).sentence
-    assert "x.npy has changed since run began (its values differ): restore the data" in sentence
+    assert "x.npy has changed since run began with 400 rows of 64: restore the data" in sentence
 
     data.write_bytes(sound)
     assert "resuming after step" in run("train", "--resume", "run", where=tmp_path).err

@@ -72,7 +72,7 @@ FILES: dict[str, tuple[str, Callable[[], bytes], str]] = {
     "bytes that are no UTF-8 as labels": (
         "a.npz",
         lambda: arrays(X=np.eye(4), y=np.array([b"a", b"\xff\xfe", b"a", b"b"])),
-        r"a\.npz, labels is not text in UTF-8",
+        r"a\.npz, labels mixes labels of different types, or is no text in UTF-8",
     ),
     "text that is no UTF-8 in Parquet": ("a.parquet", lambda: parquet(not_utf8()), "column 't' is not text in UTF-8"),
     "categories that are no UTF-8": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import gc
 import io
 import os
 import sys
@@ -15,9 +16,17 @@ from pinoise.training.processes import STOPPED
 def main() -> None:
     """Run the command."""
     with listening() as interrupts:
-        interrupts.starting = True
+        code = _exit_code(interrupts)
+    gc.collect()  # what an error held is freed here: a library's thread that outlives Python would abort the process
+    if code:
+        sys.exit(code)
+
+
+def _exit_code(interrupts: Any) -> Any:
+    interrupts.starting = True
+    try:
         try:
-            code = _run_verb(interrupts)
+            return _run_verb(interrupts)
         except SystemExit:
             raise
         except BaseException as error:
@@ -25,8 +34,8 @@ def main() -> None:
                 raise
             eval("0")  # clears the mark of an interrupt in an ``eval``, for which Python would end itself by a signal
             leave("stopped", STOPPED)
-    if code:
-        sys.exit(code)
+    except SystemExit as end:
+        return end.code
 
 
 def _run_verb(interrupts: Any) -> int:

@@ -181,6 +181,8 @@ def _group_numbers(groups: list[Array | None], where: str) -> list[Groups | None
         return [None for _ in groups]
     if not {array.dtype.kind for array in given} <= set("iuUS"):
         raise UserError(f"{where}: groups must be whole numbers or text.")
+    if {array.dtype.kind for array in given} <= set("iu"):
+        return [None if array is None else array.astype(np.int64) for array in groups]
     numbers = iter(np.split(np.unique(np.concatenate(given), return_inverse=True)[1], np.cumsum([*map(len, given)])))
     return [None if array is None else next(numbers) for array in groups]
 

@@ -62,7 +62,7 @@ def settings_from(parameters: Mapping[str, Any], *, seed: int, coloured: bool = 
     given = {name: parameters[name] for name in _PATHS if name not in _LISTS or parameters[name] is not None}
     for name in set(_LISTS) & given.keys():
         if isinstance(given[name], str) or not isinstance(given[name], Sequence):
-            raise UserError(f"{name} is {given[name]!r}: give a list, as in {name}=[{str(given[name])!r}].")
+            raise UserError(f"{name} is {given[name]!r}: give a list, as in {name}=[{given[name]!r}].")
         given[name] = tuple(given[name])
     hidden = {"hidden": parameters["hidden"]}
     sizes, auto = {"out_features": parameters["n_components"], **hidden}, IMAGE_ENCODER if images else VECTOR_ENCODER

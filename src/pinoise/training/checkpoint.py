@@ -35,7 +35,7 @@ class Progress:
 
     step: int = 0
     seconds: float = 0.0
-    loss_sum: Tensor = field(default_factory=lambda: torch.zeros(2))  # sums of loss and contrast over this epoch
+    loss_sum: Tensor = field(default_factory=partial(torch.zeros, 2))  # sums of loss and contrast over this epoch
     history: list[Record] = field(default_factory=list)
 
 

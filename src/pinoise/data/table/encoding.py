@@ -158,7 +158,7 @@ def learn_table(table: Table, options: ReadOptions) -> tuple[TableEncoding, Tabl
         raise UserError(f"{where} has no feature column left: {'; '.join(notes) or 'it holds only the label'}.")
     if len(seen.part) < seen.rows:
         notes.append(f"what each column is was learned from {len(seen.part)} of {seen.rows} rows, drawn with seed 0")
-    notes += [] if options.regression else measurement_note(labels, label)
+    notes += [] if labels is None or options.regression else measurement_note(labels, label)
     dropped += [name for name, learned in found.items() if learned.column is None]
     encoding = TableEncoding(columns, label, labels, tuple(dropped), options.missing, options.na)
     if len(seen.part) == seen.rows:

@@ -141,9 +141,9 @@ def _classes(distinct: Any, rows: int, where: str, names: Sequence[str] | None) 
     return LabelEncoding(values=order, names=names, text=text)
 
 
-def measurement_note(labels: LabelEncoding | None, column: object = None) -> list[str]:
+def measurement_note(labels: LabelEncoding, column: object = None) -> list[str]:
     """Return a note on labels that are taken for a measurement, and how to have classes; none for other labels."""
-    if labels is None or not labels.measured:
+    if not labels.measured:
         return []
     which = "the labels are" if column is None else f"the label {column!r} is"
     return [f"{which} taken for a measurement, scored by R² (--set data.regression=false makes every value a class)"]
