@@ -32,10 +32,8 @@ def small(**changes: Any) -> PiNDAClassifier:
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(few_trees: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer and smaller models."""
-    monkeypatch.setattr(voting, "TREES", 5)
-    monkeypatch.setattr(voting, "TREES_JUDGED", 5)
     monkeypatch.setattr(voting, "REPEATS", 1)
     monkeypatch.setattr(voting, "FOLDS", 2)
     monkeypatch.setitem(voting.STRENGTHS, "logistic", (0.01,))  # which takes few steps
