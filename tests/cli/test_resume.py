@@ -46,7 +46,7 @@ def test_a_finished_run_goes_on_for_more_epochs(
         (["--set", "encoder.hidden=8"], "may be given, not encoder.hidden."),
         (["--out", "x"], "leave out --out and --config"),
         (["--epochs", "0"], "'training.epochs' is 0"),
-        (["--epochs", "1"], "has trained for (2), which cannot be undone"),
+        (["--epochs", "1"], "has trained for"),
     ],
 )
 def test_resume_keeps_the_settings_of_the_run(
