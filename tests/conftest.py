@@ -11,8 +11,12 @@ import pytest
 import torch
 from tests.commands import Result, ended, here, start
 
+from pinoise.evaluation import voting
+from pinoise.experiments import scoring
 from pinoise.paper.reproduce.masks import TINY_SAM
 from pinoise.paper.sam import build_sam
+from pinoise.training.config import Settings
+from pinoise.training.run import fit
 
 torch.set_num_threads(1)
 os.environ["OMP_NUM_THREADS"] = "1"  # of the processes that tests start
@@ -51,6 +55,26 @@ def sam_weights(tmp_path: Path) -> Path:
     # Positions start at zero and prompts hardly matter, so that both are drawn wider.
     torch.save({name: tensor + 0.3 * torch.randn_like(tensor) for name, tensor in tensors.items()}, path)
     return path
+
+
+@pytest.fixture
+def few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Forests that take a moment."""
+    monkeypatch.setattr(voting, "TREES", 5)
+    monkeypatch.setattr(voting, "TREES_JUDGED", 5)
+
+
+@pytest.fixture
+def fits(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
+    """The settings of every encoder that a comparison trains from now on."""
+    seen: list[Settings] = []
+
+    def remember(settings: Settings, *arguments: Any, **options: Any) -> Any:
+        seen.append(settings)
+        return fit(settings, *arguments, **options)
+
+    monkeypatch.setattr(scoring, "fit", remember)
+    return seen
 
 
 @pytest.fixture

@@ -10,8 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from sklearn.linear_model import LogisticRegression
-from sklearn.pipeline import make_pipeline
 
 from pinoise import PiNDA, UserError
 from pinoise.data import ReadOptions, open_source
@@ -94,24 +92,6 @@ def test_a_frame_becomes_the_features_that_its_csv_file_becomes(
     assert model.transform(people).shape == (200, 10 + 4)
     assert list(model.get_feature_names_out()) == [*(data.feature_names or ()), *(f"pinda{i}" for i in range(4))]
     assert model.noise_scale(people).shape == (200, 10)
-
-
-def test_columns_are_found_by_name_and_later_gaps_are_filled(people: pd.DataFrame, model: PiNDA) -> None:
-    expected = model.transform(people)
-    gap = people.copy()
-    gap.loc[7, "age"] = np.nan
-    found = model.transform(gap)
-    assert not np.array_equal(found[7], expected[7])
-    np.testing.assert_array_equal(np.delete(found, 7, axis=0), np.delete(expected, 7, axis=0))
-    np.testing.assert_array_equal(model.transform(people.iloc[:5]), expected[:5])
-
-
-def test_a_frame_goes_through_a_pipeline(people: pd.DataFrame) -> None:
-    y = people["member"].astype(int)
-    pipeline = make_pipeline(PiNDA(**{**SMALL, "epochs": 5}), LogisticRegression())
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        assert pipeline.fit(people, y).score(people, y) > 0.9  # member is among the features
 
 
 def test_a_frame_of_numbers_goes_the_way_of_an_array(people: pd.DataFrame) -> None:

@@ -13,12 +13,11 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from pinoise import PiNDA, PiNDAClassifier, UserError, load_run
-from pinoise.evaluation import voting
 
 Command = Callable[..., Any]
 TINY = ("--epochs", "2", "--set", "encoder.hidden=8", "--set", "encoder.out_features=4", "--device", "cpu")
 SMALL: dict[str, Any] = {"n_components": 4, "hidden": 8, "epochs": 2, "batch_size": 30, "random_state": 0}
-pytestmark = pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")
+pytestmark = [pytest.mark.filterwarnings("ignore::pinoise.HealthWarning"), pytest.mark.usefixtures("few_trees")]
 
 FRAMES: dict[str, Callable[[np.random.Generator], pd.DataFrame]] = {
     "mixed": lambda random: pd.DataFrame(
@@ -31,12 +30,6 @@ FRAMES: dict[str, Callable[[np.random.Generator], pd.DataFrame]] = {
     "numbers": lambda random: pd.DataFrame(random.normal(size=(60, 3)), columns=["a", "b", "c"]),
 }
 WRITERS = ("PiNDA", "PiNDAClassifier", "train", "train --target")
-
-
-@pytest.fixture(autouse=True)
-def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(voting, "TREES", 5)
-    monkeypatch.setattr(voting, "TREES_JUDGED", 5)
 
 
 @pytest.fixture(params=FRAMES)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 from pathlib import Path
 
@@ -55,9 +54,3 @@ def _digits_run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def digits_run(_digits_run: Path, tmp_path: Path) -> Path:
     """A finished run on digits, this test's own copy."""
     return Path(shutil.copytree(_digits_run, tmp_path / "digits_run"))
-
-
-@pytest.fixture
-def environment() -> dict[str, str]:
-    """The environment of a real process of the command."""
-    return {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "80"}

@@ -28,9 +28,8 @@ def files(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     np.save("vectors.npy", rng.normal(size=(24, 64)))
     np.save("small_masks.npy", np.ones((24, 8, 8), dtype=bool))
     np.save("few_masks.npy", np.ones((7, 16, 16), dtype=bool))
-    for name, content in {"words.pth": b"these are no weights"}.items():
-        Path(name).write_bytes(content)
-    Path("words.safetensors").write_bytes(b"these are no weights")
+    for name in ("words.pth", "words.safetensors"):
+        Path(name).write_bytes(b"these are no weights")
     torch.save([torch.ones(2)], "list.pth")
     torch.save({"a": torch.ones(2)}, "other.pth")
     torch.save(ResNet18((3, 16, 16), width=8).state_dict(), "wide.pth")

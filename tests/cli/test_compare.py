@@ -16,22 +16,8 @@ from pinoise.cli.compare import _print_ranking
 from pinoise.experiments import scoring
 from pinoise.experiments.results import Line
 from pinoise.training.config import Settings
-from pinoise.training.run import fit
 
 Command = Callable[..., Any]
-
-
-@pytest.fixture
-def fits(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
-    """The settings of every encoder that is trained from now on."""
-    seen: list[Settings] = []
-
-    def remember(settings: Settings, *arguments: Any, **options: Any) -> Any:
-        seen.append(settings)
-        return fit(settings, *arguments, **options)
-
-    monkeypatch.setattr(scoring, "fit", remember)
-    return seen
 
 
 def test_the_json_has_a_row_for_every_method_and_seed(pinoise: Command, tiny: list[str]) -> None:

@@ -12,12 +12,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from pinoise.evaluation import voting
 from pinoise.model import load_run
 from pinoise.networks import read_stored
 from pinoise.training.folder import CLASSIFIER_FILE as CLASSIFIER
 
 Command = Callable[..., Any]
+pytestmark = pytest.mark.usefixtures("few_trees")
 
 
 @pytest.fixture
@@ -27,12 +27,6 @@ def some_known(people: Path) -> Path:
     table["group"] = table["group"].where(table.index // 2 % 4 == 0)
     table.to_csv("some.csv", index=False)
     return people
-
-
-@pytest.fixture(autouse=True)
-def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(voting, "TREES", 20)
-    monkeypatch.setattr(voting, "REPEATS", 1)
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -54,25 +53,6 @@ def test_train_tells_machines_how_it_ended(pinoise: Command, folder: Path, tiny:
     assert tuple(lines[0]) == ("epoch", "step", "loss", *METRICS, "seconds")
     assert ended["metrics"].pop("held_out") is None  # no early stopping
     assert {name: float(lines[-1][name]) for name in METRICS if name != "held_out"} == ended["metrics"]
-
-
-def test_a_module_of_the_users_is_found_in_the_current_folder(
-    pinoise: Command, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    (folder / "net_of_this_folder.py").write_text(
-        "from torch import nn\n\n"
-        "def make(shape):\n"
-        "    encoder = nn.Sequential(nn.Linear(*shape, 5), nn.Tanh())\n"
-        "    encoder.out_features = 5\n"
-        "    return encoder\n"
-    )
-    own = ["--encoder", "net_of_this_folder:make"]
-    train = ["train", "--data", "digits", "--rows", "64", "--epochs", "1", "--device", "cpu", *own, "--out", "r"]
-    trained = pinoise(*train, "--set", "embedding=learned")
-    assert trained.code == 0, trained.err
-    assert pinoise("embed", "r", "--data", "digits", "--out", "z.npy", "--trust").code == 0
-    assert np.load("z.npy").shape[1] == 5
 
 
 @pytest.mark.parametrize("suffix", [".npy", ".npz", ".csv", ".parquet", ".NPY"])

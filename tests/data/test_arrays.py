@@ -87,12 +87,6 @@ def test_mistakes_are_explained(raw: RawArrays, message: str) -> None:
     assert message in str(caught.value)
 
 
-def test_later_samples_of_another_shape_are_refused() -> None:
-    _, encoding = learned(RawArrays(Part(X)))
-    with pytest.raises(UserError, match=r"b\.npz has samples of shape \(2,\), but training had \(3,\)"):
-        encoding.apply(RawArrays(Part(X[:, :2])), name="b", where="b.npz")
-
-
 def test_gaps_of_an_array_are_filled_and_marked_now_and_later() -> None:
     x = np.arange(30.0).reshape(10, 3)
     x[2, 1] = x[5, 1] = np.nan

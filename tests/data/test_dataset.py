@@ -38,11 +38,6 @@ def test_sparse_rows_are_taken_and_absent_labels_stay_absent() -> None:
     assert (taken.y, taken.groups) == (None, None)
 
 
-@pytest.mark.parametrize("shape", [(3,), (28, 28), (8, 8, 3)])
-def test_the_shape_is_that_of_one_sample(shape: tuple[int, ...]) -> None:
-    assert Dataset("toy", Part(np.zeros((5, *shape)))).shape == shape
-
-
 def test_classes_are_counted_over_both_parts() -> None:
     x = np.zeros((2, 1))
     assert Dataset("toy", Part(x, np.array([0, 1])), Part(x, np.array([0, 4]))).n_classes == 5

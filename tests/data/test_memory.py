@@ -11,9 +11,8 @@ import scipy.sparse as sp
 import torch
 
 from pinoise.data.dataset import Dataset
-from pinoise.data.formats.memory import InMemory
 from pinoise.data.options import ReadOptions
-from pinoise.data.preparation import TablePreparation, preparation_from_json
+from pinoise.data.preparation import TablePreparation
 from pinoise.data.readers import from_arrays, read_file
 from pinoise.errors import UserError
 
@@ -126,12 +125,6 @@ def test_sparse_matrices_of_every_layout_become_rows(layout: str, kind: Any) -> 
 def test_labels_of_every_kind(y: object) -> None:
     for samples in (X, pd.DataFrame(X)):
         assert np.asarray(from_arrays(samples, y)[0].train.y).tolist() == [1, 0, 1]
-
-
-def test_later_arrays_are_read_with_the_stored_preparation() -> None:
-    _, preparation = from_arrays(X, ["b", "a", "b"])
-    later = preparation_from_json(preparation.to_json()).read(InMemory(X[:1], ["b"]))
-    assert np.asarray(later.train.y).tolist() == [1]
 
 
 @pytest.mark.parametrize(

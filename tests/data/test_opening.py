@@ -11,7 +11,7 @@ from PIL import Image
 from pinoise.data.dataset import fingerprint, fingerprint_parts, split, stratified_rows
 from pinoise.data.images.decoding import ImageFiles
 from pinoise.data.options import ReadOptions
-from pinoise.data.preparation import ArrayPreparation, TablePreparation
+from pinoise.data.preparation import ArrayPreparation
 from pinoise.data.readers import open_for_training, open_source
 from pinoise.errors import UserError
 from pinoise.paper.catalogue import is_name
@@ -25,14 +25,6 @@ def test_a_name_gives_the_set_of_the_catalogue_and_a_preparation_of_its_shape() 
     assert (preparation.shape, preparation.labels) == ((13,), None)
     assert is_name("wine")
     assert not is_name("wine.csv")
-
-
-def test_a_file_is_read_with_its_label_and_policy_and_gives_a_preparation(tmp_path: Path) -> None:
-    (tmp_path / "a.csv").write_text("n,y\n1,p\n,q\n5,p\n")
-    data, preparation = open_source(str(tmp_path / "a.csv"), ReadOptions(label="y", missing="zero"))
-    assert isinstance(preparation, TablePreparation)
-    assert np.asarray(data.train.x).tolist() == [[1, 0], [0, 1], [5, 0]]  # the second column marks the gap
-    assert np.asarray(data.train.y).tolist() == [0, 1, 0]
 
 
 def test_a_file_called_like_a_set_is_read_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

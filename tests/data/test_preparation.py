@@ -115,12 +115,6 @@ def test_a_feature_of_training_cannot_become_the_label(tmp_path: Path) -> None:
         of_table(tmp_path).read(tmp_path / "training.csv", LaterOptions(label="t"))
 
 
-def test_a_column_cannot_label_a_folder_of_images(tmp_path: Path) -> None:
-    preparation = of_images(tmp_path)
-    with pytest.raises(UserError, match=r"has no named columns, so label=y cannot apply"):
-        preparation.read(tmp_path / "training", LaterOptions(label="y"))
-
-
 def test_after_a_set_of_the_catalogue_files_of_every_kind_are_read_with_their_own_classes(tmp_path: Path) -> None:
     folder = write_images(tmp_path / "later", "ant/a.png", "cow/b.png", "cow/c.png")
     later = of_shape(4, 6, 3).read(folder)

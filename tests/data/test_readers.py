@@ -9,13 +9,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import Image
+from tests.problems import write_images
 
 from pinoise.data.options import ReadOptions
-from pinoise.data.preparation import TablePreparation, preparation_from_json
+from pinoise.data.preparation import preparation_from_json
 from pinoise.data.readers import open_for_training, read_file
 from pinoise.errors import UserError
 
@@ -118,18 +117,6 @@ def test_a_constant_truth_value_keeps_its_meaning_in_a_later_file(tmp_path: Path
     assert np.asarray(later.train.y).tolist() == [1]
 
 
-def test_a_later_svmlight_file_with_fewer_features_keeps_the_columns_of_training(tmp_path: Path) -> None:
-    (tmp_path / "a.svm").write_text("-1 0:1 9:1\n1 4:1\n")
-    (tmp_path / "b.svm").write_text("1 2:7\n")
-    _, preparation = read_file(tmp_path / "a.svm")
-    stored = preparation_from_json(json.loads(json.dumps(preparation.to_json())))
-    part = stored.read(tmp_path / "b.svm").train
-    assert isinstance(part.x, sp.csr_array)
-    assert part.x.shape == (1, 10)
-    assert part.x.toarray()[0, 2] == 7
-    assert np.asarray(part.y).tolist() == [1]
-
-
 def test_formats_of_tables_and_arrays_are_not_taken_for_each_other(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("n,m\n1,2\n3,4\n")
     np.save(tmp_path / "a.npy", np.eye(2))
@@ -137,33 +124,6 @@ def test_formats_of_tables_and_arrays_are_not_taken_for_each_other(tmp_path: Pat
         read_file(tmp_path / "a.csv")[1].read(tmp_path / "a.npy")
     with pytest.raises(UserError, match=r"a\.csv is a table, but training had an array"):
         read_file(tmp_path / "a.npy")[1].read(tmp_path / "a.csv")
-    with pytest.raises(UserError, match=r"a\.npy has no named columns, so drop="):
-        read_file(tmp_path / "a.npy", ReadOptions(drop=("n",)))
-
-
-@pytest.mark.parametrize(
-    ("name", "shape", "test", "dtype", "classes", "grouped"),
-    [
-        ("har_hapt561.npz", (7415, 561), 2996, "float32", 6, True),
-        ("har_hapt_raw.npz", (7415, 128, 6), 2996, "float32", 6, True),
-        ("fsdd_logmel.npz", (2700, 40, 32), 300, "float32", 10, True),
-        ("cifar10_sub12k.npz", (10000, 32, 32, 3), 2000, "uint8", 10, False),
-        ("skf_pcmac.npz", (1360, 3289), 583, "uint8", 2, False),
-        ("wisdm.npz", (4095, 43), 1323, "float32", 6, True),
-        ("ucr_ecg5000.npz", (500, 140), 4500, "float32", 5, False),
-        ("stl10_sample.npz", (246, 96, 96, 3), None, "uint8", 0, False),
-    ],
-)
-def test_real_archives(
-    real_data: Path, name: str, shape: tuple[int, ...], test: int | None, dtype: str, classes: int, grouped: bool
-) -> None:
-    data, preparation = read_file(real_data / name)
-    assert data.train.x.shape == shape
-    assert data.train.x.dtype == np.dtype(dtype)
-    assert (None if data.test is None else len(data.test)) == test
-    assert data.n_classes == classes
-    assert (data.train.groups is not None) == grouped
-    assert preparation_from_json(json.loads(json.dumps(preparation.to_json()))) == preparation
 
 
 def test_real_labels_keep_their_numbers_and_names(real_data: Path) -> None:
@@ -184,45 +144,6 @@ def test_real_svmlight_files_with_queries_and_with_signs(real_data: Path) -> Non
     assert epsilon.name == "epsilon_normalized"
     assert epsilon.class_names == ("-1", "1")
     np.testing.assert_allclose(np.linalg.norm(np.asarray(epsilon.train.x), axis=1), 1.0, rtol=1e-4)
-
-
-def test_a_real_table_survives_being_written_as_csv_and_parquet(real_data: Path, tmp_path: Path) -> None:
-    import pyarrow as pa
-    import pyarrow.csv
-    import pyarrow.parquet
-
-    data, _ = read_file(real_data / "wisdm.npz")
-    x, y = np.asarray(data.train.x), np.asarray(data.train.y)
-    assert data.class_names is not None
-    assert data.feature_names is not None
-    columns = {name: x[:, position] for position, name in enumerate(data.feature_names)}
-    table = pa.table({**columns, "activity": np.array(data.class_names)[y]})
-    pa.csv.write_csv(table, tmp_path / "wisdm.csv")
-    pa.parquet.write_table(table, tmp_path / "wisdm.parquet")
-    for name in ("wisdm.csv", "wisdm.parquet"):
-        again, preparation = read_file(tmp_path / name, ReadOptions(label="activity"))
-        assert isinstance(preparation, TablePreparation)
-        np.testing.assert_array_equal(np.asarray(again.train.x).astype(x.dtype), x)
-        names = np.array(again.class_names)[np.asarray(again.train.y)]
-        np.testing.assert_array_equal(names, np.array(data.class_names)[y])
-        assert "1 column is constant: XAVG" in again.notes
-
-
-def write_images(folder: Path, *names: str) -> Path:
-    for number, name in enumerate(names):
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        Image.new("L", (5, 4), color=10 * number).save(folder / name)
-    return folder
-
-
-def test_a_folder_of_images_is_read_like_a_file(tmp_path: Path) -> None:
-    folder = write_images(tmp_path / "my.photos", "cat/a.png", "dog/b.png", "dog/c.png")
-    data, _ = read_file(str(folder), ReadOptions(color="rgb", size=(2, 3)))
-    assert (data.name, data.shape, data.class_names) == ("my.photos", (2, 3, 3), ("cat", "dog"))
-    assert np.asarray(data.train.x).max(axis=(1, 2, 3)).tolist() == [0, 10, 20]
-    assert np.asarray(data.train.y).tolist() == [0, 1, 1]
-    later = write_images(tmp_path / "later", "dog/z.png")
-    assert np.asarray(read_file(folder)[1].read(later).train.y).tolist() == [1]
 
 
 def test_options_that_do_not_fit_the_source_are_refused(tmp_path: Path) -> None:

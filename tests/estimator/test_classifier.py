@@ -21,6 +21,8 @@ from pinoise.estimator.parameters import seed_of_state
 from pinoise.evaluation import student, voting
 from pinoise.evaluation.few_labels import FewLabelClassifier
 
+pytestmark = pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # one epoch of a small encoder
+
 
 def small(**changes: Any) -> PiNDAClassifier:
     embedder = PiNDA(n_components=4, hidden=8, epochs=1, batch_size=64)
@@ -30,10 +32,8 @@ def small(**changes: Any) -> PiNDAClassifier:
 
 
 @pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+def quick(few_trees: None, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer and smaller models."""
-    monkeypatch.setattr(voting, "TREES", 5)
-    monkeypatch.setattr(voting, "TREES_JUDGED", 5)
     monkeypatch.setattr(voting, "REPEATS", 1)
     monkeypatch.setattr(voting, "FOLDS", 2)
     monkeypatch.setitem(voting.STRENGTHS, "logistic", (0.01,))  # which takes few steps
@@ -57,9 +57,7 @@ def hide(y: np.ndarray, *, per_class: int) -> np.ndarray:
 @pytest.mark.slow
 # No check is skipped here; scikit-learn itself exempts the array API check where SCIPY_ARRAY_API is not set.
 @pytest.mark.usefixtures("quick")
-@pytest.mark.filterwarnings(
-    "ignore:all labels in y are -1 and 1", "ignore::pinoise.HealthWarning"
-)  # the checks fit a few rows
+@pytest.mark.filterwarnings("ignore:all labels in y are -1 and 1")
 @parametrize_with_checks([small()])  # type: ignore[untyped-decorator]  # scikit-learn ships no types
 def test_the_scikit_learn_contract_is_kept(estimator: PiNDAClassifier, check: Any) -> None:
     check(estimator)
@@ -87,7 +85,6 @@ def test_few_labels_beside_many_rows_beat_logistic_regression_on_the_labelled_ro
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # one epoch of a small encoder
 def test_every_mark_of_unlabelled_rows_means_the_same(digits: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = digits[0][:200], digits[1][:200]
     few = hide(y, per_class=2)
@@ -112,7 +109,6 @@ def test_every_mark_of_unlabelled_rows_means_the_same(digits: tuple[np.ndarray, 
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # one epoch of a small encoder
 def test_every_container_of_the_same_rows_gives_the_same(digits: tuple[np.ndarray, np.ndarray]) -> None:
     X, few = digits[0][:200], hide(digits[1][:200], per_class=2)
     expected = small().fit(X, few).predict_proba(X)
@@ -121,7 +117,6 @@ def test_every_container_of_the_same_rows_gives_the_same(digits: tuple[np.ndarra
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # one epoch of a small encoder
 def test_a_frame_with_categories_is_classified(digits: tuple[np.ndarray, np.ndarray]) -> None:
     town = np.array(["Rome", "Oslo"])[np.arange(100) % 2]
     frame = pd.DataFrame({"town": town, "age": np.random.default_rng(0).normal(size=100)})
@@ -132,7 +127,6 @@ def test_a_frame_with_categories_is_classified(digits: tuple[np.ndarray, np.ndar
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # one epoch of a small encoder
 def test_one_label_of_each_class_is_enough_and_cannot_be_validated(digits: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = digits
     model = small().fit(X, hide(y, per_class=1))
@@ -142,7 +136,6 @@ def test_one_label_of_each_class_is_enough_and_cannot_be_validated(digits: tuple
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # one epoch of a small encoder
 def test_the_learned_part_alone_is_enough(digits: tuple[np.ndarray, np.ndarray]) -> None:
     X, few = digits[0], hide(digits[1], per_class=3)
     model = small(embedder__embedding="learned").fit(X, few)
@@ -151,7 +144,6 @@ def test_the_learned_part_alone_is_enough(digits: tuple[np.ndarray, np.ndarray])
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # one epoch of a small encoder
 def test_a_classifier_is_repeatable_pickled_cloned_and_searched(digits: tuple[np.ndarray, np.ndarray]) -> None:
     X, few = digits[0][:200], hide(digits[1][:200], per_class=3)
     model = small().fit(X, few)
@@ -167,7 +159,6 @@ def test_a_classifier_is_repeatable_pickled_cloned_and_searched(digits: tuple[np
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # one epoch of a small encoder
 def test_the_vote_teaches_a_student_on_unlabelled_rows_and_none_where_all_have_labels(
     digits: tuple[np.ndarray, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -186,26 +177,7 @@ def test_the_vote_teaches_a_student_on_unlabelled_rows_and_none_where_all_have_l
     assert model.student_.weight == pytest.approx(0.5 * 30 / (30 + 20))
 
 
-@pytest.mark.parametrize(
-    ("y", "sentence"),
-    [
-        ([-1, -1, -1, -1], "y has no label"),
-        ([np.nan] * 4, "y has no label"),
-        ([3, -1, 3, -1], "y has one class, 3, and a classifier needs two or more"),
-        ([0, -1, 0, -1], "y has one class, 0, .* -1 marks rows without a label"),
-        ([0, 1, -1], "inconsistent numbers of samples"),
-        (np.array(["a", 1, "b", None], dtype=object), "y mixes text and numbers"),
-        ([0.5, 1.5, 2.5, 0.1], "Unknown label type"),
-        ([0, 1, np.inf, 0], "y contains infinity"),
-    ],
-)
-def test_labels_that_make_no_classes_are_refused_in_one_sentence(y: Any, sentence: str) -> None:
-    with pytest.raises(ValueError, match=sentence):
-        small().fit(np.random.default_rng(0).normal(size=(4, 3)), y)
-
-
 @pytest.mark.usefixtures("quick")
-@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")
 def test_the_same_labels_in_a_list_an_array_and_a_series_are_the_same_classes() -> None:
     X = np.random.default_rng(0).normal(size=(80, 3))
     text = ["b" if row[0] > 0 else "m" for row in X]
@@ -221,7 +193,6 @@ def test_the_same_labels_in_a_list_an_array_and_a_series_are_the_same_classes() 
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")
 def test_rows_without_a_label_do_not_count_in_a_score(digits: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = digits
     few = hide(y, per_class=10)
@@ -251,7 +222,6 @@ def test_labels_that_hardly_repeat_are_refused() -> None:
 
 
 @pytest.mark.usefixtures("quick")
-@pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")
 def test_minus_one_beside_one_is_a_class_and_is_told_where_it_may_be_a_mark() -> None:
     X = np.random.default_rng(0).normal(size=(80, 3))
     y = np.where(X[:, 0] > 0, 1, -1)

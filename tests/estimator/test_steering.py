@@ -157,13 +157,6 @@ def test_a_fit_stops_early_and_says_what_it_saw() -> None:
     assert len(more.history_["held_out"]) >= len(losses) + 2
 
 
-def test_a_bad_patience_is_named() -> None:
-    with pytest.raises(UserError, match=r"'patience' is 0"):
-        small(patience=0).fit(X)
-    with pytest.raises(UserError, match="callbacks has 3"):
-        small(callbacks=[3]).fit(X)
-
-
 class Count(Callback):
     """Counts epochs."""
 

@@ -21,10 +21,8 @@ def rows(counts: list[int], *, seed: int, width: int = 6) -> tuple[np.ndarray, n
 
 
 @pytest.mark.filterwarnings("error")
-def test_two_labels_of_many_classes_are_no_reason_to_warn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(voting, "REPEATS", 1)
-    monkeypatch.setattr(voting, "TREES", 2)
-    monkeypatch.setattr(voting, "TREES_JUDGED", 2)
+@pytest.mark.usefixtures("few_trees")
+def test_two_labels_of_many_classes_are_no_reason_to_warn() -> None:
     Z, y = rows([2] * 20, seed=0)
     FewLabelClassifier.fit(Z, y, Z, classes=range(20), raw=3, seed=0)
 
@@ -57,9 +55,8 @@ def test_unlabelled_rows_make_up_for_labels() -> None:
     assert np.mean(taught) > np.mean(alone) + 0.03
 
 
-def test_without_unlabelled_rows_the_vote_is_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(voting, "TREES", 5)
-    monkeypatch.setattr(voting, "TREES_JUDGED", 5)
+@pytest.mark.usefixtures("few_trees")
+def test_without_unlabelled_rows_the_vote_is_alone() -> None:
     Z, y = rows([5] * 2, seed=0)
     model = FewLabelClassifier.fit(Z, y, Z[:0], classes=("no", "yes"), raw=3, seed=0)
     assert model.student is None

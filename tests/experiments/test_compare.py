@@ -25,7 +25,6 @@ from pinoise.data.options import ReadOptions
 from pinoise.data.readers import open_source
 from pinoise.errors import UserError
 from pinoise.evaluation.logistic import few_label_rows
-from pinoise.experiments import scoring
 from pinoise.experiments.cache import CellCache, cell_key
 from pinoise.experiments.fitting import _what_counts, fit_all
 from pinoise.experiments.plans import plan
@@ -33,7 +32,6 @@ from pinoise.experiments.recipes import RECIPES, installed, sees_features
 from pinoise.experiments.results import Cell
 from pinoise.networks import ResNet18
 from pinoise.training.config import Settings, complete, parse_settings
-from pinoise.training.run import fit
 
 SMALL: dict[str, Any] = {
     "encoder": {"hidden": 16, "out_features": 8},
@@ -52,19 +50,6 @@ def digits() -> Dataset:
 def few(digits: Dataset) -> Dataset:
     assert digits.test is not None
     return dataclasses.replace(digits.draw(60), test=digits.test.take(np.arange(60)))
-
-
-@pytest.fixture
-def fits(monkeypatch: pytest.MonkeyPatch) -> list[Settings]:
-    """The settings of every encoder that is trained from now on."""
-    seen: list[Settings] = []
-
-    def remember(settings: Settings, *arguments: Any, **options: Any) -> Any:
-        seen.append(settings)
-        return fit(settings, *arguments, **options)
-
-    monkeypatch.setattr(scoring, "fit", remember)
-    return seen
 
 
 def cells_of(data: Dataset, methods: list[str], seeds: list[int], **options: Any) -> list[Cell]:

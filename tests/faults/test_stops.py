@@ -20,7 +20,7 @@ from pinoise.training.checkpoint import LAST
 pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the suite watches files and processes: Linux")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_a_training_that_is_asked_to_stop_leaves_a_state_that_goes_on(wholes: Wholes, number: signal.Signals) -> None:
     whole = wholes("array in a file")
     place = whole.home / number.name

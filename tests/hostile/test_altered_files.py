@@ -19,7 +19,7 @@ from torch import Tensor
 
 from pinoise.data.target import read_target
 from pinoise.errors import UserError
-from pinoise.evaluation import embed, voting
+from pinoise.evaluation import embed
 from pinoise.model import load_run
 from pinoise.networks import read_stored, read_weights, write_tensors
 from pinoise.training.callbacks import Quiet
@@ -135,11 +135,6 @@ def test_what_is_no_file_of_weights_is_refused_and_never_waited_for(kept: Path, 
         path.rmdir() if path.is_dir() else path.unlink()
 
 
-@pytest.fixture
-def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(voting, "TREES", 3)
-
-
 def predicted(run: Path) -> npt.NDArray[Any] | None:
     """Return the probabilities of a run's own table, or None if they are refused."""
     try:
@@ -150,7 +145,7 @@ def predicted(run: Path) -> npt.NDArray[Any] | None:
         return None if is_sentence(error) else pytest.fail(str(error))
 
 
-@pytest.mark.usefixtures("_few_trees")
+@pytest.mark.usefixtures("few_trees")
 def test_a_classifier_that_was_damaged_is_refused(kept: Path) -> None:
     expected, path = predicted(kept), kept / CLASSIFIER
     assert expected is not None

@@ -54,6 +54,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "all None": (objects(None), "y has no label"),
     "all masked": (np.ma.masked_array(HALF, mask=True), "y has no label"),
     "one class": (np.zeros(ROWS), "y has one class, 0.0"),
+    "one class beside marks": (-HALF, "y has one class, 0, .* -1 marks rows without a label"),
     "one class of codes": (["\x1b[2J"] * ROWS, r"y has one class, '\\x1b\[2J'"),
     "one class of a long name": (["a" * 10**5] * ROWS, "y has one class, 'a{90,99}…"),
     "text and numbers": (objects("a", 1), "y mixes text and numbers"),

@@ -224,15 +224,6 @@ def test_a_disk_that_is_full_from_the_start_leaves_no_folder_that_cannot_be_used
         assert not Path("run").exists()
 
 
-def test_a_checkpoint_of_another_run_is_not_mixed_in(pinoise: Command, run: Path) -> None:
-    other = ["--seed", "5", "--epochs", "2", "--out", "other"]
-    assert pinoise(*TRAIN, *other).code == 0
-    shutil.copy("other/checkpoints/last.ckpt", run / "checkpoints/last.ckpt")
-    result = pinoise("train", "--resume", run)
-    assert result.code == 0
-    assert "last.ckpt is of another run (training.seed is 0 in config.yaml and 5 in it)" in result.err
-
-
 def dying(function: Callable[..., Any], *, after: int) -> Callable[..., Any]:
     """Return a function that works so many times, and then ends the process as a kill does."""
     left = iter(range(after))

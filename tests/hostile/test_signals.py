@@ -7,10 +7,11 @@ import resource
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from tests.commands import until
+from tests.faults.commands import children_of
 
 from pinoise.training.checkpoint import LAST, read_checkpoint
 
@@ -36,20 +37,10 @@ def _listen_to_hangups() -> None:
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
-def await_checkpoint(process: subprocess.Popen[str], run: Path) -> None:
-    while not (run / "checkpoints/last.ckpt").exists() and process.poll() is None:
-        time.sleep(0.02)
-
-
 def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     _, errors = process.communicate(timeout=60)
     assert "Traceback" not in errors.replace('Traceback (most recent call last):\n  File "<frozen runpy>"', "")
     return process.returncode, errors
-
-
-def children_of(process: subprocess.Popen[str]) -> list[int]:
-    """The processes that a command has started, by their rank."""
-    return [int(pid) for pid in Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
 
 
 def said(errors: str) -> list[str]:
@@ -61,8 +52,8 @@ def said(errors: str) -> list[str]:
 def test_a_killed_process_ends_the_command_and_is_named(rank: int, tmp_path: Path) -> None:
     run = tmp_path / "run"
     process = start(run, "--devices", "2")
-    await_checkpoint(process, run)
-    children = children_of(process)
+    until(process, run / "checkpoints" / LAST)
+    children = children_of(process.pid)
     os.kill(children[rank], signal.SIGKILL)
     code, errors = ended(process)
     assert (code, said(errors)) == (
@@ -78,8 +69,8 @@ def test_a_killed_process_ends_the_command_and_is_named(rank: int, tmp_path: Pat
 def test_a_partner_of_torchrun_says_so_too(tmp_path: Path) -> None:
     run = tmp_path / "run"
     process = start(run, launcher=("-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"))
-    await_checkpoint(process, run)
-    os.kill(children_of(process)[1], signal.SIGKILL)
+    until(process, run / "checkpoints" / LAST)
+    os.kill(children_of(process.pid)[1], signal.SIGKILL)
     _, errors = process.communicate(timeout=60)
     assert process.returncode != 0
     assert errors.count("ended or cannot be reached, so this one stops") == 1
@@ -90,8 +81,8 @@ def test_a_partner_of_torchrun_says_so_too(tmp_path: Path) -> None:
 def test_a_disk_that_is_full_for_the_first_process_ends_both_with_its_sentence(tmp_path: Path) -> None:
     run = tmp_path / "run"
     process = start(run, "--devices", "2")
-    await_checkpoint(process, run)
-    children = children_of(process)
+    until(process, run / "checkpoints" / LAST)
+    children = children_of(process.pid)
     resource.prlimit(children[0], resource.RLIMIT_FSIZE, (20_000, 20_000))
     code, errors = ended(process)
     assert code == 2

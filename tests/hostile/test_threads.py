@@ -119,8 +119,8 @@ def test_twenty_fits_in_each_of_two_threads_equal_the_fits_alone() -> None:
 
 
 @pytest.mark.filterwarnings("ignore::pinoise.HealthWarning")  # two epochs of a small encoder
+@pytest.mark.usefixtures("few_trees")
 def test_classifiers_in_two_threads_equal_those_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(voting, "TREES", 5)
     monkeypatch.setitem(voting.STRENGTHS, "logistic", (0.1, 0.01))
     y = np.where(np.arange(200) < 20, load_digits().target[:200] % 2, -1)
 

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
-from tests.methods.problems import Pair, SlowCosine, batches
+from tests.methods.problems import Pair, batches, slow_cosine, slow_network
 from torch import nn
 
 from pinoise.errors import UserError
@@ -14,7 +11,7 @@ from pinoise.methods import BYOL, byol_loss
 from pinoise.networks import BatchNormHead, PredictionHead
 
 
-def test_agrees_with_one_sample_at_a_time(slow_cosine: SlowCosine) -> None:
+def test_agrees_with_one_sample_at_a_time() -> None:
     prediction, target = torch.randn(2, 9, 6)
     expected = [2 - 2 * slow_cosine(p, z) for p, z in zip(prediction.numpy(), target.numpy(), strict=True)]
     np.testing.assert_allclose(byol_loss(prediction, target).numpy(), expected, atol=1e-5)
@@ -25,8 +22,6 @@ def test_the_method_sums_both_directions_between_online_and_target_network(
     head: nn.Module,
     predictor: nn.Module,
     pair: Pair,
-    slow_cosine: SlowCosine,
-    slow_network: Callable[[nn.Module], Any],
 ) -> None:
     method = BYOL(encoder, head, predictor)
     for parameter in method.target_network.parameters():

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.methods.problems import Pair, SlowLoss, batches
+from tests.methods.problems import Pair, batches, slow_network, slow_nt_xent
 from torch import Tensor, nn
 
-from pinoise.methods import CLAE, SimCLR, nt_xent
+from pinoise.methods import CLAE, nt_xent
 
 UNIT = torch.tensor([0.5, 0.0, 1.0, 2.0], dtype=torch.float64)
 
@@ -47,8 +47,6 @@ def test_agrees_with_one_derivative_at_a_time(
     encoder: nn.Module,
     head: nn.Module,
     pair: Pair,
-    slow_nt_xent: SlowLoss,
-    slow_network: Callable[[nn.Module], Any],
 ) -> None:
     represent, project = slow_network(encoder), slow_network(head)
 
@@ -71,34 +69,6 @@ def recorded_adversary(
     recorder = Recorder(encoder)
     CLAE(recorder, head, feature_scale=UNIT, strength=strength, against=against)(batches(*views))
     return recorder.seen[-1][-len(views[0]) :]
-
-
-@pytest.mark.parametrize("against", ["itself", "partner"])
-def test_the_adversarial_example_raises_the_loss_of_the_first_view(
-    against: str, encoder: nn.Module, head: nn.Module, pair: Pair
-) -> None:
-    adversary = recorded_adversary(encoder, head, *pair, strength=0.01, against=against)
-    partner = pair[0] if against == "itself" else pair[1]
-    with torch.no_grad():
-        loss, raised, lowered = (
-            float(nt_xent(head(encoder(x)), head(encoder(partner))).sum())
-            for x in (pair[0], adversary, 2 * pair[0] - adversary)
-        )
-    assert raised > loss
-    assert raised > lowered
-
-
-def test_the_adversarial_example_moves_by_the_strength_and_spares_dead_features(
-    encoder: nn.Module, head: nn.Module, pair: Pair
-) -> None:
-    moved = recorded_adversary(encoder, head, *pair, strength=0.3) - pair[0]
-    torch.testing.assert_close(moved.abs(), (0.3 * UNIT).expand(6, 4))
-    assert bool((moved[:, UNIT == 0] == 0).all())
-
-
-def test_weight_0_is_simclr(encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
-    clae = CLAE(encoder, head, feature_scale=UNIT, weight=0.0)
-    torch.testing.assert_close(clae(batches(*pair)), SimCLR(encoder, head)(batches(*pair)))
 
 
 def test_guessing_has_the_loss_of_a_head_that_forgets_everything(encoder: nn.Module, head: nn.Module) -> None:

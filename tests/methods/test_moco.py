@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tests.methods.problems import Pair, SlowCosine, batches
+from tests.methods.problems import Pair, batches, slow_info_nce, slow_network
 from torch import nn
 
 from pinoise.errors import UserError
@@ -15,17 +13,10 @@ from pinoise.methods import MoCo
 from pinoise.views import Batch
 
 
-def slow_moco(query: np.ndarray, key: np.ndarray, queue: np.ndarray, temperature: float, cosine: SlowCosine) -> float:
-    positive = math.exp(cosine(query, key) / temperature)
-    return -math.log(positive / (positive + sum(math.exp(cosine(query, old) / temperature) for old in queue)))
-
-
 def test_the_method_averages_both_directions_between_query_and_key_network(
     encoder: nn.Module,
     head: nn.Module,
     pair: Pair,
-    slow_cosine: SlowCosine,
-    slow_network: Callable[[nn.Module], Any],
 ) -> None:
     method = MoCo(encoder, head, temperature=0.3, queue=13).double()
     for parameter in method.key_network.parameters():
@@ -35,8 +26,8 @@ def test_the_method_averages_both_directions_between_query_and_key_network(
     key = [slow_network(network[1])(slow_network(network[0])(x.numpy())) for x in pair]
     queue = method.queue.numpy()
     expected = [
-        (slow_moco(query[0][i], key[1][i], queue, 0.3, slow_cosine)
-         + slow_moco(query[1][i], key[0][i], queue, 0.3, slow_cosine)) / 2
+        (slow_info_nce(query[0][i], key[1][i], queue, 0.3)
+         + slow_info_nce(query[1][i], key[0][i], queue, 0.3)) / 2
         for i in range(6)
     ]  # fmt: skip
     np.testing.assert_allclose(method(batches(*pair)).detach().numpy(), expected, atol=1e-5)
@@ -65,7 +56,7 @@ def test_the_queue_after_many_odd_batches_is_a_list_of_the_latest_keys(encoder: 
 
 
 def test_a_sample_s_own_keys_in_the_queue_are_not_its_negatives(
-    encoder: nn.Module, head: nn.Module, pair: Pair, slow_cosine: SlowCosine
+    encoder: nn.Module, head: nn.Module, pair: Pair
 ) -> None:
     method = MoCo(encoder, head, temperature=0.3, queue=32).double()
     rows = torch.tensor([7, 2, 9, 0, 4, 5])
@@ -80,7 +71,7 @@ def test_a_sample_s_own_keys_in_the_queue_are_not_its_negatives(
     for i, row in enumerate(rows.tolist()):
         others = np.stack([k for k, owner in zip(method.queue.numpy(), owners, strict=True) if owner != row])
         assert len(others) == 32 - {7: 2, 2: 4, 9: 2, 0: 4, 4: 2, 5: 2}[row]
-        expected = sum(slow_moco(query[a][i], key[1 - a][i], others, 0.3, slow_cosine) for a in (0, 1)) / 2
+        expected = sum(slow_info_nce(query[a][i], key[1 - a][i], others, 0.3) for a in (0, 1)) / 2
         assert losses[i] == pytest.approx(expected, abs=1e-9)
 
 

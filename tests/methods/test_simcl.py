@@ -1,13 +1,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tests.methods.problems import Pair, SlowLoss, batches
+from tests.methods.problems import Pair, batches, slow_network, slow_nt_xent
 from torch import nn
 
 from pinoise.methods import SimCL
@@ -28,8 +26,6 @@ def test_agrees_with_one_sample_at_a_time(
     encoder: nn.Module,
     head: nn.Module,
     pair: Pair,
-    slow_nt_xent: SlowLoss,
-    slow_network: Callable[[nn.Module], Any],
 ) -> None:
     method = SimCL(encoder, head, strength=0.7, temperature=0.4)
     torch.manual_seed(5)

@@ -3,25 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from tests.methods.problems import slow_network
 from torch import nn
 
 from pinoise.errors import UserError
 from pinoise.networks import MLPEncoder
-
-
-def slow_network(network: nn.Module, x: np.ndarray) -> np.ndarray:
-    """Fully connected layers with ReLU between them, one sample and one unit at a time."""
-    layers = [layer for layer in network.modules() if isinstance(layer, nn.Linear)]
-    rows = []
-    for sample in x:
-        h = [float(value) for value in sample.ravel()]
-        for number, layer in enumerate(layers):
-            weight, bias = layer.weight.tolist(), layer.bias.tolist()
-            h = [sum(w * v for w, v in zip(row, h, strict=True)) + b for row, b in zip(weight, bias, strict=True)]
-            if number < len(layers) - 1:
-                h = [max(value, 0.0) for value in h]
-        rows.append(h)
-    return np.array(rows)
 
 
 @pytest.mark.parametrize("shape", [(5,), (2, 3), (2, 3, 2)])
@@ -29,7 +15,7 @@ def test_encoder_agrees_with_one_unit_at_a_time_on_every_rank(shape: tuple[int, 
     torch.manual_seed(0)
     encoder = MLPEncoder(shape, hidden=7, out_features=4)
     x = torch.randn(3, *shape)
-    np.testing.assert_allclose(encoder(x).detach().numpy(), slow_network(encoder, x.numpy()), atol=1e-5)
+    np.testing.assert_allclose(encoder(x).detach().numpy(), slow_network(encoder)(x.numpy()), atol=1e-5)
 
 
 def test_defaults_are_the_papers_sizes() -> None:

@@ -240,21 +240,6 @@ def test_the_regularizer_is_the_weighted_distance_of_the_scale_from_its_initial_
         assert all(bool((gradient != 0).any()) for gradient in gradients)
 
 
-def test_features_in_hand_spare_the_shared_generator_a_pass_through_the_encoder() -> None:
-    encoder = nn.Linear(3, 4)
-    passes: list[int] = []
-    encoder.register_forward_hook(lambda *_: passes.append(1))
-    noise = PiNoise(3, generator="shared", encoder=encoder)
-    x = torch.randn(5, 3)
-    torch.manual_seed(1)
-    expected = noise.sample(x)
-    features = encoder(x)
-    passes.clear()
-    torch.manual_seed(1)
-    assert torch.equal(noise.draw(x, 1, features=features)[0].epsilon, expected)
-    assert passes == []
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -94,19 +94,6 @@ def test_noise_is_the_way_to_a_neighbour_plus_that_of_the_distribution(
     assert bool((moved != x).any())
 
 
-def test_a_training_row_is_never_moved_to_itself() -> None:
-    bank = make_bank()
-    noise = make_noise(make_support(bank), generator="constant", positive="abs")
-    with torch.no_grad():
-        noise.initial_scale.fill_(1e-6)  # next to nothing but the way to a neighbour
-        known = bank + noise.sample(bank, rows=torch.arange(ROWS))
-        unknown = bank + noise.sample(bank)
-    mutual = make_support(bank).neighbours(bank, torch.arange(ROWS)).eligible.any(dim=1)
-    for moved in (known, unknown):
-        places = torch.cdist(moved, bank).argmin(dim=1)
-        assert bool((places != torch.arange(ROWS))[mutual].all())
-
-
 @pytest.mark.parametrize("generator", ["mlp", "shared", "global"])
 @pytest.mark.parametrize("positive", ["softplus", "fixed-entropy"])
 def test_gradient_reaches_psi_and_not_the_bank(generator: str, positive: str) -> None:
@@ -209,22 +196,6 @@ def test_training_that_goes_on_elsewhere_counts_on_and_ends_in_the_same_bits(
         assert torch.equal(resumed.state_dict()[name], value), name
     assert int(support_of(resumed).draws) == last
     assert not torch.equal(support_of(resumed).metric, torch.ones(4))
-
-
-def test_state_dict_round_trip_restores_the_neighbours() -> None:
-    bank, rows = make_bank(), torch.arange(ROWS)
-    noise = make_noise(make_support(bank), generator="global", positive="fixed-entropy")
-    with torch.no_grad():
-        raw_of(noise).normal_()
-    noise.sample(bank, rows=rows)
-    other_bank = torch.randn(ROWS, 4)
-    other = make_noise(make_support(other_bank), generator="global", positive="fixed-entropy")
-    other.sample(other_bank, rows=rows)
-    other.load_state_dict(noise.state_dict())
-    torch.manual_seed(1)
-    expected = noise.sample(bank, rows=rows)
-    torch.manual_seed(1)
-    assert torch.equal(other.sample(bank, rows=rows), expected)
 
 
 WRONG_ROWS: dict[str, tuple[Tensor, str]] = {

@@ -272,7 +272,7 @@ def test_less_than_one_neighbour_is_refused() -> None:
 def test_a_table_of_rows_outside_the_bank_agrees_with_searching_for_each(
     mutual: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pinoise.noise.support._TABLE_BLOCK", 7)
+    monkeypatch.setattr("pinoise.noise.support.BLOCK_ENTRIES", 7 * 4)  # of as many rows
     torch.manual_seed(0)
     data = torch.randn(60, 4)
     numbers = torch.arange(0, 60, 3)
@@ -365,10 +365,3 @@ def test_rows_of_other_samples_are_refused_with_the_first_of_them(make: Maker, d
     moved[1, 2] += 0.1  # a single entry tells
     with pytest.raises(UserError, match=rf"gives number {int(support.numbers[1])} to a sample"):
         support.check_rows(moved.to(dtype), support.numbers[:3])
-
-
-@pytest.mark.parametrize("rows", [torch.arange(2), torch.zeros(3, 1, dtype=torch.int64), torch.tensor(1)])
-def test_rows_of_another_shape_than_one_number_per_sample_are_refused(rows: Tensor) -> None:
-    shape = str(tuple(rows.shape)).replace("(", r"\(").replace(")", r"\)")
-    with pytest.raises(UserError, match=rf"of shape {shape}: give a tensor of integers, one for each of 3 samples"):
-        complete(make_bank()).check_rows(make_bank()[:3], rows)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import io
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -122,25 +121,3 @@ def test_the_python_version_is_refused_and_the_binary_version_named(
     assert holds_cifar(folder)
     with pytest.raises(UserError, match=r"is the python version of CIFAR, .*: get the binary version"):
         read_cifar(pack(folder) if packed else folder)
-
-
-def test_an_archive_with_a_path_that_climbs_out_is_refused(tmp_path: Path) -> None:
-    path = tmp_path / "a.tar.gz"
-    with tarfile.open(path, "w:gz") as archive:
-        archive.addfile(tarfile.TarInfo("../data_batch_1.bin"), io.BytesIO(b""))
-    with pytest.raises(UserError, match="is a path outside the archive"):
-        read_cifar(path)
-
-
-def test_real_pictures_survive_being_written_in_the_publishers_format(real_data: Path, tmp_path: Path) -> None:
-    with np.load(real_data / "cifar10_sub12k.npz") as archive:
-        x, y = archive["X_train"][:12], archive["y_train"][:12]
-    folder = tmp_path / "set"
-    folder.mkdir()
-    table = np.column_stack([y.astype(np.uint8), x.transpose(0, 3, 1, 2).reshape(12, -1)])
-    for batch in range(5):
-        table[2 * batch : 2 * batch + 2].tofile(folder / f"data_batch_{batch + 1}.bin")
-    table[10:].tofile(folder / "test_batch.bin")
-    raw = read_cifar(folder)
-    assert raw.test is not None
-    np.testing.assert_array_equal(np.concatenate([np.asarray(raw.train.x), np.asarray(raw.test.x)]), x)

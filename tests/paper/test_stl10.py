@@ -9,7 +9,7 @@ import pytest
 from pinoise.data import read_file
 from pinoise.data.lazy import LazyArray
 from pinoise.errors import UserError
-from pinoise.paper.formats import holds_stl10, read_stl10, read_stl10_images, read_stl10_unlabelled
+from pinoise.paper.formats import holds_stl10, read_stl10, read_stl10_images
 
 
 def stored(image: Any) -> bytes:
@@ -71,10 +71,3 @@ def test_labels_that_are_too_few_absent_or_zero_are_reported(tmp_path: Path) -> 
         read_stl10(tmp_path / "a")
     with pytest.raises(UserError, match=r"cannot read .*nothing\.bin"):
         read_stl10_images(tmp_path / "nothing.bin")
-
-
-def test_real_pictures_survive_being_written_in_the_publishers_format(real_data: Path, tmp_path: Path) -> None:
-    with np.load(real_data / "stl10_sample.npz") as archive:
-        x = archive[archive.files[0]][:3]
-    (tmp_path / "unlabeled_X.bin").write_bytes(b"".join(map(stored, x)))
-    np.testing.assert_array_equal(read_stl10_unlabelled(tmp_path).train.x, x)

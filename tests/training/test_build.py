@@ -10,11 +10,9 @@ import torch
 
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
-from pinoise.errors import UserError
-from pinoise.noise import Support
 from pinoise.training.build import build_model, feature_scale, restore_noise
 from pinoise.training.callbacks import Quiet
-from pinoise.training.config import Settings, parse_settings
+from pinoise.training.config import parse_settings
 from pinoise.training.loop import Machine, train
 from pinoise.training.objectives import Adversarial, Fixed, Information, Paper, Supported
 from pinoise.views import Batch
@@ -75,11 +73,6 @@ def test_methods_that_make_their_own_views_need_no_noise(problem: Problem, metho
     assert torch.isfinite(model(some(rows)).loss)
 
 
-def test_simclr_without_any_view_is_refused(problem: Problem) -> None:
-    with pytest.raises(UserError, match="'simclr' compares two views"):
-        problem(views={"noise": "none"})
-
-
 @pytest.mark.parametrize("noise", ["gaussian", "scarf", "neighbours"])
 def test_the_default_objective_has_nothing_to_shape_in_predefined_views(problem: Problem, noise: str) -> None:
     _, model, rows = problem(views={"noise": noise})
@@ -133,15 +126,6 @@ def test_noise_without_neighbours_stays_where_the_sample_is(problem: Problem, co
     assert (model.noise.sample(x) / model.noise.feature_scale.clamp_min(1)).square().mean().sqrt() < 0.02
 
 
-def test_the_prior_of_duplicates_is_a_number(digits: np.ndarray) -> None:
-    x = np.repeat(digits[:3], 20, axis=0)  # no row differs from its nearest
-    standardizer = Standardizer.fit(x)
-    noise = build_model(parse_settings({}), standardizer, make_rows(x, standardizer)).noise
-    assert noise is not None
-    live = noise.feature_scale > 0
-    assert noise.initial_scale[live].unique().tolist() == pytest.approx([math.exp(-2)])
-
-
 @pytest.mark.parametrize("scaling", ["features", "compressed", "global", "rows"])
 def test_noise_is_measured_in_the_deviation_of_what_encoders_see(digits: np.ndarray, scaling: Any) -> None:
     standardizer = Standardizer.fit(digits, scaling=scaling)
@@ -152,37 +136,6 @@ def test_noise_is_measured_in_the_deviation_of_what_encoders_see(digits: np.ndar
     assert noise is not None
     assert torch.equal(noise.feature_scale, unit)
     torch.testing.assert_close(noise.scale(rows[torch.arange(1)])[0], unit)
-
-
-def test_the_bank_of_neighbours_is_a_sample_of_many_rows(
-    problem: Problem, digits: np.ndarray, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _, whole, rows = problem()
-    assert torch.equal(whole.noise.support.bank, rows[torch.arange(300)])
-    monkeypatch.setattr("pinoise.noise.support.SUPPORT_ROWS", 70)
-    _, model, rows = problem()
-    support = model.noise.support
-    assert (support.rows, support.k, len(support.bank)) == (300, 10, 70)
-    assert (support.numbers.diff() > 0).all()
-    assert torch.equal(support.bank, rows[support.numbers])
-    assert support.numbers.max() > 200  # from all over the data
-    assert torch.equal(support.numbers, Support.of(rows, k=3).numbers)  # whatever the random state
-    step = model(some(rows, 100))  # rows inside and outside the bank
-    assert torch.isfinite(step.loss)
-
-
-@pytest.mark.filterwarnings("ignore:TF32 acceleration")
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_neighbours_are_the_same_in_mixed_precision(problem: Problem, dtype: torch.dtype) -> None:
-    _, model, rows = problem()
-    x, numbers = 30 * rows[torch.arange(300)], torch.arange(300)  # squared distances beyond what half precision holds
-    model.noise.support.bank.mul_(30)
-    exact = model.noise.support.neighbours(x, numbers)
-    model.noise.support.float()  # forgets what it knows
-    with torch.backends.mkldnn.flags(enabled=False), torch.autocast("cpu", dtype=dtype):
-        mixed = model.noise.support.neighbours(x, numbers)
-    for mine, theirs in zip(mixed, exact, strict=True):
-        assert torch.equal(mine, theirs)
 
 
 @pytest.mark.parametrize("rows_of_bank", [4096, 70])
@@ -203,25 +156,3 @@ def test_noise_is_restored_from_its_tensors(
         drawn.append(noise.sample(x))
     assert torch.equal(*drawn)
     assert not again.training
-
-
-def test_tensors_of_other_noise_do_not_fit(problem: Problem, digits: np.ndarray) -> None:
-    settings, model, _ = problem(objective="paper")
-    tensors = dict(model.noise.state_dict())
-    tensors.popitem()
-    with pytest.raises(RuntimeError, match="Missing key"):
-        restore_noise(settings, Standardizer.fit(digits), model.method.encoder, tensors)
-
-
-def test_networks_that_cannot_fit_in_memory_are_refused_at_once(problem: Problem) -> None:
-    with pytest.raises(UserError, match=r"need about \d+ GB and this machine has \d+: make them narrower"):
-        problem(
-            encoder={"hidden": 65_536}, objective="paper", noise={"generator": {"hidden": 65_536}, "mean": "learned"}
-        )
-
-
-def test_constant_data_is_refused() -> None:
-    x = np.ones((10, 3))
-    standardizer = Standardizer.fit(x)
-    with pytest.raises(UserError, match="every feature is constant"):
-        build_model(Settings(), standardizer, make_rows(x, standardizer))

@@ -1,11 +1,11 @@
 from __future__ import annotations
 
-import resource
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from tests.problems import files_of_at_most
 from torch import nn
 
 from pinoise.errors import UserError
@@ -76,15 +76,9 @@ def test_the_newest_checkpoint_is_found_and_the_one_before_is_kept(tmp_path: Pat
 
 def test_a_checkpoint_that_cannot_be_written_keeps_the_earlier_one_and_leaves_no_half_file(tmp_path: Path) -> None:
     save(tmp_path, 1)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2000, hard))  # as a disk without room
-    try:
-        with pytest.raises(
-            UserError, match=r"a checkpoint cannot be written to .*: free some space and continue with --resume"
-        ):
-            save(tmp_path, 2)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    sentence = r"a checkpoint cannot be written to .*: free some space and continue with --resume"
+    with files_of_at_most(2000), pytest.raises(UserError, match=sentence):
+        save(tmp_path, 2)
     assert [file.name for file in tmp_path.iterdir()] == ["last.ckpt"]
     assert stored(tmp_path / "last.ckpt") == 1
 

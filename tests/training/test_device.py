@@ -9,7 +9,6 @@ import torch
 
 from pinoise.errors import UserError
 from pinoise.training.config import TrainingSettings
-from pinoise.training.loop import check_device
 from pinoise.training.processes import ALONE, Group, adopt_srun, find_group, is_first
 from pinoise.training.run import machine_of
 from pinoise.training.together import join
@@ -78,14 +77,6 @@ def test_several_processes_cannot_share_mps(monkeypatch: pytest.MonkeyPatch) -> 
     for device in ("auto", "mps"):
         with pytest.raises(UserError, match="'mps' supports one process only"):
             join(Group(0, 0, 2, 2), TrainingSettings(device=device))
-
-
-def test_an_unknown_or_absent_device_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UserError, match="unknown device 'gpu'"):
-        check_device("gpu")
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(UserError, match="is not available on this machine: use 'cpu' or 'auto'"):
-        check_device("cuda")
 
 
 FAULTS = """

@@ -11,6 +11,7 @@ import pytest
 import torch
 from sklearn.datasets import load_digits
 from tests.training.pool import pool_of_two
+from tests.training.stops import assert_same_tensors
 from torch import Tensor
 
 from pinoise.data.rows import Rows, make_rows
@@ -139,8 +140,7 @@ def join(halves: Sequence[Batch]) -> Batch:
 def test_two_processes_hold_the_same_weights_neighbours_and_history(results: list[dict[str, Any]], run: str) -> None:
     first, second = (result[run] for result in results)
     assert "pairing.noise.noise.support.metric" in first["weights"]
-    for name, tensor in first["weights"].items():
-        assert torch.equal(tensor, second["weights"][name]), name
+    assert_same_tensors(first["weights"], second["weights"])
     np.testing.assert_equal(first["history"], second["history"])
 
 
@@ -149,8 +149,7 @@ def test_a_stop_that_one_process_wants_stops_both_and_resumes_to_the_bit_identic
 ) -> None:
     for result in results:
         assert result["stopped_after"] == 20  # asked for after step 13, by the second process
-        for name, tensor in result["whole"]["weights"].items():
-            assert torch.equal(tensor, result["resumed"]["weights"][name]), name
+        assert_same_tensors(result["whole"]["weights"], result["resumed"]["weights"])
         np.testing.assert_equal(result["resumed"]["history"], result["whole"]["history"])
 
 
@@ -164,9 +163,8 @@ def test_what_a_method_remembers_is_the_same_in_both_and_after_a_resume(
     remembered = {"moco": "queue", "byol": "head.1.running_mean", "dino": "centre"}
     name = f"method.{remembered[method]}"
     assert not torch.equal(whole["weights"][name], began[name])
-    for name, tensor in whole["weights"].items():
-        assert torch.equal(tensor, other["weights"][name]), name
-        assert torch.equal(tensor, resumed["weights"][name]), name
+    assert_same_tensors(whole["weights"], other["weights"])
+    assert_same_tensors(whole["weights"], resumed["weights"])
     np.testing.assert_equal(resumed["history"], whole["history"])
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.datasets import load_digits
+from tests.training.stops import assert_same_history, assert_same_tensors, cpu
 from torch import Tensor
 
 from pinoise.data import load
@@ -17,7 +18,7 @@ from pinoise.data.rows import Rows, make_rows
 from pinoise.training.build import build_model, build_standardizer
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import Settings, merge, parse_settings
-from pinoise.training.loop import Machine, shuffled_rows, train
+from pinoise.training.loop import shuffled_rows, train
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.run import run_health
 from pinoise.views import Batch
@@ -89,10 +90,6 @@ def fresh_model(settings: Settings, x: np.ndarray) -> tuple[ContrastiveModel, Ro
     return build_model(settings, standardizer, rows), rows
 
 
-def machine() -> Machine:
-    return Machine(torch.device("cpu"))
-
-
 @torch.no_grad()
 def settled(model: ContrastiveModel, rows: Rows) -> ContrastiveModel:
     """A copy after as many steps without an optimiser: the queue, the bank, the centre and the statistics of
@@ -134,7 +131,7 @@ def test_a_method_learns_with_a_noise_and_resumes_exactly(
     model, rows = fresh_model(settings, x)
     began = learned_weights(model)
     untrained = settled(model, rows)
-    history = train(model, rows, settings.training, machine=machine(), reporter=Quiet(), checkpoints=tmp_path)
+    history = train(model, rows, settings.training, machine=cpu(), reporter=Quiet(), checkpoints=tmp_path)
     ended = {name: tensor.clone() for name, tensor in model.state_dict().items()}
 
     assert not {flag.name for flag in run_health(model, rows, settings, history)} & {"embedding-collapse", "non-finite"}
@@ -147,8 +144,6 @@ def test_a_method_learns_with_a_noise_and_resumes_exactly(
     resumed, _ = fresh_model(settings, x)
     previous = tmp_path / "previous.ckpt"
     assert torch.load(previous, weights_only=True)["step"] == SAVED_AT
-    again = train(resumed, rows, settings.training, machine=machine(), reporter=Quiet(), resume_from=previous)
-    state = resumed.state_dict()
-    assert state.keys() == ended.keys()
-    assert [name for name, tensor in ended.items() if not torch.equal(tensor, state[name])] == []
-    np.testing.assert_equal([record[:-1] for record in again], [record[:-1] for record in history])
+    again = train(resumed, rows, settings.training, machine=cpu(), reporter=Quiet(), resume_from=previous)
+    assert_same_tensors(resumed.state_dict(), ended)
+    assert_same_history(again, history)

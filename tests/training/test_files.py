@@ -6,45 +6,14 @@ import os
 import stat
 import sys
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import pytest
-import scipy.sparse as sp
 import torch
 from safetensors import safe_open
 
-from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.files import WriteError, read_json, write_json, write_text
 from pinoise.networks import read_stored, read_tensors, write_tensors
-from pinoise.training.build.model import read_standardizer, standardizer_tensors
-
-
-@pytest.mark.parametrize("scaling", ["features", "compressed", "global", "rows"])
-def test_a_standardiser_goes_through_a_file_unchanged(tmp_path: Path, scaling: Any) -> None:
-    x = np.random.default_rng(0).gamma(1.0, size=(40, 2, 3)) * [1.0, 1e6, 1e-6]
-    x[:, 1, 1] = 7.0
-    before = Standardizer.fit(x, scaling=scaling)
-    write_tensors(tmp_path / "s.safetensors", standardizer_tensors(before))
-    after = read_standardizer(tmp_path / "s.safetensors")
-    for name in ("mean", "scale", "deviation"):
-        np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
-        assert getattr(after, name).dtype == np.float64
-    assert after.unit_rows is before.unit_rows is (scaling == "rows")
-    np.testing.assert_array_equal(after.apply(x), before.apply(x))
-    norms = after.norms(x)
-    np.testing.assert_array_equal(after.undo(before.apply(x), norms), before.undo(before.apply(x), norms))
-
-
-def test_the_columns_of_a_standardiser_are_kept(tmp_path: Path) -> None:
-    x = np.hstack([np.arange(6.0)[:, None], np.eye(3)[[0, 1, 2, 0, 1, 2]]])
-    before = Standardizer.fit(x, spans=((1, 4),))
-    tensors = standardizer_tensors(before)
-    write_tensors(tmp_path / "s.safetensors", tensors)
-    after = read_standardizer(tmp_path / "s.safetensors")
-    assert after.spans == ((1, 4),)
-    np.testing.assert_array_equal(after.apply(x), before.apply(x))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="rights are POSIX's")
@@ -56,13 +25,6 @@ def test_tensors_have_the_rights_of_any_new_file(mask: int, rights: int, tmp_pat
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "t.safetensors").stat().st_mode) == rights
-
-
-def test_the_standardiser_of_sparse_rows_is_kept_too(tmp_path: Path) -> None:
-    x = sp.csr_array(np.random.default_rng(0).poisson(0.05, size=(50, 30)))
-    before = Standardizer.fit(x)
-    write_tensors(tmp_path / "s.safetensors", standardizer_tensors(before))
-    assert read_standardizer(tmp_path / "s.safetensors").unit_rows
 
 
 def test_tensors_come_back_with_their_header(tmp_path: Path) -> None:

@@ -129,13 +129,6 @@ def test_the_estimator_has_the_same_defaults_as_the_command() -> None:
     assert settings_from(vars(PiNDA(epochs=7)), seed=0).model_dump() == vectors.model_dump()
 
 
-def test_the_estimator_keeps_what_it_was_given() -> None:
-    model = PiNDA(image_shape=(16, 12, 3), encoder="vit", neighbours=5, augmentations=["crop"], pairing="sampled")
-    settings = settings_from(vars(model), seed=0)
-    assert (settings.encoder.name, settings.noise.neighbours, settings.views.pairing) == ("vit", 5, "sampled")
-    assert [view.name for view in settings.views.augmentations] == ["crop"]
-
-
 def test_negative_pixels_are_not_recoloured(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Settings] = []
     rng = np.random.default_rng(0)

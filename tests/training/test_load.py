@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
-import yaml
 from sklearn.datasets import load_digits
 
 from pinoise.data.rows import make_rows
@@ -72,6 +71,7 @@ def test_noise_and_embedding_of_a_folder_are_those_that_were_trained(tmp_path: P
     assert expected.shape == (40, 64 + 8)
     np.testing.assert_equal(run.history, fitted.history)
     assert run.flags == [flag.name for flag in fitted.flags]
+    assert not run.embedding.training
 
 
 def test_the_support_is_in_the_folder_and_nowhere_else(tmp_path: Path) -> None:
@@ -114,21 +114,6 @@ def test_a_run_without_its_checkpoint_has_no_whole_model(tmp_path: Path) -> None
         path.unlink()
     with pytest.raises(UserError, match="checkpoints is empty"):
         contrastive_model(run, rows)
-
-
-@pytest.mark.parametrize(("name", "width"), [("joined", 72), ("learned", 8)])
-def test_the_embedding_of_a_run_is_the_one_its_settings_name(tmp_path: Path, name: str, width: int) -> None:
-    _, run = trained(tmp_path / "run", {"embedding": name})
-    assert run.embedding.name == name
-    assert embed(run.embedding, run.rows(load_digits().data[:5], where="digits")).shape == (5, width)
-    assert not run.embedding.training
-    assert yaml.safe_load((tmp_path / "run/config.yaml").read_text())["embedding"] == name
-
-
-def test_a_run_of_predefined_views_has_no_noise(tmp_path: Path) -> None:
-    _, run = trained(tmp_path / "run", {"views": {"noise": "neighbours"}})
-    assert run.noise is None
-    assert not (tmp_path / "run/noise.safetensors").exists()
 
 
 def test_sparse_rows_are_scaled_to_length_1_in_a_run_as_in_training(tmp_path: Path) -> None:

@@ -7,22 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.training.stops import assert_same_history, assert_same_tensors, cpu, stop_at
 from torch import Tensor
 
 from pinoise.errors import UserError
 from pinoise.noise import Support
-from pinoise.training.callbacks import Interrupted, Quiet, Record
+from pinoise.training.callbacks import Quiet, Record
 from pinoise.training.config import TrainingSettings
 from pinoise.training.loop import Machine, make_optimizer, plan_epoch, shuffled_rows, train
 from pinoise.training.metrics import COSTLY_METRICS, METRICS, NOISE_METRICS, DivergedError
-from pinoise.training.objectives import ContrastiveModel
 from pinoise.views import Batch
 
 Problem = Callable[..., Any]
-
-
-def machine() -> Machine:
-    return Machine(torch.device("cpu"))
 
 
 class Watcher(Quiet):
@@ -30,32 +26,13 @@ class Watcher(Quiet):
 
     def __init__(self) -> None:
         self.started: list[tuple[int, int]] = []
-        self.steps: list[int] = []
         self.records: list[Record] = []
 
     def start(self, *, total_steps: int, done_steps: int) -> None:
         self.started.append((total_steps, done_steps))
 
-    def step(self, step: int) -> None:
-        self.steps.append(step)
-
     def epoch(self, record: Record) -> None:
         self.records.append(record)
-
-
-def weights(model: ContrastiveModel) -> dict[str, Tensor]:
-    return {name: tensor.clone() for name, tensor in model.state_dict().items()}
-
-
-def assert_equal(first: dict[str, Tensor], second: dict[str, Tensor]) -> None:
-    assert first.keys() == second.keys()
-    for name in first:
-        assert torch.equal(first[name], second[name]), name
-
-
-def assert_same_history(first: list[Record], second: list[Record]) -> None:
-    """In all but the seconds; numbers that were not measured are nan in both."""
-    np.testing.assert_equal([record[:-1] for record in first], [record[:-1] for record in second])
 
 
 @pytest.mark.parametrize("objective", ["supported", "paper", "fixed", "adversarial"])
@@ -64,7 +41,7 @@ def test_the_loop_does_what_a_plain_pytorch_loop_does(
 ) -> None:
     monkeypatch.setattr("pinoise.noise.support.REFRESH_EVERY", 3)
     settings, model, rows = problem(objective=objective)
-    history = train(model, rows, settings.training, machine=machine(), reporter=Quiet())
+    history = train(model, rows, settings.training, machine=cpu(), reporter=Quiet())
 
     _, twin, _ = problem(objective=objective)
     noise = list(twin.noise.parameters())
@@ -93,16 +70,7 @@ def test_the_loop_does_what_a_plain_pytorch_loop_does(
     assert found == pytest.approx([np.mean(contrasts[:4]), np.mean(contrasts[4:])], rel=1e-5)
 
 
-def test_both_encoder_and_generator_move(problem: Problem) -> None:
-    settings, model, rows = problem()
-    before = weights(model)
-    train(model, rows, settings.training, machine=machine(), reporter=Quiet())
-    moved = {name for name, tensor in model.state_dict().items() if not torch.equal(tensor, before[name])}
-    assert any(name.startswith("method.encoder") for name in moved)
-    assert any(name.startswith("pairing.noise") for name in moved)
-
-
-@pytest.mark.parametrize("stop_at", [1, 3, 4, 6, 7])
+@pytest.mark.parametrize("step", [1, 3, 4, 6, 7])
 @pytest.mark.parametrize(
     "changes",
     [
@@ -113,38 +81,20 @@ def test_both_encoder_and_generator_move(problem: Problem) -> None:
     ],
 )
 def test_a_run_stopped_anywhere_and_resumed_ends_in_the_same_weights(
-    problem: Problem, tmp_path: Path, stop_at: int, changes: dict[str, Any]
+    problem: Problem, tmp_path: Path, step: int, changes: dict[str, Any]
 ) -> None:
     settings, whole, rows = problem(**changes)
-    expected = train(whole, rows, settings.training, machine=machine(), reporter=Quiet())
+    expected = train(whole, rows, settings.training, machine=cpu(), reporter=Quiet())
 
-    _, first, _ = problem(**changes)
-    watcher = Watcher()
-    with pytest.raises(Interrupted, match=f"step {stop_at}"):
-        train(
-            first,
-            rows,
-            settings.training,
-            machine=machine(),
-            reporter=watcher,
-            checkpoints=tmp_path,
-            should_stop=lambda: len(watcher.steps) >= stop_at - 1,
-        )
+    last = stop_at(step, problem(**changes)[1], rows, settings.training, tmp_path)
     torch.manual_seed(12345)  # what happens in between must not matter
     _, second, _ = problem(**changes)
     after = Watcher()
     history = train(
-        second,
-        rows,
-        settings.training,
-        machine=machine(),
-        reporter=after,
-        checkpoints=tmp_path,
-        resume_from=tmp_path / "last.ckpt",
+        second, rows, settings.training, machine=cpu(), reporter=after, checkpoints=tmp_path, resume_from=last
     )
-
-    assert_equal(weights(second), weights(whole))
-    assert after.started == [(8, stop_at)]
+    assert_same_tensors(second.state_dict(), whole.state_dict())
+    assert after.started == [(8, step)]
     assert_same_history(history, expected)
 
 
@@ -171,7 +121,7 @@ def test_neighbours_that_change_between_a_checkpoint_and_the_end_are_the_same_af
     changes = {"training": {"noise_learning_rate": 0.2}}
     seen = metrics_seen(monkeypatch)
     settings, whole, rows = problem(**changes)
-    expected = train(whole, rows, settings.training, machine=machine(), reporter=Quiet())
+    expected = train(whole, rows, settings.training, machine=cpu(), reporter=Quiet())
     in_one_go = list(seen)
     assert len(in_one_go) == 3  # before steps 0, 3 and 6
     assert not torch.equal(in_one_go[0], in_one_go[1])
@@ -179,22 +129,10 @@ def test_neighbours_that_change_between_a_checkpoint_and_the_end_are_the_same_af
     assert len(whole.noise.support.bank) == min(bank, 300)
 
     seen.clear()
-    _, first, _ = problem(**changes)
-    watcher = Watcher()
-    with pytest.raises(Interrupted, match="step 5"):
-        train(
-            first,
-            rows,
-            settings.training,
-            machine=machine(),
-            reporter=watcher,
-            checkpoints=tmp_path,
-            should_stop=lambda: len(watcher.steps) >= 4,
-        )
+    last = stop_at(5, problem(**changes)[1], rows, settings.training, tmp_path)
     _, second, _ = problem(**changes)
-    last = tmp_path / "last.ckpt"
-    history = train(second, rows, settings.training, machine=machine(), reporter=Quiet(), resume_from=last)
-    assert_equal(weights(second), weights(whole))
+    history = train(second, rows, settings.training, machine=cpu(), reporter=Quiet(), resume_from=last)
+    assert_same_tensors(second.state_dict(), whole.state_dict())
     assert_same_history(history, expected)
     assert all(torch.equal(a, b) for a, b in zip(seen, in_one_go, strict=True))
 
@@ -224,58 +162,15 @@ def test_a_resumed_run_of_mixed_precision_ends_in_the_same_weights(
 ) -> None:
     settings, whole, rows = problem()
     train(whole, rows, settings.training, machine=lowered(), reporter=Quiet())
-    _, first, _ = problem()
-    watcher = Watcher()
-    with pytest.raises(Interrupted):
-        train(
-            first,
-            rows,
-            settings.training,
-            machine=lowered(),
-            reporter=watcher,
-            checkpoints=tmp_path,
-            should_stop=lambda: len(watcher.steps) >= 4,
-        )
+    last = stop_at(5, problem()[1], rows, settings.training, tmp_path, machine=lowered())
     _, second, _ = problem()
-    last = tmp_path / "last.ckpt"
     train(second, rows, settings.training, machine=lowered(), reporter=Quiet(), resume_from=last)
-    assert_equal(weights(second), weights(whole))
-
-
-def test_saving_checkpoints_does_not_change_the_result(problem: Problem, tmp_path: Path) -> None:
-    settings, plain, rows = problem()
-    train(plain, rows, settings.training, machine=machine(), reporter=Quiet())
-    settings, saving, rows = problem(training={"checkpoint_every": 1})
-    train(saving, rows, settings.training, machine=machine(), reporter=Quiet(), checkpoints=tmp_path)
-    assert_equal(weights(plain), weights(saving))
-    assert (tmp_path / "last.ckpt").exists()
-    assert (tmp_path / "previous.ckpt").exists()
-
-
-def test_a_resumed_run_can_be_given_more_epochs(problem: Problem, tmp_path: Path) -> None:
-    settings, whole, rows = problem(training={"epochs": 4})
-    train(whole, rows, settings.training, machine=machine(), reporter=Quiet())
-    short, first, _ = problem(training={"epochs": 2})
-    train(first, rows, short.training, machine=machine(), reporter=Quiet(), checkpoints=tmp_path)
-    _, second, _ = problem(training={"epochs": 4})
-    train(second, rows, settings.training, machine=machine(), reporter=Quiet(), resume_from=tmp_path / "last.ckpt")
-    assert_equal(weights(second), weights(whole))
-
-
-def test_the_reporter_hears_every_step_and_epoch(problem: Problem) -> None:
-    settings, model, rows = problem()
-    watcher = Watcher()
-    history = train(model, rows, settings.training, machine=machine(), reporter=watcher)
-    assert watcher.started == [(8, 0)]
-    assert watcher.steps == list(range(1, 9))
-    assert watcher.records == history
-    assert [record.epoch for record in history] == [1, 2]
-    assert history[0].seconds <= history[1].seconds
+    assert_same_tensors(second.state_dict(), whole.state_dict())
 
 
 def test_costly_metrics_are_measured_after_fifty_steps_each_and_at_the_end(problem: Problem) -> None:
     settings, model, rows = problem(training={"epochs": 160, "batch_size": 300})  # of one step each
-    history = train(model, rows, settings.training, machine=machine(), reporter=Quiet())
+    history = train(model, rows, settings.training, machine=cpu(), reporter=Quiet())
     for record in history:
         assert tuple(record.metrics) == METRICS
         assert all(np.isfinite(record.metrics[name]) for name in ("contrast", *NOISE_METRICS))
@@ -288,10 +183,10 @@ def test_what_is_measured_on_the_way_does_not_change_the_result(problem: Problem
     ended = []
     for draws in (0, 7):
         settings, model, rows = problem(**changes, training={"information_draws": draws})
-        history = train(model, rows, settings.training, machine=machine(), reporter=Quiet())
+        history = train(model, rows, settings.training, machine=cpu(), reporter=Quiet())
         assert np.isfinite(history[-1].metrics["information"]) == (draws > 0)
-        ended.append(weights(model))
-    assert_equal(*ended)
+        ended.append(model.state_dict())
+    assert_same_tensors(*ended)
 
 
 def test_the_learning_rate_of_the_noise_can_differ(problem: Problem) -> None:
@@ -324,20 +219,12 @@ def test_numbers_of_their_own_learn_ten_times_as_fast_as_networks(
     assert (theta["lr"], psi["lr"]) == (0.05, pytest.approx(rate))
 
 
-def test_a_shared_generator_gives_the_encoder_to_the_optimiser_once(problem: Problem) -> None:
-    settings, model, _ = problem(noise={"generator": "shared"})
-    optimizer = make_optimizer(model, settings.training, torch.device("cpu"))
-    listed = [id(p) for group in optimizer.param_groups for p in group["params"]]
-    assert len(listed) == len(set(listed))
-    assert {id(p) for p in model.method.parameters()} <= set(listed)
-
-
 def test_a_loss_that_is_no_number_stops_with_a_named_cause(problem: Problem, tmp_path: Path) -> None:
     settings, model, rows = problem(training={"learning_rate": 1e30})
     with pytest.raises(
         DivergedError, match=r"the loss became nan or infinite by step \d+.*learning rate \(now 1e\+30\)"
     ):
-        train(model, rows, settings.training, machine=machine(), reporter=Quiet(), checkpoints=tmp_path)
+        train(model, rows, settings.training, machine=cpu(), reporter=Quiet(), checkpoints=tmp_path)
     assert not (tmp_path / "last.ckpt").exists()
 
 
@@ -346,7 +233,7 @@ def test_a_gradient_whose_square_is_no_number_stops_before_a_checkpoint_that_not
 ) -> None:
     settings, model, rows = problem(method={"name": "simclr", "temperature": 1e-26}, training={"checkpoint_every": 2})
     with pytest.raises(DivergedError, match="the gradient became nan or infinite by step 2: lower the learning rate"):
-        train(model, rows, settings.training, machine=machine(), reporter=Quiet(), checkpoints=tmp_path)
+        train(model, rows, settings.training, machine=cpu(), reporter=Quiet(), checkpoints=tmp_path)
     assert not list(tmp_path.iterdir())
 
 
@@ -364,7 +251,7 @@ def test_weights_that_the_last_update_broke_are_not_saved(
     monkeypatch.setattr(model, "after_step", after_step)
     watcher = Watcher()
     with pytest.raises(DivergedError, match=f"by step {breaks_at}"):
-        train(model, rows, settings.training, machine=machine(), reporter=watcher, checkpoints=tmp_path)
+        train(model, rows, settings.training, machine=cpu(), reporter=watcher, checkpoints=tmp_path)
     assert (tmp_path / "last.ckpt").exists() == (breaks_at == 8)
     assert len(watcher.records) == breaks_at // 4 - 1
     if breaks_at == 8:
@@ -375,7 +262,7 @@ def test_weights_that_the_last_update_broke_are_not_returned(problem: Problem, m
     settings, model, rows = problem(training={"epochs": 1, "batch_size": 300})
     monkeypatch.setattr(model, "after_step", lambda *_: next(model.method.parameters()).data.fill_(torch.inf))
     with pytest.raises(DivergedError, match="by step 1"):
-        train(model, rows, settings.training, machine=machine(), reporter=Quiet())
+        train(model, rows, settings.training, machine=cpu(), reporter=Quiet())
 
 
 def test_frozen_weights_are_not_given_to_the_optimiser(problem: Problem) -> None:

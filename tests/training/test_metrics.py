@@ -23,7 +23,6 @@ from pinoise.training.metrics import (
 )
 
 Problem = Callable[..., Any]
-INFORMATION = COSTLY_METRICS[2:]
 
 
 class Numbers:

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import yaml
 
 from pinoise.errors import UserError
 from pinoise.methods import CLAE, SimCLR
@@ -15,14 +14,6 @@ from pinoise.views import ScarfSwap
 
 def test_nothing_given_is_the_default() -> None:
     assert parse_settings({}) == Settings()
-
-
-def test_settings_survive_a_trip_through_yaml() -> None:
-    settings = parse_settings(
-        {"method": "clae", "views": {"noise": "scarf", "augmentations": [{"name": "vime", "rate": 0.2}, "dacl"]}}
-    )
-    again = parse_settings(yaml.safe_load(yaml.safe_dump(settings.model_dump(mode="json"))))
-    assert again == settings
 
 
 def test_a_name_stands_for_a_section() -> None:
@@ -48,14 +39,6 @@ def test_a_section_without_a_name_keeps_the_default_name() -> None:
         (["method.temprature=3"], "unknown setting 'method.temprature': did you mean 'method.temperature'?"),
         (["method=clae", "method.wight=3"], "unknown setting 'method.wight': did you mean 'method.weight'?"),
         (["training.epochs=0"], "setting 'training.epochs' is 0: input should be greater than or equal to 1."),
-        (
-            ["training.batch_size=-4"],
-            "setting 'training.batch_size' is -4: input should be greater than or equal to 2.",
-        ),
-        (
-            ["noise.generator=mpl"],
-            "did you mean 'mlp'? Allowed: auto, global, mlp, shared, constant, resnet18, resnet50, unet, or package",
-        ),
         (["encoder.out_features=1000000000"], "input should be less than or equal to 65536."),
         (["views.augmentations=[scraf]"], "did you mean 'scarf'?"),
         (
@@ -67,16 +50,8 @@ def test_a_section_without_a_name_keeps_the_default_name() -> None:
         (["objective=paper", "objective.penalty=.inf"], "setting 'objective.penalty' is inf"),
         (["objective.penalty=1"], "unknown setting 'objective.penalty': allowed there are weight."),
         (["noise.neighbours=-1"], "setting 'noise.neighbours' is -1"),
-        (
-            ["objective=supprted"],
-            "did you mean 'supported'? Allowed: supported, paper, fixed, adversarial, information",
-        ),
         (["objective=information", "objective.draws=1"], "setting 'objective.draws' is 1"),
         (["embedding=joint"], "setting 'embedding' is 'joint': did you mean 'joined'? Allowed: joined, learned, auto."),
-        (
-            ["data.scaling=global_"],
-            "did you mean 'global'? Allowed: auto, features, compressed, global, rows, channels.",
-        ),
         (["noise.positive=exp"], "setting 'noise.positive' is 'exp'. Allowed: softplus, abs, fixed-entropy, auto."),
         (["views.noise=neighbour"], "setting 'views.noise' is 'neighbour': did you mean 'neighbours'?"),
         (["views.augmentations=[viewmaker]"], "'viewmaker' learns against the encoder: choose objective 'adversarial'"),
@@ -87,7 +62,6 @@ def test_a_section_without_a_name_keeps_the_default_name() -> None:
         (["method=pinoise.methods:Mine"], "method 'pinoise.methods:Mine' cannot be found"),
         (["method=3"], "setting 'method' is 3: give a name, an import path, or a class derived from Method"),
         (["objective=fixed", "noise.mean=learned"], "objective 'fixed' learns no noise: change one of them."),
-        (["training.information_draws=1"], "training.information_draws is 1: give at least 2, or 0"),
         (["training.epochs=many"], "setting 'training.epochs' is 'many'"),
         (["training.epochs"], "write section.key=value"),
         (["training.epochs=[1"], "is not valid YAML"),

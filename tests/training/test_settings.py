@@ -90,19 +90,6 @@ def test_every_name_can_be_chosen_and_is_written_as_it_was_read(kind: Any, where
         assert parse_settings(settings.model_dump(mode="json")) == settings
 
 
-def test_a_view_that_learns_against_the_encoder_needs_an_objective_that_lets_it() -> None:
-    with pytest.raises(UserError, match="'viewmaker' learns against the encoder"):
-        parse_settings({"views": {"noise": "viewmaker"}})
-
-
-def test_options_of_every_objective_are_its_own() -> None:
-    assert parse_settings({"objective": {"weight": 2}}).objective.options == {"weight": 2.0}
-    assert parse_settings({"objective": {"name": "information", "draws": 6}}).objective.options == {"draws": 6}
-    assert parse_settings({"objective": "adversarial"}).objective.options == {}
-    with pytest.raises(ValidationError):
-        Settings.model_validate({"objective": {"name": "adversarial", "penalty": 1}})
-
-
 def test_settings_cannot_be_changed() -> None:
     with pytest.raises(ValidationError):
         NoiseSettings().mean = "learned"

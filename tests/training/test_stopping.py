@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.training.stops import assert_same_history, assert_same_tensors, cpu, stop_at
 
 from pinoise.errors import UserError
 from pinoise.methods import nt_xent
-from pinoise.training.callbacks import Interrupted, Quiet, Record
+from pinoise.training.callbacks import Quiet
 from pinoise.training.changes import forbidden_change
 from pinoise.training.config import TrainingSettings, parse_settings
-from pinoise.training.loop import Machine, skipping, train
+from pinoise.training.loop import skipping, train
 from pinoise.training.metrics import has_stalled, held_out_loss, held_out_rows
 from pinoise.training.objectives import ContrastiveModel
 from pinoise.training.run import run_training
@@ -23,14 +24,6 @@ from pinoise.views import Batch
 
 Problem = Callable[..., Any]
 EARLY = {"training": {"epochs": 200, "patience": 3, "min_improvement": 0.02, "batch_size": 135}}
-
-
-def machine() -> Machine:
-    return Machine(torch.device("cpu"))
-
-
-def same_but_for_seconds(first: list[Record], second: list[Record]) -> None:
-    np.testing.assert_equal([record[:-1] for record in first], [record[:-1] for record in second])
 
 
 def test_rows_are_held_out_once_and_trained_on_never(problem: Problem, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -51,7 +44,7 @@ def test_rows_are_held_out_once_and_trained_on_never(problem: Problem, monkeypat
         return forward(self, batch)
 
     monkeypatch.setattr(ContrastiveModel, "forward", watched)
-    train(model, rows, settings.training, machine=machine(), reporter=Quiet())
+    train(model, rows, settings.training, machine=cpu(), reporter=Quiet())
     assert set(seen) <= set(kept.tolist())
     assert len(set(seen)) > 250
 
@@ -95,44 +88,25 @@ def test_a_stall_is_what_a_slow_search_finds(seed: int) -> None:
 
 def test_training_ends_early_and_a_resumed_run_ends_at_the_same_step(problem: Problem, tmp_path: Path) -> None:
     settings, whole, rows = problem(**EARLY)
-    expected = train(whole, rows, settings.training, machine=machine(), reporter=Quiet())
+    expected = train(whole, rows, settings.training, machine=cpu(), reporter=Quiet())
     assert 3 < len(expected) < 200
     losses = [record.metrics["held_out"] for record in expected]
     assert has_stalled(losses, settings.training)
     assert not has_stalled(losses[:-1], settings.training)
     assert np.isfinite(expected[-1].metrics["effective_rank"])  # measured after the last epoch, whichever it is
 
-    steps = iter(range(1000))
-    _, first, _ = problem(**EARLY)
-    with pytest.raises(Interrupted):
-        train(
-            first,
-            rows,
-            settings.training,
-            machine=machine(),
-            reporter=Quiet(),
-            checkpoints=tmp_path,
-            should_stop=lambda: next(steps) == 2 * len(expected) - 3,  # two steps an epoch: within the last but one
-        )
+    step = 2 * len(expected) - 2  # two steps an epoch: the end of the last but one
+    last = stop_at(step, problem(**EARLY)[1], rows, settings.training, tmp_path)
     _, second, _ = problem(**EARLY)
     history = train(
-        second,
-        rows,
-        settings.training,
-        machine=machine(),
-        reporter=Quiet(),
-        checkpoints=tmp_path,
-        resume_from=tmp_path / "last.ckpt",
+        second, rows, settings.training, machine=cpu(), reporter=Quiet(), checkpoints=tmp_path, resume_from=last
     )
-    same_but_for_seconds(history, expected)
-    for name, tensor in whole.state_dict().items():
-        assert torch.equal(second.state_dict()[name], tensor), name
+    assert_same_history(history, expected)
+    assert_same_tensors(second.state_dict(), whole.state_dict())
 
     _, third, _ = problem(**EARLY)  # a run that has ended early has nothing left to do
-    again = train(
-        third, rows, settings.training, machine=machine(), reporter=Quiet(), resume_from=tmp_path / "last.ckpt"
-    )
-    same_but_for_seconds(again, expected)
+    again = train(third, rows, settings.training, machine=cpu(), reporter=Quiet(), resume_from=last)
+    assert_same_history(again, expected)
 
 
 def test_a_run_that_ended_early_is_finished_and_more_patience_goes_on(tmp_path: Path) -> None:

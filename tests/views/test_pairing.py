@@ -89,20 +89,6 @@ def test_pi_view_is_the_sample_plus_the_noise_that_it_reports() -> None:
     assert view.drew is None  # everybody drew
 
 
-def test_pi_view_draws_share_one_pass_and_are_independent() -> None:
-    torch.manual_seed(0)
-    noise = PiNoise(3, hidden=8)
-    passes: list[int] = []
-    noise.generator.register_forward_hook(lambda *_: passes.append(1))
-    first, second = PiNoiseView(noise).draw(pi_batch(20_000), 2)
-    assert len(passes) == 1
-    assert first.noise is not None
-    assert second.noise is not None
-    assert first.noise.scale is second.noise.scale
-    pair = torch.stack([view.noise.epsilon.detach().flatten() for view in (first, second) if view.noise])
-    assert abs(float(torch.corrcoef(pair)[0, 1])) < 5 / math.sqrt(60_000)
-
-
 @pytest.mark.parametrize("name", ["identity-noise", "noise-noise", "sampled"])
 def test_every_pairing_draws_its_noise_once_in_a_step(name: Any) -> None:
     bank, rows = torch.randn(30, 3), torch.arange(30)

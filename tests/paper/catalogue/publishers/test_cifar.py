@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pinoise.errors import UserError
-from pinoise.paper.catalogue import entry, locate
-from pinoise.paper.catalogue.loading import load, read_set
+from pinoise.paper.catalogue import locate
+from pinoise.paper.catalogue.loading import load
 
 
 def write_cifar10(folder: Path) -> None:
@@ -30,11 +29,3 @@ def test_a_folder_in_the_users_data_is_read_by_name(tmp_path: Path, monkeypatch:
     assert np.asarray(data.train.y).tolist() == [number % 10 for number in range(25)]
     assert data.class_names == tuple(f"thing {number}" for number in range(10))
     assert data.train.x.dtype == np.uint8
-
-
-def test_a_label_beyond_the_names_is_an_error(tmp_path: Path) -> None:
-    write_cifar10(tmp_path / "set")
-    path = tmp_path / "set/data_batch_2.bin"
-    path.write_bytes(b"\x0a" + path.read_bytes()[1:])
-    with pytest.raises(UserError, match="the label '10' has no entry among the 10 class names"):
-        read_set(entry("cifar10"), [tmp_path / "set"])

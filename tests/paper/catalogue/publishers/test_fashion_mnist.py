@@ -43,11 +43,3 @@ def test_labels_that_are_too_few_or_without_a_name_are_reported(tmp_path: Path) 
         read_set(entry("fashion_mnist"), write(tmp_path, x, np.arange(9)))
     with pytest.raises(UserError, match="the label '10' has no entry among the 10 class names"):
         read_set(entry("fashion_mnist"), write(tmp_path, x, np.arange(1, 11)))
-
-
-def test_real_files_in_idx_are_the_prepared_ones(real_data: Path, tmp_path: Path) -> None:
-    with np.load(real_data / "fashion_mnist.npz") as archive:
-        x, y = archive["X_train"][:500], archive["y_train"][:500]
-    data = read_set(entry("fashion_mnist"), write(tmp_path, x, y))
-    np.testing.assert_array_equal(data.train.x, x)
-    np.testing.assert_array_equal(np.asarray(data.train.y), y)
