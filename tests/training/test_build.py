@@ -12,7 +12,8 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.noise import Support
-from pinoise.training.build import build_model, feature_scale, restore_noise
+from pinoise.training.build import build_model, feature_scale
+from pinoise.training.build.parts import restore_noise
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import Settings, parse_settings
 from pinoise.training.loop import Machine, train

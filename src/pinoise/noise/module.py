@@ -258,12 +258,7 @@ def check_names(distribution: str, mean: str, positive: str, normalize: float | 
 
 
 def check_covariance(
-    covariance: str,
-    distribution: str,
-    amplitude: float | None,
-    initial_scale: object,
-    *,
-    has_support: bool,
+    covariance: str, distribution: str, amplitude: float | None, initial_scale: object, *, has_support: bool
 ) -> None:
     """Refuse a covariance that is unknown or does not fit the other arguments of ``PiNoise``.
 

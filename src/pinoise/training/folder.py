@@ -39,7 +39,8 @@ from pinoise.noise import PiNoise
 from pinoise.training.build.model import standardizer_tensors
 from pinoise.training.build.parts import memory_gb
 from pinoise.training.checkpoint import DAMAGED, LAST, RunIdentity, find_checkpoint
-from pinoise.training.config import Settings, complete, distrusted, dump_yaml, parse_settings, read_yaml
+from pinoise.training.config import Settings, complete, dump_yaml, parse_settings, read_yaml
+from pinoise.training.config.parse import distrusted
 from pinoise.training.metrics import has_stalled, held_out_losses
 from pinoise.training.processes import is_first
 from pinoise.training.running import refuse_if_held

@@ -105,12 +105,7 @@ class Choice:
 
 
 def read_choice(
-    value: Any,
-    kind: Kind,
-    path: str,
-    *,
-    names: Mapping[str, str] | None = None,
-    distrust: Distrust | None = None,
+    value: Any, kind: Kind, path: str, *, names: Mapping[str, str] | None = None, distrust: Distrust | None = None
 ) -> Choice:
     """Find the part that a user chose and check its options against its signature.
 
