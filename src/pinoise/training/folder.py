@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -35,6 +34,7 @@ from pinoise.files import (
     writing,
 )
 from pinoise.networks import Embedding, write_tensors
+from pinoise.networks.mlp import of_processor
 from pinoise.noise import PiNoise
 from pinoise.training.build.model import standardizer_tensors
 from pinoise.training.build.parts import memory_gb
@@ -59,11 +59,6 @@ class DataRecord(BaseModel):
     class_names: list[str] | None
     notes: list[str]
     preparation: dict[str, Any]
-
-    @property
-    def size(self) -> str:
-        """The number and the shape of the rows, in words."""
-        return f"{self.rows} rows of {' × '.join(map(str, self.shape))}"
 
 
 def read_record(path: Path) -> DataRecord:
@@ -114,8 +109,8 @@ def _is_leftover(file: Path) -> bool:
     return replaced_by(file.name) in RUN_FILES
 
 
-def create_folder(path: Path, settings: Settings, record: DataRecord | None = None) -> None:
-    """Create a run folder and write its configuration, and the record of its data. One that is not empty is refused."""
+def create_folder(path: Path, settings: Settings) -> None:
+    """Create a run folder and write its configuration. A folder that is not empty is refused."""
     _check_free(path)
     for where, part in settings.parts.items():
         if part.own and ":" not in part.name:
@@ -127,8 +122,6 @@ def create_folder(path: Path, settings: Settings, record: DataRecord | None = No
     with writing(path):
         path.mkdir(parents=True, exist_ok=True)
     write_text(path / "config.yaml", text)
-    if record is not None:
-        write_json(path / "data.json", record.model_dump(mode="json"))
 
 
 def config_text(settings: Settings) -> str:
@@ -190,7 +183,7 @@ def settle_folder(
         note: called with a sentence about a damaged checkpoint.
     """
     if new:  # another process may have made a run there since
-        create_folder(path, settings, record)
+        create_folder(path, settings)
     for file in path.iterdir():
         if _is_leftover(file):
             file.unlink()
@@ -239,9 +232,9 @@ def check_links(path: Path) -> None:
 def check_unchanged(path: Path, settings: Settings, before: DataRecord, fingerprint: str) -> None:
     """Refuse data that is not what a run was trained on."""
     if before.fingerprint != fingerprint:
+        size = f"{before.rows} rows of {' × '.join(map(str, before.shape))}"
         raise UserError(
-            f"{settings.data.source} has changed since {path} began with {before.size}: restore the data, or start a "
-            "new run."
+            f"{settings.data.source} has changed since {path} began with {size}: restore the data, or start a new run."
         )
 
 
@@ -285,16 +278,10 @@ def describe_environment() -> dict[str, Any]:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "cpu": _cpu_name(),
+        "cpu": of_processor("model name"),
         "cpu_count": os.cpu_count(),
         "memory_gb": memory_gb(),
         "torch_threads": torch.get_num_threads(),
         "cuda": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
         "packages": {name: version(name) for name in packages},
     }
-
-
-def _cpu_name() -> str:
-    info = Path("/proc/cpuinfo")
-    found = re.search(r"model name\s*: (.+)", info.read_text()) if info.exists() else None
-    return found[1] if found else platform.processor()

@@ -98,7 +98,8 @@ def fit(
     try:
         with Callbacks(callbacks, settings.model_dump()) as heard:
             train(model, rows, training, machine=machine, reporter=reporter, progress=progress, on_epoch=heard.on_epoch)
-            heard.raise_failure()
+            if heard.failure is not None:
+                raise heard.failure
     except KeyboardInterrupt:
         if not keep_interrupted or not progress.step:
             raise
