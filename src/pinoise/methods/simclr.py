@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
+from torch import distributed as dist
 from torch.nn import functional as F
 
 from pinoise.choices import Positive, within
@@ -72,8 +73,8 @@ class SimCLR(Method):
     def contrast(self, z: Tensor) -> Tensor:
         """Return NT-Xent of every sample from projections (2m, dim); in training, other processes have negatives."""
         # What is measured in evaluation is measured by every process on the same samples, or by one process alone.
-        others = from_others(z) if self.training else None
-        return joint_nt_xent(z, others=others, temperature=self.temperature)
+        gathers = self.training and dist.is_available() and dist.is_initialized()
+        return joint_nt_xent(z, others=from_others(z) if gathers else None, temperature=self.temperature)
 
     def guessing_loss(self, batch_size: int) -> float | None:
         """log(2m − 1): a view's partner is as likely as any other view."""

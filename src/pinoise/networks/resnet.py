@@ -13,6 +13,7 @@ from pinoise.errors import UserError, unknown_choice
 from pinoise.networks.mlp import check_sizes
 from pinoise.networks.weights import misfit, read_weights
 
+Depth = Literal[18, 50]
 Stem = Literal["auto", "cifar", "imagenet"]
 STEM: Stem = "auto"
 
@@ -146,7 +147,7 @@ class ResNet(nn.Module):
     """
 
     for_images: ClassVar[bool] = True
-    depth: ClassVar[int]
+    depth: ClassVar[Depth]
 
     def __init__(
         self, shape: tuple[int, ...], *, width: Size = WIDTH, stem: Stem = STEM, weights: Path | None = None

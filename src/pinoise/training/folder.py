@@ -60,6 +60,11 @@ class DataRecord(BaseModel):
     notes: list[str]
     preparation: dict[str, Any]
 
+    @property
+    def size(self) -> str:
+        """The number and the shape of the rows, in words."""
+        return f"{self.rows} rows of {' × '.join(map(str, self.shape))}"
+
 
 def read_record(path: Path) -> DataRecord:
     """Read ``data.json``. Refuse one that lacks something."""
@@ -232,9 +237,9 @@ def check_links(path: Path) -> None:
 def check_unchanged(path: Path, settings: Settings, before: DataRecord, fingerprint: str) -> None:
     """Refuse data that is not what a run was trained on."""
     if before.fingerprint != fingerprint:
-        size = f"{before.rows} rows of {' × '.join(map(str, before.shape))}"
         raise UserError(
-            f"{settings.data.source} has changed since {path} began with {size}: restore the data, or start a new run."
+            f"{settings.data.source} has changed since {path} began with {before.size}: restore the data, or start a "
+            "new run."
         )
 
 
