@@ -21,11 +21,7 @@ def slow_moco(query: np.ndarray, key: np.ndarray, queue: np.ndarray, temperature
 
 
 def test_the_method_averages_both_directions_between_query_and_key_network(
-    encoder: nn.Module,
-    head: nn.Module,
-    pair: Pair,
-    slow_cosine: SlowCosine,
-    slow_network: Callable[[nn.Module], Any],
+    encoder: nn.Module, head: nn.Module, pair: Pair, slow_cosine: SlowCosine, slow_network: Callable[[nn.Module], Any]
 ) -> None:
     method = MoCo(encoder, head, temperature=0.3, queue=13).double()
     for parameter in method.key_network.parameters():
