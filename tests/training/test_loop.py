@@ -58,6 +58,16 @@ def assert_same_history(first: list[Record], second: list[Record]) -> None:
     np.testing.assert_equal([record[:-1] for record in first], [record[:-1] for record in second])
 
 
+def stopped(
+    model: ContrastiveModel, rows: Any, settings: TrainingSettings, folder: Path, *, at: int, on: Machine | None = None
+) -> Path:
+    """Train until a step, and return the checkpoint."""
+    seen, where = Watcher(), dict[str, Any](machine=on or machine(), checkpoints=folder)
+    with pytest.raises(Interrupted, match=f"step {at}"):
+        train(model, rows, settings, reporter=seen, should_stop=lambda: len(seen.steps) >= at - 1, **where)
+    return folder / "last.ckpt"
+
+
 @pytest.mark.parametrize("objective", ["supported", "paper", "fixed", "adversarial"])
 def test_the_loop_does_what_a_plain_pytorch_loop_does(
     problem: Problem, objective: str, monkeypatch: pytest.MonkeyPatch
@@ -119,29 +129,11 @@ def test_a_run_stopped_anywhere_and_resumed_ends_in_the_same_weights(
     expected = train(whole, rows, settings.training, machine=machine(), reporter=Quiet())
 
     _, first, _ = problem(**changes)
-    watcher = Watcher()
-    with pytest.raises(Interrupted, match=f"step {stop_at}"):
-        train(
-            first,
-            rows,
-            settings.training,
-            machine=machine(),
-            reporter=watcher,
-            checkpoints=tmp_path,
-            should_stop=lambda: len(watcher.steps) >= stop_at - 1,
-        )
+    last = stopped(first, rows, settings.training, tmp_path, at=stop_at)
     torch.manual_seed(12345)  # what happens in between must not matter
     _, second, _ = problem(**changes)
     after = Watcher()
-    history = train(
-        second,
-        rows,
-        settings.training,
-        machine=machine(),
-        reporter=after,
-        checkpoints=tmp_path,
-        resume_from=tmp_path / "last.ckpt",
-    )
+    history = train(second, rows, settings.training, machine=machine(), reporter=after, resume_from=last)
 
     assert_equal(weights(second), weights(whole))
     assert after.started == [(8, stop_at)]
@@ -180,19 +172,8 @@ def test_neighbours_that_change_between_a_checkpoint_and_the_end_are_the_same_af
 
     seen.clear()
     _, first, _ = problem(**changes)
-    watcher = Watcher()
-    with pytest.raises(Interrupted, match="step 5"):
-        train(
-            first,
-            rows,
-            settings.training,
-            machine=machine(),
-            reporter=watcher,
-            checkpoints=tmp_path,
-            should_stop=lambda: len(watcher.steps) >= 4,
-        )
+    last = stopped(first, rows, settings.training, tmp_path, at=5)
     _, second, _ = problem(**changes)
-    last = tmp_path / "last.ckpt"
     history = train(second, rows, settings.training, machine=machine(), reporter=Quiet(), resume_from=last)
     assert_equal(weights(second), weights(whole))
     assert_same_history(history, expected)
@@ -225,19 +206,8 @@ def test_a_resumed_run_of_mixed_precision_ends_in_the_same_weights(
     settings, whole, rows = problem()
     train(whole, rows, settings.training, machine=lowered(), reporter=Quiet())
     _, first, _ = problem()
-    watcher = Watcher()
-    with pytest.raises(Interrupted):
-        train(
-            first,
-            rows,
-            settings.training,
-            machine=lowered(),
-            reporter=watcher,
-            checkpoints=tmp_path,
-            should_stop=lambda: len(watcher.steps) >= 4,
-        )
+    last = stopped(first, rows, settings.training, tmp_path, at=5, on=lowered())
     _, second, _ = problem()
-    last = tmp_path / "last.ckpt"
     train(second, rows, settings.training, machine=lowered(), reporter=Quiet(), resume_from=last)
     assert_equal(weights(second), weights(whole))
 
