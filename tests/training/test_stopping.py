@@ -102,36 +102,20 @@ def test_training_ends_early_and_a_resumed_run_ends_at_the_same_step(problem: Pr
     assert not has_stalled(losses[:-1], settings.training)
     assert np.isfinite(expected[-1].metrics["effective_rank"])  # measured after the last epoch, whichever it is
 
-    steps = iter(range(1000))
+    last, alone = tmp_path / "last.ckpt", dict[str, Any](machine=machine(), reporter=Quiet())
+    # Two steps an epoch: within the last but one.
+    asked = iter([*[False] * (2 * len(expected) - 3), True])
     _, first, _ = problem(**EARLY)
     with pytest.raises(Interrupted):
-        train(
-            first,
-            rows,
-            settings.training,
-            machine=machine(),
-            reporter=Quiet(),
-            checkpoints=tmp_path,
-            should_stop=lambda: next(steps) == 2 * len(expected) - 3,  # two steps an epoch: within the last but one
-        )
+        train(first, rows, settings.training, checkpoints=tmp_path, should_stop=lambda: next(asked), **alone)
     _, second, _ = problem(**EARLY)
-    history = train(
-        second,
-        rows,
-        settings.training,
-        machine=machine(),
-        reporter=Quiet(),
-        checkpoints=tmp_path,
-        resume_from=tmp_path / "last.ckpt",
-    )
+    history = train(second, rows, settings.training, checkpoints=tmp_path, resume_from=last, **alone)
     same_but_for_seconds(history, expected)
     for name, tensor in whole.state_dict().items():
         assert torch.equal(second.state_dict()[name], tensor), name
 
     _, third, _ = problem(**EARLY)  # a run that has ended early has nothing left to do
-    again = train(
-        third, rows, settings.training, machine=machine(), reporter=Quiet(), resume_from=tmp_path / "last.ckpt"
-    )
+    again = train(third, rows, settings.training, resume_from=last, **alone)
     same_but_for_seconds(again, expected)
 
 
