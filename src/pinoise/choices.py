@@ -131,17 +131,6 @@ GENERATOR = Kind(
     },
     own="a torch module, or a class or function that makes one from the shape of a sample and the number of outputs",
 )
-COVARIANCE = Kind(
-    "covariance",
-    AUTO,
-    {
-        "diagonal": "pinoise.noise.draw:Diagonal",
-        "differences": "pinoise.noise.draw:Differences",
-        "low-rank": "pinoise.noise.draw:LowRank",
-        "mixed": "pinoise.noise.draw:Mixed",
-    },
-    own="one of these names",
-)
 OBJECTIVE = Kind(
     "objective",
     "supported",

@@ -79,10 +79,19 @@ def unknown_choice(kind: str, got: object, allowed: Iterable[str]) -> UserError:
     >>> str(unknown_choice("method", "simlcr", ["simclr", "moco"]))
     "unknown method 'simlcr': did you mean 'simclr'? Allowed: simclr, moco."
     """
+    return UserError(f"unknown {kind} {not_among(got, allowed)}")
+
+
+def not_among(got: object, allowed: Iterable[str]) -> str:
+    """Return the end of a sentence on a value that is not allowed. It suggests the nearest one that is.
+
+    >>> not_among("zeros", ["zero", "learned"])
+    "'zeros': did you mean 'zero'? Allowed: zero, learned."
+    """
     names = list(allowed)
     near = difflib.get_close_matches(brief(got).strip("'"), names, n=1, cutoff=0.5)
     hint = f": did you mean {near[0]!r}?" if near else "."
-    return UserError(f"unknown {kind} {brief(got)}{hint} Allowed: {', '.join(names)}.")
+    return f"{brief(got)}{hint} Allowed: {', '.join(names)}."
 
 
 def either(names: Iterable[str], *, last: str = "or") -> str:
@@ -147,6 +156,15 @@ def damage_named(where: str | Path, errors: type[Exception] | tuple[type[Excepti
         raise
     except errors as error:
         raise damaged(where, error) from error
+
+
+@contextmanager
+def needing(extra: str, *, what: str) -> Iterator[None]:
+    """Say which extra has a library that a block imports, where it is not installed."""
+    try:
+        yield
+    except ImportError as error:
+        raise UserError(f"{what} needs the extra {extra!r}: pip install 'pinoise[{extra}]'.") from error
 
 
 def cannot_read(path: str | Path, error: OSError) -> UserError:

@@ -110,13 +110,11 @@ class Model:
         settings = read_config(path, trust=trust)
         record = read_record(path / "data.json")
         standardizer = read_standardizer(path / STANDARDIZER_FILE)
-        is_complete = (path / ENCODER_FILE).exists()
-        own = [] if is_complete else [open_own(path, settings, record)]
-        restored = (
-            from_files(path, settings, standardizer)
-            if is_complete
-            else from_checkpoint(path, settings, standardizer, record, own[0])
-        )
+        own = [] if (path / ENCODER_FILE).exists() else [open_own(path, settings, record)]
+        if own:
+            restored = from_checkpoint(path, settings, standardizer, record, own[0])
+        else:
+            restored = from_files(path, settings, standardizer)
         model = cls(settings, record, preparation_from_json(record.preparation), standardizer, path=path, **restored)
         model._own.extend(own)
         if not model.finished:
@@ -140,7 +138,8 @@ class Model:
             classifier: what ``predict`` then votes by.
         """
         with new_folder(Path(path)) as folder:
-            create_folder(folder, self.settings, self.record)
+            create_folder(folder, self.settings)
+            write_json(folder / "data.json", self.record.model_dump(mode="json"))
             write_json(folder / "environment.json", describe_environment())
             write_tensors(folder / STANDARDIZER_FILE, standardizer_tensors(self.standardizer))
             write_metrics(folder / "metrics.csv", self.history)

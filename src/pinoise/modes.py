@@ -30,35 +30,28 @@ def own_modes() -> Iterator[None]:
                 stack.enter_context(torch.autocast(kind, enabled=False))
         if torch.get_default_device() != torch.device("cpu"):
             stack.enter_context(torch.device("cpu"))
-        stack.enter_context(_SINGLE.held())
+        stack.enter_context(_single_precision())
         yield
 
 
-class _SinglePrecision:
-    """Holds the default type at float32 as long as any thread needs it. The last one restores what the first found."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._holders = 0
-        self._before = torch.float32
-
-    @contextmanager
-    def held(self) -> Iterator[None]:
-        with self._lock:
-            if not self._holders:
-                self._before = torch.get_default_dtype()
-                torch.set_default_dtype(torch.float32)
-            self._holders += 1
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._holders -= 1
-                if not self._holders:
-                    torch.set_default_dtype(self._before)
+_FOUND: list[torch.dtype] = []  # the default type, as everyone who holds single precision found it
+_FOUND_LOCK = threading.Lock()
 
 
-_SINGLE = _SinglePrecision()
+@contextmanager
+def _single_precision() -> Iterator[None]:
+    """Hold the default type at float32 as long as any thread needs it. The last one restores what the first found."""
+    with _FOUND_LOCK:
+        _FOUND.append(torch.get_default_dtype())
+        torch.set_default_dtype(torch.float32)
+    try:
+        yield
+    finally:
+        with _FOUND_LOCK:
+            first = _FOUND[0]
+            _FOUND.pop()
+            if not _FOUND:
+                torch.set_default_dtype(first)
 
 
 def _batch_norms(network: nn.Module) -> list[nn.Module]:

@@ -13,12 +13,7 @@ from torch import Tensor
 
 from pinoise.errors import UserError
 from pinoise.information import equations
-from pinoise.information.equations import (
-    conditional_entropy,
-    gaussian_entropy,
-    mutual_information,
-    sufficient_points,
-)
+from pinoise.information.equations import conditional_entropy, gaussian_entropy, mutual_information, sufficient_points
 
 
 def marginal_entropy(losses: Tensor) -> Tensor:

@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pinoise.errors import UserError
-from pinoise.information import (
-    Estimate,
-    average,
-    estimate_mutual_information,
-    measure_information,
-    mutual_information,
-)
+from pinoise.information import Estimate, average, estimate_mutual_information, measure_information, mutual_information
 
 
 def normal_losses(n: int, draws: int, *, seed: int, width: float = 2.0) -> Tensor:

@@ -204,10 +204,7 @@ def test_a_number_that_is_not_finite_is_the_only_flag_and_is_named(bad: float) -
 
 def test_several_signs_are_all_reported_and_explained_as_fragments_of_a_sentence() -> None:
     flags = check_health(
-        noise=NoiseMetrics(1.0, 0.01, 0.1, 0.0),
-        embedding=EmbeddingMetrics(1.0, 50, 0.01),
-        loss=FLOOR,
-        loss_floor=FLOOR,
+        noise=NoiseMetrics(1.0, 0.01, 0.1, 0.0), embedding=EmbeddingMetrics(1.0, 50, 0.01), loss=FLOOR, loss_floor=FLOOR
     )
     assert [flag.name for flag in flags] == ["shrink", "parking", "embedding-collapse", "loss-floor"]
     assert all(not flag.meaning.endswith(".") and flag.meaning[0].islower() for flag in flags)

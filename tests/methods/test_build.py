@@ -86,11 +86,7 @@ def test_every_method_says_which_views_it_takes(name: str) -> None:
             method(views_of(site, 4))
 
 
-HEADS: dict[str, type[nn.Module]] = {
-    "byol": BatchNormHead,
-    "simsiam": SimSiamHead,
-    "dino": PrototypeHead,
-}
+HEADS: dict[str, type[nn.Module]] = {"byol": BatchNormHead, "simsiam": SimSiamHead, "dino": PrototypeHead}
 
 
 @pytest.mark.parametrize("name", METHOD.names)

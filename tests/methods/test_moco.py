@@ -104,14 +104,6 @@ def test_guessing_has_the_loss_of_projections_that_are_all_equal(encoder: nn.Mod
     assert method(views).tolist() == pytest.approx([math.log(8 - 2 + 1)] * 4)  # two keys of the queue are its own
 
 
-def test_a_queue_shorter_than_the_keys_of_a_step_is_refused(encoder: nn.Module, head: nn.Module, pair: Pair) -> None:
-    method = MoCo(encoder, head, queue=11).double()
-    with pytest.raises(UserError, match="queue of method 'moco' holds 11 keys but every step makes 12"):
-        method(batches(*pair))
-    assert method.eval()(batches(*pair)).shape == (6,)
-    assert MoCo(encoder, head, queue=12).double()(batches(*pair)).shape == (6,)
-
-
 def test_bad_settings_are_refused(encoder: nn.Module, head: nn.Module) -> None:
     with pytest.raises(UserError, match=r"temperature is 0.0: it must be positive"):
         MoCo(encoder, head, temperature=0.0)

@@ -12,7 +12,6 @@ import pytest
 import torch
 from torch import Tensor, distributed, nn
 
-from pinoise.errors import UserError
 from pinoise.methods import DINO, Method, MoCo
 from pinoise.methods.gathering import gather, world_size
 from pinoise.networks import ProjectionHead
@@ -72,7 +71,6 @@ def test_queue_and_centre_hold_what_all_processes_saw(tmp_path: Path) -> None:
     for name, tensor in expected.items():
         torch.testing.assert_close(results[0][name], tensor, rtol=0, atol=1e-5)
         assert torch.equal(results[0][name], results[1][name]), name
-    assert "holds 17 keys but every step makes 20" in results[0]["complaint"]
 
 
 def test_a_process_alone_gathers_its_own() -> None:
@@ -92,9 +90,6 @@ def worker(folder: Path) -> None:
             method.after_step(step, STEPS)
     result: dict[str, object] = {"queue": built["moco"].queue, "queue_rows": built["moco"].queue_rows}
     result.update(centre=built["dino"].centre)
-    with pytest.raises(UserError) as complaint:  # 10 keys would fit, but not those of two processes
-        built["moco"]([Batch(torch.randn(5, 4), torch.arange(5))] * 2)
-    result["complaint"] = str(complaint.value)
     torch.save(result, folder / f"{rank}.pt")
     distributed.destroy_process_group()
 

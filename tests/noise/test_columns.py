@@ -64,12 +64,7 @@ def test_without_a_support_categories_are_those_of_the_donors(rows: Tensor) -> N
 @pytest.mark.parametrize(("sigma", "distribution"), [(0.5, "gaussian"), (1.0, "gaussian"), (1.0, "uniform")])
 def test_a_category_moves_as_far_as_a_number(rows: Tensor, sigma: float, distribution: Distribution) -> None:
     noise = PiNoise(
-        8,
-        generator="constant",
-        distribution=distribution,
-        initial_scale=sigma,
-        columns=Columns(8, SPANS),
-        donors=rows,
+        8, generator="constant", distribution=distribution, initial_scale=sigma, columns=Columns(8, SPANS), donors=rows
     )
     squares = noise.sample(rows, draws=1000).square().mean(dim=(0, 1))
     number = sigma**2 * (1 if distribution == "gaussian" else 1 / 3)

@@ -24,9 +24,7 @@ GENERATORS = ["mlp", "shared", "global", "constant"]
 SETTINGS: list[dict[str, Any]] = [
     {"generator": generator, "distribution": distribution, "mean": mean, "positive": positive, "normalize": normalize}
     for generator, (distribution, mean), (positive, normalize) in product(
-        GENERATORS,
-        product(["gaussian", "uniform"], ["zero", "learned"]),
-        [("softplus", None), ("fixed-entropy", 0.7)],
+        GENERATORS, product(["gaussian", "uniform"], ["zero", "learned"]), [("softplus", None), ("fixed-entropy", 0.7)]
     )
 ]
 
@@ -204,16 +202,10 @@ WRONG_ROWS: dict[str, tuple[Tensor, str]] = {
         r"rows gives number 2 to a sample that differs from training row 2: give the samples' row",
     ),
     "of the batch": (torch.arange(4) + 10, r"rows gives number 10 to a sample that differs from training row 10"),
-    "too large": (
-        torch.tensor([0, 1, 2, ROWS]),
-        rf"rows has numbers from 0 to {ROWS}: .* has rows 0 to {ROWS - 1}\.",
-    ),
+    "too large": (torch.tensor([0, 1, 2, ROWS]), rf"rows has numbers from 0 to {ROWS}: .* has rows 0 to {ROWS - 1}\."),
     "negative": (torch.tensor([0, 1, 2, -1]), r"rows has numbers from -1 to 2: the training data has rows 0 to"),
     "too few": (torch.arange(3), r"of shape \(3,\): give a tensor of integers, one for each of 4 samples"),
-    "a column": (
-        torch.arange(4)[:, None],
-        r"of shape \(4, 1\): give a tensor of integers, one for each of 4 samples",
-    ),
+    "a column": (torch.arange(4)[:, None], r"of shape \(4, 1\): give a tensor of integers, one for each of 4 samples"),
 }
 
 

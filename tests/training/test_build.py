@@ -10,7 +10,8 @@ import torch
 
 from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
-from pinoise.training.build import build_model, feature_scale, restore_noise
+from pinoise.training.build import build_model, feature_scale
+from pinoise.training.build.parts import restore_noise
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import parse_settings
 from pinoise.training.loop import Machine, train

@@ -10,13 +10,7 @@ from torch import nn
 
 from pinoise.errors import UserError
 from pinoise.modes import Randomness
-from pinoise.training.checkpoint import (
-    DamagedError,
-    RunIdentity,
-    find_checkpoint,
-    read_checkpoint,
-    save_checkpoint,
-)
+from pinoise.training.checkpoint import DamagedError, RunIdentity, find_checkpoint, read_checkpoint, save_checkpoint
 
 
 def make(value: float = 0.0) -> tuple[nn.Module, torch.optim.Adam]:

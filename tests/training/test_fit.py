@@ -16,11 +16,7 @@ from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.run import Fitted, fit
 
-DATA = {
-    "digits": load_digits().data[:500],
-    "wine": load_wine().data,
-    "breast_cancer": load_breast_cancer().data,
-}
+DATA = {"digits": load_digits().data[:500], "wine": load_wine().data, "breast_cancer": load_breast_cancer().data}
 SMALL: dict[str, Any] = {
     "encoder": {"hidden": 64, "out_features": 16},
     "head": {"hidden": 32, "out_features": 16},

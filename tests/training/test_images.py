@@ -13,13 +13,7 @@ from pinoise.choices import GENERATOR, find, options_of
 from pinoise.data import load
 from pinoise.data.rows import Rows, make_rows
 from pinoise.networks import ResNet, ViT
-from pinoise.noise import (
-    MLPGenerator,
-    PiNoise,
-    ResNet18Generator,
-    SharedMapGenerator,
-    UNetGenerator,
-)
+from pinoise.noise import MLPGenerator, PiNoise, ResNet18Generator, SharedMapGenerator, UNetGenerator
 from pinoise.training.build import build_model, build_standardizer
 from pinoise.training.callbacks import Quiet, Record
 from pinoise.training.config import Settings, merge, parse_settings

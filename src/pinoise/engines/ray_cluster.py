@@ -12,7 +12,7 @@ from contextlib import contextmanager, redirect_stdout
 from importlib import import_module
 from typing import Any, TypeVar
 
-from pinoise.errors import UserError
+from pinoise.errors import UserError, needing
 from pinoise.evaluation.workers import ENDED
 from pinoise.training.processes import LostProcessError
 
@@ -31,10 +31,8 @@ def connected(*, workers: int | None = None) -> Iterator[Any]:
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_CHDIR_TO_TRIAL_DIR", "0")
     os.environ.setdefault("RAY_TRAIN_V2_ENABLED", "1")
-    try:
+    with needing("ray", what="--engine ray"):
         import ray
-    except ImportError:
-        raise UserError("--engine ray needs Ray: pip install 'pinoise[ray]'.") from None
     ours = not ray.is_initialized()
     if ours:
         _start(ray, workers)

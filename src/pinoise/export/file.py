@@ -17,7 +17,7 @@ import numpy.typing as npt
 import torch
 
 from pinoise.data.table.encoding import TableEncoding
-from pinoise.errors import UserError, unknown_choice
+from pinoise.errors import UserError, needing, unknown_choice
 from pinoise.export.check import What, difference, trial_samples
 from pinoise.export.columns import encoded, takes_columns, trial_columns, with_columns
 from pinoise.export.graph import EmbeddingGraph, NoiseGraph
@@ -83,12 +83,10 @@ def write_onnx(path: Path, fitted: Model, *, what: What) -> dict[str, Any]:
 
 def require_onnx() -> None:
     """Refuse to go on without the libraries that export needs."""
-    try:
+    with needing("export", what="export"):
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
         import onnxscript  # noqa: F401
-    except ImportError as error:
-        raise UserError("export needs the extra 'export': pip install 'pinoise[export]'.") from error
 
 
 def to_graph(module: Any, samples: npt.NDArray[Any]) -> Any:

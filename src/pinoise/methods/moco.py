@@ -25,7 +25,7 @@ from torch.nn import functional as F
 from pinoise.choices import Entries, Positive, Share, within
 from pinoise.errors import UserError
 from pinoise.methods.base import Method, full_precision, two_views
-from pinoise.methods.gathering import gather, world_size
+from pinoise.methods.gathering import gather
 from pinoise.methods.momentum import Momentum
 from pinoise.networks.mlp import width_of
 from pinoise.views import Batch, Site
@@ -117,7 +117,7 @@ class MoCo(Method):
         query = self.project(views)  # (2m, dim)
         key = self.key_network(torch.cat([first.x, second.x]))  # (2m, dim)
         if self.training:
-            self._remember(key, first.rows.repeat(2))
+            self._arrived = F.normalize(key.to(self.queue.dtype), dim=1), first.rows.repeat(2)
         own = (self.queue_rows == first.rows[:, None]).repeat(2, 1)  # (2m, K)
         losses = info_nce(query, key.roll(m, dims=0), self.queue, own=own, temperature=self.temperature)  # (2m,)
         return losses.view(2, m).mean(dim=0)
@@ -137,15 +137,6 @@ class MoCo(Method):
         self.queue[places], self.queue_rows[places] = keys, rows
         self.position.add_(len(keys)).remainder_(len(self.queue))
         self._arrived = None
-
-    def _remember(self, key: Tensor, rows: Tensor) -> None:
-        arriving = len(key) * world_size()
-        if arriving > len(self.queue):
-            raise UserError(
-                f"the queue of method 'moco' holds {len(self.queue)} keys but every step makes {arriving}, "
-                "two for each sample: make the queue longer or the batch smaller."
-            )
-        self._arrived = F.normalize(key.to(self.queue.dtype), dim=1), rows
 
 
 def _in_joint_order(of_views: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import platform
+import re
 from pathlib import Path
 from typing import Any
 
@@ -56,10 +57,7 @@ class Linear(nn.Linear):
 
 
 @torch.library.custom_op(
-    "pinoise::linear",
-    mutates_args=(),
-    device_types="cpu",
-    schema="(Tensor x, Tensor weight, Tensor? bias) -> Tensor",
+    "pinoise::linear", mutates_args=(), device_types="cpu", schema="(Tensor x, Tensor weight, Tensor? bias) -> Tensor"
 )
 def onednn_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """X Wᵀ + b by oneDNN, as an operator of torch, so that profilers and counters see it."""
@@ -132,15 +130,14 @@ def _has_slow_mkl() -> bool:
     """Whether MKL leaves half of this processor unused. The machine alone decides, so that runs can be repeated."""
     if not (torch.backends.mkl.is_available() and torch.backends.mkldnn.is_available()):
         return False
-    return torch.backends.cpu.get_cpu_capability() == "AVX512" and "AuthenticAMD" in _vendor()
+    return torch.backends.cpu.get_cpu_capability() == "AVX512" and "AuthenticAMD" in of_processor("vendor_id")
 
 
-def _vendor() -> str:
+def of_processor(field: str) -> str:
+    """Return what Linux says of this machine's processor, or elsewhere what Python does."""
     info = Path("/proc/cpuinfo")
-    if info.exists():
-        with info.open(encoding="utf-8", errors="replace") as lines:
-            return next((line for line in lines if line.startswith("vendor_id")), "")
-    return platform.processor()
+    found = re.search(rf"{field}\s*: (.+)", info.read_text(errors="replace")) if info.exists() else None
+    return found[1] if found else platform.processor()
 
 
 ONEDNN_IS_FASTER = _has_slow_mkl() and hasattr(torch.ops.mkldnn, "_linear_pointwise")

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from pinoise.choices import Layers, Size
-from pinoise.errors import UserError
+from pinoise.errors import UserError, needing
 from pinoise.networks.mlp import check_sizes
 from pinoise.networks.resnet import check_images, image_shape
 
@@ -88,10 +88,8 @@ class ViT(nn.Module):
         if dim % heads:
             allowed = [size for size in range(1, dim + 1) if dim % size == 0]
             raise UserError(f"heads={heads} does not divide dim={dim}: allowed are {', '.join(map(str, allowed))}.")
-        try:
+        with needing("vision", what="encoder 'vit'"):
             from kornia.models.vit import TransformerEncoder
-        except ImportError as error:
-            raise UserError("encoder 'vit' needs the extra 'vision': pip install 'pinoise[vision]'.") from error
         self.patch = patch
         self.patch_embedding = PatchEmbedding(self.channels, (height // patch, width // patch), patch=patch, dim=dim)
         self.encoder = TransformerEncoder(dim, depth, heads)

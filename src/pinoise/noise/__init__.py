@@ -2,13 +2,7 @@
 
 from pinoise.noise.columns import Columns, Span
 from pinoise.noise.draw import Noise, gaussian, uniform
-from pinoise.noise.generators import (
-    ConstantGenerator,
-    GlobalGenerator,
-    MLPGenerator,
-    SharedGenerator,
-    make_generator,
-)
+from pinoise.noise.generators import ConstantGenerator, GlobalGenerator, MLPGenerator, SharedGenerator, make_generator
 from pinoise.noise.image_generators import ResNet18Generator, ResNet50Generator, SharedMapGenerator, UNetGenerator
 from pinoise.noise.module import PiNoise
 from pinoise.noise.rows import TrainingRows, draw_bank, nearest, neighbour_spread

@@ -321,3 +321,6 @@ class Mixed(Differences):
         independent = self.family.base(x.expand(times, *x.shape), generator=generator)
         stays = lots < 0.5
         return Drawn(torch.where(stays, TRANSPLANT_AMPLITUDE * transplanted.n, independent), stays, transplanted.pairs)
+
+
+COVARIANCES = {"diagonal": Diagonal, "differences": Differences, "low-rank": LowRank, "mixed": Mixed}

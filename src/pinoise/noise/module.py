@@ -12,7 +12,7 @@ from torch import Tensor, distributions, nn
 from pinoise import choices
 from pinoise.errors import UserError, unknown_choice
 from pinoise.noise.columns import Columns, check_columns
-from pinoise.noise.draw import FAMILIES, Diagonal, Noise
+from pinoise.noise.draw import COVARIANCES, FAMILIES, Diagonal, Noise
 from pinoise.noise.generators import PAPERS_GENERATOR, sized_generator
 from pinoise.noise.sigma import PRIOR_WEIGHT, SMALLEST_SCALE, Sigma, check_scale, check_shape, prior_scale
 from pinoise.noise.support import NEIGHBOURS, Support
@@ -83,7 +83,7 @@ class PiNoise(Sigma):
         check_names(distribution, mean, positive, normalize)
         check_covariance(covariance, distribution, amplitude, initial_scale, has_support=support is not None)
         unit = check_scale("feature_scale", 1.0 if feature_scale is None else feature_scale, sizes, least=0)
-        drawing, family = choices.imported(choices.COVARIANCE.names[covariance]), FAMILIES[distribution]
+        drawing, family = COVARIANCES[covariance], FAMILIES[distribution]
         moves = moves and support is not None
         if initial_scale is None:
             # w of uniform noise on (−w, w) is √3 times its standard deviation.
@@ -258,12 +258,7 @@ def check_names(distribution: str, mean: str, positive: str, normalize: float | 
 
 
 def check_covariance(
-    covariance: str,
-    distribution: str,
-    amplitude: float | None,
-    initial_scale: object,
-    *,
-    has_support: bool,
+    covariance: str, distribution: str, amplitude: float | None, initial_scale: object, *, has_support: bool
 ) -> None:
     """Refuse a covariance that is unknown or does not fit the other arguments of ``PiNoise``.
 
@@ -272,8 +267,8 @@ def check_covariance(
     ...
     pinoise.errors.UserError: covariance 'differences' is that of neighbours in the data: give a support.
     """
-    if covariance not in choices.COVARIANCE.names:
-        raise unknown_choice("covariance", covariance, choices.COVARIANCE.names)
+    if covariance not in COVARIANCES:
+        raise unknown_choice("covariance", covariance, COVARIANCES)
     if amplitude is not None and not (amplitude > 0 and math.isfinite(amplitude)):
         raise UserError(f"amplitude is {amplitude}: it must be a positive number, or None.")
     if amplitude is not None and initial_scale is not None:

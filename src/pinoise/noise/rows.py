@@ -26,11 +26,9 @@ class TrainingRows(Protocol):
 
     def __len__(self) -> int:
         """The number of samples."""
-        ...
 
     def __getitem__(self, rows: Tensor, /) -> Tensor:
         """Return the samples (m, *shape) of these rows."""
-        ...
 
 
 def draw_bank(rows: TrainingRows, *, most: int | None = None) -> tuple[Tensor, Tensor]:

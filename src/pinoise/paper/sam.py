@@ -22,7 +22,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pinoise.data.disk import kept, place_of
-from pinoise.errors import UserError, unknown_choice
+from pinoise.errors import UserError, needing, unknown_choice
 from pinoise.files import sha256_of
 from pinoise.modes import Randomness
 from pinoise.networks.weights import misfit, read_weights
@@ -66,15 +66,13 @@ def build_sam(model: SamName | SamSize) -> Sam:
     """Return an untrained SAM: a published one by its name, or one of other sizes."""
     if not isinstance(model, SamSize) and model not in SAM_MODELS:
         raise unknown_choice("SAM model", model, SAM_MODELS)
-    try:
+    with needing("vision", what="a Segment-Anything model"):
         from kornia.models.sam.architecture.common import LayerNorm
         from kornia.models.sam.architecture.image_encoder import ImageEncoderViT
         from kornia.models.sam.architecture.mask_decoder import MaskDecoder
         from kornia.models.sam.architecture.prompt_encoder import PromptEncoder
         from kornia.models.sam.architecture.transformer import TwoWayTransformer
         from kornia.models.sam.model import Sam
-    except ImportError:
-        raise UserError("a Segment-Anything model needs the extra 'vision': pip install 'pinoise[vision]'") from None
     if not isinstance(model, SamSize):
         return Sam.from_name(model)
     grid = model.image_size // model.patch

@@ -202,11 +202,6 @@ class Callbacks:
             return True
         return any(answer is True for answer in answers)
 
-    def raise_failure(self) -> None:
-        """Raise what a callback raised."""
-        if self.failure is not None:
-            raise self.failure
-
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -35,11 +34,13 @@ from pinoise.files import (
     writing,
 )
 from pinoise.networks import Embedding, write_tensors
+from pinoise.networks.mlp import of_processor
 from pinoise.noise import PiNoise
 from pinoise.training.build.model import standardizer_tensors
 from pinoise.training.build.parts import memory_gb
 from pinoise.training.checkpoint import DAMAGED, LAST, RunIdentity, find_checkpoint
-from pinoise.training.config import Settings, complete, distrusted, dump_yaml, parse_settings, read_yaml
+from pinoise.training.config import Settings, complete, dump_yaml, parse_settings, read_yaml
+from pinoise.training.config.parse import distrusted
 from pinoise.training.metrics import has_stalled, held_out_losses
 from pinoise.training.processes import is_first
 from pinoise.training.running import refuse_if_held
@@ -113,8 +114,8 @@ def _is_leftover(file: Path) -> bool:
     return replaced_by(file.name) in RUN_FILES
 
 
-def create_folder(path: Path, settings: Settings, record: DataRecord | None = None) -> None:
-    """Create a run folder and write its configuration, and the record of its data. One that is not empty is refused."""
+def create_folder(path: Path, settings: Settings) -> None:
+    """Create a run folder and write its configuration. A folder that is not empty is refused."""
     _check_free(path)
     for where, part in settings.parts.items():
         if part.own and ":" not in part.name:
@@ -126,8 +127,6 @@ def create_folder(path: Path, settings: Settings, record: DataRecord | None = No
     with writing(path):
         path.mkdir(parents=True, exist_ok=True)
     write_text(path / "config.yaml", text)
-    if record is not None:
-        write_json(path / "data.json", record.model_dump(mode="json"))
 
 
 def config_text(settings: Settings) -> str:
@@ -189,7 +188,7 @@ def settle_folder(
         note: called with a sentence about a damaged checkpoint.
     """
     if new:  # another process may have made a run there since
-        create_folder(path, settings, record)
+        create_folder(path, settings)
     for file in path.iterdir():
         if _is_leftover(file):
             file.unlink()
@@ -284,16 +283,10 @@ def describe_environment() -> dict[str, Any]:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
         "platform": platform.platform(),
-        "cpu": _cpu_name(),
+        "cpu": of_processor("model name"),
         "cpu_count": os.cpu_count(),
         "memory_gb": memory_gb(),
         "torch_threads": torch.get_num_threads(),
         "cuda": [torch.cuda.get_device_name(i) for i in range(torch.cuda.device_count())],
         "packages": {name: version(name) for name in packages},
     }
-
-
-def _cpu_name() -> str:
-    info = Path("/proc/cpuinfo")
-    found = re.search(r"model name\s*: (.+)", info.read_text()) if info.exists() else None
-    return found[1] if found else platform.processor()

@@ -18,16 +18,7 @@ from annotated_types import Interval
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from pinoise.choices import (
-    ALONG_COVARIANCE,
-    INDEPENDENT,
-    SCALE_MAP,
-    Covariance,
-    NonNegative,
-    PairingName,
-    ScaleMap,
-    within,
-)
+from pinoise import choices
 from pinoise.errors import UserError, shown
 from pinoise.information import mutual_information
 from pinoise.methods import Method
@@ -87,11 +78,11 @@ class Objective(nn.Module):
     learns_noise: ClassVar[bool] = True
     generator: ClassVar[str] = PAPERS_GENERATOR
     image_generator: ClassVar[str] = "resnet18"
-    positive: ClassVar[ScaleMap] = SCALE_MAP
-    covariance: ClassVar[Covariance] = INDEPENDENT
-    image_covariance: ClassVar[Covariance] = INDEPENDENT
+    positive: ClassVar[choices.ScaleMap] = choices.SCALE_MAP
+    covariance: ClassVar[choices.Covariance] = choices.INDEPENDENT
+    image_covariance: ClassVar[choices.Covariance] = choices.INDEPENDENT
     neighbours: ClassVar[int] = 0
-    pairing: ClassVar[PairingName] = "identity-noise"
+    pairing: ClassVar[choices.PairingName] = "identity-noise"
     """The defaults of the noise, for settings that the configuration leaves open."""
 
     further_looks: int = 0
@@ -128,12 +119,14 @@ class Supported(Objective):
     generator = "global"
     image_generator = "shared"
     positive = "fixed-entropy"
-    covariance = ALONG_COVARIANCE
+    covariance = choices.ALONG_COVARIANCE
     neighbours = NEIGHBOURS
     pairing = "noise-noise"
     prior: Tensor
 
-    def __init__(self, prior: Tensor, columns: Columns | None = None, /, *, weight: NonNegative = PRIOR_WEIGHT) -> None:
+    def __init__(
+        self, prior: Tensor, columns: Columns | None = None, /, *, weight: choices.NonNegative = PRIOR_WEIGHT
+    ) -> None:
         super().__init__()
         self.register_buffer("prior", prior if columns is None else columns.largest(prior))
         self.columns = columns
@@ -168,7 +161,7 @@ class Paper(Objective):
     tensor(2.1000)
     """
 
-    def __init__(self, *, penalty: NonNegative = 0.0) -> None:
+    def __init__(self, *, penalty: choices.NonNegative = 0.0) -> None:
         super().__init__()
         self.penalty = penalty
 
@@ -217,7 +210,7 @@ class Information(Objective):
 
     def __init__(self, *, draws: Draws = 4) -> None:
         super().__init__()
-        self.further_looks = within("draws", draws, Draws)
+        self.further_looks = choices.within("draws", draws, Draws)
 
     def forward(self, look: Look, further: Sequence[Look] = ()) -> Tensor:
         """Return the mean loss minus the mean information."""

@@ -17,14 +17,9 @@ from pinoise.data.standardizer import Standardizer
 from pinoise.errors import UserError
 from pinoise.modes import Randomness
 from pinoise.networks import load_weights, read_stored, read_tensors
-from pinoise.training.build import (
-    build_embedding,
-    build_encoder,
-    check_size,
-    restore_embedding,
-    restore_noise,
-    seeded_model,
-)
+from pinoise.training.build import build_embedding, build_encoder, seeded_model
+from pinoise.training.build.model import restore_embedding
+from pinoise.training.build.parts import check_size, restore_noise
 from pinoise.training.checkpoint import Stored, find_checkpoint
 from pinoise.training.config import Settings
 from pinoise.training.folder import (

@@ -25,14 +25,7 @@ from pinoise.training.build import build_embedding, build_standardizer, seeded_m
 from pinoise.training.callbacks import Callbacks, Interrupted, Quiet, Record, Reporter
 from pinoise.training.checkpoint import LAST, PREVIOUS, Progress
 from pinoise.training.config import Settings, TrainingSettings, complete, follow
-from pinoise.training.folder import (
-    DataRecord,
-    check_usable,
-    full_source,
-    run_identity,
-    settle_folder,
-    write_weights,
-)
+from pinoise.training.folder import DataRecord, check_usable, full_source, run_identity, settle_folder, write_weights
 from pinoise.training.loop import Machine, check_device, plan_epoch, train
 from pinoise.training.metrics import broken_weights, diverged, held_out_rows, model_health
 from pinoise.training.objectives import ContrastiveModel
@@ -105,7 +98,8 @@ def fit(
     try:
         with Callbacks(callbacks, settings.model_dump()) as heard:
             train(model, rows, training, machine=machine, reporter=reporter, progress=progress, on_epoch=heard.on_epoch)
-            heard.raise_failure()
+            if heard.failure is not None:
+                raise heard.failure
     except KeyboardInterrupt:
         if not keep_interrupted or not progress.step:
             raise

@@ -12,7 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from filelock import FileLock, Timeout
 
@@ -21,10 +21,6 @@ from pinoise.files import LOCK, check_is_file, write_text, writing
 from pinoise.training.callbacks import Record, Reporter
 from pinoise.training.checkpoint import Progress
 from pinoise.training.metrics import METRICS
-
-if TYPE_CHECKING:
-    from torch.utils.tensorboard.writer import SummaryWriter
-
 
 _PATIENCE = 1.0  # seconds; a process that only looks holds the lock for a moment
 _NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
@@ -108,7 +104,7 @@ class RunLog(Reporter):
         self._csv = folder / "metrics.csv"
         self._board_folder = folder / "tensorboard"
         self._reporter = reporter
-        self._board: SummaryWriter | None = None
+        self._board: Any = None
 
     def start(self, *, total_steps: int, done_steps: int) -> None:
         """Begin the log with the history so far, and drop all that earlier processes wrote."""
@@ -134,11 +130,10 @@ class RunLog(Reporter):
         self._reporter.epoch(record)
 
     def _draw(self, record: Record) -> None:
-        if self._board is not None:
-            with writing(self._board_folder, advice=_ADVICE):
-                for name, value in {"loss": record.loss, **record.metrics}.items():
-                    if not math.isnan(value):
-                        self._board.add_scalar(name, value, record.step)
+        with writing(self._board_folder, advice=_ADVICE):
+            for name, value in {"loss": record.loss, **record.metrics}.items():
+                if not math.isnan(value):
+                    self._board.add_scalar(name, value, record.step)
 
     def close(self) -> None:
         """Flush the curves to disk."""

@@ -266,9 +266,6 @@ class Pairing(nn.Module):
             raise UserError("pairing 'sampled' has nothing to draw from: give a noise or augmentations.")
         if name == "identity" and (noise is not None or augmentations):
             raise UserError("pairing 'identity' is the sample alone: leave out the noise and the augmentations.")
-        if (local is None) != (local_views == 0) or local_views < 0:
-            given = "None" if local is None else type(local).__name__
-            raise UserError(f"local_views is {local_views} and local is {given}: give both or neither.")
         for view in (noise, *augmentations, local):
             if view is not None and not isinstance(view, View):
                 raise UserError(

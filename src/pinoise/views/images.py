@@ -13,7 +13,7 @@ import torch
 from torch import Generator, Tensor
 
 from pinoise.choices import NonNegative
-from pinoise.errors import UserError
+from pinoise.errors import UserError, needing
 from pinoise.modes import Randomness
 from pinoise.views.base import Batch, Site, View, per_sample
 from pinoise.views.pixels import blur_kernel, crop, draw_boxes, shift_hue, solarise
@@ -105,7 +105,8 @@ class ImagePipeline(View):
         self.size = (shape[1], shape[2]) if size is None else size
         self.strength = strength
         if preset.coloured:
-            _need_kornia()
+            with needing("vision", what="a change of colour"):
+                import kornia  # noqa: F401
             if shape[0] not in (1, 3):
                 raise UserError(
                     f"images of {shape[0]} channels have no colours to change: choose the pipeline 'crop', or give "
@@ -250,10 +251,3 @@ def _gate(x: Tensor, probability: float, generator: Generator | None) -> Tensor:
 def _uniform(x: Tensor, span: tuple[float, float], generator: Generator | None) -> Tensor:
     low, high = span
     return low + (high - low) * torch.rand(len(x), device=x.device, dtype=x.dtype, generator=generator)
-
-
-def _need_kornia() -> None:
-    try:
-        import kornia  # noqa: F401
-    except ImportError:
-        raise UserError("changes of colour need the extra 'vision': pip install 'pinoise[vision]'.") from None

@@ -145,10 +145,7 @@ def make_site(settings: Settings, standardizer: Standardizer, rows: Rows, encode
     if standardizer.layout != AS_IS:
         first = (slice(None), 0, 0)  # all pixels of a channel have the same units
         mean, scale = (part[first] / standardizer.white for part in (standardizer.mean, standardizer.scale))
-        images = {
-            "pixel_mean": torch.from_numpy(mean).float(),
-            "pixel_scale": torch.from_numpy(scale).float(),
-        }
+        images = {"pixel_mean": torch.from_numpy(mean).float(), "pixel_scale": torch.from_numpy(scale).float()}
     return Site(
         unit=feature_scale(standardizer),
         columns=columns_of(standardizer),

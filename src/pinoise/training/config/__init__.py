@@ -4,15 +4,7 @@ A part (encoder, method, objective, generator, view) is declared once: its signa
 """
 
 from pinoise.training.config.complete import IMAGE_ENCODER, VECTOR_ENCODER, complete, follow, follow_kind
-from pinoise.training.config.parse import (
-    distrusted,
-    dump_yaml,
-    merge,
-    override,
-    parse_assignment,
-    read_settings,
-    read_yaml,
-)
+from pinoise.training.config.parse import dump_yaml, merge, override, parse_assignment, read_settings, read_yaml
 from pinoise.training.config.section import Choice, read_choice
 from pinoise.training.config.settings import (
     DataSettings,

@@ -16,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, GetCoreSchemaHandler, ValidationErro
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from pinoise.choices import AUTO, Distrust, Kind, builder_of, find, name_of, options_of
-from pinoise.errors import UserError
-from pinoise.training.config.sentences import sentence_of, unknown_name
+from pinoise.errors import UserError, not_among
+from pinoise.training.config.sentences import sentence_of
 
 _EXACT = ("int", "float", "bool")
 
@@ -105,12 +105,7 @@ class Choice:
 
 
 def read_choice(
-    value: Any,
-    kind: Kind,
-    path: str,
-    *,
-    names: Mapping[str, str] | None = None,
-    distrust: Distrust | None = None,
+    value: Any, kind: Kind, path: str, *, names: Mapping[str, str] | None = None, distrust: Distrust | None = None
 ) -> Choice:
     """Find the part that a user chose and check its options against its signature.
 
@@ -130,7 +125,8 @@ def read_choice(
     if isinstance(chosen, str):
         called = path if names is None else names.get(path, path)
         if ":" not in chosen and chosen not in kind.names:
-            raise UserError(unknown_name(called, chosen, [*kind.names, "or package.module:name"]))
+            allowed = [*kind.names, "or package.module:name"]
+            raise UserError(f"setting {called!r} is {not_among(chosen, allowed)}")
         part = find(kind, chosen, distrust=distrust, setting=called)
         name, own = chosen, chosen not in kind.names
         if part is not None and not callable(part):
@@ -139,7 +135,7 @@ def read_choice(
         name, part, own = name_of(chosen), chosen, True
         if not callable(part):
             raise UserError(f"setting {path!r} is {chosen!r}: give a name, an import path, or {kind.own}.")
-    model = _auto_model(kind if name == AUTO else None) if part is None else _options_model(part)
+    model = _auto_model(kind) if part is None and name == AUTO else _options_model(part)
     if "name" in model.model_fields:
         raise UserError(f"{kind.noun} {name!r} has an option called 'name', which a configuration needs: rename it.")
     try:
@@ -148,12 +144,11 @@ def read_choice(
         raise UserError(sentence_of(error, model, prefix=f"{path}.", names=names)) from None
     left_open = part is None  # ``auto`` has no defaults yet
     values = {key: value for key, value in options if not left_open or key in options.model_fields_set}
-    given_options, allowed = frozenset(options.model_fields_set), frozenset(model.model_fields)
-    return Choice(name, part, {**values, **(options.model_extra or {})}, own, given_options, allowed)
+    return Choice(name, part, values, own, frozenset(options.model_fields_set), frozenset(model.model_fields))
 
 
 def _options_model(part: Any) -> type[BaseModel]:
-    """Return the section of a part's options. An object has none."""
+    """Return the section of a part's options. An object has none, and neither has a name that stands for no part."""
     made_from = inspect.isclass(part) or inspect.isroutine(part)
     return _model_of(part) if made_from else _model(part, {})
 
@@ -172,11 +167,11 @@ def _model_of(part: Any) -> type[BaseModel]:
     return _model(part, fields)
 
 
-def _auto_model(kind: Kind | None) -> type[BaseModel]:
+def _auto_model(kind: Kind) -> type[BaseModel]:
     """Return the section of an open choice. It takes the options of every part that it may become."""
     fields: dict[str, Any] = {}
-    for name, path in (kind.names if kind is not None else {}).items():
-        fields |= _options_model(find(kind, name)).model_fields if path and kind is not None else {}
+    for part in filter(None, (find(kind, name) for name in kind.names)):
+        fields |= _options_model(part).model_fields
     return _model(None, {name: (found.rebuild_annotation(), None) for name, found in fields.items()})
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from typing import get_args
 
 from pydantic import BaseModel, ValidationError
 
-from pinoise.errors import UserError, brief
+from pinoise.errors import UserError, brief, not_among
 
 
 def sentence_of(
@@ -44,7 +44,8 @@ def sentence_of(
         case "missing":
             return f"setting {name!r} is missing: {prefix.rstrip('.')} needs it."
         case "literal_error":
-            return unknown_name(name, found, re.findall(r"'(.*?)'", first["ctx"]["expected"]))
+            allowed = re.findall(r"'(.*?)'", first["ctx"]["expected"])
+            return f"setting {name!r} is {not_among(found, allowed)}"
         case "model_type" | "dataclass_type":
             return (
                 f"setting {name!r} is {brief(found)}: it must be a section with settings {', '.join(keys_of(holder))}."
@@ -55,18 +56,6 @@ def sentence_of(
         case _:
             message = first["msg"][0].lower() + first["msg"][1:]
             return f"setting {brief(name)} is {brief(found)}: {message}."
-
-
-def unknown_name(path: str, found: object, allowed: Iterable[str]) -> str:
-    """Return the sentence for a value that is not allowed. It suggests the nearest allowed value.
-
-    >>> unknown_name("noise.mean", "zeros", ["zero", "learned"])
-    "setting 'noise.mean' is 'zeros': did you mean 'zero'? Allowed: zero, learned."
-    """
-    names = list(allowed)
-    near = difflib.get_close_matches(brief(found).strip("'"), names, n=1, cutoff=0.4)
-    hint = f": did you mean {near[0]!r}?" if near else "."
-    return f"setting {path!r} is {brief(found)}{hint} Allowed: {', '.join(names)}."
 
 
 def _unknown_setting(name: str, prefix: str, path: list[str], allowed: list[str]) -> str:

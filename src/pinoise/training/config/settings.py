@@ -10,38 +10,7 @@ import numpy as np
 from annotated_types import Ge, Interval
 from pydantic import BeforeValidator, Field, SkipValidation, ValidationError, model_validator
 
-from pinoise.choices import (
-    BATCH_SIZE,
-    DISTRIBUTION,
-    ENCODER,
-    EPOCHS,
-    GENERATOR,
-    INDEPENDENT,
-    LEARNING_RATE,
-    MEAN,
-    METHOD,
-    MOST_DRAWS,
-    MOST_PROCESSES,
-    NOISE_VIEW,
-    OBJECTIVE,
-    PRECISION,
-    VIEW,
-    Covariance,
-    Distribution,
-    Distrust,
-    EmbeddingName,
-    Entries,
-    Kind,
-    Mean,
-    NonNegative,
-    PairingName,
-    Positive,
-    PrecisionName,
-    ScaleMap,
-    Seed,
-    Size,
-    Times,
-)
+from pinoise import choices
 from pinoise.data.options import ImageSize, ReadOptions
 from pinoise.data.standardizer import SCALING, Scaling
 from pinoise.errors import UserError, brief
@@ -49,19 +18,11 @@ from pinoise.networks.mlp import HEAD_HIDDEN, PROJECTION
 from pinoise.noise import NEIGHBOURS
 from pinoise.noise.module import check_covariance
 from pinoise.noise.sigma import SMALLEST_SCALE
-from pinoise.training.config.section import (
-    OPEN,
-    Choice,
-    Chosen,
-    Exact,
-    OrOpen,
-    Section,
-    split_at_commas,
-)
+from pinoise.training.config.section import OPEN, Choice, Chosen, Exact, OrOpen, Section, split_at_commas
 from pinoise.training.config.sentences import sentence_of
 
 
-def _default(kind: Kind) -> Any:
+def _default(kind: choices.Kind) -> Any:
     return Field(default=kind.default, validate_default=True)
 
 
@@ -82,8 +43,8 @@ class DataSettings(Exact, ReadOptions):
     source: Annotated[str, Field(min_length=1)] = "digits"
     target: str | None = None
     scaling: Scaling = SCALING
-    rows: Times | None = ReadOptions.rows
-    max_categories: Size = ReadOptions.max_categories
+    rows: choices.Times | None = ReadOptions.rows
+    max_categories: choices.Size = ReadOptions.max_categories
     size: Annotated[ImageSize | None, SkipValidation, BeforeValidator(_sides)] = ReadOptions.size
 
     def __post_init__(self) -> None:
@@ -102,8 +63,8 @@ class DataSettings(Exact, ReadOptions):
 class HeadSettings(Section):
     """The projection head."""
 
-    hidden: Size = HEAD_HIDDEN
-    out_features: Size = PROJECTION
+    hidden: choices.Size = HEAD_HIDDEN
+    out_features: choices.Size = PROJECTION
 
 
 class NoiseSettings(Section):
@@ -114,19 +75,19 @@ class NoiseSettings(Section):
     noise that needs none.
     """
 
-    generator: Annotated[Choice, Chosen(GENERATOR)] = _default(GENERATOR)
-    distribution: Distribution = DISTRIBUTION
-    mean: Mean = MEAN
-    positive: Annotated[ScaleMap, OrOpen()] = OPEN
-    covariance: Annotated[Covariance, OrOpen()] = OPEN
+    generator: Annotated[Choice, Chosen(choices.GENERATOR)] = _default(choices.GENERATOR)
+    distribution: choices.Distribution = choices.DISTRIBUTION
+    mean: choices.Mean = choices.MEAN
+    positive: Annotated[choices.ScaleMap, OrOpen()] = OPEN
+    covariance: Annotated[choices.Covariance, OrOpen()] = OPEN
     neighbours: Annotated[int, Interval(ge=0, le=1000)] | None = None
-    amplitude: Positive | None = None
+    amplitude: choices.Positive | None = None
     initial_scale: Annotated[float, Field(ge=SMALLEST_SCALE)] | None = None
-    normalize: Positive | None = None
+    normalize: choices.Positive | None = None
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        known = INDEPENDENT if self.covariance == OPEN else self.covariance
+        known = choices.INDEPENDENT if self.covariance == OPEN else self.covariance
         check_covariance(known, self.distribution, self.amplitude, self.initial_scale, has_support=True)
         return self
 
@@ -136,7 +97,7 @@ class NoiseSettings(Section):
 
         Noise needs it to move samples, and to be correlated as neighbours differ.
         """
-        return self.neighbours or (0 if self.covariance == INDEPENDENT else NEIGHBOURS)
+        return self.neighbours or (0 if self.covariance == choices.INDEPENDENT else NEIGHBOURS)
 
 
 class ViewSettings(Section):
@@ -146,31 +107,29 @@ class ViewSettings(Section):
     neither.
     """
 
-    pairing: Annotated[PairingName, OrOpen()] = OPEN
-    noise: Annotated[Choice, Chosen(NOISE_VIEW)] = _default(NOISE_VIEW)
-    augmentations: tuple[Annotated[Choice, Chosen(VIEW)], ...] = ()
+    pairing: Annotated[choices.PairingName, OrOpen()] = OPEN
+    noise: Annotated[Choice, Chosen(choices.NOISE_VIEW)] = _default(choices.NOISE_VIEW)
+    augmentations: tuple[Annotated[Choice, Chosen(choices.VIEW)], ...] = ()
     local_crops: Annotated[int, Field(ge=0, le=32)] = 0  # the number of small crops besides the two views, for DINO
 
 
 class TrainingSettings(Section):
     """The length of training, its optimiser, and the device."""
 
-    epochs: Times = EPOCHS
-    batch_size: Annotated[Entries, Ge(2)] = BATCH_SIZE  # rows in a step, which processes that train together share
-    learning_rate: Positive = LEARNING_RATE
-    noise_learning_rate: Positive | None = None  # of ψ; None follows θ's by ``PiNoise.param_groups``
-    information_draws: Annotated[int, Interval(ge=0, le=MOST_DRAWS)] = (
-        8  # of noise, to measure its information; 0 measures none
-    )
-    seed: Seed = 0
+    epochs: choices.Times = choices.EPOCHS
+    batch_size: Annotated[choices.Entries, Ge(2)] = choices.BATCH_SIZE  # rows in a step, of all processes together
+    learning_rate: choices.Positive = choices.LEARNING_RATE
+    noise_learning_rate: choices.Positive | None = None  # of ψ; None follows θ's by ``PiNoise.param_groups``
+    information_draws: Annotated[int, Interval(ge=0, le=choices.MOST_DRAWS)] = 8  # of noise; 0 measures no information
+    seed: choices.Seed = 0
     device: str = "auto"
-    devices: Annotated[int, Interval(ge=1, le=MOST_PROCESSES)] = 1
-    nodes: Annotated[int, Interval(ge=1, le=MOST_PROCESSES)] = 1
+    devices: Annotated[int, Interval(ge=1, le=choices.MOST_PROCESSES)] = 1
+    nodes: Annotated[int, Interval(ge=1, le=choices.MOST_PROCESSES)] = 1
     wait: Annotated[int, Interval(ge=1, le=86_400)] = 600  # seconds that processes wait for one another
-    precision: PrecisionName = PRECISION
-    checkpoint_every: Times = 500  # steps between checkpoints
-    patience: Times | None = None  # epochs in which the loss of held-out rows may not fall; None never stops early
-    min_improvement: NonNegative = 1e-3  # a smaller fall of that loss, in its own units, does not count
+    precision: choices.PrecisionName = choices.PRECISION
+    checkpoint_every: choices.Times = 500  # steps between checkpoints
+    patience: choices.Times | None = None  # epochs without a fall of the held-out rows' loss; None never stops early
+    min_improvement: choices.NonNegative = 1e-3  # a smaller fall of that loss, in its own units, does not count
 
 
 class Settings(Section):
@@ -181,12 +140,12 @@ class Settings(Section):
     """
 
     data: DataSettings = DataSettings()
-    encoder: Annotated[Choice, Chosen(ENCODER)] = _default(ENCODER)
+    encoder: Annotated[Choice, Chosen(choices.ENCODER)] = _default(choices.ENCODER)
     head: HeadSettings = HeadSettings()
-    embedding: Annotated[EmbeddingName, OrOpen()] = OPEN  # auto: joined for vectors, learned for images
-    method: Annotated[Choice, Chosen(METHOD)] = _default(METHOD)
+    embedding: Annotated[choices.EmbeddingName, OrOpen()] = OPEN  # auto: joined for vectors, learned for images
+    method: Annotated[Choice, Chosen(choices.METHOD)] = _default(choices.METHOD)
     noise: NoiseSettings = NoiseSettings()
-    objective: Annotated[Choice, Chosen(OBJECTIVE)] = _default(OBJECTIVE)
+    objective: Annotated[Choice, Chosen(choices.OBJECTIVE)] = _default(choices.OBJECTIVE)
     views: ViewSettings = ViewSettings()
     training: TrainingSettings = TrainingSettings()
 
@@ -233,10 +192,7 @@ class Settings(Section):
 
 
 def parse_settings(
-    values: Mapping[str, Any],
-    *,
-    names: Mapping[str, str] | None = None,
-    distrust: Distrust | None = None,
+    values: Mapping[str, Any], *, names: Mapping[str, str] | None = None, distrust: choices.Distrust | None = None
 ) -> Settings:
     """Validate a nested mapping.
 
