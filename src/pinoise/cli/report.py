@@ -9,7 +9,7 @@ import typer
 
 from pinoise.choices import MOST_TIMES
 from pinoise.cli.console import note, on_terminal, print_json, say
-from pinoise.cli.options import ForceOption, JsonOption, TrustOption, seed_option, whole_number
+from pinoise.cli.options import ForceOption, JsonOption, TrustOption, seed_option
 
 if TYPE_CHECKING:
     from pinoise.experiments.evaluated import Evaluation
@@ -24,7 +24,7 @@ def report(
     out: Annotated[
         Path | None, typer.Option("--out", help="The folder to write to, rather than the run's own.")
     ] = None,
-    samples: Annotated[int | None, whole_number("--samples", _SAMPLES, least=1, most=MOST_TIMES)] = None,
+    samples: Annotated[int | None, typer.Option(min=1, max=MOST_TIMES, help=_SAMPLES)] = None,
     seed: Annotated[int, seed_option("the draw of ε")] = 0,
     force: ForceOption = False,
     trust: TrustOption = False,
