@@ -145,13 +145,10 @@ def _print_agreement(found: Evaluation) -> None:
 
 
 def _print_information(measured: dict[str, Informative]) -> None:
-    columns = {"H(T)": "task_entropy", "H(T|E)": "conditional_entropy", "exact MI": "exact", "plug-in MI": "plug_in"}
-    rows = []
-    for name, found in measured.items():
-        estimates: list[Estimated] = [getattr(found, column) for column in columns.values()]
-        rows.append([name, *(f"{estimate.value:.3f} ±{estimate.error:.3f}" for estimate in estimates)])
+    from pinoise.experiments.evaluated import INFORMATION
+
     print()
-    print_table(["views, in nats", *columns], rows)
+    print_table(["views, in nats", *INFORMATION.values()], [[name, *found.cells] for name, found in measured.items()])
     any_one = next(iter(measured.values()))
     print(
         f"\n± standard error; {any_one.draws} draws for {any_one.samples} training rows. Exact MI is 0 for a view that "

@@ -76,9 +76,8 @@ def _evaluated(run: Model, *, store: bool) -> Evaluation:
     """Return what is known about a run as it is now: what its folder says, or what is found out on some of its rows."""
     from pinoise.experiments.evaluated import evaluate_run, read_evaluation, store_evaluation
 
-    found = read_evaluation(run)
-    if found is not None and run.is_current(found.model_dump()):
-        return found
+    if (known := read_evaluation(run)) is not None:
+        return known
     note(f"{run.path.name}: this state of the run has not been evaluated, so it is now")
     found = evaluate_run(run, rows=_MOST_ROWS, progress=on_terminal())
     if store:

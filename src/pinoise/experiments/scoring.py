@@ -207,9 +207,12 @@ def score_run(run: Model, data: Dataset, *, seed: int, processes: int = 1) -> di
 def agreements(run: Model, data: Dataset) -> dict[str, float]:
     """Return how far neighbours in the embeddings of a run agree with those among raw features.
 
-    They are looked for among at most ``_AGREEING_ROWS`` test rows, or training rows where there are no others.
+    They are looked for among at most ``_AGREEING_ROWS`` test rows, or training rows where there are no others. Of too
+    few rows for neighbours nothing is returned.
     """
     part, _ = shown_part(data, most=_AGREEING_ROWS)
+    if len(part) <= AGREEING:
+        return {}
     rows = run.rows(part.x, where=data.name)
     raw, (of_raw,) = raw_rows(part, spans=data.spans)
     reference = embed(raw, of_raw)

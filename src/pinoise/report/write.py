@@ -50,7 +50,7 @@ def write_report(
     folder: Path | None = None,
     samples: int | None = None,
     seed: int = 0,
-    evaluations: Sequence[Evaluation | None] = (),
+    evaluations: Sequence[Evaluation] | None = None,
     progress: bool = False,
     force: bool = False,
 ) -> Report:
@@ -63,7 +63,7 @@ def write_report(
         folder: where to write; the first run's own if None.
         samples: the number of pictures to show, or of vectors to average σ over.
         seed: of the draw of ε.
-        evaluations: what is known about each run; by default, and for None, what its folder says.
+        evaluations: what is known about each run; None for what its folder says.
         progress: whether a download of the data shows a bar.
         force: whether a report in another folder than the run's own may be replaced.
     """
@@ -78,8 +78,7 @@ def write_report(
         for name, other in named.items()
         if other.noise is not None
     }
-    given = [*evaluations, *[None] * (len(runs) - len(evaluations))]
-    known = [_current(other, one) for other, one in zip(runs, given, strict=True)]
+    known = evaluations or list(map(read_evaluation, runs))
     health = health_of(run, data)
     noise = _shown_noise(next(iter(named)), noisy, several=len(runs) > 1)
     page = render(
@@ -188,12 +187,6 @@ def without_folders(value: Any) -> Any:
     if isinstance(value, PurePath) or (isinstance(value, str) and PurePath(value).is_absolute()):
         return PurePath(value).name
     return value
-
-
-def _current(run: Model, found: Evaluation | None) -> Evaluation | None:
-    """Return what is known about a run as it is now: scores of an earlier state are not."""
-    found = read_evaluation(run) if found is None else found
-    return found if found is not None and run.is_current(found.model_dump()) else None
 
 
 def check_report_folder(
