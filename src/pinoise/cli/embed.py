@@ -89,13 +89,13 @@ def processes_here(devices: int | None) -> int:
 
 
 def open_run(
-    run: Path, data: str, out: Path, *, what: str, formats: tuple[str, ...], force: bool, trust: bool
+    run: Path, data: str | None, out: Path, *, what: str, formats: tuple[str, ...], force: bool, trust: bool
 ) -> Model:
     """Load a run after a look at the file to write, which must be none of those that are read.
 
     Args:
         run: the folder.
-        data: what is read beside it.
+        data: what is read beside it, if anything.
         out: the file to write.
         what: what will be written; an error message names it.
         formats: the extensions that the file may have.
@@ -106,7 +106,7 @@ def open_run(
     from pinoise.files import RUN_FILES, check_new_file, check_output
     from pinoise.model import load_run
 
-    read = [*source_files(data), *(run / name for name in RUN_FILES)]
+    read = [*(() if data is None else source_files(data)), *(run / name for name in RUN_FILES)]
     check_new_file(out, extensions=formats, what=what, inputs=read, force=force)
     finished = load_run(run, trust=trust)
     check_output(out, inputs=source_files(finished.settings.data.source), force=force)
