@@ -49,7 +49,7 @@ from pinoise.cli.options import (
     flag_changes,
     part_option,
 )
-from pinoise.errors import UserError, either
+from pinoise.errors import UserError, counted, either
 from pinoise.training.processes import ALONE, STOPPED, adopt_srun, end_with_command, find_group, is_first, is_restarted
 
 if TYPE_CHECKING:
@@ -156,10 +156,15 @@ def train(
     _run(path, settings, train_there, again=again, fresh=resume is None, as_json=json)
 
 
+def _trusting(settings: Settings) -> str:
+    """Return the flag without which no verb reads a run that has parts of the user's own."""
+    return " --trust" if settings.needs_trust else ""
+
+
 def _resuming(path: Path, settings: Settings, engine: str | None) -> str:
     """Return the command that goes on with a run."""
-    trusting, on_engine = " --trust" if settings.needs_trust else "", f" --engine {engine}" if engine else ""
-    return f"pinoise train --resume {shlex.quote(str(path))}{trusting}{on_engine}"
+    on_engine = f" --engine {engine}" if engine else ""
+    return f"pinoise train --resume {shlex.quote(str(path))}{_trusting(settings)}{on_engine}"
 
 
 def _started_others(path: Path, settings: Settings, rendezvous: str | None, max_restarts: int, *, again: str) -> bool:
@@ -251,10 +256,7 @@ def _run(
     if as_json:
         print_json({"run": str(path), **_as_dict(result, labelled, classifier)})
         return
-    last, planned = result.history[-1], settings.training.epochs
-    voters = () if classifier is None else classifier.lines()
-    trusting = " --trust" if settings.needs_trust else ""
-    _tell(path, last, trusting, planned=planned, target=target, voters=voters)
+    _tell(path, settings, result.history[-1], () if classifier is None else classifier.lines())
 
 
 def _trained_here(
@@ -300,10 +302,9 @@ def _trained_on_cluster(
     return train_on_ray(job, max_restarts=max_restarts, should_stop=should_stop, say=say)
 
 
-def _tell(path: Path, last: Record, trusting: str, *, planned: int, target: str | None, voters: Sequence[str]) -> None:
+def _tell(path: Path, settings: Settings, last: Record, voters: Sequence[str]) -> None:
     """Print how a run ended, and what can be done with it."""
-    from pinoise.errors import counted
-
+    planned, target, trusting = settings.training.epochs, settings.data.target, _trusting(settings)
     early = "" if last.epoch == planned else f" of {planned}, ended early"
     length = f"{counted(last.epoch, 'epoch')}{early}, {counted(last.step, 'step')}"
     print(f"{path}: {length}, loss {last.loss:.4f}, {last.seconds:.0f} s")
