@@ -53,9 +53,7 @@ from pinoise.errors import UserError, counted, either
 from pinoise.training.processes import ALONE, STOPPED, adopt_srun, end_with_command, find_group, is_first, is_restarted
 
 if TYPE_CHECKING:
-    from pinoise.data.target import Target
     from pinoise.engines.ray_training import Outcome
-    from pinoise.evaluation.few_labels import FewLabelClassifier
     from pinoise.training.callbacks import Record
     from pinoise.training.config import Settings
     from pinoise.training.run import Fitted
@@ -231,16 +229,15 @@ def _run(
 ) -> None:
     from pinoise.training.callbacks import Interrupted
 
-    target = settings.data.target
-    labelled = None
-    if target is not None:
+    labelled = classifier = None
+    if settings.data.target is not None:
         from pinoise.data.target import read_target
         from pinoise.model import load_run
 
-        labelled = read_target(settings.data.source, target, na=settings.data.na)  # a mistake in it ends here
-    if labelled is not None and is_first():
-        for sentence in labelled.notes:
-            note(sentence)
+        # A mistake in the target ends here, before training.
+        labelled = read_target(settings.data.source, settings.data.target, na=settings.data.na)
+        if is_first():
+            note(*labelled.notes)
     try:
         with stop_on_signal() as should_stop:
             result = train_there(path, settings, should_stop, again=again, fresh=fresh)
@@ -248,13 +245,15 @@ def _run(
         leave(f"stopped after step {stop.step}, all saved; go on with: {again} (or use it as it stands)", STOPPED)
     if not is_first():
         return
-    classifier = None
     if labelled is not None:
         classifier = load_run(path, trust=settings.needs_trust).fit_classifier(labelled)
     for flag in result.flags:
         say(f"warning: {flag.name}: {flag.meaning}.")
     if as_json:
-        print_json({"run": str(path), **_as_dict(result, labelled, classifier)})
+        found = {"run": str(path), **result.history[-1]._asdict(), "flags": [flag.name for flag in result.flags]}
+        if labelled is not None and classifier is not None:
+            found |= {"target": labelled.as_dict(), **classifier.as_dict()}
+        print_json(found)
         return
     _tell(path, settings, result.history[-1], () if classifier is None else classifier.lines())
 
@@ -315,12 +314,3 @@ def _tell(path: Path, settings: Settings, last: Record, voters: Sequence[str]) -
         print(f"next: pinoise predict {path} --data FILE --out FILE{trusting}")
         return
     print(f"next: pinoise evaluate {path}{trusting}   or   pinoise embed {path} --data FILE --out FILE{trusting}")
-
-
-def _as_dict(
-    result: Fitted | Outcome, labelled: Target | None, classifier: FewLabelClassifier | None
-) -> dict[str, object]:
-    found: dict[str, object] = {**result.history[-1]._asdict(), "flags": [flag.name for flag in result.flags]}
-    if classifier is not None and labelled is not None:
-        found |= {"target": labelled.as_dict(), **classifier.as_dict()}
-    return found
