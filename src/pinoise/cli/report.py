@@ -55,8 +55,7 @@ def report(
         progress=on_terminal(),
         force=force,
     )
-    for sentence in written.notes:
-        note(sentence)
+    note(*written.notes)
     for flag in written.flags:
         say(f"warning: {flag.name}: {flag.meaning}.")
     if json:
