@@ -30,7 +30,6 @@ from pinoise.report.tables import (
     runs_table,
 )
 from pinoise.training.config import dump_yaml
-from pinoise.training.folder import read_record
 from pinoise.training.run import run_health
 
 
@@ -107,7 +106,7 @@ def _content_of(run: Model, found: Evaluation | None) -> dict[str, Any]:
     return {
         "run": run,
         "source": shown_source(run.settings.data.source),
-        "notes": read_record(run.path / "data.json").notes,
+        "notes": run.record.notes,
         "noise_in_words": describe_noise(run),
         "found": found,
         "scores": [] if found is None else evaluation_tables(found),
@@ -242,13 +241,9 @@ def distinct_names(paths: Sequence[Path]) -> list[str]:
 
 def _difference(first: Model, other: Model) -> str:
     """Return what differs between the data of two runs: number of rows, their size, source, or only the values."""
-    said, also = _described(first), _described(other)
+    said, also = ({"data": run.record.size, "source": run.settings.data.source} for run in (first, other))
     apart = [key for key in said if said[key] != also[key]]
     if not apart:
         return f"{said['source']} had other values when {other.path} was trained than when {first.path} was"
     ours, theirs = (" from ".join(words[key] for key in apart) for words in (said, also))
     return f"{first.path} was trained on {ours} and {other.path} on {theirs}"
-
-
-def _described(run: Model) -> dict[str, str]:
-    return {"data": read_record(run.path / "data.json").size, "source": run.settings.data.source}
