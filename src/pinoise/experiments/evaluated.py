@@ -80,7 +80,7 @@ class Evaluation(_Kept):
     state: dict[str, Any]  # of the run: see ``Run.is_current``
     seed: int
     rows: int | None  # the most of each part that were asked for
-    sizes: list[int]  # training and test rows
+    sizes: tuple[int, int]  # training and test rows
     measured: bool  # whether the scores are R² of a measurement
     scores: dict[str, Found]
     agreement: dict[str, float]  # of neighbours with those among raw features, by embedding
@@ -89,11 +89,7 @@ class Evaluation(_Kept):
     @model_validator(mode="after")
     def _can_be_judged(self) -> Evaluation:
         softmax = self.measured or all(found.sr is not None for found in self.scores.values())
-        if (
-            len(self.sizes) != 2
-            or set(self.agreement) not in (set(), {"learned", "untrained", "chance"})
-            or not softmax
-        ):
+        if set(self.agreement) not in (set(), {"learned", "untrained", "chance"}) or not softmax:
             raise ValueError
         if self.scores:
             raw, learned = self.scores["raw"], self.scores["learned"]
@@ -162,7 +158,7 @@ def evaluate_run(
         state=run.state,
         seed=seed,
         rows=rows,
-        sizes=[len(data.train), 0 if data.test is None else len(data.test)],
+        sizes=(len(data.train), 0 if data.test is None else len(data.test)),
         measured=data.measures,
         scores={name: Found.model_validate(value.as_dict()) for name, value in scores.items()},
         agreement=agreements(run, data),
