@@ -154,16 +154,16 @@ def _embed_file(
 
     if keep and out.suffix.lower() not in TABLES:
         raise UserError(f"{out} has no columns to keep others beside: write {' or '.join(TABLES)}.")
-    source = read_noted(run, data)
-    parts = {"train": source.train} if source.test is None else {"train": source.train, "test": source.test}
     if part not in ("train", "test"):
         raise unknown_choice("part", part, ("train", "test"))
-    if part not in parts:
+    source = read_noted(run, data)
+    if source.test is not None:
+        parts = {"train": source.train, "test": source.test}
+        parts = parts if out.suffix.lower() == ".npz" else {part: parts[part]}
+    elif part == "test":
         raise UserError(f"{data} has no test part: leave out --part.")
-    if source.test is None:
+    else:
         parts = {WHOLE: source.train}
-    elif out.suffix.lower() != ".npz":
-        parts = {part: parts[part]}
     beside = {name: columns_beside(data, p, keep, run.column_names) for name, p in parts.items()}
     z = {name: embed_rows(run.embedding, run.rows(p.x, where=data), processes=processes) for name, p in parts.items()}
     write_embedding(out, z, columns=run.column_names, beside=beside, force=force)

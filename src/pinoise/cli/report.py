@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -40,16 +41,12 @@ def report(
     The noise of three runs, as in the paper's Figure 4: `pinoise report runs/mu runs/uniform runs/zero --out figure4`
     """
     from pinoise.model import load_run
-    from pinoise.report import check_report_folder, write_report
-    from pinoise.report.write import check_same_data
+    from pinoise.report import write_report
 
-    check_report_folder(out, runs, force=force)
-    loaded = [load_run(run, trust=trust) for run in runs]
-    check_same_data(loaded)  # before any is evaluated
     written = write_report(
-        loaded,
+        [load_run(run, trust=trust) for run in runs],
         folder=out,
-        evaluations=[_evaluated(run, store=out is None) for run in loaded],
+        evaluation=partial(_evaluated, store=out is None),
         samples=samples,
         seed=seed,
         progress=on_terminal(),
