@@ -150,8 +150,8 @@ def train(
     again = _resuming(path, settings, engine)
     if engine is None and _started_others(path, settings, rendezvous, max_restarts, again=again):
         return
-    train_there = _trained_here if engine is None else partial(_trained_on_cluster, max_restarts=max_restarts)
-    _run(path, settings, train_there, again=again, fresh=resume is None, as_json=json)
+    here, there = partial(_trained_here, fresh=resume is None), partial(_trained_on_cluster, max_restarts=max_restarts)
+    _run(path, settings, here if engine is None else there, again=again, as_json=json)
 
 
 def _trusting(settings: Settings) -> str:
@@ -219,13 +219,7 @@ def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Setti
 
 
 def _run(
-    path: Path,
-    settings: Settings,
-    train_there: Callable[..., Fitted | Outcome],
-    *,
-    again: str,
-    fresh: bool,
-    as_json: bool,
+    path: Path, settings: Settings, train_there: Callable[..., Fitted | Outcome], *, again: str, as_json: bool
 ) -> None:
     from pinoise.training.callbacks import Interrupted
 
@@ -240,7 +234,7 @@ def _run(
             note(*labelled.notes)
     try:
         with stop_on_signal() as should_stop:
-            result = train_there(path, settings, should_stop, again=again, fresh=fresh)
+            result = train_there(path, settings, should_stop, again=again)
     except Interrupted as stop:
         leave(f"stopped after step {stop.step}, all saved; go on with: {again} (or use it as it stands)", STOPPED)
     if not is_first():
@@ -284,13 +278,7 @@ def _trained_here(
 
 
 def _trained_on_cluster(
-    path: Path,
-    settings: Settings,
-    should_stop: Callable[[], bool],
-    *,
-    again: str,
-    fresh: bool,
-    max_restarts: int,
+    path: Path, settings: Settings, should_stop: Callable[[], bool], *, again: str, max_restarts: int
 ) -> Outcome:
     """Train with Ray. That the folder is new was checked before, because Ray may start the processes again."""
     from pinoise.engines.ray_training import Job, train_on_ray
