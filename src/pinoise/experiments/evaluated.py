@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -198,7 +198,7 @@ def shown_source(source: str) -> str:
     return source if is_name(source) else expanded(source).name
 
 
-def _measured_before(run: Model) -> Mapping[str, Informative]:
+def _measured_before(run: Model) -> dict[str, Informative]:
     """Return the information that was measured of the run in its present state, if any."""
     try:
         before = read_evaluation(run)

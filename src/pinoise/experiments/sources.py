@@ -109,8 +109,7 @@ def noting_unseen(data: Dataset) -> Dataset:
     """
     if isinstance(data, ScoredElsewhere) or data.test is None or data.train.y is None or data.test.y is None:
         return data
-    unseen = np.empty(0) if data.measures else np.setdiff1d(data.test.y, data.train.y)
-    if not len(unseen):
+    if data.measures or not len(unseen := np.setdiff1d(data.test.y, data.train.y)):
         return data
     rows = int(np.isin(data.test.y, unseen).sum())
     names = [str(number) if data.class_names is None else str(data.class_names[number]) for number in unseen]
