@@ -61,7 +61,7 @@ def test_what_does_not_fit_is_counted_and_not_timed(pinoise: Callable[..., Any],
     [
         ([], "there is nothing to count: name a configuration file, or data with --data"),
         (["absent.yaml"], "absent.yaml cannot be read: No such file or directory"),
-        (["--data", "digits", "--steps", "-1"], "--steps is -1: give a whole number from 0"),
+        (["--data", "digits", "--steps", "-1"], "Invalid value for '--steps': "),
         (["--data", "digits", "--tflops", "0"], "--tflops is 0.0: it must be a positive number"),
         (["--data", "digits", "--set", "encoder=resnet18"], "encoder 'resnet18' is for images"),
         (["--data", "digits", "--set", "training.epoch=3"], "did you mean 'training.epochs'"),

@@ -93,7 +93,7 @@ def test_a_stopped_reproduction_writes_nothing_so_that_the_same_command_goes_on(
         (["t2"], r"unknown item 't2': did you mean 'T2'\?"),
         (["T2", "informtion"], r"did you mean 'information'\?"),
         (["T2", "--scale", "large"], r"unknown scale 'large'"),
-        (["T2", "--seeds", "0"], r"--seeds is 0: give a whole number from 1"),
+        (["T2", "--seeds", "0"], r"Invalid value for '--seeds': "),
         (["T7", "--sam", "gone.pth"], r"gone\.pth cannot be read: No such file"),
         (["T2", "--html", "gone/page.html", "--out", "data/file"], r"results cannot be written to data/file"),
         (["T3", "--scale", "smoke"], r"T3 needs CIFAR-10, of which neither the data nor a stand-in is here"),

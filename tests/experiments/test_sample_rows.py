@@ -8,7 +8,6 @@ import pytest
 import scipy.sparse as sp
 
 from pinoise.data.dataset import Dataset, Part, Samples
-from pinoise.errors import UserError
 from pinoise.experiments.sources import sample_rows
 
 
@@ -86,9 +85,3 @@ def test_sparse_and_mapped_samples_give_the_rows_that_an_array_gives(kind: str, 
     assert isinstance(small.train.x, sp.csr_array) == (kind == "sparse")
     np.testing.assert_array_equal(dense(small.train.x), dense(expected.train.x))
     np.testing.assert_array_equal(dense(small.test.x), dense(expected.test.x))
-
-
-@pytest.mark.parametrize(("train", "test"), [(1, 5), (5, 0), (-3, 5)])
-def test_sizes_that_leave_nothing_to_learn_or_score_are_refused(train: int, test: int) -> None:
-    with pytest.raises(UserError, match=f"{train} training and {test} test rows were asked for"):
-        sample_rows(numbered(10, 10), train=train, test=test)

@@ -58,10 +58,10 @@ def test_evaluate_scores_a_sample_and_says_so(table: Path, tmp_path: Path) -> No
     run_training(tmp_path / "run", settings, reporter=Quiet())
     said: list[str] = []
     found = evaluate_run(load_run(tmp_path / "run"), note=said.append)
-    assert found.sizes == [416, len_of_test(table)]
+    assert found.sizes == (416, len_of_test(table))
     assert any(sentence.startswith("2000 rows are too many to score: 416 of each part are") for sentence in said)
     assert found.scores["learned"].knn > 0.5
-    assert evaluate_run(load_run(tmp_path / "run"), rows=200).sizes == [200, 200]
+    assert evaluate_run(load_run(tmp_path / "run"), rows=200).sizes == (200, 200)
 
 
 def len_of_test(table: Path) -> int:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from pinoise.errors import UserError
 from pinoise.experiments.significance import (
     Interval,
     against,
@@ -129,8 +128,3 @@ def test_a_method_against_a_rival_names_the_sets_it_loses() -> None:
     assert found.p == wilcoxon([0.1, -0.1, 0.0, 0.3])
     other = against(scores, "raw", "scarf")
     assert (other.wins, other.losses, other.p) == (1, ("a", "d"), found.p)
-
-
-def test_methods_that_share_no_set_cannot_be_compared() -> None:
-    with pytest.raises(UserError, match="no data set has both 'scarf' and 'raw'"):
-        against({"a": {"raw": 0.5}, "b": {"scarf": 0.5}}, "scarf", "raw")

@@ -54,7 +54,7 @@ def test_the_verdict_comes_first_and_health_speaks_of_training_alone(table_run: 
     draws = [0.6, 0.62, 0.58]
     worse = learned.model_copy(update={"few_draws": [value - 0.11 for value in draws]})
     scores = {**found.scores, "raw": raw.model_copy(update={"few_draws": draws}), "learned": worse}
-    page = text_of(write_report([run], evaluations=[found.model_copy(update={"scores": scores})]).page)
+    page = text_of(write_report([run], evaluation=lambda _: found.model_copy(update={"scores": scores})).page)
     assert '<div class="answer worse">' in page
     sentences = [
         "Worse than raw features: with 10 labels per class, accuracy is 11.0 points lower",

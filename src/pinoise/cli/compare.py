@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -80,12 +80,14 @@ def compare(
 
     Example: `pinoise compare --data digits --methods fixed,scarf,pinda --seeds 3 --epochs 20`
     """
+    from pinoise.experiments.cache import default_cache_folder
+
     if fresh and cache is not None:
         raise UserError("--fresh keeps nothing and --cache says where to: give one of them.")
     _run(
         *(data or ()),
         changes=flag_changes(context, set_, without=("data", "label")),
-        cache=None if fresh else cache or "default",
+        cache=None if fresh else cache or default_cache_folder(),
         as_json=json,
         label=label,
         score_on=score_on,
@@ -121,11 +123,8 @@ def _numbers(text: str) -> int | list[int]:
     return numbers if len(numbers) > 1 else numbers[0]
 
 
-def _run(
-    *sources: str, changes: list[Change], cache: Path | Literal["default"] | None, as_json: bool, **asked: Any
-) -> None:
+def _run(*sources: str, changes: list[Change], cache: Path | None, as_json: bool, **asked: Any) -> None:
     """Run ``pinoise.compare`` and print what it found; Ctrl-C prints what is done so far."""
-    from pinoise.experiments.cache import default_cache_folder
     from pinoise.experiments.compare import compare as run
     from pinoise.training.config import override
 
@@ -133,7 +132,7 @@ def _run(
         found = run(
             *sources,
             settings=override({}, changes),
-            cache=default_cache_folder() if cache == "default" else cache,
+            cache=cache,
             progress=on_terminal(),
             reporter=make,
             note=note,

@@ -15,7 +15,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -126,16 +126,13 @@ def reporters(*, epochs: bool) -> Iterator[Callable[[str], Reporter]]:
     """
     from pinoise.training.callbacks import Bar, Lines, Quiet
 
-    shown: list[Bar] = []
     last = -float("inf")
 
     def make(title: str) -> Reporter:
         nonlocal last
-        while shown:
-            shown.pop().close()
+        shown.close()
         if on_terminal():
-            shown.append(Bar(title, leave=False))
-            return shown[0]
+            return shown.enter_context(closing(Bar(title, leave=False)))
         if epochs:
             return Lines(sys.stderr, every=QUIET_SECONDS)
         if time.monotonic() - last >= QUIET_SECONDS:
@@ -143,11 +140,8 @@ def reporters(*, epochs: bool) -> Iterator[Callable[[str], Reporter]]:
             say(title)
         return Quiet()
 
-    try:
+    with ExitStack() as shown:
         yield make
-    finally:
-        while shown:
-            shown.pop().close()
 
 
 _DEAF_SECONDS = 3.0  # after an interrupt, in which further ones are the same request

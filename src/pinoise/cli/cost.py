@@ -18,11 +18,10 @@ from pinoise.cli.options import (
     SetOption,
     TrustOption,
     flag_changes,
-    whole_number,
 )
 from pinoise.errors import UserError
 
-_STEPS = whole_number("--steps", "How many steps are timed; 0 computes nothing.", least=0, most=MOST_TIMES)
+_STEPS = typer.Option(min=0, max=MOST_TIMES, help="How many steps are timed; 0 computes nothing.")
 _TFLOPS = "Calculate the times of a machine with this many TFLOP/s instead of timing."
 _DATA = "A data set of the catalogue, which need not be here, or a file."
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pinoise.cli.console import print_json, print_table
 from pinoise.cli.options import JsonOption
 
+_FACTS = ("name", "title", "shape", "classes", "rows", "split", "licence", "source")
+
 
 def datasets(json: JsonOption = False) -> None:
     """List the data sets of the catalogue: which are here, which can be downloaded, and which need files of yours.
@@ -18,14 +20,7 @@ def datasets(json: JsonOption = False) -> None:
         print_json(
             [
                 {
-                    "name": entry.name,
-                    "title": entry.title,
-                    "shape": list(entry.shape),
-                    "classes": entry.classes,
-                    "rows": list(entry.rows),
-                    "split": entry.split,
-                    "licence": entry.licence,
-                    "source": entry.source,
+                    **{fact: getattr(entry, fact) for fact in _FACTS},
                     "files": [{"name": file.name, "sha256": file.sha256, "url": file.url} for file in entry.files],
                     "found": found[entry.name] == "here",
                     "availability": found[entry.name],

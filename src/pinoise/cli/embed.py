@@ -89,13 +89,13 @@ def processes_here(devices: int | None) -> int:
 
 
 def open_run(
-    run: Path, data: str, out: Path, *, what: str, formats: tuple[str, ...], force: bool, trust: bool
+    run: Path, data: str | None, out: Path, *, what: str, formats: tuple[str, ...], force: bool, trust: bool
 ) -> Model:
     """Load a run after a look at the file to write, which must be none of those that are read.
 
     Args:
         run: the folder.
-        data: what is read beside it.
+        data: what is read beside it, if anything.
         out: the file to write.
         what: what will be written; an error message names it.
         formats: the extensions that the file may have.
@@ -106,7 +106,7 @@ def open_run(
     from pinoise.files import RUN_FILES, check_new_file, check_output
     from pinoise.model import load_run
 
-    read = [*source_files(data), *(run / name for name in RUN_FILES)]
+    read = [*(() if data is None else source_files(data)), *(run / name for name in RUN_FILES)]
     check_new_file(out, extensions=formats, what=what, inputs=read, force=force)
     finished = load_run(run, trust=trust)
     check_output(out, inputs=source_files(finished.settings.data.source), force=force)
@@ -154,16 +154,16 @@ def _embed_file(
 
     if keep and out.suffix.lower() not in TABLES:
         raise UserError(f"{out} has no columns to keep others beside: write {' or '.join(TABLES)}.")
-    source = read_noted(run, data)
-    parts = {"train": source.train} if source.test is None else {"train": source.train, "test": source.test}
     if part not in ("train", "test"):
         raise unknown_choice("part", part, ("train", "test"))
-    if part not in parts:
+    source = read_noted(run, data)
+    if source.test is not None:
+        parts = {"train": source.train, "test": source.test}
+        parts = parts if out.suffix.lower() == ".npz" else {part: parts[part]}
+    elif part == "test":
         raise UserError(f"{data} has no test part: leave out --part.")
-    if source.test is None:
+    else:
         parts = {WHOLE: source.train}
-    elif out.suffix.lower() != ".npz":
-        parts = {part: parts[part]}
     beside = {name: columns_beside(data, p, keep, run.column_names) for name, p in parts.items()}
     z = {name: embed_rows(run.embedding, run.rows(p.x, where=data), processes=processes) for name, p in parts.items()}
     write_embedding(out, z, columns=run.column_names, beside=beside, force=force)

@@ -3,33 +3,34 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from pinoise.choices import MOST_DRAWS
 from pinoise.cli.console import R2_TITLES, SCORE_MEANINGS, SCORE_TITLES, note, on_terminal, print_json, print_table
 from pinoise.cli.options import (
+    Change,
     DevicesOption,
     JsonOption,
     LabelOption,
     RegressionOption,
     TrustOption,
-    changes_from,
+    flag_changes,
     seed_option,
-    whole_number,
 )
 from pinoise.errors import UserError, either
 
 if TYPE_CHECKING:
     from pinoise.data.options import LaterOptions
-    from pinoise.experiments.evaluated import Estimated, Evaluation, Informative
+    from pinoise.experiments.evaluated import Evaluation, Informative
 
 _MAY_DIFFER = ("data.label", "data.regression", "data.rows", "data.corrupt", "data.stream")
 _SETTABLE = either(_MAY_DIFFER, last="and")
 
 
 def evaluate(
+    context: typer.Context,
     run: Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a finished run.")],
     data: Annotated[str | None, typer.Option("--data", help="Other data than the run's own: a name or a file.")] = None,
     label: LabelOption = None,
@@ -45,8 +46,7 @@ def evaluate(
         bool, typer.Option("--information", help="Also measure what the views tell about the task, on training rows.")
     ] = False,
     draws: Annotated[
-        int | None,
-        whole_number("--draws", "How often every view is drawn, for --information.", least=2, most=MOST_DRAWS),
+        int | None, typer.Option(min=2, max=MOST_DRAWS, help="How often every view is drawn, for --information.")
     ] = None,
     seed: Annotated[int, seed_option("softmax regression and the few-label draws")] = 0,
     devices: DevicesOption = None,
@@ -63,7 +63,7 @@ def evaluate(
     from pinoise.experiments.information import DRAWS
     from pinoise.model import load_run
 
-    later, rows = _later_options({"data.label": label, "data.regression": regression, "data.rows": rows}, set_)
+    later, rows = _later_options(flag_changes(context, set_, without=("data", "seed", "devices")))
     if rows is not None and rows < NEIGHBOURS:
         raise UserError(f"--rows is {rows}: kNN looks at {NEIGHBOURS} training rows, so give at least that number.")
     processes = processes_here(devices)
@@ -88,12 +88,11 @@ def evaluate(
         _print_evaluation(found, shape=loaded.standardizer.shape, information=information)
 
 
-def _later_options(flags: dict[str, Any], sets: list[str] | None) -> tuple[LaterOptions, int | None]:
+def _later_options(changes: list[Change]) -> tuple[LaterOptions, int | None]:
     """Return how other data is read, and the most rows of it; refuse what the run has decided."""
     from pinoise.data.options import LaterOptions
     from pinoise.training.config import override, parse_settings
 
-    changes = changes_from(flags, sets)
     for path, _ in changes:
         if path not in _MAY_DIFFER:
             raise UserError(
@@ -146,13 +145,10 @@ def _print_agreement(found: Evaluation) -> None:
 
 
 def _print_information(measured: dict[str, Informative]) -> None:
-    columns = {"H(T)": "task_entropy", "H(T|E)": "conditional_entropy", "exact MI": "exact", "plug-in MI": "plug_in"}
-    rows = []
-    for name, found in measured.items():
-        estimates: list[Estimated] = [getattr(found, column) for column in columns.values()]
-        rows.append([name, *(f"{estimate.value:.3f} ±{estimate.error:.3f}" for estimate in estimates)])
+    from pinoise.experiments.evaluated import INFORMATION
+
     print()
-    print_table(["views, in nats", *columns], rows)
+    print_table(["views, in nats", *INFORMATION.values()], [[name, *found.cells] for name, found in measured.items()])
     any_one = next(iter(measured.values()))
     print(
         f"\n± standard error; {any_one.draws} draws for {any_one.samples} training rows. Exact MI is 0 for a view that "

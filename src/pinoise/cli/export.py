@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from pinoise.cli.console import print_json
+from pinoise.cli.embed import open_run
 from pinoise.cli.options import ForceOption, JsonOption, TrustOption
 
 
@@ -27,14 +28,7 @@ def export(
 
     Example: `pinoise export runs/digits --out digits.onnx`
     """
-    from pinoise.data.source import source_files
-    from pinoise.export import check_onnx_file
-    from pinoise.files import RUN_FILES
-    from pinoise.model import load_run
-
-    check_onnx_file(out, inputs=[run / name for name in RUN_FILES], force=force)
-    finished = load_run(run, trust=trust)
-    check_onnx_file(out, inputs=source_files(finished.settings.data.source), force=force)
+    finished = open_run(run, None, out, what="a graph", formats=(".onnx",), force=force, trust=trust)
     written = finished.export(out, what=what)  # type: ignore[arg-type]  # which refuses another
     if json:
         print_json({"out": str(out), **written})

@@ -21,7 +21,7 @@ from pinoise.choices import (
     MOST_PROCESSES,
     Kind,
 )
-from pinoise.errors import UserError, either, unknown_choice
+from pinoise.errors import either, unknown_choice
 
 
 class PlainCommand(typer.core.TyperCommand):
@@ -106,25 +106,13 @@ EncoderOption = Annotated[
 ]
 
 
-def whole_number(flag: str, what: str, *, least: int, most: int, **shown: Any) -> Any:
-    """Return the option of a whole number within bounds."""
-
-    def check(value: int | None) -> int | None:
-        if value is not None and not least <= value <= most:
-            raise UserError(f"{flag} is {value}: give a whole number from {least} to {most}.")
-        return value
-
-    return typer.Option(flag, callback=check, help=what, **shown)
-
-
 def seed_option(what: str) -> Any:
     """Return the option ``--seed`` of random numbers for something."""
-    return whole_number("--seed", f"Seed of {what}.", least=0, most=LARGEST_SEED)
+    return typer.Option(min=0, max=LARGEST_SEED, help=f"Seed of {what}.")
 
 
 DevicesOption = Annotated[
-    int | None,
-    whole_number("--devices", "Processes that share the rows.", least=1, most=MOST_PROCESSES, show_default="1"),
+    int | None, typer.Option(min=1, max=MOST_PROCESSES, help="Processes that share the rows.", show_default="1")
 ]
 
 
@@ -163,53 +151,27 @@ ForceOption = Annotated[
 Change = tuple[str, Any]  # a setting's path and its new value
 
 
-def changes_from(flags: dict[str, Any], assignments: list[str] | None) -> list[Change]:
-    """Return the flags that were given, and the assignments of ``--set`` after them, as changes of a configuration.
-
-    >>> changes_from({"training.epochs": 5, "method": None}, ["training.seed=3"])
-    [('training.epochs', 5), ('training.seed', 3)]
-    """
-    from pinoise.training.config import parse_assignment
-
-    given = [(path, value) for path, value in flags.items() if value not in (None, [], ())]
-    return [*given, *map(parse_assignment, assignments or ())]
-
-
 # The setting that each flag stands for.
 FLAGS = {
     "data": "data.source",
-    "label": "data.label",
-    "regression": "data.regression",
-    "text": "data.text",
-    "drop": "data.drop",
-    "keep": "data.keep",
-    "na": "data.na",
-    "target": "data.target",
-    "rows": "data.rows",
-    "method": "method",
+    **{name: f"data.{name}" for name in ("label", "regression", "text", "drop", "keep", "na", "target", "rows")},
+    **{name: name for name in ("method", "encoder", "objective")},
     "temperature": "method.temperature",
-    "encoder": "encoder",
-    "generator": "noise.generator",
-    "distribution": "noise.distribution",
-    "mean": "noise.mean",
-    "objective": "objective",
+    **{name: f"noise.{name}" for name in ("generator", "distribution", "mean")},
     "pairing": "views.pairing",
     "augment": "views.augmentations",
-    "epochs": "training.epochs",
-    "batch_size": "training.batch_size",
-    "learning_rate": "training.learning_rate",
-    "seed": "training.seed",
-    "device": "training.device",
-    "devices": "training.devices",
-    "nodes": "training.nodes",
-    "patience": "training.patience",
+    **{name: f"training.{name}" for name in ("epochs", "batch_size", "learning_rate", "patience")},
+    **{name: f"training.{name}" for name in ("seed", "device", "devices", "nodes")},
 }
 
 
 def flag_changes(context: typer.Context, assignments: list[str] | None, *, without: Sequence[str] = ()) -> list[Change]:
-    """Return the flags that a verb was given for settings, but for some, and the assignments of ``--set``."""
-    given = {FLAGS[name]: value for name, value in context.params.items() if name in FLAGS and name not in without}
-    return changes_from(given, assignments)
+    """Return the flags that were given, but for some, and the assignments of ``--set``, as changes of settings."""
+    from pinoise.training.config import parse_assignment
+
+    flags = {FLAGS[name]: value for name, value in context.params.items() if name in FLAGS and name not in without}
+    given = [(path, value) for path, value in flags.items() if value not in (None, [], ())]
+    return [*given, *map(parse_assignment, assignments or ())]
 
 
 COMPLETION = "_PINOISE_COMPLETE"  # the variable of shells that ask for completions

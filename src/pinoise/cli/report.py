@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,7 +10,7 @@ import typer
 
 from pinoise.choices import MOST_TIMES
 from pinoise.cli.console import note, on_terminal, print_json, say
-from pinoise.cli.options import ForceOption, JsonOption, TrustOption, seed_option, whole_number
+from pinoise.cli.options import ForceOption, JsonOption, TrustOption, seed_option
 
 if TYPE_CHECKING:
     from pinoise.experiments.evaluated import Evaluation
@@ -24,7 +25,7 @@ def report(
     out: Annotated[
         Path | None, typer.Option("--out", help="The folder to write to, rather than the run's own.")
     ] = None,
-    samples: Annotated[int | None, whole_number("--samples", _SAMPLES, least=1, most=MOST_TIMES)] = None,
+    samples: Annotated[int | None, typer.Option(min=1, max=MOST_TIMES, help=_SAMPLES)] = None,
     seed: Annotated[int, seed_option("the draw of ε")] = 0,
     force: ForceOption = False,
     trust: TrustOption = False,
@@ -40,23 +41,18 @@ def report(
     The noise of three runs, as in the paper's Figure 4: `pinoise report runs/mu runs/uniform runs/zero --out figure4`
     """
     from pinoise.model import load_run
-    from pinoise.report import check_report_folder, write_report
-    from pinoise.report.write import check_same_data
+    from pinoise.report import write_report
 
-    check_report_folder(out, runs, force=force)
-    loaded = [load_run(run, trust=trust) for run in runs]
-    check_same_data(loaded)  # before any is evaluated
     written = write_report(
-        loaded,
+        [load_run(run, trust=trust) for run in runs],
         folder=out,
-        evaluations=[_evaluated(run, store=out is None) for run in loaded],
+        evaluation=partial(_evaluated, store=out is None),
         samples=samples,
         seed=seed,
         progress=on_terminal(),
         force=force,
     )
-    for sentence in written.notes:
-        note(sentence)
+    note(*written.notes)
     for flag in written.flags:
         say(f"warning: {flag.name}: {flag.meaning}.")
     if json:
@@ -76,9 +72,8 @@ def _evaluated(run: Model, *, store: bool) -> Evaluation:
     """Return what is known about a run as it is now: what its folder says, or what is found out on some of its rows."""
     from pinoise.experiments.evaluated import evaluate_run, read_evaluation, store_evaluation
 
-    found = read_evaluation(run)
-    if found is not None and run.is_current(found.model_dump()):
-        return found
+    if (known := read_evaluation(run)) is not None:
+        return known
     note(f"{run.path.name}: this state of the run has not been evaluated, so it is now")
     found = evaluate_run(run, rows=_MOST_ROWS, progress=on_terminal())
     if store:

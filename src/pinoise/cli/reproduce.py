@@ -9,15 +9,13 @@ from typing import Annotated, Any
 import typer
 
 from pinoise.cli.console import note, print_json, print_table, reporters, say
-from pinoise.cli.options import CacheOption, ForceOption, JsonOption, whole_number
+from pinoise.cli.options import CacheOption, ForceOption, JsonOption
 from pinoise.errors import UserError, either, unknown_choice
 from pinoise.experiments.recipes import MOST_SEEDS
 from pinoise.paper.reproduce.paper import SCALE, SCALES, item_names
 from pinoise.training.processes import STOPPED
 
-_SEEDS = whole_number(
-    "--seeds", "How many seeds every fit is repeated with; the scale's if not given.", least=1, most=MOST_SEEDS
-)
+_SEEDS = "How many seeds every fit is repeated with; the scale's if not given."
 
 
 def reproduce(
@@ -26,7 +24,7 @@ def reproduce(
     ] = None,
     list_: Annotated[bool, typer.Option("--list", help="List the items, their data and the time they take.")] = False,
     scale: Annotated[str, typer.Option("--scale", help=f"{either(SCALES)}; the first has the paper's sizes.")] = SCALE,
-    seeds: Annotated[int | None, _SEEDS] = None,
+    seeds: Annotated[int | None, typer.Option(min=1, max=MOST_SEEDS, help=_SEEDS)] = None,
     html: Annotated[Path | None, typer.Option("--html", help="A page to write, with pictures.")] = None,
     out: Annotated[
         Path | None, typer.Option("--out", help="A folder for the result of each item as JSON, and its pictures.")

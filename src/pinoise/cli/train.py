@@ -49,13 +49,11 @@ from pinoise.cli.options import (
     flag_changes,
     part_option,
 )
-from pinoise.errors import UserError, either
+from pinoise.errors import UserError, counted, either
 from pinoise.training.processes import ALONE, STOPPED, adopt_srun, end_with_command, find_group, is_first, is_restarted
 
 if TYPE_CHECKING:
-    from pinoise.data.target import Target
     from pinoise.engines.ray_training import Outcome
-    from pinoise.evaluation.few_labels import FewLabelClassifier
     from pinoise.training.callbacks import Record
     from pinoise.training.config import Settings
     from pinoise.training.run import Fitted
@@ -152,14 +150,19 @@ def train(
     again = _resuming(path, settings, engine)
     if engine is None and _started_others(path, settings, rendezvous, max_restarts, again=again):
         return
-    train_there = _trained_here if engine is None else partial(_trained_on_cluster, max_restarts=max_restarts)
-    _run(path, settings, train_there, again=again, fresh=resume is None, as_json=json)
+    here, there = partial(_trained_here, fresh=resume is None), partial(_trained_on_cluster, max_restarts=max_restarts)
+    _run(path, settings, here if engine is None else there, again=again, as_json=json)
+
+
+def _trusting(settings: Settings) -> str:
+    """Return the flag without which no verb reads a run that has parts of the user's own."""
+    return " --trust" if settings.needs_trust else ""
 
 
 def _resuming(path: Path, settings: Settings, engine: str | None) -> str:
     """Return the command that goes on with a run."""
-    trusting, on_engine = " --trust" if settings.needs_trust else "", f" --engine {engine}" if engine else ""
-    return f"pinoise train --resume {shlex.quote(str(path))}{trusting}{on_engine}"
+    on_engine = f" --engine {engine}" if engine else ""
+    return f"pinoise train --resume {shlex.quote(str(path))}{_trusting(settings)}{on_engine}"
 
 
 def _started_others(path: Path, settings: Settings, rendezvous: str | None, max_restarts: int, *, again: str) -> bool:
@@ -216,45 +219,37 @@ def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Setti
 
 
 def _run(
-    path: Path,
-    settings: Settings,
-    train_there: Callable[..., Fitted | Outcome],
-    *,
-    again: str,
-    fresh: bool,
-    as_json: bool,
+    path: Path, settings: Settings, train_there: Callable[..., Fitted | Outcome], *, again: str, as_json: bool
 ) -> None:
     from pinoise.training.callbacks import Interrupted
 
-    target = settings.data.target
-    labelled = None
-    if target is not None:
+    labelled = classifier = None
+    if settings.data.target is not None:
         from pinoise.data.target import read_target
         from pinoise.model import load_run
 
-        labelled = read_target(settings.data.source, target, na=settings.data.na)  # a mistake in it ends here
-    if labelled is not None and is_first():
-        for sentence in labelled.notes:
-            note(sentence)
+        # A mistake in the target ends here, before training.
+        labelled = read_target(settings.data.source, settings.data.target, na=settings.data.na)
+        if is_first():
+            note(*labelled.notes)
     try:
         with stop_on_signal() as should_stop:
-            result = train_there(path, settings, should_stop, again=again, fresh=fresh)
+            result = train_there(path, settings, should_stop, again=again)
     except Interrupted as stop:
         leave(f"stopped after step {stop.step}, all saved; go on with: {again} (or use it as it stands)", STOPPED)
     if not is_first():
         return
-    classifier = None
     if labelled is not None:
         classifier = load_run(path, trust=settings.needs_trust).fit_classifier(labelled)
     for flag in result.flags:
         say(f"warning: {flag.name}: {flag.meaning}.")
     if as_json:
-        print_json({"run": str(path), **_as_dict(result, labelled, classifier)})
+        found = {"run": str(path), **result.history[-1]._asdict(), "flags": [flag.name for flag in result.flags]}
+        if labelled is not None and classifier is not None:
+            found |= {"target": labelled.as_dict(), **classifier.as_dict()}
+        print_json(found)
         return
-    last, planned = result.history[-1], settings.training.epochs
-    voters = () if classifier is None else classifier.lines()
-    trusting = " --trust" if settings.needs_trust else ""
-    _tell(path, last, trusting, planned=planned, target=target, voters=voters)
+    _tell(path, settings, result.history[-1], () if classifier is None else classifier.lines())
 
 
 def _trained_here(
@@ -283,13 +278,7 @@ def _trained_here(
 
 
 def _trained_on_cluster(
-    path: Path,
-    settings: Settings,
-    should_stop: Callable[[], bool],
-    *,
-    again: str,
-    fresh: bool,
-    max_restarts: int,
+    path: Path, settings: Settings, should_stop: Callable[[], bool], *, again: str, max_restarts: int
 ) -> Outcome:
     """Train with Ray. That the folder is new was checked before, because Ray may start the processes again."""
     from pinoise.engines.ray_training import Job, train_on_ray
@@ -300,10 +289,9 @@ def _trained_on_cluster(
     return train_on_ray(job, max_restarts=max_restarts, should_stop=should_stop, say=say)
 
 
-def _tell(path: Path, last: Record, trusting: str, *, planned: int, target: str | None, voters: Sequence[str]) -> None:
+def _tell(path: Path, settings: Settings, last: Record, voters: Sequence[str]) -> None:
     """Print how a run ended, and what can be done with it."""
-    from pinoise.errors import counted
-
+    planned, target, trusting = settings.training.epochs, settings.data.target, _trusting(settings)
     early = "" if last.epoch == planned else f" of {planned}, ended early"
     length = f"{counted(last.epoch, 'epoch')}{early}, {counted(last.step, 'step')}"
     print(f"{path}: {length}, loss {last.loss:.4f}, {last.seconds:.0f} s")
@@ -314,12 +302,3 @@ def _tell(path: Path, last: Record, trusting: str, *, planned: int, target: str 
         print(f"next: pinoise predict {path} --data FILE --out FILE{trusting}")
         return
     print(f"next: pinoise evaluate {path}{trusting}   or   pinoise embed {path} --data FILE --out FILE{trusting}")
-
-
-def _as_dict(
-    result: Fitted | Outcome, labelled: Target | None, classifier: FewLabelClassifier | None
-) -> dict[str, object]:
-    found: dict[str, object] = {**result.history[-1]._asdict(), "flags": [flag.name for flag in result.flags]}
-    if classifier is not None and labelled is not None:
-        found |= {"target": labelled.as_dict(), **classifier.as_dict()}
-    return found

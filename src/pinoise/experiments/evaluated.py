@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
@@ -12,7 +12,6 @@ from pinoise.data.moments import HEAVY_TAILS
 from pinoise.data.options import AS_TRAINED, LaterOptions
 from pinoise.data.source import is_name
 from pinoise.errors import UserError
-from pinoise.evaluation.knn import AGREEING
 from pinoise.evaluation.logistic import LABELS_PER_CLASS
 from pinoise.evaluation.ridge import KNOWN_VALUES
 from pinoise.evaluation.verdict import Verdict, judge, paired_gap
@@ -23,6 +22,8 @@ from pinoise.files import WriteError, expanded, read_json, write_json
 from pinoise.model import Model
 
 FILE = "evaluation.json"
+
+INFORMATION = {"task_entropy": "H(T)", "conditional_entropy": "H(T|E)", "exact": "exact MI", "plug_in": "plug-in MI"}
 
 NO_LABELS = (
     "Without labels, nobody can say whether this embedding is better than raw features: neighbours, information and "
@@ -65,6 +66,12 @@ class Informative(_Kept):
     samples: int
     draws: int
 
+    @property
+    def cells(self) -> list[str]:
+        """The estimates as a table shows them under the titles of ``INFORMATION``."""
+        found: list[Estimated] = [getattr(self, name) for name in INFORMATION]
+        return [f"{each.value:.3f} ± {each.error:.3f}" for each in found]
+
 
 class Evaluation(_Kept):
     """What is known about a run's embedding, as in ``evaluation.json``. Without labels there are no scores."""
@@ -73,7 +80,7 @@ class Evaluation(_Kept):
     state: dict[str, Any]  # of the run: see ``Run.is_current``
     seed: int
     rows: int | None  # the most of each part that were asked for
-    sizes: list[int]  # training and test rows
+    sizes: tuple[int, int]  # training and test rows
     measured: bool  # whether the scores are R² of a measurement
     scores: dict[str, Found]
     agreement: dict[str, float]  # of neighbours with those among raw features, by embedding
@@ -82,11 +89,7 @@ class Evaluation(_Kept):
     @model_validator(mode="after")
     def _can_be_judged(self) -> Evaluation:
         softmax = self.measured or all(found.sr is not None for found in self.scores.values())
-        if (
-            len(self.sizes) != 2
-            or set(self.agreement) not in (set(), {"learned", "untrained", "chance"})
-            or not softmax
-        ):
+        if set(self.agreement) not in (set(), {"learned", "untrained", "chance"}) or not softmax:
             raise ValueError
         if self.scores:
             raw, learned = self.scores["raw"], self.scores["learned"]
@@ -146,24 +149,20 @@ def evaluate_run(
         note(sentence)
     scores = score_run(run, data, seed=seed, processes=processes) if is_scorable(data) else {}
     if draws is None:
-        information: Mapping[str, Any] = _measured_before(run)
+        information = _measured_before(run)
     else:
-        found = information_of_run(run, draws=draws, progress=progress)
-        information = {name: estimate.as_dict() for name, estimate in found.items()}
-    return Evaluation.model_validate(
-        {
-            "data": shown_source(source or run.settings.data.source),
-            "state": run.state,
-            "seed": seed,
-            "rows": rows,
-            "sizes": [len(data.train), 0 if data.test is None else len(data.test)],
-            "measured": data.measures,
-            "scores": {name: value.as_dict() for name, value in scores.items()},
-            "agreement": agreements(run, data)
-            if len(data.train if data.test is None else data.test) > AGREEING
-            else {},
-            "information": information,
-        }
+        measured = information_of_run(run, draws=draws, progress=progress)
+        information = {name: Informative.model_validate(found.as_dict()) for name, found in measured.items()}
+    return Evaluation(
+        data=shown_source(source or run.settings.data.source),
+        state=run.state,
+        seed=seed,
+        rows=rows,
+        sizes=(len(data.train), 0 if data.test is None else len(data.test)),
+        measured=data.measures,
+        scores={name: Found.model_validate(value.as_dict()) for name, value in scores.items()},
+        agreement=agreements(run, data),
+        information=information,
     )
 
 
@@ -176,13 +175,14 @@ def store_evaluation(run: Model, found: Evaluation, *, note: Callable[[str], Non
 
 
 def read_evaluation(run: Model) -> Evaluation | None:
-    """Return what was found about a run, in its present state or an earlier one; None if it was not evaluated."""
+    """Return what was found about a run as it is now; None if it was not evaluated, or only in an earlier state."""
     path = run.path / FILE
     if not path.exists():
         return None
     values = read_json(path)
     try:
-        return Evaluation.model_validate_json(json.dumps({key: values[key] for key in values if key != "verdict"}))
+        found = Evaluation.model_validate_json(json.dumps({key: values[key] for key in values if key != "verdict"}))
+        return found if run.is_current(values) else None
     except (ValidationError, KeyError, TypeError, ValueError, UserError):
         raise UserError(
             f"{path} is not what 'pinoise evaluate' writes: evaluate the run again, or delete it."
@@ -198,13 +198,10 @@ def shown_source(source: str) -> str:
     return source if is_name(source) else expanded(source).name
 
 
-def _measured_before(run: Model) -> Mapping[str, Any]:
+def _measured_before(run: Model) -> dict[str, Informative]:
     """Return the information that was measured of the run in its present state, if any."""
     try:
         before = read_evaluation(run)
     except UserError:  # it is replaced now
         return {}
-    if before is None or not run.is_current(before.model_dump()):
-        return {}
-    information: Mapping[str, Any] = before.model_dump()["information"]
-    return information
+    return {} if before is None else before.information

@@ -60,14 +60,10 @@ def fit_all(
                 if scaling not in prepared:
                     prepared[scaling] = Prepared(data, scaling)
                 title = f"{data.name} · {RECIPES[method].title} · seed {seed}"
-                for name, cell in zip(
-                    missing,
-                    fit_cells(prepared[scaling], method, settings, missing, reporter(title), scores=scores),
-                    strict=True,
-                ):
-                    cells[name] = cell
+                for cell in fit_cells(prepared[scaling], method, settings, missing, reporter(title), scores=scores):
+                    cells[cell.embedding] = cell
                     if kept is not None:
-                        kept.put(parts[name], cell.as_dict())
+                        kept.put(parts[cell.embedding], cell.as_dict())
             yield from (cell for cell in cells.values() if cell is not None)
 
 

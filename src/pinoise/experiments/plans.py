@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import itemgetter
 from types import MappingProxyType
 from typing import Any
 
@@ -96,7 +97,9 @@ def _is_option(path: str, given: Mapping[str, Any]) -> bool:
 def _chosen(method: str, settings: Mapping[str, Any], options: Collection[str]) -> dict[str, Any]:
     """Return what makes a method with what all share, but for the options of parts."""
     made_of = RECIPES[method].settings or {}
-    return merge(made_of, _without(settings, {*options, *dict(_leaves(made_of))}))
+    taken = {*options, *dict(_leaves(made_of))}
+    shared = sorted(_leaves(settings), key=itemgetter(0))  # a part's name comes before its options
+    return override(made_of, [(path, value) for path, value in shared if path not in taken])
 
 
 def _fits(path: str, parts: Mapping[str, Choice]) -> bool:
@@ -136,17 +139,6 @@ def _leaves(values: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, 
             yield from _leaves(value, f"{before}{key}.")
         else:
             yield (before.rstrip(".") if key == "name" else before + key), value
-
-
-def _without(values: Mapping[str, Any], paths: Collection[str], before: str = "") -> dict[str, Any]:
-    """Return nested settings without those at some paths."""
-    kept: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, Mapping):
-            kept[key] = _without(value, paths, f"{before}{key}.")
-        elif (before.rstrip(".") if key == "name" else before + key) not in paths:
-            kept[key] = value
-    return kept
 
 
 def with_steps(settings: Settings, steps: int, *, rows: int) -> Settings:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pinoise.choices import SCORES
+from pinoise.choices import SCORES, EmbeddingName
 from pinoise.errors import either
 from pinoise.experiments.recipes import RECIPES, is_trained
 
@@ -22,7 +22,7 @@ class Cell:
     data: str
     method: str
     seed: int
-    embedding: str
+    embedding: EmbeddingName
     knn: float | None
     sr: float | None
     lr: float | None

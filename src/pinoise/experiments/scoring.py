@@ -6,7 +6,7 @@ import time
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -92,43 +92,26 @@ def fit_cells(
 ) -> Iterator[Cell]:
     """Fit once and score every embedding asked for."""
     seed = settings.training.seed
+
+    def cell(embedding: EmbeddingName, found: Scores, **about: Any) -> Cell:
+        values = {name: getattr(found, name) for name in SCORES}
+        measured = prepared.scored.measures
+        about |= {"few_draws": found.few_draws, "measured": measured, **values}
+        return Cell(prepared.data.name, method, seed, embedding, **about)
+
     began = time.perf_counter()
     if sees_features(method):
         found = score_features(prepared, method, scores, seed=seed)
         fits = len(found.few_draws) if RECIPES[method].classifier else 0  # a classifier is fitted for every draw
         seconds = round((time.perf_counter() - began) / fits, 3) if fits else 0.0
-        yield from (_cell(prepared, method, seed, name, found, seconds) for name in embeddings)
+        yield from (cell(name, found, seconds=seconds) for name in embeddings)
         return
     encoder, flags = fit_encoder(method, settings, prepared.standardizer, prepared.train, reporter)
     seconds = round(time.perf_counter() - began, 3)
     for name in embeddings:
         encode = build_embedding(encoder, name, prepared.standardizer, prepared.train)
         parts = embedded(encode, prepared.scored, prepared.labelled, prepared.test)
-        found = evaluate(*parts, seed=seed, scores=scores)
-        yield _cell(prepared, method, seed, name, found, seconds, flags)
-
-
-def _cell(
-    prepared: Prepared,
-    method: str,
-    seed: int,
-    embedding: EmbeddingName,
-    found: Scores,
-    seconds: float,
-    flags: tuple[str, ...] = (),
-) -> Cell:
-    values = {name: getattr(found, name) for name in SCORES}
-    return Cell(
-        data=prepared.data.name,
-        method=method,
-        seed=seed,
-        embedding=embedding,
-        seconds=seconds,
-        flags=flags,
-        few_draws=found.few_draws,
-        measured=prepared.scored.measures,
-        **values,
-    )
+        yield cell(name, evaluate(*parts, seed=seed, scores=scores), seconds=seconds, flags=flags)
 
 
 def score_features(prepared: Prepared, method: str, scores: Collection[str], *, seed: int) -> Scores:
@@ -207,9 +190,12 @@ def score_run(run: Model, data: Dataset, *, seed: int, processes: int = 1) -> di
 def agreements(run: Model, data: Dataset) -> dict[str, float]:
     """Return how far neighbours in the embeddings of a run agree with those among raw features.
 
-    They are looked for among at most ``_AGREEING_ROWS`` test rows, or training rows where there are no others.
+    They are looked for among at most ``_AGREEING_ROWS`` test rows, or training rows where there are no others. Of too
+    few rows for neighbours nothing is returned.
     """
     part, _ = shown_part(data, most=_AGREEING_ROWS)
+    if len(part) <= AGREEING:
+        return {}
     rows = run.rows(part.x, where=data.name)
     raw, (of_raw,) = raw_rows(part, spans=data.spans)
     reference = embed(raw, of_raw)

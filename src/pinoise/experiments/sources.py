@@ -77,18 +77,15 @@ def is_scorable(data: Dataset) -> bool:
     >>> is_scorable(Dataset("toy", train=Part(np.zeros((4, 2)))))
     False
     """
-    if isinstance(data, ScoredElsewhere):
-        return is_scorable(data.scored)
-    return data.test is not None and data.train.y is not None and data.test.y is not None
+    scored = scored_part(data)
+    return scored.test is not None and scored.train.y is not None and scored.test.y is not None
 
 
 def check_scorable(data: Dataset) -> Dataset:
     """Return the data set if it can score an embedding."""
-    if isinstance(data, ScoredElsewhere):
-        check_scorable(data.scored)
-        return data
     if not is_scorable(data):
-        raise UserError(f"{data.name} has no labels to score with: {where_labels_go(data.shape)}.")
+        name = scored_part(data).name
+        raise UserError(f"{name} has no labels to score with: {where_labels_go(data.shape)}.")
     return data
 
 
@@ -112,10 +109,7 @@ def noting_unseen(data: Dataset) -> Dataset:
     """
     if isinstance(data, ScoredElsewhere) or data.test is None or data.train.y is None or data.test.y is None:
         return data
-    if data.measures:
-        return data
-    unseen = np.setdiff1d(data.test.y, data.train.y)
-    if not len(unseen):
+    if data.measures or not len(unseen := np.setdiff1d(data.test.y, data.train.y)):
         return data
     rows = int(np.isin(data.test.y, unseen).sum())
     names = [str(number) if data.class_names is None else str(data.class_names[number]) for number in unseen]
@@ -192,7 +186,7 @@ def open_compared(
         else:
             later = LaterOptions(label=label_of[scored])
             found = preparation.read(str(score_on), later, progress=progress)
-        return split(found) if found.test is None and found.train.y is not None else found
+        return found if found.train.y is None else split(found)
 
     read: list[tuple[Dataset, Preparation | None]] = [(data, None) for data in sources if isinstance(data, Dataset)]
     for source in named:
@@ -201,7 +195,7 @@ def open_compared(
     for data, preparation in read:
         if score_on is not None:
             data = score_elsewhere(data, read_scored(preparation))
-        elif data.test is None and preparation is None:
+        elif preparation is None:
             data = split(data)
         opened.append(noting_unseen(scored_in_memory(data)))
     names: list[str] = []
@@ -259,10 +253,6 @@ def sample_rows(data: Dataset, *, train: int, test: int, seed: int = 0) -> Datas
     >>> len(small.train), len(small.test), small.notes
     (3, 4, ('3 of 8 training rows were drawn at random (seed 0)',))
     """
-    if train < 2 or test < 1:
-        raise UserError(
-            f"{train} training and {test} test rows were asked for: learning by contrast needs at least 2, a score 1."
-        )
     cut, train_note = _drawn(data.train, train, "training", [seed, 0])
     cut_test, test_note = (None, "") if data.test is None else _drawn(data.test, test, "test", [seed, 1])
     notes = [note for note in (train_note, test_note) if note]

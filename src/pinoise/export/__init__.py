@@ -5,4 +5,4 @@ onnxruntime computes the same. Nothing here imports onnx until a file is written
 """
 
 from pinoise.export.check import What
-from pinoise.export.file import check_onnx_file, write_onnx
+from pinoise.export.file import write_onnx

@@ -7,7 +7,7 @@ import io
 import json
 import logging
 import warnings
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr
 from importlib.metadata import version
 from pathlib import Path
@@ -21,28 +21,14 @@ from pinoise.errors import UserError, needing, unknown_choice
 from pinoise.export.check import What, difference, trial_samples
 from pinoise.export.columns import encoded, takes_columns, trial_columns, with_columns
 from pinoise.export.graph import EmbeddingGraph, NoiseGraph
-from pinoise.files import check_new_file, written
+from pinoise.files import written
 from pinoise.modes import own_modes
 
 if TYPE_CHECKING:
     from pinoise.model import Model
 
-EXTENSION = ".onnx"
-
 CLOSENESS = 1e-5
 """How far an output of the graph may be from pinoise's own: this share of the largest value in its row."""
-
-
-def check_onnx_file(path: Path, *, inputs: Iterable[Path] = (), force: bool = False) -> None:
-    """Raise a ``UserError``, before any work, if a graph cannot be written to this file.
-
-    The arguments are those of ``check_output``.
-
-    >>> check_onnx_file(Path("model.pt"))
-    Traceback (most recent call last):
-    pinoise.errors.UserError: model.pt has extension '.pt': a graph is written as .onnx.
-    """
-    check_new_file(path, extensions=(EXTENSION,), what="a graph", inputs=inputs, force=force)
 
 
 @own_modes()

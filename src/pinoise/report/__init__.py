@@ -6,4 +6,4 @@ Functions of arrays draw; ``collect`` and ``write_report`` read run folders. Not
 from pinoise.report.charts import Ranking, rank_features, to_png
 from pinoise.report.collect import NoisySamples, collect
 from pinoise.report.pictures import MapRow, compare_grid, noise_grid
-from pinoise.report.write import Report, check_report_folder, write_report
+from pinoise.report.write import Report, write_report

@@ -140,17 +140,9 @@ def chart(name: str, figure: Figure, *, alt: str, title: str, points: Sequence[s
     svg = buffer.getvalue()
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r'( id="|url\(#|href="#)', rf"\1{name}-", svg)  # no name stands twice in a page
-    texts = iter(points)
-    svg = (
-        re.sub(
-            r"(<use [^>]*)/>",
-            lambda dot: f"{dot[1]}><title>{escape(next(texts))}</title></use>",
-            svg,
-            count=len(points),
-        )
-        if points
-        else svg
-    )
+    if points:
+        titles = (f"<title>{escape(text)}</title></use>" for text in points)
+        svg = re.sub(r"(<use [^>]*)/>", lambda dot: f"{dot[1]}>{next(titles)}", svg, count=len(points))
     return Picture(name, "svg", svg.encode(), alt, title)
 
 

@@ -106,8 +106,6 @@ def compare_grid(
         titles: of the columns.
         brightness: the pixel values of black and white.
     """
-    if not rows:
-        raise UserError("there is nothing to compare: give at least one row of maps.")
     _check_shapes({"originals": originals, **{row.title: row.maps for row in rows}})
     norms = {kind: colour_scale(kind, [row.maps for row in rows if row.kind == kind]) for kind in _COLOURS}
     drawn = [_map_row(row, norms[row.kind]) for row in rows]

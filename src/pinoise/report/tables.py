@@ -9,7 +9,7 @@ import numpy as np
 
 from pinoise.evaluation.logistic import LABELS_PER_CLASS
 from pinoise.evaluation.ridge import KNOWN_VALUES
-from pinoise.experiments.evaluated import Evaluation, Found, Informative
+from pinoise.experiments.evaluated import INFORMATION, Evaluation, Found, Informative
 from pinoise.model import Model
 from pinoise.report.charts import HIGH, LOW, Panel, feature_names, rank_features
 from pinoise.report.collect import NoisySamples
@@ -22,12 +22,6 @@ _SCORES = {
     "few": f"{LABELS_PER_CLASS} labels per class",
 }
 _R2 = {"knn": "kNN", "lr": "ridge regression", "few": f"{KNOWN_VALUES} known values"}
-_INFORMATION = {
-    "task_entropy": "H(T)",
-    "conditional_entropy": "H(T|E)",
-    "exact": "exact information",
-    "plug_in": "plug-in information",
-}
 
 
 def describe_noise(run: Model) -> str:
@@ -128,8 +122,5 @@ def _cells(scores: Found, titles: Mapping[str, str]) -> list[str]:
 
 
 def _information_table(information: Mapping[str, Informative]) -> ReportTable:
-    rows = []
-    for name, found in information.items():
-        pairs = [getattr(found, key) for key in _INFORMATION]
-        rows.append([name, *(f"{pair.value:.3f} ± {pair.error:.3f}" for pair in pairs)])
-    return ReportTable("What views tell about the task, in nats", ["views", *_INFORMATION.values()], rows)
+    rows = [[name, *found.cells] for name, found in information.items()]
+    return ReportTable("What views tell about the task, in nats", ["views", *INFORMATION.values()], rows)

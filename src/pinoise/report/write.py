@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path, PurePath
@@ -30,7 +30,6 @@ from pinoise.report.tables import (
     runs_table,
 )
 from pinoise.training.config import dump_yaml
-from pinoise.training.folder import read_record
 from pinoise.training.run import run_health
 
 
@@ -50,7 +49,7 @@ def write_report(
     folder: Path | None = None,
     samples: int | None = None,
     seed: int = 0,
-    evaluations: Sequence[Evaluation | None] = (),
+    evaluation: Callable[[Model], Evaluation | None] = read_evaluation,
     progress: bool = False,
     force: bool = False,
 ) -> Report:
@@ -63,14 +62,14 @@ def write_report(
         folder: where to write; the first run's own if None.
         samples: the number of pictures to show, or of vectors to average σ over.
         seed: of the draw of ε.
-        evaluations: what is known about each run; by default, and for None, what its folder says.
+        evaluation: returns what is known about a run; by default, what its folder says.
         progress: whether a download of the data shows a bar.
         force: whether a report in another folder than the run's own may be replaced.
     """
     run = runs[0]
-    sources = {path for other in runs for path in source_files(other.settings.data.source)}
-    folder = check_report_folder(folder, [other.path for other in runs], sources, force=force)
-    check_same_data(runs)
+    folder = run.path if folder is None else folder
+    _check_folder(folder, runs, force=force)
+    _check_same_data(runs)
     data = run.own_data(progress=progress)
     named = dict(zip(distinct_names([other.path for other in runs]), runs, strict=True))
     noisy = {
@@ -78,8 +77,7 @@ def write_report(
         for name, other in named.items()
         if other.noise is not None
     }
-    given = [*evaluations, *[None] * (len(runs) - len(evaluations))]
-    known = [_current(other, one) for other, one in zip(runs, given, strict=True)]
+    known = list(map(evaluation, runs))
     health = health_of(run, data)
     noise = _shown_noise(next(iter(named)), noisy, several=len(runs) > 1)
     page = render(
@@ -108,7 +106,7 @@ def _content_of(run: Model, found: Evaluation | None) -> dict[str, Any]:
     return {
         "run": run,
         "source": shown_source(run.settings.data.source),
-        "notes": read_record(run.path / "data.json").notes,
+        "notes": run.record.notes,
         "noise_in_words": describe_noise(run),
         "found": found,
         "scores": [] if found is None else evaluation_tables(found),
@@ -190,39 +188,24 @@ def without_folders(value: Any) -> Any:
     return value
 
 
-def _current(run: Model, found: Evaluation | None) -> Evaluation | None:
-    """Return what is known about a run as it is now: scores of an earlier state are not."""
-    found = read_evaluation(run) if found is None else found
-    return found if found is not None and run.is_current(found.model_dump()) else None
-
-
-def check_report_folder(
-    folder: Path | None, runs: Sequence[Path], sources: Iterable[Path] = (), *, force: bool = False
-) -> Path:
-    """Return the folder for a report, or raise a ``UserError``, before any work, if it must not be written there.
+def _check_folder(folder: Path, runs: Sequence[Model], *, force: bool) -> None:
+    """Refuse, before any work, a folder that a report must not be written to.
 
     The first run's own folder is the usual place, and a report that is already there is replaced.
-
-    Args:
-        folder: the folder for the report; the first run's own if None.
-        runs: the folders of the runs.
-        sources: the files and folders of their data.
-        force: whether a report in another folder may be replaced.
     """
-    folder = runs[0] if folder is None else folder
     check_writable(folder, what="a report")
+    sources = {path for run in runs for path in source_files(run.settings.data.source)}
     for source in filter(Path.is_dir, sources):  # pictures among images would become samples
         if real(folder).is_relative_to(real(source)):
             raise UserError(f"{folder} is in the folder of the data, {source}: name another folder with --out.")
-    if not (folder.is_dir() and runs[0].is_dir() and folder.samefile(runs[0])):
+    if not (folder.is_dir() and folder.samefile(runs[0].path)):
         if is_run(folder):
-            raise UserError(f"{folder} holds another run than {runs[0]}: name another folder with --out.")
+            raise UserError(f"{folder} holds another run than {runs[0].path}: name another folder with --out.")
         for name in REPORT_FILES:
             check_output(folder / name, force=force)
-    return folder
 
 
-def check_same_data(runs: Sequence[Model]) -> None:
+def _check_same_data(runs: Sequence[Model]) -> None:
     """Refuse to compare runs whose samples are not the same."""
     first = runs[0]
     for other in runs[1:]:
@@ -249,13 +232,9 @@ def distinct_names(paths: Sequence[Path]) -> list[str]:
 
 def _difference(first: Model, other: Model) -> str:
     """Return what differs between the data of two runs: number of rows, their size, source, or only the values."""
-    said, also = _described(first), _described(other)
+    said, also = ({"data": run.record.size, "source": run.settings.data.source} for run in (first, other))
     apart = [key for key in said if said[key] != also[key]]
     if not apart:
         return f"{said['source']} had other values when {other.path} was trained than when {first.path} was"
     ours, theirs = (" from ".join(words[key] for key in apart) for words in (said, also))
     return f"{first.path} was trained on {ours} and {other.path} on {theirs}"
-
-
-def _described(run: Model) -> dict[str, str]:
-    return {"data": read_record(run.path / "data.json").size, "source": run.settings.data.source}
