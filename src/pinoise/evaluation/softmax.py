@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
+from pinoise.data.dataset import Array
 from pinoise.evaluation.embedding import check_labelled
 
 
@@ -51,9 +52,7 @@ def fit_softmax(
     return weight, bias
 
 
-def softmax_regression(
-    train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray, *, seed: int = 0
-) -> float:
+def softmax_regression(train: Array, y: Array, test: Array, y_test: Array, *, seed: int = 0) -> float:
     """Return the test accuracy of softmax regression after its last epoch, never the best one.
 
     The embedding is taken as it is, without standardisation, as in the paper.
