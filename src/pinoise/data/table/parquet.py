@@ -160,7 +160,7 @@ def parquet_files(place: Place) -> list[str]:
         infos = place.filesystem.get_file_info(pa.fs.FileSelector(place.path, recursive=True))
     except OSError as error:  # such as links in a circle
         raise UserError(f"{place.name} holds folders that cannot be read: name a folder of data alone.") from error
-    paths = [info.path for info in infos if info.is_file and info.path.endswith(".parquet")]
+    paths = [info.path for info in infos if info.is_file and info.path.lower().endswith(".parquet")]
     start = len(place.inside(""))
     return [path for path in paths if not any(part.startswith((".", "_")) for part in path[start:].split("/"))]
 
