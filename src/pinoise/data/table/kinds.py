@@ -14,8 +14,9 @@ import pyarrow.compute as pc
 from pinoise.data.options import ReadOptions
 from pinoise.data.table.batches import Table
 from pinoise.data.table.categories import MISSING, OTHER, CategoricalColumn, are_truths, most_frequent
-from pinoise.data.table.cells import are_all, are_codes, column_of, first_true, is_number, is_text, text_of
+from pinoise.data.table.cells import Floats, are_codes, column_of, first_true, is_number, is_text, text_of
 from pinoise.data.table.dates import DateColumn, fitting_format, is_date, learn_dates
+from pinoise.data.table.labels import typed
 from pinoise.data.table.numbers import (
     STYLES,
     NumericColumn,
@@ -29,8 +30,6 @@ from pinoise.data.table.numbers import (
 )
 from pinoise.data.table.text import TextColumn, learn_words
 from pinoise.errors import UserError, counted, listed
-
-Floats = npt.NDArray[np.float64]
 
 Column = NumericColumn | CategoricalColumn | DateColumn | TextColumn
 """What a column of a table becomes: its ``features``, and in ``sizes`` how many of them belong together each time."""
@@ -192,7 +191,7 @@ def _numbers(looked: Looked, style: Style = "plain") -> Learned:
         return EMPTY
     written = is_text(looked.cells.type)
     if not looked.kept and style == "plain":
-        whole = _whole(looked.cells, present) if written else looked.cells
+        whole = typed(looked.cells) if written else looked.cells
         unnamed = name == looked.table.names[0] and name.startswith(("Unnamed: ", "__index_level_"))
         why = ", whose numbers name the rows" if names_rows(name, whole, rows=looked.rows) else ""
         if unnamed and len(whole) > 1 and pa.types.is_integer(whole.type) and all_differ(whole):
@@ -206,12 +205,6 @@ def _numbers(looked: Looked, style: Style = "plain") -> Learned:
     notes += [f"read the amounts of column {name!r} as numbers, without their signs"] if style == "point" else []
     as_numbers = written and style == "plain" and looked.table.kinds is not None
     return Learned(column, tuple(notes), constant=bool(constant), as_numbers=as_numbers)
-
-
-def _whole(cells: Any, present: Floats) -> Any:
-    """Return numbers that were text as whole ones where all of them are, with no cell missing."""
-    whole = len(present) == len(cells) and are_all(pc.match_substring_regex(cells, r"^[+-]?\d{1,18}$"))
-    return pc.utf8_ltrim(cells, "+").cast(pa.int64()) if whole else pa.array(present)
 
 
 def _dates(looked: Looked, written: str = "") -> Learned:

@@ -11,15 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinoise.data.dataset import Labels, Targets
-from pinoise.data.table.cells import (
-    are_all,
-    are_codes,
-    first_true,
-    is_number,
-    is_text,
-    looks_like_number,
-    text_of,
-)
+from pinoise.data.table.cells import are_all, are_codes, first_true, is_number, is_text, looks_like_number, text_of
 from pinoise.errors import RowError, UserError, listed
 
 MANY_CLASSES = 64  # above it, labels that hardly ever repeat are a measurement or an identifier
@@ -168,8 +160,8 @@ def typed(text: Any) -> Any:
         return text
     cells = text_of(text)
     if are_all(looks_like_number(cells)) and not are_codes(cells):
-        numbers = pc.cast(cells, pa.float64())
-        return numbers.cast(pa.int64()) if are_all(pc.match_substring_regex(cells, r"^[+-]?\d{1,15}$")) else numbers
+        whole = are_all(pc.match_substring_regex(cells, r"^[+-]?\d{1,18}$"))  # which double precision might round
+        return pc.utf8_ltrim(cells, "+").cast(pa.int64()) if whole else cells.cast(pa.float64())
     lower = pc.utf8_lower(cells)
     return lower.cast(pa.bool_()) if are_all(pc.match_substring_regex(lower, "^(true|false)$")) else text
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,6 +14,7 @@ from pinoise.data.checks import LARGEST_NUMBER
 from pinoise.data.options import MissingPolicy, ReadOptions
 from pinoise.data.table.cells import (
     Encoded,
+    Floats,
     first_true,
     is_number,
     is_text,
@@ -24,8 +24,6 @@ from pinoise.data.table.cells import (
     text_of,
 )
 from pinoise.errors import RowError
-
-Floats = npt.NDArray[np.float64]
 
 Style = Literal["plain", "point", "comma"]
 """How the numbers of a column are written: 1000.5; $1,000.50 or 12 %; 1.000,50 € or 1,5."""
@@ -73,10 +71,6 @@ class NumericColumn:
         """Write the column's features into ``out`` of shape (rows, features)."""
         values = numbers_of(column, style=self.style, where=where)
         missing = np.isnan(values)
-        if (large := np.abs(values) > LARGEST_NUMBER).any():
-            row = int(np.argmax(large))
-            rest = f" holds {values[row]:g}, which is too large (beyond ±{LARGEST_NUMBER:.1e}): rescale the column."
-            raise RowError(f"{where}, data row ", row, rest)
         out[:, 0] = np.where(missing, self.fill, values)
         if self.marked:
             out[:, 1] = missing
@@ -94,7 +88,7 @@ class NumericColumn:
 
 
 def numbers_of(column: Any, *, style: Style = "plain", where: str) -> Floats:
-    """Return a column's numbers, NaN where missing; other text and infinity are errors that name the row."""
+    """Return a column's numbers, NaN where missing; other text and too large ones are errors that name the row."""
     kind = column.type
     if is_text(kind):
         text = text_of(column)
@@ -106,9 +100,10 @@ def numbers_of(column: Any, *, style: Style = "plain", where: str) -> Floats:
         raise other_kind("numbers", kind, where)
     column = column if pa.types.is_floating(column.type) else column.cast(pa.float64(), safe=False)
     values = np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)  # NaN where null
-    if (infinite := np.isinf(values)).any():
-        rest = " is infinite: write a finite number or leave it empty."
-        raise RowError(f"{where}, data row ", int(np.argmax(infinite)), rest)
+    if (large := np.abs(values) > LARGEST_NUMBER).any():
+        row = int(np.argmax(large))
+        what = f" holds {values[row]:g}, which is too large (beyond ±{LARGEST_NUMBER:.1e})"
+        raise RowError(f"{where}, data row ", row, f"{what}: rescale the column, or leave the cell empty.")
     return values
 
 
