@@ -33,10 +33,6 @@ class GapFilling:
     fills: tuple[float, ...]  # one for each feature
     marked: tuple[int, ...]  # the numbers of such features
 
-    def __post_init__(self) -> None:
-        if not np.isfinite(self.fills).all() or not set(self.marked) <= set(range(len(self.fills))):
-            raise ValueError("the fill values are none")
-
     def apply(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return rows without gaps, (n, features + marked features)."""
         gaps = np.isnan(x)
@@ -96,12 +92,6 @@ class ArrayEncoding:
     labels: LabelEncoding | None = None
     first_index: int | None = None  # number of the first feature in an svmlight file
     gaps: GapFilling | None = None
-
-    def __post_init__(self) -> None:
-        names, own = self.feature_names, self.raw_shape
-        sound = bool(self.shape) and min(own) >= 1 and (names is None or (len(names),) == self.shape)
-        if not sound or self.first_index not in (None, 0, 1):
-            raise ValueError("the samples have no shape")
 
     @property
     def raw_shape(self) -> tuple[int, ...]:

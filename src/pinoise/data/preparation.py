@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from pydantic import Field, TypeAdapter, ValidationError
 
 from pinoise.data.arrays import ArrayEncoding, learn_arrays
-from pinoise.data.dataset import Dataset, Spans
+from pinoise.data.dataset import Dataset
 from pinoise.data.disk import kept, place_of, write_rows
 from pinoise.data.formats.arrays import read_npy
 from pinoise.data.formats.opened import states_of
@@ -51,11 +51,6 @@ class Preparation(ABC):
         return self.encoding.shape
 
     @property
-    def spans(self) -> Spans:
-        """The features of every column of a table that became several."""
-        return self.encoding.spans
-
-    @property
     def labels(self) -> LabelEncoding | None:
         """The classes that later labels are numbered by; None where training had no labels or a catalogue's set."""
         return self.encoding.labels
@@ -70,12 +65,7 @@ class Preparation(ABC):
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
     def read(
-        self,
-        source: object,
-        later: LaterOptions = AS_TRAINED,
-        *,
-        labelled: bool = True,
-        progress: bool = False,
+        self, source: object, later: LaterOptions = AS_TRAINED, *, labelled: bool = True, progress: bool = False
     ) -> Dataset:
         """Read later data as the training data was read.
 
