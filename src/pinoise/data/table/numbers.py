@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -40,11 +39,6 @@ _PATTERNS: dict[Style, str] = {
     "comma": rf"^[+-]?\s*{_CURRENCY}\s*[+-]?(\d{{1,3}}([ '.]\d{{3}})+|\d+)(,\d*)?\s*({_CURRENCY}|%)$",
 }
 _MARKS = r"[\s'$€£¥%]|USD|EUR|GBP|CHF|JPY"
-
-LEAST_NAMED = 50  # rows; in a shorter table, numbers that all differ may well be measurements
-_ID = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|index|row)$|[a-z](Id|ID)$|^(ID|Id)$", re.IGNORECASE)
-_LONG = 10**13  # from 14 digits on, a whole number that never repeats is no count
-_MICROSECONDS = (9 * 10**14, 42 * 10**14)  # since 1970, from 1998 to 2103
 
 
 @dataclass(frozen=True)
@@ -167,34 +161,3 @@ def needs_double(present: Floats) -> bool:
     with np.errstate(over="ignore"):
         lost = np.abs(present.astype(np.float32) - present).max()
     return bool(lost > 1e-6 * np.ptp(present))
-
-
-def names_rows(name: str, column: Any, *, rows: int) -> bool:
-    """Whether whole numbers name rows rather than measure something.
-
-    All of them differ, none is missing, and they count the rows in any order, or the column is called an id, or they
-    have 14 digits and more and are no times in microseconds or nanoseconds. Anything else is kept.
-
-    Args:
-        name: of the column.
-        column: its cells, of all rows or of some.
-        rows: how many rows there are in all.
-
-    >>> names_rows("row", pa.array(range(1, 101)), rows=100), names_rows("age", pa.array([20, 30] * 50), rows=100)
-    (True, False)
-    >>> names_rows("x", pa.array(range(0, 200, 2)), rows=100)
-    False
-    """
-    if len(column) < LEAST_NAMED or not pa.types.is_integer(column.type) or not all_differ(column):
-        return False
-    bounds = pc.min_max(column).as_py()
-    low, high = bounds["min"], bounds["max"]
-    # Some rows of many hardly have the first and the last of all.
-    counts = high - low < rows and high - low + 1 >= rows * (1 - 32 / len(column) * (len(column) < rows))
-    times = any(_MICROSECONDS[0] * unit <= low and high <= _MICROSECONDS[1] * unit for unit in (1, 1000))
-    return bool(counts or _ID.search(name) or (low >= _LONG and not times))
-
-
-def all_differ(column: Any) -> bool:
-    """Whether no cell is missing and none repeats."""
-    return bool(column.null_count == 0 and pc.count_distinct(column).as_py() == len(column))
