@@ -164,7 +164,5 @@ def check_labelled(train: Array, y_train: Array, test: Array, y_test: Array) -> 
     pinoise.errors.UserError: every training row has the label 4: a score needs at least two classes.
     """
     check_embeddings(train, test, y_train, y_test)
-    if len(train) < 2:
-        raise UserError("the training embedding has 1 row: a score needs at least 2.")
     if (y_train == y_train[0]).all():
         raise UserError(f"every training row has the label {y_train[0]}: a score needs at least two classes.")

@@ -82,10 +82,6 @@ def neighbour_agreement(a: Array, b: Array, *, k: int = AGREEING) -> float:
     >>> neighbour_agreement(x, 3 * x, k=1), neighbour_agreement(x, np.array([[0.0], [9.0], [0.1], [9.1]]), k=1)
     (1.0, 0.0)
     """
-    if len(a) != len(b):
-        raise UserError(f"the embeddings have {len(a)} and {len(b)} rows: they must be of the same rows.")
-    if not 1 <= k < len(a):
-        raise UserError(f"k is {k}, but must be from 1 to the number of other rows, which is {len(a) - 1}.")
     ours, theirs = _others(a, k), _others(b, k)
     common = (ours[:, :, None] == theirs[:, None, :]).any(axis=2)  # (n, k)
     return float(common.mean())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -263,13 +263,12 @@ class Vote:
         self.candidates, self.Z, self.y, self.raw, self.seed = tuple(candidates), Z, y, raw, seed
         voting = [candidate for candidate in candidates if candidate.weight > 0]
         self.voters = tuple(sorted(voting, key=lambda voter: -voter.weight))  # the heaviest first
-        self.models = [fit_model(candidate, X, y, seed=seed) for candidate, X in self._inputs(Z)]
+        self.models = [fit_model(voter.candidate, self._seen_by(voter, Z), y, seed=seed) for voter in self.voters]
 
-    def _inputs(self, Z: Floats) -> Iterator[tuple[Candidate, Floats]]:
-        for voter in self.voters:
-            yield voter.candidate, np.ascontiguousarray(Z[:, voter.candidate.columns(self.raw)])
+    def _seen_by(self, voter: Voter, Z: Floats) -> Floats:
+        return np.ascontiguousarray(Z[:, voter.candidate.columns(self.raw)])
 
     def probabilities(self, Z: Floats) -> Floats:
         """Return p(class) of every row of an embedding, (n, K)."""
-        each = zip(self.voters, self.models, self._inputs(Z), strict=True)
-        return np.asarray(sum(voter.weight * model.predict_proba(X) for voter, model, (_, X) in each))
+        each = zip(self.voters, self.models, strict=True)
+        return np.asarray(sum(voter.weight * model.predict_proba(self._seen_by(voter, Z)) for voter, model in each))
