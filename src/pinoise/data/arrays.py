@@ -18,8 +18,6 @@ from pinoise.data.table.labels import LabelEncoding, label_array, learn_targets,
 from pinoise.data.table.numbers import MARKED, fill_value
 from pinoise.errors import UserError, counted
 
-Groups = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True)
 class GapFilling:
@@ -113,7 +111,7 @@ class ArrayEncoding:
         classes = own.class_names if own else None
         return Dataset(name, train, test[0] if test else None, self.feature_names, classes, notes=notes)
 
-    def _part(self, raw: Part, groups: Groups | None, labels: LabelEncoding | None, where: str) -> Part:
+    def _part(self, raw: Part, groups: Array | None, labels: LabelEncoding | None, where: str) -> Part:
         x = numeric_samples(raw.x, where=where)
         for what, values in (("labels", raw.y), ("groups", raw.groups)):
             if values is not None:
@@ -164,7 +162,7 @@ def _joined_labels(raw: RawArrays, where: str) -> Any:
         raise UserError(f"{where}, labels: training labels are of type {kinds}.") from error
 
 
-def _group_numbers(groups: list[Array | None], where: str) -> list[Groups | None]:
+def _group_numbers(groups: list[Array | None], where: str) -> list[Array | None]:
     """Return whole numbers for groups, the same for the same group in every part."""
     given = [array for array in groups if array is not None]
     if not given:
