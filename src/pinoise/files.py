@@ -22,7 +22,8 @@ LOCK = "run.lock"
 REPORT_FILES = ("report.html", "noise.png", "comparison.png")
 RUN_FILES = frozenset(
     {"config.yaml", "data.json", "environment.json", "metrics.csv", "evaluation.json", LOCK, *REPORT_FILES}
-    | {f"{part}.safetensors" for part in ("standardizer", "encoder", "embedding", "noise", "classifier")}
+    | {"standardizer.safetensors", "encoder.safetensors", "embedding.safetensors", "noise.safetensors"}
+    | {"classifier.safetensors"}
 )
 RUN_FOLDERS = ("checkpoints", "tensorboard")
 

@@ -8,6 +8,7 @@ Networks, views and training do not belong here, and only ``pinoise.data.rows`` 
 from __future__ import annotations
 
 from importlib import import_module
+from itertools import chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ _HOMES = {
     "source": ("entries", "is_name", "load", "locate"),
     "standardizer": ("Standardizer",),
 }
-__all__ = [name for names in _HOMES.values() for name in names]
+__all__ = [*chain(*_HOMES.values())]
 
 
 def __getattr__(name: str) -> object:
