@@ -74,7 +74,8 @@ def numeric_samples(x: Samples, *, where: str) -> Samples:
     """Return samples in a type that every later step can read; most arrays are returned unchanged.
 
     Float16 becomes float32, truth values become 0 and 1, and a foreign byte order becomes this machine's.
-    Numbers in an array of Python objects become float64.
+    Numbers in an array of Python objects become float64, and whole numbers in a sparse matrix float32 where that holds
+    them.
     """
     if x.ndim < 2:
         raise UserError(f"{where} has shape {x.shape}: samples need at least two axes, rows first.")
@@ -90,7 +91,10 @@ def numeric_samples(x: Samples, *, where: str) -> Samples:
         # Centre, scale and the passes that learn them take some numbers for each column.
         check_memory(128 * x.shape[1], where=where, what=f"a matrix of {x.shape[1]} columns")
         matrix = sp.csr_array(x)
-        return canonical(matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float32))
+        if matrix.dtype not in (np.float32, np.float64):
+            single = matrix.astype(np.float32)
+            matrix = single if (single.data == matrix.data).all() else matrix.astype(np.float64)
+        return canonical(matrix)
     wanted = np.dtype(_WIDER.get(x.dtype.str[1:], x.dtype.newbyteorder("=")))
     return x if x.dtype == wanted else np.asarray(x, dtype=wanted)
 
