@@ -17,7 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from pinoise.choices import MANY_ROWS
-from pinoise.data.lazy import LazyArray, row_numbers
+from pinoise.data.lazy import LazyArray
 from pinoise.errors import UserError
 
 Array = npt.NDArray[Any]
@@ -72,7 +72,8 @@ class Part:
 
     def take(self, rows: npt.NDArray[np.integer]) -> Part:
         """Return the given rows, in the given order. Images in files and tables too large for memory are not read."""
-        origin = Origin(row_numbers(rows, len(self)), len(self)) if self.origin is None else self.origin
+        numbers = np.where(rows < 0, rows + len(self), rows) if rows.min(initial=0) < 0 else rows
+        origin = Origin(numbers, len(self)) if self.origin is None else self.origin
         return Part(
             x=_take(self.x, rows),
             y=None if self.y is None else self.y[rows],
