@@ -70,7 +70,7 @@ class LabelEncoding:
             row = pc.index(found.indices, strange).as_py()
             rest = f" is not one of the training labels: {listed(self.values)}."
             raise RowError(f"{where}: the label {written[strange].as_py()!r} in data row ", row, rest)
-        return numbers.take(found.indices).to_numpy().astype(np.int64)
+        return np.asarray(numbers.take(found.indices).to_numpy(), dtype=np.int64)
 
 
 def learn_targets(
