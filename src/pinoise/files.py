@@ -6,12 +6,11 @@ import errno
 import hashlib
 import io
 import json
-import math
 import os
 import re
 import secrets
 import stat
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
@@ -22,13 +21,9 @@ from pinoise.errors import UserError
 LOCK = "run.lock"
 REPORT_FILES = ("report.html", "noise.png", "comparison.png")
 RUN_FILES = frozenset(
-    (
-        *("config.yaml", "data.json", "environment.json", "metrics.csv", "evaluation.json"),
-        *("standardizer.safetensors", "encoder.safetensors", "embedding.safetensors", "noise.safetensors"),
-        "classifier.safetensors",
-        LOCK,
-        *REPORT_FILES,
-    )
+    {"config.yaml", "data.json", "environment.json", "metrics.csv", "evaluation.json", LOCK, *REPORT_FILES}
+    | {"standardizer.safetensors", "encoder.safetensors", "embedding.safetensors", "noise.safetensors"}
+    | {"classifier.safetensors"}
 )
 RUN_FOLDERS = ("checkpoints", "tensorboard")
 
@@ -164,17 +159,8 @@ def to_json(value: object) -> str:
       "sigma": null
     }
     """
-    return json.dumps(_finite(value), indent=2, ensure_ascii=False, allow_nan=False)
-
-
-def _finite(value: object) -> object:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _finite(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(item) for item in value]
-    return value
+    finite = json.loads(json.dumps(value), parse_constant=lambda _: None)
+    return json.dumps(finite, indent=2, ensure_ascii=False)
 
 
 def write_json(path: Path, value: object) -> None:
@@ -184,11 +170,11 @@ def write_json(path: Path, value: object) -> None:
 
 def read_json(path: Path) -> Any:
     """Read a JSON file of a run folder."""
-    if not path.exists():
-        raise UserError(f"{path} is missing: the folder is not a finished run.")
-    check_is_file(path)
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        with open_regular(path) as stream:
+            return json.load(stream)
+    except FileNotFoundError:
+        raise UserError(f"{path} is missing: the folder is not a finished run.") from None
     except OSError as error:
         raise UserError(f"{path} cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:

@@ -28,7 +28,7 @@ def array(value: float) -> Callable[[Path], None]:
     ("name", "content", "sentence"),
     [
         ("x.npy", array(np.inf), r"x\.npy has .*inf.* in row 4 \(counted from 0\), feature 1"),
-        ("x.csv", f"a,b,c\n{ROWS}inf,1,1\n", r"column 'a', data row 21 is infinite"),
+        ("x.csv", f"a,b,c\n{ROWS}inf,1,1\n", r"column 'a', data row 21 holds inf, which is too large"),
         ("x.csv", f"a,b,c\n{MANY}hello,1,1\n", r"column 'a' holds numbers, but data row 31 holds 'hello'"),
         ("x.csv", "a,b\n" + 9 * ",NA\n", r"x\.csv has no feature column left.*without any value: a, b"),
         ("x.csv", "a,b\n", r"x\.csv has a header but no rows"),

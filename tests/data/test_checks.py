@@ -56,6 +56,13 @@ def test_types_of_dense_samples(given: str, expected: str) -> None:
     np.testing.assert_array_equal(converted, [[0, 1], [1, 0]])
 
 
+def test_whole_numbers_of_a_sparse_matrix_keep_their_value() -> None:
+    for number, expected in ((2**24, np.float32), (2**24 + 1, np.float64)):
+        found = numeric_samples(sp.csr_array([[number, 0], [0, 3]]), where="x")
+        assert found.dtype == expected
+        assert found[0, 0] == number
+
+
 def test_duplicates_of_a_sparse_matrix_are_summed_in_a_copy() -> None:
     given = sp.csr_array((np.ones(3), np.array([2, 0, 2]), np.array([0, 3])), shape=(1, 3))
     converted = numeric_samples(given, where="x")

@@ -22,7 +22,7 @@ def test_a_name_gives_the_set_of_the_catalogue_and_a_preparation_of_its_shape() 
     assert (data.name, data.shape) == ("wine", (13,))
     assert isinstance(preparation, ArrayPreparation)
     assert preparation.kind == "catalogue"
-    assert (preparation.shape, preparation.labels) == ((13,), None)
+    assert (preparation.shape, preparation.encoding.labels) == ((13,), None)
     assert is_name("wine")
     assert not is_name("wine.csv")
 

@@ -17,7 +17,6 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 
-from pinoise.data.table.parquet import open_parquet
 from pinoise.engines.embedding import plan_work
 from pinoise.errors import UserError
 from pinoise.evaluation import embed
@@ -55,7 +54,7 @@ def run(place: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Model:
     monkeypatch.setattr("pinoise.engines.embedding.PIECE_ROWS", 300)
     monkeypatch.setattr("pinoise.engines.embedding.BATCH_ROWS", 128)
     monkeypatch.setattr("pinoise.data.table.parquet.BATCH_ROWS", 128)
-    monkeypatch.setattr(open_parquet, "__kwdefaults__", {"rows": 300})
+    monkeypatch.setattr("pinoise.data.table.parquet.PIECE_ROWS", 300)
     return load_run(place / "run")
 
 
@@ -92,7 +91,7 @@ def test_a_killed_command_goes_on_and_every_row_is_there_once(place: Path, tmp_p
     out = tmp_path / "out"
     slow = (
         "import sys, time, pinoise.data.table.parquet as parquet, pinoise.engines.embedding as e\n"
-        "parquet.open_parquet.__kwdefaults__['rows'] = 100\n"
+        "parquet.PIECE_ROWS = 100\n"
         "write, last = e.write_part, int(sys.argv[1])\n"
         "def waiting(out, number, tables):\n"
         "    time.sleep(600 if number > last else 0); return write(out, number, tables)\n"

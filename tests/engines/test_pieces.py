@@ -192,5 +192,5 @@ def test_a_mistake_in_a_later_part_is_named_with_its_row_of_the_whole(
     written(tmp_path / "in" / "a.parquet", people)
     written(tmp_path / "in" / "b.parquet", people, x0=pa.array([*np.arange(59.0), np.inf]))
     work = plan_work(run, str(tmp_path / "in"), str(tmp_path / "out"))
-    with pytest.raises(UserError, match="column 'x0', data row 120 is infinite"):
+    with pytest.raises(UserError, match="column 'x0', data row 120 holds inf, which is too large"):
         write_part(work.out, 1, work.tables(1))

@@ -129,7 +129,7 @@ def test_labels_that_do_not_fit_are_errors() -> None:
         check_labelled(x, y[:3], x, y)
     with pytest.raises(UserError, match=r"test labels have the shape \(4, 1\)"):
         check_labelled(x, y, x, y[:, None])
-    with pytest.raises(UserError, match="1 row: a score needs at least 2"):
+    with pytest.raises(UserError, match="every training row has the label 0"):
         check_labelled(x[:1], y[:1], x, y)
     with pytest.raises(UserError, match="every training row has the label 6"):
         check_labelled(x, np.full(4, 6), x, y)

@@ -37,7 +37,7 @@ def slow_softmax(
 
 
 def fitted(x: torch.Tensor, y: torch.Tensor, *, epochs: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    return fit_softmax(x, y, n_classes=2, epochs=epochs, batch_size=256, learning_rate=1e-3, seed=seed)
+    return fit_softmax(x, y, epochs=epochs, batch_size=256, learning_rate=1e-3, seed=seed)
 
 
 @pytest.mark.parametrize("batch_size", [7, 32, 100])
@@ -48,7 +48,6 @@ def test_weights_equal_a_slow_adam(batch_size: int) -> None:
     found = fit_softmax(
         torch.tensor(x, dtype=torch.float32),
         torch.tensor(y),
-        n_classes=3,
         epochs=4,
         batch_size=batch_size,
         learning_rate=1e-2,

@@ -18,8 +18,6 @@ from pinoise.data.table.labels import LabelEncoding, label_array, learn_targets,
 from pinoise.data.table.numbers import MARKED, fill_value
 from pinoise.errors import UserError, counted
 
-Groups = npt.NDArray[np.int64]
-
 
 @dataclass(frozen=True)
 class GapFilling:
@@ -32,10 +30,6 @@ class GapFilling:
 
     fills: tuple[float, ...]  # one for each feature
     marked: tuple[int, ...]  # the numbers of such features
-
-    def __post_init__(self) -> None:
-        if not np.isfinite(self.fills).all() or not set(self.marked) <= set(range(len(self.fills))):
-            raise ValueError("the fill values are none")
 
     def apply(self, x: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return rows without gaps, (n, features + marked features)."""
@@ -97,12 +91,6 @@ class ArrayEncoding:
     first_index: int | None = None  # number of the first feature in an svmlight file
     gaps: GapFilling | None = None
 
-    def __post_init__(self) -> None:
-        names, own = self.feature_names, self.raw_shape
-        sound = bool(self.shape) and min(own) >= 1 and (names is None or (len(names),) == self.shape)
-        if not sound or self.first_index not in (None, 0, 1):
-            raise ValueError("the samples have no shape")
-
     @property
     def raw_shape(self) -> tuple[int, ...]:
         """The shape of one sample as it is given, without features that mark gaps."""
@@ -123,7 +111,7 @@ class ArrayEncoding:
         classes = own.class_names if own else None
         return Dataset(name, train, test[0] if test else None, self.feature_names, classes, notes=notes)
 
-    def _part(self, raw: Part, groups: Groups | None, labels: LabelEncoding | None, where: str) -> Part:
+    def _part(self, raw: Part, groups: Array | None, labels: LabelEncoding | None, where: str) -> Part:
         x = numeric_samples(raw.x, where=where)
         for what, values in (("labels", raw.y), ("groups", raw.groups)):
             if values is not None:
@@ -174,7 +162,7 @@ def _joined_labels(raw: RawArrays, where: str) -> Any:
         raise UserError(f"{where}, labels: training labels are of type {kinds}.") from error
 
 
-def _group_numbers(groups: list[Array | None], where: str) -> list[Groups | None]:
+def _group_numbers(groups: list[Array | None], where: str) -> list[Array | None]:
     """Return whole numbers for groups, the same for the same group in every part."""
     given = [array for array in groups if array is not None]
     if not given:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +24,11 @@ LARGEST_NUMBER = float(np.finfo(np.float32).max)
 _WIDER = {"b1": "u1", "f2": "f4", "f16": "f8"}  # the types that samples of other types become
 
 
-def check_finite(
-    x: Samples, feature_names: Sequence[str] | None = None, *, where: str = "the array", first: int = 0
-) -> None:
+def check_finite(x: Samples, feature_names: Sequence[str] | None = None, *, where: str = "the array") -> None:
     """Raise an error that names the row and the feature of the first value that cannot be computed with.
 
     That is NaN, an infinite value, or one beyond ``LARGEST_NUMBER``. Only the stored values of a sparse matrix are
-    checked, and dense values block by block. ``first`` is the number of the first row, for messages.
+    checked, and dense values block by block.
 
     >>> check_finite(np.array([[1.0, np.nan]]), ["age", "height"], where="people.npy")
     Traceback (most recent call last):
@@ -47,7 +47,7 @@ def check_finite(
         shown, advice = f"{value:g}", f", which is too large (beyond ±{LARGEST_NUMBER:.1e}): rescale the feature."
     else:
         shown, advice = "NaN" if value != value else str(value), ": fill or remove it."
-    raise UserError(f"{where} has {shown} in row {first + row} (counted from 0), {place}{advice}")
+    raise UserError(f"{where} has {shown} in row {row} (counted from 0), {place}{advice}")
 
 
 def _first_unusable(x: Samples) -> tuple[Any, ...] | None:
@@ -74,30 +74,29 @@ def numeric_samples(x: Samples, *, where: str) -> Samples:
     """Return samples in a type that every later step can read; most arrays are returned unchanged.
 
     Float16 becomes float32, truth values become 0 and 1, and a foreign byte order becomes this machine's.
-    Numbers in an array of Python objects become float64.
+    Numbers in an array of Python objects become float64, and whole numbers in a sparse matrix float32 where that holds
+    them.
     """
     if x.ndim < 2:
         raise UserError(f"{where} has shape {x.shape}: samples need at least two axes, rows first.")
     if 0 in x.shape:
         raise UserError(f"{where} has shape {x.shape}: there is nothing to learn from.")
     if x.dtype.kind == "O" and not sp.issparse(x):
-        try:
+        with suppress(TypeError, ValueError):
             x = np.asarray(x, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise _not_numeric(x.dtype, where) from error
     if x.dtype.kind not in "fiub":
-        raise _not_numeric(x.dtype, where)
+        what = f"holds values of type {x.dtype}"
+        raise UserError(f"{where} {what}: samples must be numbers; text is encoded in tables alone.")
     if sp.issparse(x):
         # Centre, scale and the passes that learn them take some numbers for each column.
         check_memory(128 * x.shape[1], where=where, what=f"a matrix of {x.shape[1]} columns")
         matrix = sp.csr_array(x)
-        return canonical(matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float32))
+        if matrix.dtype not in (np.float32, np.float64):
+            single = matrix.astype(np.float32)
+            matrix = single if (single.data == matrix.data).all() else matrix.astype(np.float64)
+        return canonical(matrix)
     wanted = np.dtype(_WIDER.get(x.dtype.str[1:], x.dtype.newbyteorder("=")))
     return x if x.dtype == wanted else np.asarray(x, dtype=wanted)
-
-
-def _not_numeric(dtype: np.dtype[Any], where: str) -> UserError:
-    return UserError(f"{where} holds values of type {dtype}: samples must be numbers; text is encoded in tables alone.")
 
 
 def check_sparse(matrix: Any, *, where: str) -> None:
@@ -128,12 +127,12 @@ def check_rows(got: int, rows: int, what: str, where: str) -> None:
         raise UserError(f"{where} has {rows} rows but {got} {what}: there must be one for each row.")
 
 
-def free_memory() -> int | None:
-    """Return the bytes of memory that are free here: where the system does not say, all that there are, or None."""
+def free_memory() -> int:
+    """Return the bytes of memory that are free here: where the system does not say, all that there are, or no bound."""
     try:
         free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):
-        return None
+        return sys.maxsize
     if found := re.search(r"MemAvailable: +(\d+) kB", _text("/proc/meminfo")):
         free = 1024 * int(found[1])
     group = _text("/sys/fs/cgroup/memory.max").strip()  # what a container may take
@@ -153,6 +152,6 @@ def check_memory(needed: int, *, where: str | Path, what: str) -> None:
     pinoise.errors.UserError: a.npz: the array 'X' takes 1152921505 GB of memory and this machine has ... free: ...
     """
     free = free_memory()
-    if free is not None and needed > free:
+    if needed > free:
         sizes = f"{needed / 1e9:.0f} GB of memory and this machine has {free / 1e9:.0f} GB free"
         raise UserError(f"{where}: {what} takes {sizes}: give less data, or get the file again.")

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import chain
 from math import ceil
 from typing import Any, NamedTuple, TypeVar
 
@@ -323,11 +324,7 @@ def in_threads(
     from tqdm import tqdm
 
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    with (
-        ThreadPoolExecutor(max_workers=cores) as pool,
-        tqdm(total=len(items), desc=bar, unit="image", disable=bar is None) as shown,
-    ):
-        for start in range(0, len(items), _BLOCK):
-            for result in pool.map(function, items[start : start + _BLOCK]):
-                shown.update()
-                yield result
+    with ThreadPoolExecutor(max_workers=cores) as pool:
+        blocks = (pool.map(function, items[start : start + _BLOCK]) for start in range(0, len(items), _BLOCK))
+        results = chain.from_iterable(blocks)
+        yield from tqdm(results, total=len(items), desc=bar, unit="image", disable=bar is None)

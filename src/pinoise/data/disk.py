@@ -92,15 +92,13 @@ def locked(path: Path, *, waiting: str | None = None) -> Iterator[None]:
     """
     lock = FileLock(path.with_name(f"{path.name}.lock"))
     try:
-        lock.acquire(blocking=False)
+        acquired = lock.acquire(blocking=False)
     except Timeout:
         if waiting is not None:
             print(waiting, file=sys.stderr)
-        lock.acquire()
-    try:
+        acquired = lock.acquire()
+    with acquired:  # which is released at the end
         yield
-    finally:
-        lock.release()
 
 
 def peek(place: Path, key: object) -> Kept | None:

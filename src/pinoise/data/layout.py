@@ -20,7 +20,6 @@ AS_IS: ImageLayout = "as-is"
 A = TypeVar("A", npt.NDArray[Any], "Tensor")
 
 _USUAL_CHANNELS = (1, 3, 4)
-COLOUR_CHANNELS = (1, 3)  # of gray pictures and of those in colour
 _SMALLEST_SIDE = 8  # pixels of what counts as an image
 _LOOKED_AT = 16  # samples
 
@@ -66,7 +65,7 @@ def have_colours(x: Samples) -> bool:
     >>> have_colours(np.zeros((2, 8, 8, 3))), have_colours(np.zeros((2, 8, 8, 4))), have_colours(-np.ones((2, 8, 8)))
     (True, False, False)
     """
-    return _channels_first(tuple(map(int, x.shape[1:])))[0] in COLOUR_CHANNELS and not _has_negatives(x)
+    return _channels_first(tuple(map(int, x.shape[1:])))[0] in (1, 3) and not _has_negatives(x)
 
 
 def _has_negatives(x: Samples) -> bool:

@@ -65,8 +65,6 @@ class LazyArray(ABC):
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:
         """Read all rows into memory."""
-        if copy is False:
-            raise ValueError("rows in files cannot be shared: they are read into a new array.")
         return self[:].astype(self.dtype if dtype is None else dtype, copy=False)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeGuard, get_args
 
 from pinoise.errors import UserError, unknown_choice
@@ -24,7 +24,6 @@ Stream = Literal["auto", "always", "never"]
 """Whether the rows of a table are kept on disk once they are encoded: where there are many, or as said."""
 
 LARGEST_SIDE = 16384  # pixels
-IMAGE_SIZE = f"it must be height and width, or one number for both, from 1 to {LARGEST_SIDE}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +92,8 @@ Allowed: median, mean, zero, error.
         if self.max_categories < 1:
             raise UserError(f"max_categories is {self.max_categories}: it must be at least 1.")
         if self.size is not None and not is_image_size(self.size):
-            raise UserError(f"size is {self.size!r}: {IMAGE_SIZE}.")
+            allowed = f"height and width, or one number for both, from 1 to {LARGEST_SIDE}"
+            raise UserError(f"size is {self.size!r}: it must be {allowed}.")
         for name in ("categorical", "drop", "keep", "text", "na"):
             object.__setattr__(self, name, _column_names(name, getattr(self, name)))
         if isinstance(self.size, list):
@@ -119,8 +119,7 @@ Allowed: median, mean, zero, error.
 
     def _chosen(self, *names: str) -> list[str]:
         """Return which of these options differ from their default."""
-        defaults = {field.name: field.default for field in fields(ReadOptions)}
-        return [name for name in names if getattr(self, name) != defaults[name]]
+        return [name for name in names if getattr(self, name) != getattr(ReadOptions, name)]
 
 
 @dataclass(frozen=True, kw_only=True)

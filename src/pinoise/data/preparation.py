@@ -14,7 +14,7 @@ import scipy.sparse as sp
 from pydantic import Field, TypeAdapter, ValidationError
 
 from pinoise.data.arrays import ArrayEncoding, learn_arrays
-from pinoise.data.dataset import Dataset, Spans
+from pinoise.data.dataset import Dataset
 from pinoise.data.disk import kept, place_of, write_rows
 from pinoise.data.formats.arrays import read_npy
 from pinoise.data.formats.opened import states_of
@@ -23,7 +23,6 @@ from pinoise.data.options import AS_TRAINED, Corrupt, LaterOptions, ReadOptions,
 from pinoise.data.source import Source, find_source, load
 from pinoise.data.table.batches import Table
 from pinoise.data.table.encoding import TableEncoder, TableEncoding, learn_table
-from pinoise.data.table.labels import LabelEncoding
 from pinoise.errors import UserError
 
 STREAM_BYTES = 10**9
@@ -31,15 +30,13 @@ STREAM_BYTES = 10**9
 
 _ASIDE = ("rows", "stream")  # options that decide nothing about a table's rows
 
-ArrayKind = Literal["array", "images", "catalogue"]
-
 
 class Preparation(ABC):
     """How training data became samples and class numbers, so that later data becomes the same.
 
     >>> from pinoise.data import from_arrays
     >>> _, preparation = from_arrays([[1.0, 2.0], [3.0, 4.0]], ["no", "yes"])
-    >>> preparation.read([[5.0, 6.0]]).train.x.tolist(), preparation.shape, preparation.labels.names
+    >>> preparation.read([[5.0, 6.0]]).train.x.tolist(), preparation.shape, preparation.encoding.labels.names
     ([[5.0, 6.0]], (2,), ('no', 'yes'))
     """
 
@@ -51,16 +48,6 @@ class Preparation(ABC):
         return self.encoding.shape
 
     @property
-    def spans(self) -> Spans:
-        """The features of every column of a table that became several."""
-        return self.encoding.spans
-
-    @property
-    def labels(self) -> LabelEncoding | None:
-        """The classes that later labels are numbered by; None where training had no labels or a catalogue's set."""
-        return self.encoding.labels
-
-    @property
     @abstractmethod
     def description(self) -> str:
         """What training had, for messages."""
@@ -70,12 +57,7 @@ class Preparation(ABC):
         return asdict(self)  # type: ignore[call-overload, no-any-return]
 
     def read(
-        self,
-        source: object,
-        later: LaterOptions = AS_TRAINED,
-        *,
-        labelled: bool = True,
-        progress: bool = False,
+        self, source: object, later: LaterOptions = AS_TRAINED, *, labelled: bool = True, progress: bool = False
     ) -> Dataset:
         """Read later data as the training data was read.
 
@@ -193,7 +175,7 @@ class ArrayPreparation(Preparation):
     """
 
     encoding: ArrayEncoding
-    kind: ArrayKind = "array"
+    kind: Literal["array", "images", "catalogue"] = "array"
     corrupt: Corrupt = ReadOptions.corrupt
 
     @property

@@ -38,9 +38,8 @@ class LazyRows:
     ) -> None:
         self.in_files = isinstance(x, LazyArray)  # so that rows are better gathered before they are needed
         self.origin, self._x, self._standardizer, self._dtype = origin, x, standardizer, dtype
-        self._mean, self._inverse = (
-            torch.from_numpy(part).to(dtype) for part in (standardizer.mean, standardizer.inverse_scale)
-        )
+        self._mean = torch.from_numpy(standardizer.mean).to(dtype)
+        self._inverse = torch.from_numpy(standardizer.inverse_scale).to(dtype)
 
     def __len__(self) -> int:
         return int(self._x.shape[0])

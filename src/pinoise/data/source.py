@@ -85,7 +85,7 @@ def find_source(given: object) -> Source:
         if is_name(given):
             return Source("catalogue", given, f"the data set {given!r}")
         path = Path(given)
-        if not (path.suffix or "/" in given or os.sep in given or _may_exist(path)):
+        if not (path.suffix or "/" in given or os.sep in given or os.path.lexists(path)):
             raise unknown_choice("data set", given, [entry.name for entry in entries()])
         given = path
     if isinstance(given, Path):
@@ -104,13 +104,6 @@ def source_files(source: str) -> list[Path]:
     if is_name(source):
         return [path for path in locate(source).values() if path is not None]
     return [expanded(source)]
-
-
-def _may_exist(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # a name that is too long, for one; who opens it says why
-        return True
 
 
 def _kind_of(path: Path) -> SourceKind:

@@ -258,7 +258,7 @@ class PiNDA(ModelTransformer):
             settings = self._settings(seed, coloured=False)
         with own_modes(), shown(self.verbose) as reporter:
             if earlier is None:
-                standardizer = build_standardizer(settings, x, spans=preparation.spans)
+                standardizer = build_standardizer(settings, x, spans=preparation.encoding.spans)
             else:
                 standardizer = self.model_.standardizer
             record = describe_data(settings, data, preparation, standardizer)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from pinoise.data.dataset import Array
 from pinoise.data.rows import Rows
 from pinoise.errors import UserError
 from pinoise.evaluation.workers import mapped
@@ -35,7 +36,7 @@ def embed(
     device: torch.device | str = "cpu",
     dtype: torch.dtype = torch.float32,
     processes: int = 1,
-) -> np.ndarray:
+) -> Array:
     """Return the embedding (n, o) of every row, or ``only`` of some rows that follow one another, in order.
 
     Batches reach ``encode`` on ``device`` in ``dtype``; the result is float64 if ``dtype`` is, and float32 otherwise.
@@ -74,7 +75,7 @@ def embed(
     return embedded
 
 
-def table_of(z: np.ndarray, columns: Sequence[str], kept: Any = None) -> Any:
+def table_of(z: Array, columns: Sequence[str], kept: Any = None) -> Any:
     """Return an embedding as an Arrow table, after the columns that are ``kept`` beside it."""
     import pyarrow as pa
 
@@ -84,7 +85,7 @@ def table_of(z: np.ndarray, columns: Sequence[str], kept: Any = None) -> Any:
 
 def write_embedding(
     path: Path,
-    embeddings: Mapping[str, np.ndarray],
+    embeddings: Mapping[str, Array],
     *,
     columns: Sequence[str],
     beside: Mapping[str, Any] | None = None,
@@ -122,7 +123,7 @@ def write_embedding(
         write(table_of(z, columns, beside.get(part)), file)
 
 
-def check_embeddings(train: np.ndarray, test: np.ndarray, *labels: np.ndarray, what: str = "labels") -> None:
+def check_embeddings(train: Array, test: Array, *labels: Array, what: str = "labels") -> None:
     """Raise a ``UserError`` unless both embeddings are finite, not empty and equally wide, with a label for each row.
 
     >>> import numpy as np
@@ -142,7 +143,7 @@ def check_embeddings(train: np.ndarray, test: np.ndarray, *labels: np.ndarray, w
             raise UserError(f"the {name} {what} have the shape {y.shape}, but must be one per row: ({len(z)},).")
 
 
-def _check_finite_rows(z: np.ndarray, what: str, *, first: int = 0) -> None:
+def _check_finite_rows(z: Array, what: str, *, first: int = 0) -> None:
     with np.errstate(over="ignore", invalid="ignore"):
         if np.isfinite(z.sum()):  # one fast pass; a sum of finite numbers may still be infinite
             return
@@ -152,7 +153,7 @@ def _check_finite_rows(z: np.ndarray, what: str, *, first: int = 0) -> None:
         raise UserError(f"{where}: look for very large numbers in the data, a diverged training or damaged weights.")
 
 
-def check_labelled(train: np.ndarray, y_train: np.ndarray, test: np.ndarray, y_test: np.ndarray) -> None:
+def check_labelled(train: Array, y_train: Array, test: Array, y_test: Array) -> None:
     """Raise a ``UserError`` unless a classifier can be fitted on ``train`` and scored on ``test``.
 
     A class of ``test`` that ``train`` lacks is allowed: nothing can predict it, so its rows count as wrong.
@@ -163,7 +164,5 @@ def check_labelled(train: np.ndarray, y_train: np.ndarray, test: np.ndarray, y_t
     pinoise.errors.UserError: every training row has the label 4: a score needs at least two classes.
     """
     check_embeddings(train, test, y_train, y_test)
-    if len(train) < 2:
-        raise UserError("the training embedding has 1 row: a score needs at least 2.")
     if (y_train == y_train[0]).all():
         raise UserError(f"every training row has the label {y_train[0]}: a score needs at least two classes.")

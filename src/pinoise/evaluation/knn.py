@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import torch
 
+from pinoise.data.dataset import Array, Labels
 from pinoise.errors import UserError
 from pinoise.evaluation.embedding import check_embeddings, check_labelled
 
@@ -17,9 +17,7 @@ HELD_VALUES = 1 << 22  # 32 MB
 _SPARE = 8  # rows beyond k that products propose, as they tell near distances apart less well than differences do
 
 
-def knn_neighbours(
-    train: np.ndarray, test: np.ndarray, *, k: int = NEIGHBOURS, held: int = HELD_VALUES
-) -> npt.NDArray[np.int64]:
+def knn_neighbours(train: Array, test: Array, *, k: int = NEIGHBOURS, held: int = HELD_VALUES) -> Labels:
     """Return the rows of ``train`` nearest to each row of ``test``, nearest first: (m, k).
 
     Distances ‖b‖² − 2ab, which products give, propose a few more than ``k`` rows; the sum of squared differences ranks
@@ -50,9 +48,7 @@ def knn_neighbours(
     return neighbours
 
 
-def knn_predict(
-    train: np.ndarray, train_labels: np.ndarray, test: np.ndarray, *, k: int = NEIGHBOURS
-) -> npt.NDArray[np.generic]:
+def knn_predict(train: Array, train_labels: Array, test: Array, *, k: int = NEIGHBOURS) -> Array:
     """Return the most frequent label among the ``k`` neighbours of each row of ``test``, the smallest of several.
 
     >>> import numpy as np
@@ -62,13 +58,10 @@ def knn_predict(
     classes, label = np.unique(train_labels, return_inverse=True)
     votes = label[knn_neighbours(train, test, k=k)]  # (m, k)
     counts = np.stack([(votes == number).sum(axis=1) for number in range(len(classes))], axis=1)  # (m, classes)
-    predicted: npt.NDArray[np.generic] = classes[counts.argmax(axis=1)]
-    return predicted
+    return np.asarray(classes[counts.argmax(axis=1)])
 
 
-def knn_accuracy(
-    train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray, *, k: int = NEIGHBOURS
-) -> float:
+def knn_accuracy(train: Array, y: Array, test: Array, y_test: Array, *, k: int = NEIGHBOURS) -> float:
     """Return the share of ``test`` rows that their ``k`` nearest training rows label correctly.
 
     >>> import numpy as np
@@ -80,7 +73,7 @@ def knn_accuracy(
     return float(np.mean(knn_predict(train, y, test, k=k) == y_test))
 
 
-def neighbour_agreement(a: np.ndarray, b: np.ndarray, *, k: int = AGREEING) -> float:
+def neighbour_agreement(a: Array, b: Array, *, k: int = AGREEING) -> float:
     """Return the mean share of a row's ``k`` nearest other rows that two embeddings have in common.
 
     It is 1 for the same neighbourhoods and k / (n − 1) for unrelated ones.
@@ -89,19 +82,14 @@ def neighbour_agreement(a: np.ndarray, b: np.ndarray, *, k: int = AGREEING) -> f
     >>> neighbour_agreement(x, 3 * x, k=1), neighbour_agreement(x, np.array([[0.0], [9.0], [0.1], [9.1]]), k=1)
     (1.0, 0.0)
     """
-    if len(a) != len(b):
-        raise UserError(f"the embeddings have {len(a)} and {len(b)} rows: they must be of the same rows.")
-    if not 1 <= k < len(a):
-        raise UserError(f"k is {k}, but must be from 1 to the number of other rows, which is {len(a) - 1}.")
     ours, theirs = _others(a, k), _others(b, k)
     common = (ours[:, :, None] == theirs[:, None, :]).any(axis=2)  # (n, k)
     return float(common.mean())
 
 
-def _others(x: np.ndarray, k: int) -> npt.NDArray[np.int64]:
+def _others(x: Array, k: int) -> Labels:
     """Return the ``k`` nearest other rows of each row, (n, k)."""
     near = knn_neighbours(x, x, k=k + 1)
     itself = near == np.arange(len(x))[:, None]
     itself[~itself.any(axis=1), -1] = True  # a row with many copies may not be among its own neighbours
-    others: npt.NDArray[np.int64] = near[~itself].reshape(len(x), k)
-    return others
+    return np.asarray(near[~itself].reshape(len(x), k))

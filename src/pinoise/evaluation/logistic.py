@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from pinoise.data.dataset import Array, Labels
 from pinoise.errors import UserError
 from pinoise.evaluation.embedding import check_labelled
 
@@ -17,14 +17,14 @@ LABELS_PER_CLASS = 10  # labels of each class that the few-label probe reveals
 _MOST_ITERATIONS = 20_000  # which next to no data needs
 UNKNOWN = -1  # the label of a row without one, as in ``sklearn.semi_supervised``
 
-Predict = Callable[[npt.NDArray[np.int64], int], npt.NDArray[np.int64]]
+Predict = Callable[[Labels, int], Labels]
 """From labels of the training rows, ``UNKNOWN`` where there is none, and a seed to labels of the test rows."""
 
-Classifier = Callable[[np.ndarray, np.ndarray], Predict]
+Classifier = Callable[[Array, Array], Predict]
 """From training and test rows to what predicts under any labels, so that work without labels is done once."""
 
 
-def fit_logistic(train: np.ndarray, y: np.ndarray, *, standardise: bool = False) -> Any:
+def fit_logistic(train: Array, y: Array, *, standardise: bool = False) -> Any:
     """Return scikit-learn's L2 logistic regression, fitted on ``train`` as it is, in float32 and until it converges.
 
     Args:
@@ -47,7 +47,7 @@ def fit_logistic(train: np.ndarray, y: np.ndarray, *, standardise: bool = False)
         return make_pipeline(*([StandardScaler()] if standardise else []), *steps).fit(train, y)
 
 
-def logistic_regression(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray) -> float:
+def logistic_regression(train: Array, y: Array, test: Array, y_test: Array) -> float:
     """Return the test accuracy of converged logistic regression on the embedding as it is.
 
     >>> import numpy as np
@@ -59,7 +59,7 @@ def logistic_regression(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_te
     return float(np.mean(fit_logistic(train, y).predict(test) == y_test))
 
 
-def on_labelled(fit: Callable[[np.ndarray, np.ndarray, int], Any]) -> Classifier:
+def on_labelled(fit: Callable[[Array, Array, int], Any]) -> Classifier:
     """Return what fits an estimator on the labelled rows alone; ``fit`` takes these, their labels and a seed.
 
     >>> predict = on_labelled(lambda x, y, seed: fit_logistic(x, y))(np.array([[0.0], [2.0], [5.0]]), np.array([[2.0]]))
@@ -67,11 +67,10 @@ def on_labelled(fit: Callable[[np.ndarray, np.ndarray, int], Any]) -> Classifier
     array([4])
     """
 
-    def prepare(train: np.ndarray, test: np.ndarray) -> Predict:
-        def predict(y: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.int64]:
+    def prepare(train: Array, test: Array) -> Predict:
+        def predict(y: Labels, seed: int) -> Labels:
             known = y != UNKNOWN
-            found: npt.NDArray[np.int64] = fit(train[known], y[known], seed).predict(test)
-            return found
+            return np.asarray(fit(train[known], y[known], seed).predict(test))
 
         return predict
 
@@ -86,10 +85,10 @@ standardised = on_labelled(lambda x, y, _: fit_logistic(x, y, standardise=True))
 
 
 def few_label_accuracies(
-    train: np.ndarray,
-    y: np.ndarray,
-    test: np.ndarray,
-    y_test: np.ndarray,
+    train: Array,
+    y: Array,
+    test: Array,
+    y_test: Array,
     *,
     classifier: Classifier = plain,
     labels_per_class: int = LABELS_PER_CLASS,
@@ -119,7 +118,7 @@ def few_label_accuracies(
     return tuple(accuracies)
 
 
-def few_label_rows(y: np.ndarray, *, labels_per_class: int, draw: int, seed: int) -> npt.NDArray[np.int64]:
+def few_label_rows(y: Array, *, labels_per_class: int, draw: int, seed: int) -> Labels:
     """Return the rows whose labels one draw reveals: ``labels_per_class`` of each class, all of a smaller class.
 
     They depend on the arguments alone, so every embedding is probed on the same rows.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from pinoise.data.dataset import Array
 from pinoise.errors import UserError
 from pinoise.evaluation.embedding import check_embeddings
 from pinoise.evaluation.knn import NEIGHBOURS, knn_neighbours
@@ -17,7 +17,7 @@ KNOWN_VALUES = 50  # rows whose values the few-label probe reveals
 _STRENGTHS = np.logspace(-3, 5, 17)
 
 
-def r_squared(y: npt.NDArray[np.float64], predicted: npt.NDArray[np.float64]) -> float:
+def r_squared(y: Array, predicted: Array) -> float:
     """Return the share of the variance of ``y`` that predictions explain: 1 − Σ (y − ŷ)² / Σ (y − ȳ)².
 
     It is 0 for the mean of ``y``, and below 0 for what is worse than that.
@@ -32,9 +32,7 @@ def r_squared(y: npt.NDArray[np.float64], predicted: npt.NDArray[np.float64]) ->
     return float(1 - np.square(y - predicted).sum() / total)
 
 
-def knn_r_squared(
-    train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray, *, k: int = NEIGHBOURS
-) -> float:
+def knn_r_squared(train: Array, y: Array, test: Array, y_test: Array, *, k: int = NEIGHBOURS) -> float:
     """Return R² of the mean value of the ``k`` nearest training rows.
 
     >>> x = np.array([[0.0], [1.0], [9.0]])
@@ -45,7 +43,7 @@ def knn_r_squared(
     return r_squared(y_test, y[knn_neighbours(train, test, k=k)].mean(axis=1))
 
 
-def ridge_r_squared(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray) -> float:
+def ridge_r_squared(train: Array, y: Array, test: Array, y_test: Array) -> float:
     """Return R² of ridge regression on the embedding as it is, whose strength leave-one-out errors choose.
 
     >>> x = np.arange(12.0)[:, None]
@@ -61,7 +59,7 @@ def ridge_r_squared(train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: 
 
 
 def few_value_scores(
-    train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray, *, draws: int = DRAWS, seed: int = 0
+    train: Array, y: Array, test: Array, y_test: Array, *, draws: int = DRAWS, seed: int = 0
 ) -> tuple[float, ...]:
     """Return R² of ridge regression on ``KNOWN_VALUES`` rows drawn at random, for each of several draws of them.
 

@@ -12,7 +12,6 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.decomposition import PCA
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -21,18 +20,18 @@ from sklearn.semi_supervised import LabelSpreading, SelfTrainingClassifier
 from sklearn.svm import SVC
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from pinoise.data.dataset import Array, Labels
 from pinoise.errors import UserError
-from pinoise.evaluation.embedding import check_embeddings
 from pinoise.evaluation.logistic import Classifier, Predict, on_labelled
 from pinoise.evaluation.softmax import one_thread
 
 NEIGHBOURS = 7  # of a row in the graph of label spreading, as in scikit-learn
 COMPONENTS = 50  # the most of a reduction
 
-Reduce = Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
+Reduce = Callable[[Array, Array], tuple[Array, Array]]
 
 
-def spread_labels(train: np.ndarray, test: np.ndarray) -> Predict:
+def spread_labels(train: Array, test: Array) -> Predict:
     """Label spreading over the graph of nearest neighbours, which is built once for all draws of labels.
 
     >>> x = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
@@ -44,18 +43,17 @@ def spread_labels(train: np.ndarray, test: np.ndarray) -> Predict:
     among = search.kneighbors_graph(train)  # like scikit-learn's own kernel "knn"; a row is a neighbour of itself
     across = search.kneighbors_graph(test).T
 
-    def predict(y: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.int64]:
+    def predict(y: Labels, seed: int) -> Labels:
         rows = np.arange(len(y))[:, None]  # the kernel knows the samples by their numbers
         # The 30 rounds of scikit-learn are too few on some data.
         model = LabelSpreading(kernel=lambda a, b: among if a is b else across, max_iter=1000).fit(rows, y)
         with np.errstate(invalid="ignore"):  # a row that no label reaches is of the first class
-            found: npt.NDArray[np.int64] = model.predict(np.arange(len(test))[:, None])
-        return found
+            return np.asarray(model.predict(np.arange(len(test))[:, None]))
 
     return predict
 
 
-def train_itself(train: np.ndarray, test: np.ndarray) -> Predict:
+def train_itself(train: Array, test: Array) -> Predict:
     """Self-training: logistic regression that adds its confident predictions to the labels and is fitted again.
 
     >>> x = np.array([[0.0], [0.1], [0.2], [5.0], [5.1], [5.2]])
@@ -63,19 +61,18 @@ def train_itself(train: np.ndarray, test: np.ndarray) -> Predict:
     array([0, 1])
     """
 
-    def predict(y: npt.NDArray[np.int64], seed: int) -> npt.NDArray[np.int64]:
+    def predict(y: Labels, seed: int) -> Labels:
         # Nearly all rows that are ever added are added in the first rounds, and a round is a fit on up to all rows.
         model = SelfTrainingClassifier(LogisticRegression(max_iter=1000, tol=1e-3), max_iter=5)
         with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
             # Small classes are all labelled.
             warnings.filterwarnings("ignore", message="y contains no unlabeled samples")
-            found: npt.NDArray[np.int64] = model.fit(train, y).predict(test)
-        return found
+            return np.asarray(model.fit(train, y).predict(test))
 
     return predict
 
 
-def _boosting(x: np.ndarray, y: np.ndarray, seed: int) -> GradientBoostingClassifier:
+def _boosting(x: Array, y: Array, seed: int) -> GradientBoostingClassifier:
     # HistGradientBoosting puts at least 20 rows into a leaf, so it cannot split ten rows of two classes, and its
     # histograms cost more than such small samples. Each split looks at √d features, and larger steps need fewer trees,
     # of which every class has its own: this keeps wide data and many classes affordable.
@@ -92,20 +89,18 @@ CLASSIFIERS: Mapping[str, Classifier] = {
 }
 
 
-def reduce_by_pca(train: np.ndarray, test: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def reduce_by_pca(train: Array, test: Array) -> tuple[Array, Array]:
     """Return both parts in the first principal components of the training part, at most ``COMPONENTS``.
 
     >>> [z.shape for z in reduce_by_pca(np.eye(4), np.ones((2, 4)))]
     [(4, 4), (2, 4)]
     """
-    check_embeddings(train, test)
     model = PCA(min(COMPONENTS, *train.shape), random_state=0).fit(train)
     return model.transform(train), model.transform(test)
 
 
-def reduce_by_umap(train: np.ndarray, test: np.ndarray, *, components: int = 10) -> tuple[np.ndarray, np.ndarray]:
+def reduce_by_umap(train: Array, test: Array, *, components: int = 10) -> tuple[Array, Array]:
     """Return both parts as umap-learn, which need not be installed, places them in a few dimensions."""
-    check_embeddings(train, test)
     try:
         umap: Any = import_module("umap")
     except ImportError as error:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pinoise.choices import SCORES
-from pinoise.data.dataset import is_measured
+from pinoise.data.dataset import Array, is_measured
 from pinoise.errors import UserError
 from pinoise.evaluation.knn import knn_accuracy
 from pinoise.evaluation.logistic import few_label_accuracies, logistic_regression, standardised
@@ -59,10 +59,10 @@ class Scores:
 
 
 def evaluate(
-    train: np.ndarray,
-    y_train: np.ndarray | None,
-    test: np.ndarray,
-    y_test: np.ndarray | None,
+    train: Array,
+    y_train: Array | None,
+    test: Array,
+    y_test: Array | None,
     *,
     seed: int = 0,
     scores: Collection[str] = SCORES,

@@ -8,31 +8,26 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
+from torch import Tensor
 
+from pinoise.data.dataset import Array
 from pinoise.evaluation.embedding import check_labelled
 
 
 def fit_softmax(
-    x: torch.Tensor,
-    y: torch.Tensor,
-    *,
-    n_classes: int,
-    epochs: int = 50,
-    batch_size: int = 256,
-    learning_rate: float = 1e-3,
-    seed: int = 0,
-) -> tuple[torch.Tensor, torch.Tensor]:
+    x: Tensor, y: Tensor, *, epochs: int = 50, batch_size: int = 256, learning_rate: float = 1e-3, seed: int = 0
+) -> tuple[Tensor, Tensor]:
     """Return the weight (classes, d) and bias (classes,) after the last epoch of Adam on the mean cross-entropy.
 
     One generator seeded with ``seed`` draws the weight, then the bias, both from U(−1/√d, 1/√d), then the order of the
     rows of each epoch; torch's global generator is left alone. The last batch of an epoch may be smaller.
 
     >>> y = torch.tensor([0, 1])
-    >>> weight, bias = fit_softmax(torch.eye(2), y, n_classes=2)
+    >>> weight, bias = fit_softmax(torch.eye(2), y)
     >>> weight.shape, bias.shape
     (torch.Size([2, 2]), torch.Size([2]))
     """
-    generator = torch.Generator().manual_seed(seed)
+    generator, n_classes = torch.Generator().manual_seed(seed), int(y.max()) + 1
     bound = 1 / math.sqrt(x.shape[1])
     weight = torch.empty(n_classes, x.shape[1]).uniform_(-bound, bound, generator=generator)
     bias = torch.empty(n_classes).uniform_(-bound, bound, generator=generator)
@@ -51,9 +46,7 @@ def fit_softmax(
     return weight, bias
 
 
-def softmax_regression(
-    train: np.ndarray, y: np.ndarray, test: np.ndarray, y_test: np.ndarray, *, seed: int = 0
-) -> float:
+def softmax_regression(train: Array, y: Array, test: Array, y_test: Array, *, seed: int = 0) -> float:
     """Return the test accuracy of softmax regression after its last epoch, never the best one.
 
     The embedding is taken as it is, without standardisation, as in the paper.
@@ -66,7 +59,7 @@ def softmax_regression(
     check_labelled(train, y, test, y_test)
     classes, label = np.unique(y, return_inverse=True)
     x, number = torch.tensor(train, dtype=torch.float32), torch.tensor(label, dtype=torch.int64)
-    weight, bias = fit_softmax(x, number, n_classes=len(classes), seed=seed)
+    weight, bias = fit_softmax(x, number, seed=seed)
     logits = torch.addmm(bias, torch.tensor(test, dtype=torch.float32), weight.T)
     return float(np.mean(classes[logits.argmax(dim=1).numpy()] == y_test))
 

@@ -42,9 +42,7 @@ def spaced_rows(rows: Classes, most: int) -> Classes:
     >>> spaced_rows(np.arange(10), 4).tolist(), spaced_rows(np.arange(3), 4).tolist()
     ([0, 3, 6, 9], [0, 1, 2])
     """
-    if len(rows) <= most:
-        return rows
-    return rows[np.linspace(0, len(rows) - 1, most).round().astype(np.int64)]
+    return rows[np.linspace(0, len(rows) - 1, min(most, len(rows))).round().astype(np.int64)]
 
 
 def embedded_parts(embed: Callable[[Classes], Floats], labelled: Classes, *, total: int) -> tuple[Floats, Floats]:

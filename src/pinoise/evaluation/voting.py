@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -128,34 +128,27 @@ def unit_factor(X: Floats) -> float:
     return float(np.sqrt(VARIANCE / variance)) if variance > 0 else 1.0
 
 
-def make_model(candidate: Candidate, *, seed: int, trees: int) -> Any:
-    """Return the unfitted model of a candidate.
-
-    >>> make_model(Candidate("raw", "logistic", 0.1), seed=0, trees=TREES).C
-    0.1
-    """
-    if candidate.model == "trees":
-        from sklearn.ensemble import ExtraTreesClassifier
-
-        return ExtraTreesClassifier(trees, random_state=seed)
-    from sklearn.linear_model import LogisticRegression
-
-    return LogisticRegression(C=candidate.strength, max_iter=1000)
-
-
 def fit_model(candidate: Candidate, X: Floats, y: Classes, *, seed: int) -> Any:
     """Return the model, fitted on all rows of its own columns."""
     if candidate.model != "logistic":
-        return _fitted(make_model(candidate, seed=seed, trees=TREES), X, y)
+        return _fitted(candidate, X, y, seed=seed, trees=TREES)
     factor = unit_factor(X)
     rows, basis = rotated(factor * X)
-    model = _fitted(make_model(candidate, seed=seed, trees=TREES), rows, y)
+    model = _fitted(candidate, rows, y, seed=seed, trees=TREES)
     model.coef_ = factor * (model.coef_ if basis is None else model.coef_ @ basis.T)
     model.n_features_in_ = X.shape[1]
     return model
 
 
-def _fitted(model: Any, X: Floats, y: Classes) -> Any:
+def _fitted(candidate: Candidate, X: Floats, y: Classes, *, seed: int, trees: int) -> Any:
+    # These import much that the doors do not need.
+    from sklearn.ensemble import ExtraTreesClassifier
+    from sklearn.linear_model import LogisticRegression
+
+    if candidate.model == "trees":
+        model: Any = ExtraTreesClassifier(trees, random_state=seed)
+    else:
+        model = LogisticRegression(C=candidate.strength, max_iter=1000)
     # Small fits lose by sharing their work among threads. One that has not quite converged is judged as it is.
     with threadpool_limits(1, user_api="blas"), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -174,7 +167,7 @@ def held_out_probabilities(candidate: Candidate, X: Floats, y: Classes, fold: Cl
         X, _ = rotated(unit_factor(X) * X)
     for each in np.unique(fold[~alone]):
         out = (fold == each) & ~alone
-        model = _fitted(make_model(candidate, seed=seed, trees=TREES_JUDGED), X[~out], y[~out])
+        model = _fitted(candidate, X[~out], y[~out], seed=seed, trees=TREES_JUDGED)
         result[out] = model.predict_proba(X[out])
     return result
 
@@ -270,13 +263,12 @@ class Vote:
         self.candidates, self.Z, self.y, self.raw, self.seed = tuple(candidates), Z, y, raw, seed
         voting = [candidate for candidate in candidates if candidate.weight > 0]
         self.voters = tuple(sorted(voting, key=lambda voter: -voter.weight))  # the heaviest first
-        self.models = [fit_model(candidate, X, y, seed=seed) for candidate, X in self._inputs(Z)]
+        self.models = [fit_model(voter.candidate, self._seen_by(voter, Z), y, seed=seed) for voter in self.voters]
 
-    def _inputs(self, Z: Floats) -> Iterator[tuple[Candidate, Floats]]:
-        for voter in self.voters:
-            yield voter.candidate, np.ascontiguousarray(Z[:, voter.candidate.columns(self.raw)])
+    def _seen_by(self, voter: Voter, Z: Floats) -> Floats:
+        return np.ascontiguousarray(Z[:, voter.candidate.columns(self.raw)])
 
     def probabilities(self, Z: Floats) -> Floats:
         """Return p(class) of every row of an embedding, (n, K)."""
-        each = zip(self.voters, self.models, self._inputs(Z), strict=True)
-        return np.asarray(sum(voter.weight * model.predict_proba(X) for voter, model, (_, X) in each))
+        each = zip(self.voters, self.models, strict=True)
+        return np.asarray(sum(voter.weight * model.predict_proba(self._seen_by(voter, Z)) for voter, model in each))

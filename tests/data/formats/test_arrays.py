@@ -39,6 +39,7 @@ def test_npz_with_a_test_part_names_and_groups(tmp_path: Path) -> None:
     assert np.asarray(raw.train.groups).tolist() == [5, 5, 6]
     assert np.asarray(raw.test.groups).tolist() == [7]
     assert (raw.feature_names, raw.class_names) == (("a", "b"), ("x", "y"))
+    assert raw.notes == ("left out 1 array of the file: index_train",)
 
 
 @pytest.mark.parametrize("name", ["X", "x", "anything"])
@@ -51,7 +52,16 @@ def test_npz_with_one_array(tmp_path: Path, name: str) -> None:
 
 def test_npz_with_samples_and_labels(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", X=np.eye(2), y=["b", "a"], unrelated=np.ones(7))
-    assert np.asarray(read_npz(tmp_path / "a.npz").train.y).tolist() == ["b", "a"]
+    raw = read_npz(tmp_path / "a.npz")
+    assert np.asarray(raw.train.y).tolist() == ["b", "a"]
+    assert raw.notes == ("left out 1 array of the file: unrelated",)
+
+
+def test_rows_and_labels_of_an_npz_under_names_that_are_not_read_are_said_to_be_left_out(tmp_path: Path) -> None:
+    np.savez(tmp_path / "a.npz", X_train=np.eye(2), y=[0, 1], X_val=np.eye(2))
+    raw = read_npz(tmp_path / "a.npz")
+    assert (raw.train.y, raw.test) == (None, None)
+    assert raw.notes == ("left out 2 arrays of the file: y, X_val",)
 
 
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo"])

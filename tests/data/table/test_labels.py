@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.preprocessing import LabelEncoder
 
-from pinoise.data.table.labels import learn_targets
+from pinoise.data.table.labels import learn_targets, typed
 from pinoise.errors import UserError
 
 learn_labels = partial(learn_targets, regression=False)
@@ -117,6 +117,11 @@ def test_a_measurement_is_told_from_classes_by_its_values(values: np.ndarray, me
     assert targets.dtype == (np.float64 if measured else np.int64)
     if measured:
         np.testing.assert_array_equal(targets, values)
+
+
+def test_long_whole_numbers_in_text_stay_apart() -> None:
+    codes = ["12345678901234567", "+12345678901234568", "-3"]  # which double precision cannot tell apart
+    assert typed(pa.array(codes)).to_pylist() == [12345678901234567, 12345678901234568, -3]
 
 
 def test_a_user_decides_what_a_number_is() -> None:

@@ -164,6 +164,12 @@ def test_a_folder_of_files_is_one_table(tmp_path: Path) -> None:
     np.testing.assert_array_equal(read_file(single, ReadOptions(label="class"))[0].train.x, held.train.x)
 
 
+def test_no_file_of_a_folder_is_lost_by_the_case_of_its_extension(tmp_path: Path) -> None:
+    for start, name in ((0, "a.parquet"), (2, "b.PARQUET")):
+        pyarrow.parquet.write_table(pa.table({"n": [start, start + 1]}), tmp_path / name)
+    assert np.asarray(read_file(tmp_path)[0].train.x).ravel().tolist() == [0, 1, 2, 3]
+
+
 def test_files_of_a_folder_must_have_the_same_columns(tmp_path: Path) -> None:
     pyarrow.parquet.write_table(pa.table({"a": [1, 2], "b": [1.0, 2.0]}), tmp_path / "1.parquet")
     pyarrow.parquet.write_table(pa.table({"a": [1, 2], "c": [1.0, 2.0]}), tmp_path / "2.parquet")
@@ -197,7 +203,7 @@ def test_a_late_number_that_cannot_be_used_is_named_with_its_row(
     values = np.arange(ROWS, dtype=np.float64)
     values[-5] = np.inf
     path = written(pa.table({"a": values, "b": np.arange(ROWS) % 7}), tmp_path / "late.parquet")
-    with pytest.raises(UserError, match=f"column 'a', data row {ROWS - 4} is infinite"):
+    with pytest.raises(UserError, match=f"column 'a', data row {ROWS - 4} holds inf, which is too large"):
         read_file(path, ReadOptions(stream=stream))
 
 

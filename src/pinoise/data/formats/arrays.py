@@ -16,10 +16,11 @@ from numpy.lib.npyio import NpzFile
 from pinoise.data.checks import check_memory, check_sparse
 from pinoise.data.dataset import Array, Part, RawArrays
 from pinoise.data.lazy import FileRows
-from pinoise.errors import UserError, damage_named, damaged, listed
+from pinoise.errors import UserError, counted, damage_named, damaged, listed
 from pinoise.files import open_regular
 
 _BESIDE = (("y",), ("groups", "group", "qid", "subject", "user", "speaker"))  # names of labels and of groups
+_NAMES = ("feature_names", "class_names")
 
 
 def read_npy(path: Path) -> RawArrays:
@@ -39,7 +40,7 @@ def read_npz(path: Path) -> RawArrays:
     """Read ``X_train, y_train, X_test, y_test``, or ``X`` and ``y``, or one array, or a sparse matrix.
 
     ``feature_names``, ``class_names`` and one array of groups (``subject_train``, ``qid_train``, ...) are read too
-    where the file has them; other arrays are ignored.
+    where the file has them; a note names the arrays that are left out.
     """
     with open_npz(path) as archive:
         if {"format", "shape", "data"} <= set(archive):
@@ -53,9 +54,13 @@ def read_npz(path: Path) -> RawArrays:
             raise UserError(f"{path} {what}: call the samples X and the labels y, or X_train, y_train, X_test, y_test.")
         if "y_test" in archive and "X_test" not in archive:
             raise UserError(f"{path} has labels y_test and no samples X_test: add them, or leave the labels out.")
-        train = _part(archive, samples, "_train" if samples == "X_train" else "")
-        test = _part(archive, "X_test", "_test") if "X_test" in archive else None
-        return RawArrays(train, test, _names(archive, "feature_names"), _names(archive, "class_names"))
+        features, classes = (_names(archive, name) for name in _NAMES)
+        used = set(_NAMES)
+        train = _part(archive, samples, "_train" if samples == "X_train" else "", used)
+        test = _part(archive, "X_test", "_test", used) if "X_test" in archive else None
+        left = [name for name in archive if name not in used]
+        notes = (f"left out {counted(len(left), 'array')} of the file: {listed(left)}",) if left else ()
+        return RawArrays(train, test, features, classes, notes=notes)
 
 
 @contextmanager
@@ -70,8 +75,11 @@ def open_npz(path: Path) -> Iterator[Mapping[str, Array]]:
             yield archive
 
 
-def _part(archive: Mapping[str, Array], samples: str, ending: str) -> Part:
-    y, groups = (next((archive[n + ending] for n in names if n + ending in archive), None) for names in _BESIDE)
+def _part(archive: Mapping[str, Array], samples: str, ending: str, used: set[str]) -> Part:
+    """Return one side of the split, and add the names of its arrays to those that are ``used``."""
+    beside = [next((name + ending for name in names if name + ending in archive), "") for names in _BESIDE]
+    used.update((samples, *beside))
+    y, groups = (archive[name] if name else None for name in beside)
     return Part(archive[samples], y, groups)
 
 

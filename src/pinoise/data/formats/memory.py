@@ -130,13 +130,13 @@ def with_numbers(values: npt.NDArray[Any], table: Any) -> Any:
     >>> with_numbers(np.array([[1.6, 0.9]]), pa.table({"n": [1], "f": [False]})).to_pydict()
     {'n': [2], 'f': [True]}
     """
-    cells = []
-    for number, column in enumerate(table.itercolumns()):
+
+    def cells(some: npt.NDArray[Any], column: Any) -> Any:
         if pa.types.is_boolean(column.type):
-            cells.append(pa.array(values[:, number] >= 0.5))
-        else:
-            cells.append(NumericColumn("", 0.0).decode(values[:, [number]], column.combine_chunks()))
-    return pa.table(cells, names=table.column_names)
+            return pa.array(some >= 0.5)
+        return NumericColumn("", 0.0).decode(some[:, None], column.combine_chunks())
+
+    return pa.table(list(map(cells, values.T, table.itercolumns())), names=table.column_names)
 
 
 def like_frame(table: Any, X: Any) -> Any:

@@ -19,10 +19,10 @@ _EXCESS = "it may be a decompression bomb; rows of a larger file are read in par
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that gives at most ``limit`` bytes of ``inner``, if bounded, and names ``label`` in every error."""
+    """A stream that gives at most ``limit`` bytes of ``inner``, if bounded, then ``tail``; errors name ``label``."""
 
-    def __init__(self, inner: Any, label: str, limit: int | None) -> None:
-        self._inner, self._label, self._limit, self._given = inner, label, limit, 0
+    def __init__(self, inner: Any, label: str, limit: int | None, tail: bytes) -> None:
+        self._inner, self._label, self._limit, self._given, self._tail = inner, label, limit, 0, tail
 
     def readable(self) -> bool:
         return True
@@ -33,12 +33,15 @@ class _Bounded(io.RawIOBase):
         self._given += count
         if self._limit is not None and self._given > self._limit:
             raise UserError(f"{self._label} holds more than the {self._limit} bytes allowed: {_EXCESS}.")
+        if not count:
+            count = min(len(buffer), len(self._tail))
+            buffer[:count], self._tail = self._tail[:count], self._tail[count:]
         return count
 
 
-def bounded(inner: Any, label: str, limit: int | None) -> io.BufferedReader:
-    """Return a stream that gives at most ``limit`` bytes of another, and names ``label`` in every error."""
-    return io.BufferedReader(_Bounded(inner, label, limit), buffer_size=1 << 16)
+def bounded(inner: Any, label: str, limit: int | None, *, tail: bytes = b"") -> io.BufferedReader:
+    """Return a stream that gives at most ``limit`` bytes of another, then ``tail``; every error names ``label``."""
+    return io.BufferedReader(_Bounded(inner, label, limit, tail), buffer_size=1 << 16)
 
 
 def decompressed(raw: BinaryIO) -> Any:
@@ -51,10 +54,10 @@ def decompressed(raw: BinaryIO) -> Any:
 
 
 @contextmanager
-def open_compressed(path: Path, *, limit: int | None = GIB) -> Iterator[io.BufferedReader]:
+def open_compressed(path: Path, *, limit: int | None = GIB, tail: bytes = b"") -> Iterator[io.BufferedReader]:
     """Open a gzip, bzip2 or plain file, recognised by its first bytes and not by its name.
 
-    ``limit`` is None for no bound.
+    ``limit`` is None for no bound. ``tail`` comes after the end of the file.
 
     >>> import gzip, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -67,7 +70,7 @@ def open_compressed(path: Path, *, limit: int | None = GIB) -> Iterator[io.Buffe
     with damage_named(path, OSError):
         raw = open_regular(path)
     with raw:
-        yield bounded(decompressed(raw), str(path), limit)
+        yield bounded(decompressed(raw), str(path), limit, tail=tail)
 
 
 def state_of(path: Path) -> tuple[int, int]:

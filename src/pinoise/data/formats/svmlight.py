@@ -32,9 +32,9 @@ def read_svmlight(path: Path, *, n_features: int | None = None, first_index: int
     >>> rows.x.tolist(), rows.y.tolist(), rows.groups.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 4.0, 0.0]], [2.0, 0.0], [7, 8])
     """
-    free, where = free_memory(), str(path)
+    where = str(path)
     # Numbers take about as much as their text, and as much again while they are numbered.
-    with open_compressed(path, limit=None if free is None else free // 2) as stream:
+    with open_compressed(path, limit=free_memory() // 2) as stream:
         x, y, queries = parse_rows(stream, where=where)
     if not x.nnz:
         raise UserError(f"{where} has no feature in any row: a line is 'label index:value index:value ...'.")

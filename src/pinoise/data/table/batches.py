@@ -17,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -26,9 +26,6 @@ import pyarrow.csv
 from pinoise.data.formats.opened import open_compressed
 from pinoise.data.table.cells import MISSING_WORDS, is_number, is_text, looks_like_number, text_of, without
 from pinoise.errors import UserError, damaged, listed
-
-if TYPE_CHECKING:
-    from _typeshed import WriteableBuffer
 
 BATCH_ROWS = 1 << 16  # of a frame
 BLOCK_BYTES = 32 << 20  # a row of text must fit into a block, and tables of gene expression have long rows
@@ -122,39 +119,24 @@ def csv_table(path: Path) -> Table:
     return Table(header.names, str(path), read, size=size, notes=header.notes, files=(path,))
 
 
-class _Ended(io.RawIOBase):
-    """A stream of text with one more row of known cells after its end.
-
-    Arrow takes the end of a file for the end of a quoted cell, however many rows the cell has swallowed. If the added
-    row does not come out as a row, a quotation mark was never closed.
-    """
-
-    def __init__(self, stream: BinaryIO, row: bytes) -> None:
-        self._stream, self._row = stream, row
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: WriteableBuffer) -> int:
-        view = memoryview(buffer).cast("B")
-        if not (block := self._stream.read(len(view))):
-            block, self._row = self._row[: len(view)], self._row[len(view) :]
-        view[: len(block)] = block
-        return len(block)
-
-
 def _text_batches(path: Path, header: TextHeader, columns: Sequence[str]) -> Iterator[Any]:
-    """Yield the rows of a text file; a row that an open quotation mark has swallowed is an error that names it."""
+    """Yield the rows of a text file; a row that an open quotation mark has swallowed is an error that names it.
+
+    Arrow takes the end of a file for the end of a quoted cell, however many rows the cell has swallowed. So one more
+    row, of known cells, comes after the end. If it does not come out as a row, a quotation mark was never closed.
+    """
     token = secrets.token_hex(16)
     row = f"\n{header.delimiter.join([token] * len(header.names))}\n".encode()
     rows, before = 0, None
-    with _named(path, header), open_compressed(path, limit=None) as stream:
-        ended = io.BufferedReader(_Ended(stream, row), buffer_size=1 << 16)
-        with pyarrow.csv.open_csv(ended, **_options(header, columns)) as reader:
-            for batch in reader:
-                if before is not None and before.num_rows:
-                    yield before
-                before, rows = pa.Table.from_batches([batch]), rows + batch.num_rows
+    with (
+        _named(path, header),
+        open_compressed(path, limit=None, tail=row) as stream,
+        pyarrow.csv.open_csv(stream, **_options(header, columns)) as reader,
+    ):
+        for batch in reader:
+            if before is not None and before.num_rows:
+                yield before
+            before, rows = pa.Table.from_batches([batch]), rows + batch.num_rows
     if before is None or before.column(0)[-1].as_py() != token:
         raise _unclosed(path, rows)
     if before.num_rows > 1:

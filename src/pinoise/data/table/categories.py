@@ -10,9 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinoise.data.table.cells import Encoded, are_all, is_number, is_text, other_kind, text_of
-
-Floats = npt.NDArray[np.float64]
+from pinoise.data.table.cells import Encoded, Floats, are_all, is_number, is_text, other_kind, text_of
 
 MISSING, OTHER = "missing", "other"
 

@@ -7,10 +7,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinoise.errors import RowError, UserError, counted, damaged, unknown_choice
+
+Floats = npt.NDArray[np.float64]
 
 MISSING_WORDS = ("", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "NULL", "null", "#N/A")
 """The words for a missing cell of a text file."""

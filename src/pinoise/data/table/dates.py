@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinoise.data.options import MissingPolicy
-from pinoise.data.table.cells import Encoded, first_true, is_text, other_kind, stray_cell, text_of
+from pinoise.data.table.cells import Encoded, Floats, first_true, is_text, other_kind, stray_cell, text_of
 from pinoise.data.table.numbers import fill_value, needs_double
 
 Cycle = Literal["year", "week", "day"]
@@ -37,8 +35,6 @@ FORMATS = (*(day + time for day in _DAYS for time in _TIMES), ISO, ZONED, *_CLOC
 
 _DAY = 86_400e6  # microseconds
 
-Floats = npt.NDArray[np.float64]
-
 
 @dataclass(frozen=True)
 class DateColumn:
@@ -53,10 +49,6 @@ class DateColumn:
     counts_days: bool  # False for times of day
     written: str  # the format of text; empty for dates that a file or a frame knows as such
     precise: bool = False  # whether single precision would lose digits that matter
-
-    def __post_init__(self) -> None:
-        if not math.isfinite(self.fill) or not self.features:
-            raise ValueError("the dates have no feature")
 
     @property
     def sizes(self) -> tuple[int, ...]:

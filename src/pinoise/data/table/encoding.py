@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 from pinoise.data.checks import check_rows
@@ -16,12 +15,10 @@ from pinoise.data.dataset import Dataset, Part, Samples, Spans, Targets
 from pinoise.data.options import MissingPolicy, ReadOptions
 from pinoise.data.table.batches import Table, held_table
 from pinoise.data.table.categories import CategoricalColumn
-from pinoise.data.table.cells import Encoded, column_of, find_column, first_missing, missing_cell
+from pinoise.data.table.cells import Encoded, Floats, column_of, find_column, first_missing, missing_cell
 from pinoise.data.table.kinds import Column, Learned, Looked, learn_column, look, notes_on
 from pinoise.data.table.labels import LabelEncoding, learn_targets, measurement_note, typed
 from pinoise.errors import UserError, counted, listed, rows_among
-
-Floats = npt.NDArray[np.float64]
 
 _BLOCK_VALUES = 1 << 21  # features encoded at a time
 

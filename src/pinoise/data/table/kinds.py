@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -14,23 +15,12 @@ import pyarrow.compute as pc
 from pinoise.data.options import ReadOptions
 from pinoise.data.table.batches import Table
 from pinoise.data.table.categories import MISSING, OTHER, CategoricalColumn, are_truths, most_frequent
-from pinoise.data.table.cells import are_all, are_codes, column_of, first_true, is_number, is_text, text_of
+from pinoise.data.table.cells import Floats, are_codes, column_of, first_true, is_number, is_text, text_of
 from pinoise.data.table.dates import DateColumn, fitting_format, is_date, learn_dates
-from pinoise.data.table.numbers import (
-    STYLES,
-    NumericColumn,
-    Style,
-    all_differ,
-    is_written,
-    learn_numbers,
-    names_rows,
-    no_number,
-    numbers_of,
-)
+from pinoise.data.table.labels import typed
+from pinoise.data.table.numbers import STYLES, NumericColumn, Style, is_written, learn_numbers, no_number, numbers_of
 from pinoise.data.table.text import TextColumn, learn_words
 from pinoise.errors import UserError, counted, listed
-
-Floats = npt.NDArray[np.float64]
 
 Column = NumericColumn | CategoricalColumn | DateColumn | TextColumn
 """What a column of a table becomes: its ``features``, and in ``sizes`` how many of them belong together each time."""
@@ -45,6 +35,11 @@ MOSTLY = 0.5  # a text column with this share of numbers is a numeric column wit
 FEW_VALUES = 20  # unless so few values differ, some of them no numbers: those are categories, such as 2, 3, 4, 5more
 IDENTIFIER = 0.9  # share of distinct values above which a long list of categories names rows, not groups
 _FREQUENT = 0.01  # share of cells from which a question mark is worth a note
+
+LEAST_NAMED = 50  # rows; in a shorter table, numbers that all differ may well be measurements
+_ID = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|index|row)$|[a-z](Id|ID)$|^(ID|Id)$", re.IGNORECASE)
+_LONG = 10**13  # from 14 digits on, a whole number that never repeats is no count
+_MICROSECONDS = (9 * 10**14, 42 * 10**14)  # since 1970, from 1998 to 2103
 
 
 class Seen(NamedTuple):
@@ -192,7 +187,7 @@ def _numbers(looked: Looked, style: Style = "plain") -> Learned:
         return EMPTY
     written = is_text(looked.cells.type)
     if not looked.kept and style == "plain":
-        whole = _whole(looked.cells, present) if written else looked.cells
+        whole = typed(looked.cells) if written else looked.cells
         unnamed = name == looked.table.names[0] and name.startswith(("Unnamed: ", "__index_level_"))
         why = ", whose numbers name the rows" if names_rows(name, whole, rows=looked.rows) else ""
         if unnamed and len(whole) > 1 and pa.types.is_integer(whole.type) and all_differ(whole):
@@ -208,10 +203,35 @@ def _numbers(looked: Looked, style: Style = "plain") -> Learned:
     return Learned(column, tuple(notes), constant=bool(constant), as_numbers=as_numbers)
 
 
-def _whole(cells: Any, present: Floats) -> Any:
-    """Return numbers that were text as whole ones where all of them are, with no cell missing."""
-    whole = len(present) == len(cells) and are_all(pc.match_substring_regex(cells, r"^[+-]?\d{1,18}$"))
-    return pc.utf8_ltrim(cells, "+").cast(pa.int64()) if whole else pa.array(present)
+def names_rows(name: str, column: Any, *, rows: int) -> bool:
+    """Whether whole numbers name rows rather than measure something.
+
+    All of them differ, none is missing, and they count the rows in any order, or the column is called an id, or they
+    have 14 digits and more and are no times in microseconds or nanoseconds. Anything else is kept.
+
+    Args:
+        name: of the column.
+        column: its cells, of all rows or of some.
+        rows: how many rows there are in all.
+
+    >>> names_rows("row", pa.array(range(1, 101)), rows=100), names_rows("age", pa.array([20, 30] * 50), rows=100)
+    (True, False)
+    >>> names_rows("x", pa.array(range(0, 200, 2)), rows=100)
+    False
+    """
+    if len(column) < LEAST_NAMED or not pa.types.is_integer(column.type) or not all_differ(column):
+        return False
+    bounds = pc.min_max(column).as_py()
+    low, high = bounds["min"], bounds["max"]
+    # Some rows of many hardly have the first and the last of all.
+    counts = high - low < rows and high - low + 1 >= rows * (1 - 32 / len(column) * (len(column) < rows))
+    times = any(_MICROSECONDS[0] * unit <= low and high <= _MICROSECONDS[1] * unit for unit in (1, 1000))
+    return bool(counts or _ID.search(name) or (low >= _LONG and not times))
+
+
+def all_differ(column: Any) -> bool:
+    """Whether no cell is missing and none repeats."""
+    return bool(column.null_count == 0 and pc.count_distinct(column).as_py() == len(column))
 
 
 def _dates(looked: Looked, written: str = "") -> Learned:

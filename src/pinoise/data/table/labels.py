@@ -11,20 +11,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinoise.data.dataset import Labels, Targets
-from pinoise.data.table.cells import (
-    are_all,
-    are_codes,
-    first_true,
-    is_number,
-    is_text,
-    looks_like_number,
-    text_of,
-)
+from pinoise.data.table.cells import are_all, are_codes, first_true, is_number, is_text, looks_like_number, text_of
 from pinoise.errors import RowError, UserError, listed
 
 MANY_CLASSES = 64  # above it, labels that hardly ever repeat are a measurement or an identifier
 MOST_LABELS = 1 << 20  # different labels that are told apart
-_BLOCK = 1 << 18  # labels encoded at a time
 _FEW_ROWS = 10  # of a class on average, below which many whole numbers are a measurement
 _FEW_FRACTIONS = 10  # different numbers with fractions up to this are classes, such as grades in halves
 
@@ -72,17 +63,14 @@ class LabelEncoding:
 
     def encode(self, labels: object, *, where: str) -> Labels:
         """Return class numbers; an unknown or missing label is an error that names its row."""
-        array, known = label_array(labels, where=where), pa.array(self.values, pa.large_string())
-        encoded = np.empty(len(array), dtype=np.int64)
-        for start in range(0, len(array), _BLOCK):  # the text of very many labels takes more memory than their numbers
-            written = text_of(array.slice(start, _BLOCK))
-            numbers = pc.index_in(written, value_set=known)
-            if numbers.null_count:
-                row = first_true(pc.is_null(numbers))
-                rest = f" is not one of the training labels: {listed(self.values)}."
-                raise RowError(f"{where}: the label {written[row].as_py()!r} in data row ", start + row, rest)
-            encoded[start : start + _BLOCK] = numbers.to_numpy(zero_copy_only=False)
-        return encoded
+        found = label_array(labels, where=where).dictionary_encode()  # as the text of all labels takes much memory
+        written = text_of(found.dictionary)
+        numbers = pc.index_in(written, value_set=pa.array(self.values, pa.large_string()))
+        if (strange := first_true(pc.is_null(numbers))) >= 0:
+            row = pc.index(found.indices, strange).as_py()
+            rest = f" is not one of the training labels: {listed(self.values)}."
+            raise RowError(f"{where}: the label {written[strange].as_py()!r} in data row ", row, rest)
+        return np.asarray(numbers.take(found.indices).to_numpy(), dtype=np.int64)
 
 
 def learn_targets(
@@ -168,8 +156,8 @@ def typed(text: Any) -> Any:
         return text
     cells = text_of(text)
     if are_all(looks_like_number(cells)) and not are_codes(cells):
-        numbers = pc.cast(cells, pa.float64())
-        return numbers.cast(pa.int64()) if are_all(pc.match_substring_regex(cells, r"^[+-]?\d{1,15}$")) else numbers
+        whole = are_all(pc.match_substring_regex(cells, r"^[+-]?\d{1,18}$"))  # which double precision might round
+        return pc.utf8_ltrim(cells, "+").cast(pa.int64()) if whole else cells.cast(pa.float64())
     lower = pc.utf8_lower(cells)
     return lower.cast(pa.bool_()) if are_all(pc.match_substring_regex(lower, "^(true|false)$")) else text
 

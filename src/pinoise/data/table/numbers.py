@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -15,6 +13,7 @@ from pinoise.data.checks import LARGEST_NUMBER
 from pinoise.data.options import MissingPolicy, ReadOptions
 from pinoise.data.table.cells import (
     Encoded,
+    Floats,
     first_true,
     is_number,
     is_text,
@@ -24,8 +23,6 @@ from pinoise.data.table.cells import (
     text_of,
 )
 from pinoise.errors import RowError
-
-Floats = npt.NDArray[np.float64]
 
 Style = Literal["plain", "point", "comma"]
 """How the numbers of a column are written: 1000.5; $1,000.50 or 12 %; 1.000,50 € or 1,5."""
@@ -42,11 +39,6 @@ _PATTERNS: dict[Style, str] = {
     "comma": rf"^[+-]?\s*{_CURRENCY}\s*[+-]?(\d{{1,3}}([ '.]\d{{3}})+|\d+)(,\d*)?\s*({_CURRENCY}|%)$",
 }
 _MARKS = r"[\s'$€£¥%]|USD|EUR|GBP|CHF|JPY"
-
-LEAST_NAMED = 50  # rows; in a shorter table, numbers that all differ may well be measurements
-_ID = re.compile(r"(^|[ _.-])(id|ids|uuid|guid|key|index|row)$|[a-z](Id|ID)$|^(ID|Id)$", re.IGNORECASE)
-_LONG = 10**13  # from 14 digits on, a whole number that never repeats is no count
-_MICROSECONDS = (9 * 10**14, 42 * 10**14)  # since 1970, from 1998 to 2103
 
 
 @dataclass(frozen=True)
@@ -73,10 +65,6 @@ class NumericColumn:
         """Write the column's features into ``out`` of shape (rows, features)."""
         values = numbers_of(column, style=self.style, where=where)
         missing = np.isnan(values)
-        if (large := np.abs(values) > LARGEST_NUMBER).any():
-            row = int(np.argmax(large))
-            rest = f" holds {values[row]:g}, which is too large (beyond ±{LARGEST_NUMBER:.1e}): rescale the column."
-            raise RowError(f"{where}, data row ", row, rest)
         out[:, 0] = np.where(missing, self.fill, values)
         if self.marked:
             out[:, 1] = missing
@@ -94,7 +82,7 @@ class NumericColumn:
 
 
 def numbers_of(column: Any, *, style: Style = "plain", where: str) -> Floats:
-    """Return a column's numbers, NaN where missing; other text and infinity are errors that name the row."""
+    """Return a column's numbers, NaN where missing; other text and too large ones are errors that name the row."""
     kind = column.type
     if is_text(kind):
         text = text_of(column)
@@ -106,9 +94,10 @@ def numbers_of(column: Any, *, style: Style = "plain", where: str) -> Floats:
         raise other_kind("numbers", kind, where)
     column = column if pa.types.is_floating(column.type) else column.cast(pa.float64(), safe=False)
     values = np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64)  # NaN where null
-    if (infinite := np.isinf(values)).any():
-        rest = " is infinite: write a finite number or leave it empty."
-        raise RowError(f"{where}, data row ", int(np.argmax(infinite)), rest)
+    if (large := np.abs(values) > LARGEST_NUMBER).any():
+        row = int(np.argmax(large))
+        what = f" holds {values[row]:g}, which is too large (beyond ±{LARGEST_NUMBER:.1e})"
+        raise RowError(f"{where}, data row ", row, f"{what}: rescale the column, or leave the cell empty.")
     return values
 
 
@@ -172,34 +161,3 @@ def needs_double(present: Floats) -> bool:
     with np.errstate(over="ignore"):
         lost = np.abs(present.astype(np.float32) - present).max()
     return bool(lost > 1e-6 * np.ptp(present))
-
-
-def names_rows(name: str, column: Any, *, rows: int) -> bool:
-    """Whether whole numbers name rows rather than measure something.
-
-    All of them differ, none is missing, and they count the rows in any order, or the column is called an id, or they
-    have 14 digits and more and are no times in microseconds or nanoseconds. Anything else is kept.
-
-    Args:
-        name: of the column.
-        column: its cells, of all rows or of some.
-        rows: how many rows there are in all.
-
-    >>> names_rows("row", pa.array(range(1, 101)), rows=100), names_rows("age", pa.array([20, 30] * 50), rows=100)
-    (True, False)
-    >>> names_rows("x", pa.array(range(0, 200, 2)), rows=100)
-    False
-    """
-    if len(column) < LEAST_NAMED or not pa.types.is_integer(column.type) or not all_differ(column):
-        return False
-    bounds = pc.min_max(column).as_py()
-    low, high = bounds["min"], bounds["max"]
-    # Some rows of many hardly have the first and the last of all.
-    counts = high - low < rows and high - low + 1 >= rows * (1 - 32 / len(column) * (len(column) < rows))
-    times = any(_MICROSECONDS[0] * unit <= low and high <= _MICROSECONDS[1] * unit for unit in (1, 1000))
-    return bool(counts or _ID.search(name) or (low >= _LONG and not times))
-
-
-def all_differ(column: Any) -> bool:
-    """Whether no cell is missing and none repeats."""
-    return bool(column.null_count == 0 and pc.count_distinct(column).as_py() == len(column))

@@ -120,14 +120,10 @@ class ParquetFiles(NamedTuple):
         return Table(names, self.place.name, read, rows, size, kinds, notes=notes, files=files)
 
 
-def open_parquet(place: Place, *, rows: int = PIECE_ROWS) -> ParquetFiles:
+def open_parquet(place: Place) -> ParquetFiles:
     """Open a Parquet file, or all Parquet files under a folder; only their footers are read.
 
     Folders called ``key=value`` are columns, as Spark and Hive write them.
-
-    Args:
-        place: the file or folder.
-        rows: row groups of a file are joined until a piece has as many.
     """
     if place.filesystem.get_file_info(place.path).type == pa.fs.FileType.NotFound:
         raise UserError(f"{place.name} does not exist: name a Parquet file, a folder of them, or its address.")
@@ -145,7 +141,7 @@ def open_parquet(place: Place, *, rows: int = PIECE_ROWS) -> ParquetFiles:
         pieces = tuple(
             Piece(fragment, tuple(groups), schema, size)
             for fragment in fragments
-            for groups, size in _joined([group.num_rows for group in fragment.row_groups], rows)
+            for groups, size in _joined([group.num_rows for group in fragment.row_groups], PIECE_ROWS)
         )
     if not pieces or not schema.names:
         raise UserError(f"{place.name} has no rows.")
@@ -160,7 +156,7 @@ def parquet_files(place: Place) -> list[str]:
         infos = place.filesystem.get_file_info(pa.fs.FileSelector(place.path, recursive=True))
     except OSError as error:  # such as links in a circle
         raise UserError(f"{place.name} holds folders that cannot be read: name a folder of data alone.") from error
-    paths = [info.path for info in infos if info.is_file and info.path.endswith(".parquet")]
+    paths = [info.path for info in infos if info.is_file and info.path.lower().endswith(".parquet")]
     start = len(place.inside(""))
     return [path for path in paths if not any(part.startswith((".", "_")) for part in path[start:].split("/"))]
 

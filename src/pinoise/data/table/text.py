@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow.compute as pc
 
-from pinoise.data.table.cells import Encoded, text_of
+from pinoise.data.table.cells import Encoded, Floats, text_of
 
 MOST_WORDS = 300
 """The most words of a text column that become features: the most frequent ones."""
@@ -26,10 +24,6 @@ class TextColumn:
     words: tuple[str, ...]
     idf: tuple[float, ...]
 
-    def __post_init__(self) -> None:
-        if not 0 < len(self.words) == len(set(self.words)) == len(self.idf) or not all(map(math.isfinite, self.idf)):
-            raise ValueError("the words are no vocabulary")
-
     precise: ClassVar[bool] = False  # single precision loses nothing that matters
 
     @property
@@ -42,7 +36,7 @@ class TextColumn:
         """The names of the column's features."""
         return tuple(f"{self.name}~{word}" for word in self.words)
 
-    def encode(self, column: Any, out: npt.NDArray[np.float64], *, where: str) -> Encoded:
+    def encode(self, column: Any, out: Floats, *, where: str) -> Encoded:
         """Write the column's features into ``out`` of shape (rows, words); a missing text has no word."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
@@ -51,7 +45,7 @@ class TextColumn:
         out[...] = vectorizer.transform(pc.fill_null(text_of(column), "").to_pylist()).toarray()
         return Encoded()
 
-    def decode(self, features: npt.NDArray[np.float64], column: Any) -> Any:
+    def decode(self, features: Floats, column: Any) -> Any:
         """Return the cells as they are: words alone make no sentence."""
         return column
 
