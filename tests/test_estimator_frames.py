@@ -43,6 +43,17 @@ def fitted(X: Any, **changes: Any) -> PiNDA:
         return PiNDA(**{**SMALL, **changes}).fit(X)
 
 
+def test_an_index_that_was_written_to_a_file_is_no_feature_of_a_frame_of_numbers(tmp_path: Path) -> None:
+    numbers = pd.DataFrame(np.random.default_rng(0).normal(size=(80, 3)), columns=list("abc"))
+    numbers.sample(frac=1, random_state=0).to_csv(tmp_path / "a.csv")
+    frame = pd.read_csv(tmp_path / "a.csv")
+    model = fitted(frame)
+    assert model.model_.preparation.encoding.feature_names == ("a", "b", "c")
+    assert any(note.startswith("dropped the column 'Unnamed: 0', an index") for note in model.notes_)
+    assert list(model.augment(frame, random_state=0)["Unnamed: 0"]) == list(frame["Unnamed: 0"])
+    assert fitted(frame, keep=["Unnamed: 0"]).model_.preparation.encoding.feature_names == ("Unnamed: 0", "a", "b", "c")
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -22,6 +22,7 @@ from pinoise.data.preparation import ArrayPreparation, Preparation, TablePrepara
 from pinoise.data.readers import from_arrays
 from pinoise.data.table.cells import first_missing
 from pinoise.data.table.encoding import TableEncoding
+from pinoise.data.table.kinds import names_rows
 from pinoise.data.table.numbers import NumericColumn
 from pinoise.errors import UserError
 from pinoise.estimator.parameters import COLUMNS, rows_of_pixels
@@ -167,7 +168,7 @@ def check_cells(X: Any) -> None:
 
 
 def needs_encoding(X: object) -> bool:
-    """Whether an object is a data frame that is not all numbers: it has text, categories, dates or missing values.
+    """Whether an object is a data frame that is not all numbers, lacks some, or has a column that only names rows.
 
     >>> needs_encoding(pa.table({"age": [20, 40]})), needs_encoding(pa.table({"age": [20, None]}))
     (False, True)
@@ -175,7 +176,11 @@ def needs_encoding(X: object) -> bool:
     if not is_table(X):
         return False
     table = to_arrow(X, where="X")
-    return not _has_numbers_alone(table) or any(first_missing(column) >= 0 for column in table.itercolumns())
+    columns = zip(table.column_names, table.itercolumns(), strict=True)
+    return not _has_numbers_alone(table) or any(
+        first_missing(cells) >= 0 or names_rows(name, cells, rows=len(cells), first=name == table.column_names[0])
+        for name, cells in columns
+    )
 
 
 def _has_numbers_alone(table: Any) -> bool:

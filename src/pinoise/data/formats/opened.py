@@ -69,8 +69,8 @@ def open_compressed(path: Path, *, limit: int | None = GIB, tail: bytes = b"") -
     """
     with damage_named(path, OSError):
         raw = open_regular(path)
-    with raw:
-        yield bounded(decompressed(raw), str(path), limit, tail=tail)
+    with raw, bounded(decompressed(raw), str(path), limit, tail=tail) as stream:
+        yield stream  # when it is closed, no thread of Arrow's reads it any more
 
 
 def state_of(path: Path) -> tuple[int, int]:

@@ -131,7 +131,9 @@ def _text_batches(path: Path, header: TextHeader, columns: Sequence[str]) -> Ite
     with (
         _named(path, header),
         open_compressed(path, limit=None, tail=row) as stream,
-        pyarrow.csv.open_csv(stream, **_options(header, columns)) as reader,
+        # A copy in Arrow's own memory: a block of Python's that its thread frees after Python's end aborts the process.
+        pa.input_stream(stream, compression=None, buffer_size=1 << 16) as blocks,
+        pyarrow.csv.open_csv(blocks, **_options(header, columns)) as reader,
     ):
         for batch in reader:
             if before is not None and before.num_rows:

@@ -188,12 +188,8 @@ def _numbers(looked: Looked, style: Style = "plain") -> Learned:
     written = is_text(looked.cells.type)
     if not looked.kept and style == "plain":
         whole = typed(looked.cells) if written else looked.cells
-        unnamed = name == looked.table.names[0] and name.startswith(("Unnamed: ", "__index_level_"))
-        why = ", whose numbers name the rows" if names_rows(name, whole, rows=looked.rows) else ""
-        if unnamed and len(whole) > 1 and pa.types.is_integer(whole.type) and all_differ(whole):
-            why = ", an index: it has no name, and its whole numbers all differ"
-        if why:
-            return Learned(None, (f"dropped the column {name!r}{why}; {looked.how_to_keep}",))
+        if why := names_rows(name, whole, rows=looked.rows, first=name == looked.table.names[0]):
+            return Learned(None, (f"dropped the column {name!r}, {why}; {looked.how_to_keep}",))
     column = learn_numbers(name, values, style, looked.options)
     filled = len(present) == len(values) or (column.fill == present[0] and not column.marked)
     constant = present.min() == present.max() and filled
@@ -203,35 +199,36 @@ def _numbers(looked: Looked, style: Style = "plain") -> Learned:
     return Learned(column, tuple(notes), constant=bool(constant), as_numbers=as_numbers)
 
 
-def names_rows(name: str, column: Any, *, rows: int) -> bool:
-    """Whether whole numbers name rows rather than measure something.
+def names_rows(name: str, column: Any, *, rows: int, first: bool = False) -> str:
+    """Return why numbers name rows rather than measure something, or nothing where they may be a measurement.
 
-    All of them differ, none is missing, and they count the rows in any order, or the column is called an id, or they
-    have 14 digits and more and are no times in microseconds or nanoseconds. Anything else is kept.
+    They are whole and all differ, none is missing, and they are the first column and have no name, or count the rows in
+    any order, or are called an id, or have 14 digits and more and are no times in microseconds or nanoseconds.
 
     Args:
         name: of the column.
         column: its cells, of all rows or of some.
         rows: how many rows there are in all.
+        first: whether it is the first column of the table.
 
     >>> names_rows("row", pa.array(range(1, 101)), rows=100), names_rows("age", pa.array([20, 30] * 50), rows=100)
-    (True, False)
+    ('whose numbers name the rows', '')
     >>> names_rows("x", pa.array(range(0, 200, 2)), rows=100)
-    False
+    ''
     """
-    if len(column) < LEAST_NAMED or not pa.types.is_integer(column.type) or not all_differ(column):
-        return False
+    if len(column) < 2 or not pa.types.is_integer(column.type) or column.null_count:
+        return ""
+    if pc.count_distinct(column).as_py() < len(column):
+        return ""
+    if first and name.startswith(("Unnamed: ", "__index_level_")):
+        return "an index: it has no name, and its whole numbers all differ"
     bounds = pc.min_max(column).as_py()
     low, high = bounds["min"], bounds["max"]
     # Some rows of many hardly have the first and the last of all.
     counts = high - low < rows and high - low + 1 >= rows * (1 - 32 / len(column) * (len(column) < rows))
     times = any(_MICROSECONDS[0] * unit <= low and high <= _MICROSECONDS[1] * unit for unit in (1, 1000))
-    return bool(counts or _ID.search(name) or (low >= _LONG and not times))
-
-
-def all_differ(column: Any) -> bool:
-    """Whether no cell is missing and none repeats."""
-    return bool(column.null_count == 0 and pc.count_distinct(column).as_py() == len(column))
+    named = counts or _ID.search(name) or (low >= _LONG and not times)
+    return "whose numbers name the rows" if named and len(column) >= LEAST_NAMED else ""
 
 
 def _dates(looked: Looked, written: str = "") -> Learned:
