@@ -138,7 +138,7 @@ def test_real_svmlight_files_with_queries_and_with_signs(real_data: Path) -> Non
     test = preparation.read(real_data / "msn1.fold1.test.5k.txt.gz").train
     assert ranking.train.x.shape == test.x.shape == (5000, 136)
     assert ranking.class_names == ("0", "1", "2", "3", "4")
-    assert np.asarray(ranking.train.groups)[0] == 0  # the first query
+    assert np.asarray(ranking.train.groups)[0] == 1  # the first query
     np.testing.assert_allclose(np.asarray(ranking.train.x)[0, [0, 10, 15]], [3, 156, 6.931275], rtol=1e-6)
     epsilon, _ = read_file(real_data / "epsilon_normalized.gz")
     assert epsilon.name == "epsilon_normalized"
