@@ -42,7 +42,7 @@ from pinoise.evaluation.student import MOST_UNLABELLED, spaced_rows
 from pinoise.experiments.plans import plan, with_steps
 from pinoise.experiments.ranking import mean_ranks
 from pinoise.experiments.recipes import OURS, installed
-from pinoise.experiments.scoring import Labelled, Prepared, embedded, fit_encoder
+from pinoise.experiments.scoring import LabelledRows, PreparedSet, embedded, fit_encoder
 from pinoise.experiments.sources import open_compared, sample_rows
 from pinoise.files import read_json, write_json
 from pinoise.modes import flushed_denormals
@@ -109,7 +109,7 @@ def calibration_error(p: np.ndarray, y: npt.NDArray[np.int64], bins: int = 10) -
     )
 
 
-def calibration(joined: Labelled, features: Labelled, *, raw: int) -> dict[str, dict[str, float]]:
+def calibration(joined: LabelledRows, features: LabelledRows, *, raw: int) -> dict[str, dict[str, float]]:
     """Return how far probabilities with 10 labels of each class can be trusted: the vote's, and plain regression's."""
     rows = few_label_rows(joined.y_train, labels_per_class=LABELS_PER_CLASS, draw=0, seed=SEED)
     classes, numbers = np.unique(joined.y_train[rows], return_inverse=True)
@@ -142,7 +142,7 @@ def study(data: Dataset) -> dict[str, Any]:
     """Return the accuracies of all methods for every number of labels, and the seconds that each method took."""
     settings = plan([OURS], [SEED], settings=SUITE.settings)[OURS, SEED]
     settings = with_steps(settings, SUITE.steps, rows=len(data.train))
-    prepared = Prepared(data, settings.data.scaling)
+    prepared = PreparedSet(data, settings.data.scaling)
     start = time.perf_counter()
     encoder, _ = fit_encoder(OURS, settings, prepared.standardizer, prepared.train, Quiet())
     encode = build_embedding(encoder, "joined", prepared.standardizer, prepared.train)

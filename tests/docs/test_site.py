@@ -16,7 +16,7 @@ from docs.site.docstrings import fenced
 from docs.site.reference import REFERENCE, public_names
 
 
-class Seen(HTMLParser):
+class TableSample(HTMLParser):
     """What a page loads, where it leads, and the places in it."""
 
     def __init__(self, text: str) -> None:
@@ -34,13 +34,13 @@ class Seen(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def pages(site: Path) -> dict[str, Seen]:
+def pages(site: Path) -> dict[str, TableSample]:
     """Every page by its address in the site."""
     found = {path.relative_to(site).as_posix(): path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
-    return {name: Seen(text) for name, text in found.items() if name != "404.html"}
+    return {name: TableSample(text) for name, text in found.items() if name != "404.html"}
 
 
-def test_nothing_is_loaded_from_the_network(pages: dict[str, Seen]) -> None:
+def test_nothing_is_loaded_from_the_network(pages: dict[str, TableSample]) -> None:
     assert len(pages) > 30
     outside = {(page, name) for page, seen in pages.items() for name in seen.loads if re.match(r"(https?:)?//", name)}
     assert outside == set()
@@ -53,7 +53,7 @@ def test_styles_name_no_address(site: Path) -> None:
     ] == []
 
 
-def test_every_link_leads_to_a_page_and_to_a_place_in_it(site: Path, pages: dict[str, Seen]) -> None:
+def test_every_link_leads_to_a_page_and_to_a_place_in_it(site: Path, pages: dict[str, TableSample]) -> None:
     broken = []
     for page, seen in pages.items():
         for target in seen.leads | seen.loads:
@@ -74,7 +74,7 @@ def test_the_start_page_has_a_picture_and_a_use_case_before_any_table(site: Path
     assert article.index("pip install") < table
 
 
-def test_the_reference_has_every_public_name(pages: dict[str, Seen]) -> None:
+def test_the_reference_has_every_public_name(pages: dict[str, TableSample]) -> None:
     places = {place for page, seen in pages.items() if page.startswith("reference/") for place in seen.places}
     modules = [module for group in REFERENCE.values() for module in group]
     front = set(public_names("pinoise"))

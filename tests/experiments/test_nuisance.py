@@ -16,7 +16,7 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
-from pinoise.training.run import Fitted, fit
+from pinoise.training.run import TrainedModel, fit
 
 BENCHMARK = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "nuisance.py"))
 nuisance_auc, nuisance_problem = BENCHMARK["nuisance_auc"], BENCHMARK["nuisance_problem"]
@@ -60,7 +60,7 @@ def _signal(problem: Any) -> Any:
     return problem.live & ~problem.nuisance
 
 
-def _fitted(seed: int, settings: dict[str, Any]) -> tuple[float, Fitted]:
+def _fitted(seed: int, settings: dict[str, Any]) -> tuple[float, TrainedModel]:
     problem = nuisance_problem(seed=seed)
     standardizer = Standardizer.fit(problem.x)
     rows = make_rows(problem.x, standardizer)

@@ -13,7 +13,7 @@ from pinoise.data import Dataset, Part, ReadOptions, dataset
 from pinoise.data.lazy import LazyArray
 from pinoise.experiments import sources
 from pinoise.experiments.evaluated import evaluate_run
-from pinoise.experiments.scoring import Prepared
+from pinoise.experiments.scoring import PreparedSet
 from pinoise.experiments.sources import fewer_to_score, open_compared
 from pinoise.model import load_run
 from pinoise.training.callbacks import Quiet
@@ -73,7 +73,7 @@ def len_of_test(table: Path) -> int:
 
 def test_compare_trains_on_all_rows_in_files_and_scores_a_sample(table: Path) -> None:
     (data,) = open_compared([str(table)], ReadOptions(stream="always"), label="class")
-    prepared = Prepared(data, "auto")
+    prepared = PreparedSet(data, "auto")
     assert isinstance(data.train.x, LazyArray)
     assert len(prepared.train) == len(data.train) > 1500
     assert len(prepared.labelled) == len(prepared.features.y_train) == 416

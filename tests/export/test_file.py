@@ -87,7 +87,7 @@ def test_without_the_libraries_the_extra_is_named(
 
 
 def test_a_difference_is_measured_against_the_largest_value_of_its_row() -> None:
-    wanted = check.Wanted(np.array([[1.0, 1000.0], [1.0, 2.0]]))
+    wanted = check.ExpectedOutput(np.array([[1.0, 1000.0], [1.0, 2.0]]))
     assert check.largest_difference(np.array([[1.01, 1000.0], [1.0, 2.0]]), wanted) == pytest.approx(1e-5)
     assert check.largest_difference(np.array([[1.0, 1000.0], [1.01, 2.0]]), wanted) == pytest.approx(0.005)
     assert check.largest_difference(np.array([[np.nan, 1000.0], [1.0, 2.0]]), wanted) == np.inf

@@ -10,7 +10,7 @@ from typing import Any
 from tests.faults.commands import Fault
 
 from pinoise.files import LOCK
-from pinoise.training.checkpoint import LAST, PREVIOUS, DamagedError, Stored, read_checkpoint
+from pinoise.training.checkpoint import LAST, PREVIOUS, CheckpointContent, DamagedError, read_checkpoint
 
 # Whose bytes are the same; the others have times in them.
 BYTES = (
@@ -68,7 +68,7 @@ def curves(run: Path) -> dict[str, list[tuple[int, float]]]:
     return {name: [(event.step, event.value) for event in board.Scalars(name)] for name in board.Tags()["scalars"]}
 
 
-def _content(stored: Stored) -> dict[str, str]:
+def _content(stored: CheckpointContent) -> dict[str, str]:
     """Return checksums of a checkpoint's fields, without the seconds that training took."""
     fields = stored._asdict()
     del fields["seconds"]

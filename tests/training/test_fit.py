@@ -14,7 +14,7 @@ from pinoise.data.rows import make_rows
 from pinoise.data.standardizer import Standardizer
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
-from pinoise.training.run import Fitted, fit
+from pinoise.training.run import TrainedModel, fit
 
 DATA = {"digits": load_digits().data[:500], "wine": load_wine().data, "breast_cancer": load_breast_cancer().data}
 SMALL: dict[str, Any] = {
@@ -25,13 +25,13 @@ SMALL: dict[str, Any] = {
 }
 
 
-def fitted(data: str, **changes: Any) -> Fitted:
+def fitted(data: str, **changes: Any) -> TrainedModel:
     settings = parse_settings(merge(SMALL, changes))
     standardizer = Standardizer.fit(DATA[data])
     return fit(settings, standardizer, make_rows(DATA[data], standardizer), reporter=Quiet())
 
 
-def names(found: Fitted) -> list[str]:
+def names(found: TrainedModel) -> list[str]:
     return [flag.name for flag in found.flags]
 
 

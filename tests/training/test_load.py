@@ -21,7 +21,7 @@ from pinoise.noise import PiNoise
 from pinoise.training.callbacks import Quiet
 from pinoise.training.config import merge, parse_settings
 from pinoise.training.folder import read_config
-from pinoise.training.run import Fitted, run_training
+from pinoise.training.run import TrainedModel, run_training
 from pinoise.views import Batch
 
 SMALL: dict[str, Any] = {
@@ -33,7 +33,7 @@ SMALL: dict[str, Any] = {
 }
 
 
-def trained(folder: Path, changes: dict[str, Any] | None = None) -> tuple[Fitted, Model]:
+def trained(folder: Path, changes: dict[str, Any] | None = None) -> tuple[TrainedModel, Model]:
     """Return what training in a folder ended with, and what is read from the folder."""
     fitted = run_training(folder, parse_settings(merge(SMALL, changes or {})), reporter=Quiet())
     return fitted, load_run(folder)

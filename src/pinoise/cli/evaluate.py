@@ -23,7 +23,7 @@ from pinoise.errors import UserError, either
 
 if TYPE_CHECKING:
     from pinoise.data.options import LaterOptions
-    from pinoise.experiments.evaluated import Evaluation, Informative
+    from pinoise.experiments.evaluated import Evaluation, StoredInformation
 
 _MAY_DIFFER = ("data.label", "data.regression", "data.rows", "data.corrupt", "data.stream")
 _SETTABLE = either(_MAY_DIFFER, last="and")
@@ -144,7 +144,7 @@ def _print_agreement(found: Evaluation) -> None:
         )
 
 
-def _print_information(measured: dict[str, Informative]) -> None:
+def _print_information(measured: dict[str, StoredInformation]) -> None:
     from pinoise.experiments.evaluated import INFORMATION
 
     print()

@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from pinoise.engines.ray_training import Outcome
     from pinoise.training.callbacks import Record
     from pinoise.training.config import Settings
-    from pinoise.training.run import Fitted
+    from pinoise.training.run import TrainedModel
 
 ConfigOption = Annotated[
     Path | None, typer.Option("--config", metavar="FILE", help="Settings from a YAML file, under the flags.")
@@ -219,7 +219,7 @@ def _resumed_settings(run: Path, changes: list[Change], *, trust: bool) -> Setti
 
 
 def _run(
-    path: Path, settings: Settings, train_there: Callable[..., Fitted | Outcome], *, again: str, as_json: bool
+    path: Path, settings: Settings, train_there: Callable[..., TrainedModel | Outcome], *, again: str, as_json: bool
 ) -> None:
     from pinoise.training.callbacks import Interrupted
 
@@ -254,7 +254,7 @@ def _run(
 
 def _trained_here(
     path: Path, settings: Settings, should_stop: Callable[[], bool], *, again: str, fresh: bool
-) -> Fitted:
+) -> TrainedModel:
     """Train in this process, alone or as one of several."""
     from pinoise.modes import flushed_denormals
     from pinoise.training.run import run_training

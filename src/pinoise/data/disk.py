@@ -30,7 +30,7 @@ _ABOUT = "about.json"
 _NAME = 32  # characters of a name that a place has, as file systems limit names to about 255 bytes
 
 
-class Kept(NamedTuple):
+class KeptFolder(NamedTuple):
     """A folder of files, and what their maker said about them."""
 
     folder: Path
@@ -50,7 +50,9 @@ def place_of(kind: str, name: str, *about: object, folder: Path | None = None) -
     return (folder or cache_folder() / kind) / f"{name[:_NAME] or kind}-{digest}"
 
 
-def kept(place: Path, key: object, make: Callable[[Path], Mapping[str, Any]], *, waiting: str | None = None) -> Kept:
+def kept(
+    place: Path, key: object, make: Callable[[Path], Mapping[str, Any]], *, waiting: str | None = None
+) -> KeptFolder:
     """Return what is kept at a place, made now unless it is there.
 
     Args:
@@ -101,14 +103,14 @@ def locked(path: Path, *, waiting: str | None = None) -> Iterator[None]:
         yield
 
 
-def peek(place: Path, key: object) -> Kept | None:
+def peek(place: Path, key: object) -> KeptFolder | None:
     """Return what is kept at a place for a key, None without it."""
     try:
         stored = read_json(place / _ABOUT)
         files = {name: list(state_of(place / name)) for name in stored["files"]}
         if stored["key"] != _plain([VERSION, key]) or files != stored["files"]:
             return None
-        return Kept(place, stored["about"])
+        return KeptFolder(place, stored["about"])
     except (OSError, ValueError, KeyError, TypeError):  # absent, cut off or written by someone else
         return None
 
@@ -141,7 +143,7 @@ def write_rows(path: Path, blocks: Iterable[npt.NDArray[Any]], *, shape: tuple[i
     return rows
 
 
-def _made(place: Path, key: object, make: Callable[[Path], Mapping[str, Any]]) -> Kept:
+def _made(place: Path, key: object, make: Callable[[Path], Mapping[str, Any]]) -> KeptFolder:
     """Make what belongs to a place. The caller holds its lock."""
     temporary = place.with_name(f".{place.name}.part")
     shutil.rmtree(temporary, ignore_errors=True)  # of a killed process
@@ -159,7 +161,7 @@ def _made(place: Path, key: object, make: Callable[[Path], Mapping[str, Any]]) -
         sync(place.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
-    return Kept(place, about)
+    return KeptFolder(place, about)
 
 
 def _plain(value: object) -> Any:

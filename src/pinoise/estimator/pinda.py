@@ -26,7 +26,7 @@ from pinoise.training.callbacks import checked_callbacks, shown
 from pinoise.training.config import Settings, complete
 from pinoise.training.folder import IN_MEMORY
 from pinoise.training.metrics import METRICS
-from pinoise.training.run import Earlier, describe_data, fit
+from pinoise.training.run import EarlierTraining, describe_data, fit
 
 _SETTINGS = Settings()  # which the defaults are those of
 
@@ -277,7 +277,7 @@ class PiNDA(ModelTransformer):
             warnings.warn(f"fit was interrupted after {done}: {advice}", stacklevel=2)
         for flag in fitted.flags:
             warnings.warn(f"{flag.name}: {flag.meaning}.", HealthWarning, stacklevel=2)
-        self._trained = Earlier(fitted.model.state_dict(), fitted.history)
+        self._trained = EarlierTraining(fitted.model.state_dict(), fitted.history)
         return self._wrap(
             Model(
                 fitted.settings,

@@ -19,7 +19,7 @@ from pinoise.estimator.samples import as_given, in_precision, later_samples, tak
 from pinoise.export import What
 from pinoise.model import Model
 from pinoise.modes import own_modes
-from pinoise.training.run import Earlier
+from pinoise.training.run import EarlierTraining
 
 
 # scikit-learn ships no types, so its classes are Any to the type checker.
@@ -27,7 +27,7 @@ class ModelTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """A transformer that wraps a ``Model``: ``model_``, after ``fit`` or ``load``."""
 
     model_: Model
-    _trained: Earlier | None
+    _trained: EarlierTraining | None
 
     @own_modes()
     def transform(self, X: Any) -> Any:
@@ -133,7 +133,7 @@ class ModelTransformer(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return later samples as the model takes them."""
         return later_samples(self, collected(X), self.model_.preparation, self.image_shape)
 
-    def _state_to_go_on_from(self) -> Earlier:
+    def _state_to_go_on_from(self) -> EarlierTraining:
         """Return the state of training. It is not always kept."""
         if self._trained is None:
             raise UserError(

@@ -49,27 +49,27 @@ class Found(_Kept):
     few_draws: list[float]
 
 
-class Estimated(_Kept):
+class StoredEstimate(_Kept):
     """An estimate with its standard error."""
 
     value: float
     error: float
 
 
-class Informative(_Kept):
+class StoredInformation(_Kept):
     """What a view tells about the task: see ``information.InformationEstimate``."""
 
-    task_entropy: Estimated
-    conditional_entropy: Estimated
-    exact: Estimated
-    plug_in: Estimated
+    task_entropy: StoredEstimate
+    conditional_entropy: StoredEstimate
+    exact: StoredEstimate
+    plug_in: StoredEstimate
     samples: int
     draws: int
 
     @property
     def cells(self) -> list[str]:
         """The estimates as a table shows them under the titles of ``INFORMATION``."""
-        found: list[Estimated] = [getattr(self, name) for name in INFORMATION]
+        found: list[StoredEstimate] = [getattr(self, name) for name in INFORMATION]
         return [f"{each.value:.3f} ± {each.error:.3f}" for each in found]
 
 
@@ -84,7 +84,7 @@ class Evaluation(_Kept):
     measured: bool  # whether the scores are R² of a measurement
     scores: dict[str, Found]
     agreement: dict[str, float]  # of neighbours with those among raw features, by embedding
-    information: dict[str, Informative] = {}
+    information: dict[str, StoredInformation] = {}
 
     @model_validator(mode="after")
     def _can_be_judged(self) -> Evaluation:
@@ -152,7 +152,7 @@ def evaluate_run(
         information = _measured_before(run)
     else:
         measured = information_of_run(run, draws=draws, progress=progress)
-        information = {name: Informative.model_validate(found.as_dict()) for name, found in measured.items()}
+        information = {name: StoredInformation.model_validate(found.as_dict()) for name, found in measured.items()}
     return Evaluation(
         data=shown_source(source or run.settings.data.source),
         state=run.state,
@@ -198,7 +198,7 @@ def shown_source(source: str) -> str:
     return source if is_name(source) else expanded(source).name
 
 
-def _measured_before(run: Model) -> dict[str, Informative]:
+def _measured_before(run: Model) -> dict[str, StoredInformation]:
     """Return the information that was measured of the run in its present state, if any."""
     try:
         before = read_evaluation(run)

@@ -13,7 +13,7 @@ from pinoise.experiments.cache import CellCache, by_content
 from pinoise.experiments.plans import Plans, with_steps
 from pinoise.experiments.recipes import RECIPES, sees_features
 from pinoise.experiments.results import Cell
-from pinoise.experiments.scoring import Prepared, fit_cells
+from pinoise.experiments.scoring import PreparedSet, fit_cells
 from pinoise.experiments.sources import check_scorable, scored_part
 from pinoise.training.callbacks import Quiet, Reporter
 from pinoise.training.config import Settings
@@ -43,7 +43,7 @@ def fit_all(
         reporter: makes the reporter of a fit from its title.
     """
     for data in map(check_scorable, datasets):
-        prepared: dict[Scaling, Prepared] = {}
+        prepared: dict[Scaling, PreparedSet] = {}
         identity = {"data": data.name, "checksum": fingerprint_parts(data), "pinoise": version("pinoise")}
         if scored_part(data) is not data:
             identity["scored"] = fingerprint_parts(scored_part(data))
@@ -58,7 +58,7 @@ def fit_all(
             if missing:
                 scaling = settings.data.scaling
                 if scaling not in prepared:
-                    prepared[scaling] = Prepared(data, scaling)
+                    prepared[scaling] = PreparedSet(data, scaling)
                 title = f"{data.name} · {RECIPES[method].title} · seed {seed}"
                 for cell in fit_cells(prepared[scaling], method, settings, missing, reporter(title), scores=scores):
                     cells[cell.embedding] = cell

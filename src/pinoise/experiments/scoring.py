@@ -36,7 +36,7 @@ _AGREEING_ROWS = 2000  # among which neighbours are compared
 _STATISTICS_ROWS, _STATISTICS_BATCH = 2048, 256  # for the batch normalisation of encoders that are not trained
 
 
-class Labelled(NamedTuple):
+class LabelledRows(NamedTuple):
     """The rows of both parts as classifiers see them, with their labels."""
 
     train: np.ndarray
@@ -45,7 +45,7 @@ class Labelled(NamedTuple):
     y_test: np.ndarray
 
 
-class Prepared:
+class PreparedSet:
     """A data set as encoders see it, and what is known about its features whatever the seed.
 
     ``train`` are the rows to learn from; ``labelled`` and ``test`` are those that score, of the same set or of another.
@@ -59,17 +59,17 @@ class Prepared:
         self.train = self._rows(data.train)
         self.labelled = self.train if self.scored is data else self._rows(self.scored.train)
         self.test = self._rows(self.scored.test)
-        self._steady: dict[str, tuple[Labelled, Scores]] = {}
+        self._steady: dict[str, tuple[LabelledRows, Scores]] = {}
 
     def _rows(self, part: Part) -> Rows:
         return make_rows(part.x, self.standardizer, origin=part.origin)
 
     @cached_property
-    def features(self) -> Labelled:
+    def features(self) -> LabelledRows:
         """The features themselves with their labels."""
         return embedded(Raw(unit_rows=self.standardizer.unit_rows), self.scored, self.labelled, self.test)
 
-    def reduced(self, reduction: str | None, scores: Collection[str]) -> tuple[Labelled, Scores]:
+    def reduced(self, reduction: str | None, scores: Collection[str]) -> tuple[LabelledRows, Scores]:
         """Return the features, reduced or not, and those of their scores that no seed changes."""
         name = reduction or "raw"
         if name not in self._steady:
@@ -82,7 +82,7 @@ class Prepared:
 
 
 def fit_cells(
-    prepared: Prepared,
+    prepared: PreparedSet,
     method: str,
     settings: Settings,
     embeddings: Sequence[EmbeddingName],
@@ -114,7 +114,7 @@ def fit_cells(
         yield cell(name, evaluate(*parts, seed=seed, scores=scores), seconds=seconds, flags=flags)
 
 
-def score_features(prepared: Prepared, method: str, scores: Collection[str], *, seed: int) -> Scores:
+def score_features(prepared: PreparedSet, method: str, scores: Collection[str], *, seed: int) -> Scores:
     """Score a method that sees the features themselves; a classifier has the few-label score alone."""
     recipe = RECIPES[method]
     if recipe.classifier is not None:
@@ -142,13 +142,15 @@ def fit_encoder(
     return fitted.model.method.encoder, tuple(flag.name for flag in fitted.flags)
 
 
-def embedded(encode: nn.Module, data: Dataset, train_rows: Rows, test_rows: Rows, *, processes: int = 1) -> Labelled:
+def embedded(
+    encode: nn.Module, data: Dataset, train_rows: Rows, test_rows: Rows, *, processes: int = 1
+) -> LabelledRows:
     """Embed a labelled data set, whose rows several processes may share."""
     assert data.test is not None  # the caller split it
     assert data.train.y is not None  # and checked its labels
     assert data.test.y is not None
     train, test = (embed(encode, rows, processes=processes) for rows in (train_rows, test_rows))
-    return Labelled(train, data.train.y, test, data.test.y)
+    return LabelledRows(train, data.train.y, test, data.test.y)
 
 
 def raw_scaling(x: Samples) -> Scaling:

@@ -51,34 +51,34 @@ def computed(model: Any, inputs: Arrays) -> Arrays:
     return dict(zip(names, session.run(names, inputs), strict=True))
 
 
-class Wanted(NamedTuple):
+class ExpectedOutput(NamedTuple):
     """What an output should be, and the unit of every value, in which rows are compared."""
 
     values: npt.NDArray[Any]
     unit: npt.NDArray[Any] | float = 1.0
 
 
-def expected(fitted: Model, x: npt.NDArray[Any], what: What) -> dict[str, Wanted]:
+def expected(fitted: Model, x: npt.NDArray[Any], what: What) -> dict[str, ExpectedOutput]:
     """Return what pinoise computes of samples, by the name of the graph's output."""
     rows = make_rows(x, fitted.standardizer)
     if what == "embedding":
-        return {"embedding": Wanted(embed(fitted.embedding, rows))}
+        return {"embedding": ExpectedOutput(embed(fitted.embedding, rows))}
     noise, standardizer = fitted.learned_noise, fitted.standardizer
 
-    def of(parameter: Callable[[Tensor], Tensor], unit: npt.NDArray[Any]) -> Wanted:
+    def of(parameter: Callable[[Tensor], Tensor], unit: npt.NDArray[Any]) -> ExpectedOutput:
         values = embed(lambda batch: parameter(batch).flatten(1), rows).reshape(-1, *standardizer.shape) * unit
         full = np.broadcast_to(np.where(unit > 0, unit, 1.0), values.shape)
-        return Wanted(*(undo_image_layout(each, standardizer.layout) for each in (values, full)))
+        return ExpectedOutput(*(undo_image_layout(each, standardizer.layout) for each in (values, full)))
 
     unit = standardizer.units(x)
     found = {"sigma": of(noise.scale, unit), "relative_sigma": of(noise.relative_scale, np.ones(()))}
     return {**found, "mean": of(noise.mean, unit)} if noise.outputs == 2 else found
 
 
-def largest_difference(found: npt.NDArray[Any], wanted: Wanted) -> float:
+def largest_difference(found: npt.NDArray[Any], wanted: ExpectedOutput) -> float:
     """Return the largest difference of an output from what it should be, as a share of the largest value in its row.
 
-    >>> largest_difference(np.array([[1.0, 100.0]]), Wanted(np.array([[2.0, 100.0]])))
+    >>> largest_difference(np.array([[1.0, 100.0]]), ExpectedOutput(np.array([[2.0, 100.0]])))
     0.01
     """
     flat = (len(found), -1)

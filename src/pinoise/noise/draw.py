@@ -100,9 +100,8 @@ def _least(noise: Tensor) -> float:
 
 RANK = 32  # directions in which low-rank noise is correlated
 
-TRANSPLANT_AMPLITUDE = (
-    2.0  # the size of correlated noise that stands alone, as a multiple of how much neighbours differ
-)
+# The size of correlated noise that stands alone, as a multiple of how much neighbours differ.
+TRANSPLANT_AMPLITUDE = 2.0
 
 _LEAST = 1e-6  # of v, where a density is computed
 _PAIRS = 1024  # pairs of neighbours from which the covariance is estimated
@@ -154,7 +153,7 @@ class Noise(NamedTuple):
     scale: Tensor  # (m, *shape), or (1, *shape) if it is the same for every sample
 
 
-class Drawn(NamedTuple):
+class BaseDraw(NamedTuple):
     """What noise is made of, for every draw and sample."""
 
     n: Tensor  # (times, m, *shape): the base draw; correlated ones have variance 1
@@ -177,14 +176,14 @@ class Diagonal:
         self.family = family
         self.columns = columns
 
-    def draw(self, x: Tensor, times: int, support: Support | None, generator: Generator | None = None) -> Drawn:
+    def draw(self, x: Tensor, times: int, support: Support | None, generator: Generator | None = None) -> BaseDraw:
         """Draw for samples (m, *shape)."""
-        return Drawn(self.family.base(x.expand(times, *x.shape), generator=generator))
+        return BaseDraw(self.family.base(x.expand(times, *x.shape), generator=generator))
 
     def redraw(
         self,
         x: Tensor,
-        drawn: Drawn,
+        drawn: BaseDraw,
         scale: Tensor,
         unit: Tensor,
         *,
@@ -254,13 +253,13 @@ class Differences(Diagonal):
 
     amplitude = TRANSPLANT_AMPLITUDE
 
-    def draw(self, x: Tensor, times: int, support: Support | None, generator: Generator | None = None) -> Drawn:
+    def draw(self, x: Tensor, times: int, support: Support | None, generator: Generator | None = None) -> BaseDraw:
         """Draw pairs, and the weights of their differences."""
         assert support is not None  # ``check_covariance`` saw to it
         spread = support.spread()
         pairs = support.draw_pairs(times * len(x), generator=generator)
         n = support.differences(pairs, generator=generator) / torch.where(spread > 0, spread, 1)
-        return Drawn(n.reshape(times, *x.shape).to(x.dtype), pairs=pairs)
+        return BaseDraw(n.reshape(times, *x.shape).to(x.dtype), pairs=pairs)
 
     def settle(self, support: Support) -> None:
         """Find the pairs."""
@@ -278,10 +277,10 @@ class LowRank(Differences):
         super().__init__(family, columns)
         self._known: tuple[Tensor, Factors] | None = None  # the pairs, and the factors from them
 
-    def draw(self, x: Tensor, times: int, support: Support | None, generator: Generator | None = None) -> Drawn:
+    def draw(self, x: Tensor, times: int, support: Support | None, generator: Generator | None = None) -> BaseDraw:
         """Draw along the leading directions, and for each feature alone."""
         n = draw_low_rank(self.factors(support), times * len(x), generator=generator)
-        return Drawn(n.reshape(times, *x.shape).to(x.dtype))
+        return BaseDraw(n.reshape(times, *x.shape).to(x.dtype))
 
     def settle(self, support: Support) -> None:
         """Find the pairs and the factors from them."""
@@ -314,13 +313,15 @@ class Mixed(Differences):
 
     amplitude = 1.0
 
-    def draw(self, x: Tensor, times: int, support: Support | None, generator: Generator | None = None) -> Drawn:
+    def draw(self, x: Tensor, times: int, support: Support | None, generator: Generator | None = None) -> BaseDraw:
         """Draw both for every sample, and a lot that chooses."""
         transplanted = super().draw(x, times, support, generator)
         lots = torch.rand(times, len(x), *(1 for _ in x.shape[1:]), device=x.device, generator=generator)
         independent = self.family.base(x.expand(times, *x.shape), generator=generator)
         stays = lots < 0.5
-        return Drawn(torch.where(stays, TRANSPLANT_AMPLITUDE * transplanted.n, independent), stays, transplanted.pairs)
+        return BaseDraw(
+            torch.where(stays, TRANSPLANT_AMPLITUDE * transplanted.n, independent), stays, transplanted.pairs
+        )
 
 
 COVARIANCES = {"diagonal": Diagonal, "differences": Differences, "low-rank": LowRank, "mixed": Mixed}

@@ -9,7 +9,7 @@ import numpy as np
 
 from pinoise.evaluation.logistic import LABELS_PER_CLASS
 from pinoise.evaluation.ridge import KNOWN_VALUES
-from pinoise.experiments.evaluated import INFORMATION, Evaluation, Found, Informative
+from pinoise.experiments.evaluated import INFORMATION, Evaluation, Found, StoredInformation
 from pinoise.model import Model
 from pinoise.report.charts import HIGH, LOW, Panel, feature_names, rank_features
 from pinoise.report.collect import NoisySamples
@@ -121,6 +121,6 @@ def _cells(scores: Found, titles: Mapping[str, str]) -> list[str]:
     return cells
 
 
-def _information_table(information: Mapping[str, Informative]) -> ReportTable:
+def _information_table(information: Mapping[str, StoredInformation]) -> ReportTable:
     rows = [[name, *found.cells] for name, found in information.items()]
     return ReportTable("What views tell about the task, in nats", ["views", *INFORMATION.values()], rows)

@@ -46,7 +46,7 @@ class RunIdentity(NamedTuple):
     data: str = ""
 
 
-class Stored(NamedTuple):
+class CheckpointContent(NamedTuple):
     """The content of a checkpoint."""
 
     settings: str
@@ -70,7 +70,7 @@ class Checkpoint(NamedTuple):
     """A checkpoint that can be used."""
 
     path: Path
-    stored: Stored
+    stored: CheckpointContent
     complaint: str | None  # a sentence about a newer one that cannot
 
 
@@ -99,7 +99,7 @@ def save_checkpoint(folder: Path, state: dict[str, Any]) -> None:
         ) from error
 
 
-def read_checkpoint(path: Path) -> Stored:
+def read_checkpoint(path: Path) -> CheckpointContent:
     """Read a checkpoint. Its zip archive has checksums against damage, which torch ignores.
 
     Whatever cannot be read raises ``DamagedError``. Nothing in the file is executed.
@@ -109,14 +109,14 @@ def read_checkpoint(path: Path) -> Stored:
         with zipfile.ZipFile(path) as archive:
             if archive.testzip() is not None:
                 raise zipfile.BadZipFile
-        return Stored(**torch.load(path, map_location="cpu", weights_only=True))
+        return CheckpointContent(**torch.load(path, map_location="cpu", weights_only=True))
     except MemoryError:
         raise
     except Exception as error:  # the readers raise errors of any kind for what they do not know
         raise DamagedError(f"checkpoint {path.name} is damaged (it cannot be read: {type(error).__name__})") from None
 
 
-def check_fit(path: Path, model: nn.Module, identity: RunIdentity) -> Stored:
+def check_fit(path: Path, model: nn.Module, identity: RunIdentity) -> CheckpointContent:
     """Read a checkpoint. Refuse one of other settings, but for those that may change, or of other data."""
     stored = read_checkpoint(path)
     if (change := forbidden_change(identity.settings, stored.settings)) is not None:

@@ -20,7 +20,7 @@ from pinoise.networks import load_weights, read_stored, read_tensors
 from pinoise.training.build import build_embedding, build_encoder, seeded_model
 from pinoise.training.build.model import restore_embedding
 from pinoise.training.build.parts import check_size, restore_noise
-from pinoise.training.checkpoint import Stored, find_checkpoint
+from pinoise.training.checkpoint import CheckpointContent, find_checkpoint
 from pinoise.training.config import Settings
 from pinoise.training.folder import (
     ENCODER_FILE,
@@ -81,7 +81,7 @@ def open_own(path: Path, settings: Settings, record: DataRecord, *, progress: bo
 
 def stored_model(
     path: Path, settings: Settings, standardizer: Standardizer, rows: Rows, record: DataRecord
-) -> tuple[ContrastiveModel, Stored]:
+) -> tuple[ContrastiveModel, CheckpointContent]:
     """Return the model of a run's last intact checkpoint, and the checkpoint."""
     model = seeded_model(settings, standardizer, rows, pretrained=False)
     identity = run_identity(settings, record.fingerprint)

@@ -33,7 +33,7 @@ from pinoise.training.processes import find_group
 from pinoise.training.running import RunLog, hold
 
 
-class Earlier(NamedTuple):
+class EarlierTraining(NamedTuple):
     """A training in memory to go on from."""
 
     weights: dict[str, Tensor]  # of the whole model
@@ -56,7 +56,7 @@ class Earlier(NamedTuple):
         return Progress(seconds=self.history[-1].seconds if self.history else 0.0, history=list(self.history))
 
 
-class Fitted(NamedTuple):
+class TrainedModel(NamedTuple):
     """A trained model, the embedding of its encoder, its history and its health flags."""
 
     settings: Settings  # in which nothing is left open
@@ -75,9 +75,9 @@ def fit(
     *,
     reporter: Reporter,
     callbacks: Sequence[Any] = (),
-    earlier: Earlier | None = None,
+    earlier: EarlierTraining | None = None,
     keep_interrupted: bool = False,
-) -> Fitted:
+) -> TrainedModel:
     """Build and train a model. The caller's random numbers and modes of torch stay as they are.
 
     Args:
@@ -120,10 +120,10 @@ def _fitted(
     history: list[Record],
     *,
     processes: int = 1,
-) -> Fitted:
+) -> TrainedModel:
     embedding = build_embedding(model.method.encoder, settings.embedding, standardizer, rows)
     flags = run_health(model, rows, settings, history, processes=processes) if history else []
-    return Fitted(settings, model, embedding, history, flags)
+    return TrainedModel(settings, model, embedding, history, flags)
 
 
 def run_health(
@@ -146,7 +146,7 @@ def run_training(
     progress: bool = False,
     fresh: bool = False,
     callbacks: Sequence[Any] = (),
-) -> Fitted:
+) -> TrainedModel:
     """Train in a run folder, from the start or from its newest intact checkpoint.
 
     Args:

@@ -8,16 +8,16 @@ from pathlib import Path
 import pytest
 from tests.report.test_page import Outline
 
-from pinoise.paper.reproduce.data import Used
+from pinoise.paper.reproduce.data import UsedSet
 from pinoise.paper.reproduce.outcome import Curve, OutcomeLine, Reproduction
 from pinoise.paper.reproduce.page import curve_panels, pictures_of, sweep_panels, write_reproductions
 from pinoise.paper.reproduce.paper import find_item
-from pinoise.paper.reproduce.run import Running
+from pinoise.paper.reproduce.run import ItemRun
 
-HAR = Used("har", "HAR", "har", "hapt561")
+HAR = UsedSet("har", "HAR", "har", "hapt561")
 
 
-def table() -> Running:
+def table() -> ItemRun:
     papers = {"knn": [77.76, 0.61], "sr": [77.62, 0.27]}
     lines = [
         OutcomeLine("har", "noise alone", "Random Noise", "fixed", papers, {"knn": [80.0, 82.0], "sr": [70.0, 71.0]}),
@@ -33,17 +33,17 @@ def table() -> Running:
         ),
         OutcomeLine("har", "beside", "<b>raw</b>", "raw", {}, {"knn": [91.0, 91.0], "sr": [90.0, 90.0]}),
     ]
-    return Running(
+    return ItemRun(
         Reproduction(find_item("T2"), "small", [0, 1], [HAR], 3, 3, ["hapt561 stands in for HAR"], lines=lines)
     )
 
 
-def curves() -> Running:
+def curves() -> ItemRun:
     drawn = [Curve("har", title, "contrast", [1, 2], [3.0, last]) for title, last in (("a", 2.0), ("b", 1.0))]
     lines = [
         OutcomeLine("har", "vectors", curve.title, "fixed", {}, {"contrast": [curve.values[-1]]}) for curve in drawn
     ]
-    return Running(Reproduction(find_item("F8"), "small", [0], [HAR], 2, 2, lines=lines, curves=drawn))
+    return ItemRun(Reproduction(find_item("F8"), "small", [0], [HAR], 2, 2, lines=lines, curves=drawn))
 
 
 @pytest.fixture

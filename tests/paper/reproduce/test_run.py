@@ -17,7 +17,7 @@ from pinoise.paper.reproduce import run, runs
 from pinoise.paper.reproduce.masks import random_masks
 from pinoise.paper.reproduce.outcome import Reproduction
 from pinoise.paper.reproduce.paper import Item, Kind, PaperSource, Row, Scale, SetGroup, item_names
-from pinoise.paper.reproduce.run import Running, reproduce
+from pinoise.paper.reproduce.run import ItemRun, reproduce
 from pinoise.paper.reproduce.verdict import verdict
 from pinoise.training.run import fit, run_training
 
@@ -94,7 +94,7 @@ def fits(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Any:
     """Run a small item in this test's own cache."""
 
-    def start(item: Item, **options: Any) -> Running:
+    def start(item: Item, **options: Any) -> ItemRun:
         monkeypatch.setattr(run, "find_item", lambda _: item)
         return reproduce(item.name, cache=tmp_path, **options)
 

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from pinoise.data.table.cells import Encoded, Floats, are_all, is_number, is_text, other_kind, text_of
+from pinoise.data.table.cells import CellCounts, Floats, are_all, is_number, is_text, other_kind, text_of
 
 MISSING, OTHER = "missing", "other"
 
@@ -42,7 +42,7 @@ class CategoricalColumn:
         """The names of the column's features."""
         return tuple(f"{self.name}={category}" for category in self.categories)
 
-    def encode(self, column: Any, out: Floats, *, where: str) -> Encoded:
+    def encode(self, column: Any, out: Floats, *, where: str) -> CellCounts:
         """Write the column's features into ``out`` of shape (rows, categories)."""
         text = self._text(column, where)
         codes, empty, strange = self._codes(text)
@@ -51,7 +51,7 @@ class CategoricalColumn:
         out[...] = codes[:, None] == np.arange(len(self.categories))
         strange |= empty & (not self.missing)
         examples = pc.unique(pc.fill_null(text, MISSING).filter(pa.array(strange))).to_pylist()
-        return Encoded(int(empty.sum()) * self.missing, int(strange.sum()), tuple(examples))
+        return CellCounts(int(empty.sum()) * self.missing, int(strange.sum()), tuple(examples))
 
     def decode(self, features: Floats, column: Any) -> Any:
         """Return features as cells of the type that ``column`` has: categories that exist; gaps stay gaps.

@@ -24,21 +24,21 @@ _NUMBER = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$|^[+-]?(?i:inf|infinity|nan)$
 _MOST_EXAMPLES = 1000
 
 
-class Encoded(NamedTuple):
+class CellCounts(NamedTuple):
     """What happened to the cells of a column: how many were missing, and which values training did not have."""
 
     missing: int = 0
     unseen: int = 0
     examples: tuple[str, ...] = ()
 
-    def and_then(self, other: Encoded) -> Encoded:
+    def and_then(self, other: CellCounts) -> CellCounts:
         """Return what happened to the cells of two batches of a column.
 
-        >>> Encoded(1, 2, ("a", "b")).and_then(Encoded(0, 1, ("a",)))
-        Encoded(missing=1, unseen=3, examples=('a', 'b'))
+        >>> CellCounts(1, 2, ("a", "b")).and_then(CellCounts(0, 1, ("a",)))
+        CellCounts(missing=1, unseen=3, examples=('a', 'b'))
         """
         examples = tuple(dict.fromkeys((*self.examples, *other.examples)))[:_MOST_EXAMPLES]
-        return Encoded(self.missing + other.missing, self.unseen + other.unseen, examples)
+        return CellCounts(self.missing + other.missing, self.unseen + other.unseen, examples)
 
 
 def is_text(kind: Any) -> bool:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from pinoise.data.options import MissingPolicy
-from pinoise.data.table.cells import Encoded, Floats, first_true, is_text, other_kind, stray_cell, text_of
+from pinoise.data.table.cells import CellCounts, Floats, first_true, is_text, other_kind, stray_cell, text_of
 from pinoise.data.table.numbers import fill_value, needs_double
 
 Cycle = Literal["year", "week", "day"]
@@ -61,7 +61,7 @@ class DateColumn:
         circles = [f"{self.name}:{cycle}_{axis}" for cycle in self.cycles for axis in ("sin", "cos")]
         return (*([self.name] if self.counts_days else []), *circles)
 
-    def encode(self, column: Any, out: Floats, *, where: str) -> Encoded:
+    def encode(self, column: Any, out: Floats, *, where: str) -> CellCounts:
         """Write the column's features into ``out`` of shape (rows, features)."""
         days = days_of(column, written=self.written, where=where)
         missing = np.isnan(days)
@@ -70,7 +70,7 @@ class DateColumn:
         for place, cycle in enumerate(self.cycles):
             start = self.counts_days + 2 * place
             out[:, start : start + 2] = on_circle(days, cycle)
-        return Encoded(missing=int(missing.sum()))
+        return CellCounts(missing=int(missing.sum()))
 
     def decode(self, features: Floats, column: Any) -> Any:
         """Return features as cells of the type that ``column`` has, whose gaps stay gaps; a cycle follows its date."""

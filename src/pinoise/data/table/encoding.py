@@ -15,8 +15,8 @@ from pinoise.data.dataset import Dataset, Part, Samples, Spans, Targets
 from pinoise.data.options import MissingPolicy, ReadOptions
 from pinoise.data.table.batches import Table, held_table
 from pinoise.data.table.categories import CategoricalColumn
-from pinoise.data.table.cells import Encoded, Floats, column_of, find_column, first_missing, missing_cell
-from pinoise.data.table.kinds import Column, Learned, Looked, learn_column, look, notes_on
+from pinoise.data.table.cells import CellCounts, Floats, column_of, find_column, first_missing, missing_cell
+from pinoise.data.table.kinds import Column, ColumnSample, LearnedColumn, learn_column, look, notes_on
 from pinoise.data.table.labels import LabelEncoding, learn_targets, measurement_note, typed
 from pinoise.errors import UserError, counted, listed, rows_among
 
@@ -144,11 +144,11 @@ def learn_table(table: Table, options: ReadOptions) -> tuple[TableEncoding, Tabl
         labels = _labels_of_column(label, seen.labels, table, options.regression)
     elif table.y is not None:
         labels = learn_targets(table.y, where=f"{where}, y", regression=options.regression)
-    found: dict[str, Learned] = {}
+    found: dict[str, LearnedColumn] = {}
     with rows_among(seen.numbers):
         for name in wanted:
             cells = seen.part.column(name).combine_chunks()
-            found[name] = learn_column(Looked(name, cells, options, table, seen.rows))
+            found[name] = learn_column(ColumnSample(name, cells, options, table, seen.rows))
     columns = tuple(learned.column for learned in found.values() if learned.column is not None)
     notes = notes_on(found)
     if not columns:
@@ -188,7 +188,7 @@ class TableEncoder:
         in_table = self._labelled and table.y is None and encoding.label in table.names
         self._label = encoding.label if in_table else None
         self._cells: list[Any] = []
-        self._found = {column.name: Encoded() for column in encoding.columns}
+        self._found = {column.name: CellCounts() for column in encoding.columns}
 
     def blocks(self) -> Iterator[Floats]:
         """Yield the features of all rows in order, in arrays of bounded size."""

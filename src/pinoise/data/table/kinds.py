@@ -42,7 +42,7 @@ _LONG = 10**13  # from 14 digits on, a whole number that never repeats is no cou
 _MICROSECONDS = (9 * 10**14, 42 * 10**14)  # since 1970, from 1998 to 2103
 
 
-class Seen(NamedTuple):
+class TableSample(NamedTuple):
     """Some rows of a table, all labels, and how many rows there are."""
 
     part: Any
@@ -51,7 +51,7 @@ class Seen(NamedTuple):
     rows: int
 
 
-def look(table: Table, wanted: Sequence[str], label: str | None) -> Seen:
+def look(table: Table, wanted: Sequence[str], label: str | None) -> TableSample:
     """Read a table once, and keep all rows of a small one, and as many random ones of a large one as are looked at."""
     most = min(LEARNING_ROWS, max(_LEAST_ROWS, _LEARNING_CELLS // max(1, len(wanted))))
     random, limit, rows = np.random.default_rng(0), 1.0, 0
@@ -70,7 +70,7 @@ def look(table: Table, wanted: Sequence[str], label: str | None) -> Seen:
     if len(keys) > most:
         _, parts, keys, numbers = _pruned(parts, keys, numbers, most)
     cells = pa.concat_arrays([column.combine_chunks() for column in labels]) if labels else None
-    return Seen(pa.concat_tables(parts, promote_options="permissive"), numbers, cells, rows)
+    return TableSample(pa.concat_tables(parts, promote_options="permissive"), numbers, cells, rows)
 
 
 def _pruned(parts: list[Any], keys: Floats, numbers: npt.NDArray[np.int64], most: int) -> tuple[Any, ...]:
@@ -81,7 +81,7 @@ def _pruned(parts: list[Any], keys: Floats, numbers: npt.NDArray[np.int64], most
     return limit, [part], keys[below], numbers[below]
 
 
-class Learned(NamedTuple):
+class LearnedColumn(NamedTuple):
     """What a column becomes, None where it carries no feature, and what is said about it."""
 
     column: Column | None
@@ -91,10 +91,10 @@ class Learned(NamedTuple):
     as_numbers: bool = False  # its text, of a table that has types, was read as plain numbers
 
 
-EMPTY = Learned(None, empty=True)
+EMPTY = LearnedColumn(None, empty=True)
 
 
-class Looked(NamedTuple):
+class ColumnSample(NamedTuple):
     """A column as it is looked at: some of its cells, and what is known of the whole."""
 
     name: str
@@ -119,7 +119,7 @@ class Looked(NamedTuple):
         return f"--keep {shlex.quote(self.name)} (keep=[{self.name!r}]) keeps it"
 
 
-def learn_column(looked: Looked) -> Learned:
+def learn_column(looked: ColumnSample) -> LearnedColumn:
     """Return what a column becomes.
 
     Numbers stay numbers. Text and truth values become categories, and so do the numbers of the columns that
@@ -145,15 +145,15 @@ def learn_column(looked: Looked) -> Learned:
     raise UserError(f"{looked.where} is {what}: turn it into numbers or text, or drop the column.")
 
 
-def _words(looked: Looked) -> Learned:
+def _words(looked: ColumnSample) -> LearnedColumn:
     name, column = looked.name, learn_words(looked.name, looked.cells)
     if column is None:
-        return Learned(None, (f"dropped the text of column {name!r}: none of its words is in two rows",))
+        return LearnedColumn(None, (f"dropped the text of column {name!r}: none of its words is in two rows",))
     words = counted(len(column.words), "most frequent word")
-    return Learned(column, (f"made TF-IDF features of the {words} of column {name!r}",))
+    return LearnedColumn(column, (f"made TF-IDF features of the {words} of column {name!r}",))
 
 
-def _text(looked: Looked, text: Any) -> Learned:
+def _text(looked: ColumnSample, text: Any) -> LearnedColumn:
     """Return what text becomes: numbers, dates or categories, as all of its cells allow."""
     present = text.drop_null()
     if not len(present):
@@ -178,7 +178,7 @@ def _text(looked: Looked, text: Any) -> Learned:
     return _names(looked, text, truths=are_truths(present))
 
 
-def _numbers(looked: Looked, style: Style = "plain") -> Learned:
+def _numbers(looked: ColumnSample, style: Style = "plain") -> LearnedColumn:
     """Return a column of numbers, unless they only name the rows."""
     name = looked.name
     values = numbers_of(looked.cells, style=style, where=looked.where)
@@ -189,14 +189,14 @@ def _numbers(looked: Looked, style: Style = "plain") -> Learned:
     if not looked.kept and style == "plain":
         whole = typed(looked.cells) if written else looked.cells
         if why := names_rows(name, whole, rows=looked.rows, first=name == looked.table.names[0]):
-            return Learned(None, (f"dropped the column {name!r}, {why}; {looked.how_to_keep}",))
+            return LearnedColumn(None, (f"dropped the column {name!r}, {why}; {looked.how_to_keep}",))
     column = learn_numbers(name, values, style, looked.options)
     filled = len(present) == len(values) or (column.fill == present[0] and not column.marked)
     constant = present.min() == present.max() and filled
     notes = [f"took the commas in the numbers of column {name!r} for decimal points"] if style == "comma" else []
     notes += [f"read the amounts of column {name!r} as numbers, without their signs"] if style == "point" else []
     as_numbers = written and style == "plain" and looked.table.kinds is not None
-    return Learned(column, tuple(notes), constant=bool(constant), as_numbers=as_numbers)
+    return LearnedColumn(column, tuple(notes), constant=bool(constant), as_numbers=as_numbers)
 
 
 def names_rows(name: str, column: Any, *, rows: int, first: bool = False) -> str:
@@ -231,15 +231,15 @@ def names_rows(name: str, column: Any, *, rows: int, first: bool = False) -> str
     return "whose numbers name the rows" if named and len(column) >= LEAST_NAMED else ""
 
 
-def _dates(looked: Looked, written: str = "") -> Learned:
+def _dates(looked: ColumnSample, written: str = "") -> LearnedColumn:
     """Return a column of dates, points in time or times of day; ``written`` is the format of text."""
     column = learn_dates(looked.name, looked.cells, written=written, missing=looked.options.missing, where=looked.where)
     plain = looked.table.kinds is None and written.startswith(("%Y-%m-%d", "ISO", "%H"))
     note = f"read the text of column {looked.name!r} as dates, {written}"
-    return EMPTY if column is None else Learned(column, (note,) if written and not plain else ())
+    return EMPTY if column is None else LearnedColumn(column, (note,) if written and not plain else ())
 
 
-def _names(looked: Looked, text: Any, *, truths: bool = False) -> Learned:
+def _names(looked: ColumnSample, text: Any, *, truths: bool = False) -> LearnedColumn:
     """Return the categories, at most the frequent ones; no column where the values name the rows."""
     name, most = looked.name, looked.options.max_categories
     text = pc.utf8_lower(text) if truths else text
@@ -249,7 +249,7 @@ def _names(looked: Looked, text: Any, *, truths: bool = False) -> Learned:
     if not looked.kept and distinct > most and distinct >= IDENTIFIER * present:
         why = f"nearly all of its {present} values differ, as in an identifier or free text"
         how = f"{looked.how_to_keep}, and --text {shlex.quote(name)} (text=[{name!r}]) makes features of its words"
-        return Learned(None, (f"dropped the column {name!r}: {why}; {how}",))
+        return LearnedColumn(None, (f"dropped the column {name!r}: {why}; {how}",))
     missing, other = text.null_count > 0, distinct > most
     names = most_frequent(text, most)
     # A category that is itself called "missing" or "other" means the same and is not repeated.
@@ -260,10 +260,10 @@ def _names(looked: Looked, text: Any, *, truths: bool = False) -> Learned:
     questions = pc.sum(pc.equal(text, "?")).as_py() or 0
     if questions >= max(2, _FREQUENT * len(text)):
         notes.append(f"column {name!r} has '?' in {counted(questions, 'cell')}: --na '?' (na=['?']) makes them missing")
-    return Learned(column, tuple(notes), constant=len(names) == 1 and not other)
+    return LearnedColumn(column, tuple(notes), constant=len(names) == 1 and not other)
 
 
-def notes_on(found: dict[str, Learned]) -> list[str]:
+def notes_on(found: dict[str, LearnedColumn]) -> list[str]:
     """Return the notes on all columns."""
     notes = [note for learned in found.values() for note in learned.notes]
     if as_numbers := [name for name, learned in found.items() if learned.as_numbers]:

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from pinoise.data.checks import LARGEST_NUMBER
 from pinoise.data.options import MissingPolicy, ReadOptions
 from pinoise.data.table.cells import (
-    Encoded,
+    CellCounts,
     Floats,
     first_true,
     is_number,
@@ -61,14 +61,14 @@ class NumericColumn:
         """The names of the column's features."""
         return (self.name, f"{self.name}=missing") if self.marked else (self.name,)
 
-    def encode(self, column: Any, out: Floats, *, where: str) -> Encoded:
+    def encode(self, column: Any, out: Floats, *, where: str) -> CellCounts:
         """Write the column's features into ``out`` of shape (rows, features)."""
         values = numbers_of(column, style=self.style, where=where)
         missing = np.isnan(values)
         out[:, 0] = np.where(missing, self.fill, values)
         if self.marked:
             out[:, 1] = missing
-        return Encoded(missing=int(missing.sum()))
+        return CellCounts(missing=int(missing.sum()))
 
     def decode(self, features: Floats, column: Any) -> Any:
         """Return features as cells of the type that ``column`` has, whose gaps stay gaps."""

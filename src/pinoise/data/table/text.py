@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pyarrow.compute as pc
 
-from pinoise.data.table.cells import Encoded, Floats, text_of
+from pinoise.data.table.cells import CellCounts, Floats, text_of
 
 MOST_WORDS = 300
 """The most words of a text column that become features: the most frequent ones."""
@@ -36,14 +36,14 @@ class TextColumn:
         """The names of the column's features."""
         return tuple(f"{self.name}~{word}" for word in self.words)
 
-    def encode(self, column: Any, out: Floats, *, where: str) -> Encoded:
+    def encode(self, column: Any, out: Floats, *, where: str) -> CellCounts:
         """Write the column's features into ``out`` of shape (rows, words); a missing text has no word."""
         from sklearn.feature_extraction.text import TfidfVectorizer
 
         vectorizer = TfidfVectorizer(dtype=np.float64, vocabulary=list(self.words))
         vectorizer.idf_ = np.array(self.idf)
         out[...] = vectorizer.transform(pc.fill_null(text_of(column), "").to_pylist()).toarray()
-        return Encoded()
+        return CellCounts()
 
     def decode(self, features: Floats, column: Any) -> Any:
         """Return the cells as they are: words alone make no sentence."""

@@ -9,7 +9,7 @@ from typing import Any
 from pinoise.files import cache_folder, check_is_file, check_output, check_writable
 from pinoise.paper.reproduce.page import write_reproductions
 from pinoise.paper.reproduce.paper import find_item
-from pinoise.paper.reproduce.run import Running, reproduce
+from pinoise.paper.reproduce.run import ItemRun, reproduce
 from pinoise.paper.reproduce.verdict import verdict
 from pinoise.training.callbacks import Reporter
 
@@ -26,7 +26,7 @@ def run_items(
     seeds: int | None,
     reporter: Callable[[str], Reporter],
     note: Callable[[str], None],
-) -> tuple[list[Running], bool]:
+) -> tuple[list[ItemRun], bool]:
     """Run items and write what was found; Ctrl-C keeps those that are finished, of which no file is written.
 
     Args:
@@ -49,7 +49,7 @@ def run_items(
     if sam is not None:
         check_is_file(sam)
     _check_outputs(names, page, folder, force=force)
-    found: list[Running] = []
+    found: list[ItemRun] = []
     for name in names:
         one = reproduce(
             name,
@@ -69,7 +69,7 @@ def run_items(
     return found, True
 
 
-def as_dict(found: Sequence[Running]) -> dict[str, Any]:
+def as_dict(found: Sequence[ItemRun]) -> dict[str, Any]:
     """Return what was found as plain values for JSON."""
     return {"items": [{**one.found.as_dict(), "verdict": verdict(one.found)} for one in found]}
 

@@ -9,7 +9,7 @@ from pinoise.paper.catalogue import locate
 from pinoise.paper.reproduce.paper import Item, PaperSource, find_item
 
 
-class Used(NamedTuple):
+class UsedSet(NamedTuple):
     """The data set that an item is run on for one of the paper's."""
 
     key: str
@@ -27,7 +27,7 @@ class Used(NamedTuple):
     def shown(self) -> str:
         """What was used, for a table.
 
-        >>> Used("har", "HAR", "har", "hapt561").shown, Used("har", "HAR", "har", "har").shown
+        >>> UsedSet("har", "HAR", "har", "hapt561").shown, UsedSet("har", "HAR", "har", "har").shown
         ('HAR (stand-in hapt561)', 'HAR')
         """
         used = self.name if self.score_on is None else f"{self.name}, scored on {self.score_on}"
@@ -38,12 +38,12 @@ class Used(NamedTuple):
         return {**self._asdict(), "stand_in": self.is_stand_in}
 
 
-def used_for(key: str, source: PaperSource) -> Used | None:
+def used_for(key: str, source: PaperSource) -> UsedSet | None:
     """Return the set to use for one of the paper's, None if neither it nor its stand-in is on this machine."""
     if is_here(source.source) and (source.score_on is None or is_here(source.score_on)):
-        return Used(key, source.title, source.source, source.source, source.score_on)
+        return UsedSet(key, source.title, source.source, source.source, source.score_on)
     if source.stand_in is not None and is_here(source.stand_in):
-        return Used(key, source.title, source.source, source.stand_in, source.stand_in_score_on)
+        return UsedSet(key, source.title, source.source, source.stand_in, source.stand_in_score_on)
     return None
 
 

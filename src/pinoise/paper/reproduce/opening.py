@@ -7,11 +7,11 @@ from dataclasses import replace
 from pinoise.data.dataset import Dataset
 from pinoise.data.options import ReadOptions
 from pinoise.experiments.sources import ScoredElsewhere, open_compared, sample_rows
-from pinoise.paper.reproduce.data import Used
+from pinoise.paper.reproduce.data import UsedSet
 from pinoise.paper.reproduce.paper import Item
 
 
-def open_used(used: Used, item: Item, scale: str) -> Dataset:
+def open_used(used: UsedSet, item: Item, scale: str) -> Dataset:
     """Read the data set and cut it to the size of a scale."""
     options = ReadOptions(size=item.pixels(used.key, scale))
     (data,) = open_compared([used.name], options, score_on=used.score_on)

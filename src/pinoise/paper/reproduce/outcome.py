@@ -11,7 +11,7 @@ from scipy import stats
 
 from pinoise.data.dataset import Dataset
 from pinoise.experiments.sources import scored_part
-from pinoise.paper.reproduce.data import Used
+from pinoise.paper.reproduce.data import UsedSet
 from pinoise.paper.reproduce.paper import Item, find_item
 
 LEVEL = 0.95  # of intervals
@@ -64,7 +64,7 @@ class Reproduction:
     item: Item
     scale: str
     seeds: Sequence[int]
-    used: list[Used]
+    used: list[UsedSet]
     total: int  # fits when it is finished
     finished: int = 0
     notes: list[str] = field(default_factory=list)
@@ -121,7 +121,7 @@ class Reproduction:
             item=find_item(values["item"]),
             scale=values["scale"],
             seeds=values["seeds"],
-            used=[Used(**{name: one[name] for name in Used._fields}) for one in values["data"]],
+            used=[UsedSet(**{name: one[name] for name in UsedSet._fields}) for one in values["data"]],
             total=values["total"],
             finished=values["finished"],
             notes=values["notes"],

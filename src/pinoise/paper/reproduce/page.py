@@ -10,7 +10,7 @@ from pinoise.files import to_json
 from pinoise.paper.reproduce.layout import tables
 from pinoise.paper.reproduce.outcome import Reproduction
 from pinoise.paper.reproduce.paper import COLUMNS
-from pinoise.paper.reproduce.run import Running
+from pinoise.paper.reproduce.run import ItemRun
 from pinoise.paper.reproduce.verdict import verdict
 from pinoise.report.charts import Panel, draw_curves
 from pinoise.report.collect import collect
@@ -19,7 +19,7 @@ from pinoise.report.pictures import draw_comparison, draw_noise
 from pinoise.report.write import write_all
 
 
-def write_reproductions(finished: Sequence[Running], *, page: Path | None, folder: Path | None) -> None:
+def write_reproductions(finished: Sequence[ItemRun], *, page: Path | None, folder: Path | None) -> None:
     """Write a page about some items, and to a folder a file of results for each, with its pictures.
 
     Args:
@@ -42,7 +42,7 @@ def write_reproductions(finished: Sequence[Running], *, page: Path | None, folde
     write_all(files)
 
 
-def pictures_of(running: Running) -> list[Picture]:
+def pictures_of(running: ItemRun) -> list[Picture]:
     """Return the pictures of an item: of noise, of curves, or over what is swept; none for a table."""
     item = running.found.item
     if item.kind == "noise":
@@ -53,7 +53,7 @@ def pictures_of(running: Running) -> list[Picture]:
     return [draw_curves(f"{item.name}-{number}", panel, x=x) for number, panel in enumerate(panels, start=1)]
 
 
-def _noise_pictures(running: Running) -> list[Picture]:
+def _noise_pictures(running: ItemRun) -> list[Picture]:
     """Draw the noise of the first seed's runs: several kinds of noise below one another, and each by itself."""
     name = running.found.item.name
     runs = [(one.row.title, collect(one.run)) for one in running.runs if one.seed == running.found.seeds[0]]

@@ -10,7 +10,7 @@ from pinoise.errors import UserError, unknown_choice
 from pinoise.experiments.cache import CellCache
 from pinoise.modes import flushed_denormals
 from pinoise.paper.reproduce.costs import cost_lines
-from pinoise.paper.reproduce.data import Used, used_for
+from pinoise.paper.reproduce.data import UsedSet, used_for
 from pinoise.paper.reproduce.opening import open_used
 from pinoise.paper.reproduce.outcome import Reproduction, size_of
 from pinoise.paper.reproduce.paper import SCALE, SCALES, find_item
@@ -20,7 +20,7 @@ from pinoise.training.callbacks import Quiet, Reporter
 from pinoise.training.folder import describe_environment
 
 
-class Running:
+class ItemRun:
     """An item as it is run: what is found so far, and the runs behind its pictures."""
 
     def __init__(self, found: Reproduction) -> None:
@@ -38,7 +38,7 @@ def reproduce(
     reporter: Callable[[str], Reporter] = lambda _: Quiet(),
     note: Callable[[str], None] = lambda _: None,
     keep_partial: bool = False,
-) -> Running:
+) -> ItemRun:
     """Run a table or figure of the paper and set its numbers beside ours.
 
     Args:
@@ -73,7 +73,7 @@ def reproduce(
             f"left out at this scale: {group.title}" for group in find_item(name).groups if scale in group.left_out
         ]
         found.notes += [f"{used.name} stands in for {used.title}" for used in here if used.is_stand_in]
-    running = Running(found)
+    running = ItemRun(found)
     try:
         with flushed_denormals():
             if not fits:
@@ -88,7 +88,7 @@ def reproduce(
     return running
 
 
-def _add_facts(found: Reproduction, chosen: dict[str, Used | None], *, cache: CellCache) -> None:
+def _add_facts(found: Reproduction, chosen: dict[str, UsedSet | None], *, cache: CellCache) -> None:
     """Add what follows from the catalogue and from configurations: sizes of data sets, or costs."""
     if found.item.kind == "data":
         lines = data_lines(found.item, chosen)
@@ -128,7 +128,7 @@ def _add_scores(
 
 
 def _add_runs(
-    running: Running, *, folder: Path, reporter: Callable[[str], Reporter], note: Callable[[str], None]
+    running: ItemRun, *, folder: Path, reporter: Callable[[str], Reporter], note: Callable[[str], None]
 ) -> None:
     """Add what is measured in the runs behind a picture or curves."""
     found, item = running.found, running.found.item

@@ -18,7 +18,7 @@ from pinoise.experiments.cache import by_content, cell_key
 from pinoise.experiments.fitting import CELL_FORMAT
 from pinoise.experiments.plans import plan
 from pinoise.model import Model, contrastive_model, load_run
-from pinoise.paper.reproduce.data import Used
+from pinoise.paper.reproduce.data import UsedSet
 from pinoise.paper.reproduce.outcome import Curve, OutcomeLine
 from pinoise.paper.reproduce.paper import Item, Row, SetGroup
 from pinoise.training.callbacks import Record, Reporter
@@ -44,7 +44,7 @@ class TrainedRun(NamedTuple):
 def train_rows(
     item: Item,
     scale: str,
-    used: Used,
+    used: UsedSet,
     seeds: Sequence[int],
     *,
     folder: Path,
@@ -68,7 +68,7 @@ def train_rows(
             yield TrainedRun(used.key, row, group, seed, run, run.history, tuple(flag.name for flag in flags))
 
 
-def _settings(item: Item, group: SetGroup, row: Row, scale: str, used: Used, seed: int) -> Settings:
+def _settings(item: Item, group: SetGroup, row: Row, scale: str, used: UsedSet, seed: int) -> Settings:
     """Return the configuration of a run: that of a comparison, with its data and measurements of information."""
     shared, usual = item.settings_of(group, row, scale)
     (planned,) = plan(row.recipes, [seed], settings=shared, usual=usual).values()

@@ -16,7 +16,7 @@ from pinoise.experiments.recipes import RECIPES
 from pinoise.experiments.results import Cell
 from pinoise.paper.catalogue import entry
 from pinoise.paper.reproduce.costs import cost_columns
-from pinoise.paper.reproduce.data import Used
+from pinoise.paper.reproduce.data import UsedSet
 from pinoise.paper.reproduce.masks import random_masks
 from pinoise.paper.reproduce.outcome import OutcomeLine
 from pinoise.paper.reproduce.paper import Item, Row, SetGroup
@@ -32,7 +32,7 @@ def count_fits(item: Item, keys: Sequence[str], seeds: Sequence[int]) -> int:
 def fit_lines(
     item: Item,
     scale: str,
-    used: Used,
+    used: UsedSet,
     data: Dataset,
     seeds: Sequence[int],
     *,
@@ -87,7 +87,7 @@ def fit_lines(
         )
 
 
-def data_lines(item: Item, used: dict[str, Used | None]) -> Iterator[OutcomeLine]:
+def data_lines(item: Item, used: dict[str, UsedSet | None]) -> Iterator[OutcomeLine]:
     """Yield the sizes of data sets as their publishers give them, and of those that are here."""
     for group in item.groups:
         for row in group.rows:

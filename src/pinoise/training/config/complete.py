@@ -32,7 +32,7 @@ NEIGHBOURS, PAIRING, COVARIANCE, AMPLITUDE = 0, "compose", "differences", 0.5
 _ALONE = ("identity-noise", "noise-noise", "identity")  # pairings without augmentations
 
 
-class Followed(NamedTuple):
+class Completion(NamedTuple):
     """Settings in which nothing is left open, and what a user should know about how they came about."""
 
     settings: Settings
@@ -40,7 +40,7 @@ class Followed(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def follow(settings: Settings, x: Samples) -> Followed:
+def follow(settings: Settings, x: Samples) -> Completion:
     """Return settings in which nothing is left open, for these samples. A setting that the user gave stays.
 
     >>> import numpy as np
@@ -70,7 +70,7 @@ def _written(value: Any) -> str:
     return f"[{','.join(value)}]" if isinstance(value, tuple) else str(value)
 
 
-def follow_kind(settings: Settings, *, images: bool, coloured: bool = True) -> Followed:
+def follow_kind(settings: Settings, *, images: bool, coloured: bool = True) -> Completion:
     """Return settings in which nothing is left open, for samples of a kind.
 
     Args:
@@ -86,7 +86,7 @@ def follow_kind(settings: Settings, *, images: bool, coloured: bool = True) -> F
     """
     found = settings.model_copy(update={"encoder": _encoder(settings.encoder, images=images)})
     if not takes_images(found):
-        return Followed(complete(found), {})
+        return Completion(complete(found), {})
     changes: dict[str, Any] = {} if settings.encoder.part is not None else {"encoder": found.encoder.name}
     if "augmentations" not in settings.views.model_fields_set and settings.views.pairing not in _ALONE:
         changes["views.augmentations"] = (COLOURED if coloured else UNCOLOURED, ITSELF)
@@ -100,7 +100,7 @@ def follow_kind(settings: Settings, *, images: bool, coloured: bool = True) -> F
         if section:
             inner = getattr(found, section).model_copy(update={key: value})
             found = found.model_copy(update={section: inner})
-    return Followed(complete(found), changes)
+    return Completion(complete(found), changes)
 
 
 def _noise_beside(settings: Settings) -> dict[str, Any]:
