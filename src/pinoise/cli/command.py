@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 import io
 import os
 import sys
@@ -16,17 +15,9 @@ from pinoise.training.processes import STOPPED
 def main() -> None:
     """Run the command."""
     with listening() as interrupts:
-        code = _exit_code(interrupts)
-    gc.collect()  # what an error held is freed here: a library's thread that outlives Python would abort the process
-    if code:
-        sys.exit(code)
-
-
-def _exit_code(interrupts: Any) -> Any:
-    interrupts.starting = True
-    try:
+        interrupts.starting = True
         try:
-            return _run_verb(interrupts)
+            code = _run_verb(interrupts)
         except SystemExit:
             raise
         except BaseException as error:
@@ -34,8 +25,8 @@ def _exit_code(interrupts: Any) -> Any:
                 raise
             eval("0")  # clears the mark of an interrupt in an ``eval``, for which Python would end itself by a signal
             leave("stopped", STOPPED)
-    except SystemExit as end:
-        return end.code
+    if code:
+        sys.exit(code)
 
 
 def _run_verb(interrupts: Any) -> int:
