@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "pidfd_open"), reason="the suite
 SEED = 0
 
 
-@pytest.mark.parametrize(("family", "number", "kills"), [("array in a file", 0, 5), ("two processes", 0, 4)])
+@pytest.mark.parametrize(("family", "number", "kills"), [("array in a file", 0, 5), ("two processes", 0, 2)])
 def test_a_killed_and_resumed_training_ends_as_if_nothing_had_happened(
     wholes: Wholes, family: str, number: int, kills: int
 ) -> None:
