@@ -42,6 +42,7 @@ def assert_prints(printed: str, says: str) -> None:
         printed, says = (SPREAD.sub("", text) for text in (printed, says))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_the_example_runs_and_prints_what_the_recipes_quote(
     path: Path, capsys: pytest.CaptureFixture[str], request: pytest.FixtureRequest

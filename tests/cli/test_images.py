@@ -50,6 +50,7 @@ def test_the_configuration_of_the_examples_trains(
     assert load_run("run").settings.views.augmentations[0].name == "simclr"
 
 
+@pytest.mark.slow
 def test_a_run_on_real_images_is_scored_embeds_and_is_reported(pinoise: Command, real_data: Path, folder: Path) -> None:
     choices = ["--method", "byol", *RESNET, "--generator", "shared"]
     assert pinoise("train", *REAL, "--epochs", "1", *choices, "--out", "run").code == 0

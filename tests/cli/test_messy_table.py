@@ -119,6 +119,8 @@ def test_a_comparison_reads_text_as_training_does(folder: Path) -> None:
     assert few[1] > few[0] + 0.1  # the words tell the classes
 
 
+@pytest.mark.slow
+@pytest.mark.processes
 @pytest.mark.filterwarnings("ignore::pinoise.estimator.HealthWarning")
 def test_a_pipeline_takes_the_frame_and_a_grid_searches_it_in_two_processes(table: list[dict[str, Any]]) -> None:
     frame = pd.DataFrame(table).replace("", None)

@@ -116,6 +116,7 @@ def test_a_killed_command_goes_on_and_every_row_is_there_once(place: Path, tmp_p
     assert all((out / name).stat().st_mtime_ns == written for name, written in there.items())
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("name", ["a.csv", "a.parquet"])
 def test_two_processes_write_the_parts_that_one_writes(name: str, run: Model, place: Path, tmp_path: Path) -> None:
     for processes in (1, 2):

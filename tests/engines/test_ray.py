@@ -31,6 +31,8 @@ from .conftest import FILES, ROWS
 
 cloudpickle = pytest.importorskip("ray.cloudpickle", reason="needs Ray: pip install 'pinoise[ray]'")
 
+pytestmark = [pytest.mark.slow, pytest.mark.processes]
+
 
 @pytest.fixture(scope="module", autouse=True)
 def _cluster() -> Iterator[None]:
@@ -75,7 +77,6 @@ def kill_one(title: str, when: Callable[[], bool]) -> threading.Thread:
     return thread
 
 
-@pytest.mark.processes
 def test_every_row_is_there_once_though_a_worker_is_killed_in_the_middle(
     run: Model, table: Path, tmp_path: Path
 ) -> None:
@@ -100,7 +101,6 @@ def test_every_row_is_there_once_though_a_worker_is_killed_in_the_middle(
     assert again.missing == ()
 
 
-@pytest.mark.processes
 def test_training_on_ray_learns_what_two_processes_learn_though_one_is_killed(
     settings: dict[str, Any], tmp_path: Path
 ) -> None:
@@ -128,7 +128,6 @@ def test_training_on_ray_stops_on_request_with_all_saved(settings: dict[str, Any
     assert read_checkpoint(last).step == stopped.value.step
 
 
-@pytest.mark.processes
 def test_sigterm_saves_and_ends_in_one_sentence_without_a_word_of_ray(settings: dict[str, Any], tmp_path: Path) -> None:
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(merge(settings, {"training": {"epochs": 100_000}})))
     process = subprocess.Popen(
@@ -160,7 +159,6 @@ def test_a_death_on_ray_is_one_sentence_with_the_command_that_goes_on(settings: 
     killer.join()
 
 
-@pytest.mark.processes
 def test_what_ray_prints_leaves_standard_output_to_the_result(capsys: pytest.CaptureFixture[str]) -> None:
     with connected():
         print("a worker died")

@@ -24,6 +24,7 @@ def printed(method: str) -> float:
     return float(re.findall(r"(\d+\.\d) ±", row)[3])  # after kNN, SR and LR
 
 
+@pytest.mark.slow
 def test_a_pipeline_of_an_embedding_and_logistic_regression_reproduces_the_readme() -> None:
     data = load("digits")
     assert data.test is not None

@@ -94,6 +94,7 @@ def test_classifiers_take_the_sparse_embedding(narrow: tuple[sp.csr_matrix, np.n
     assert PiNDAClassifier(PiNDA(**SMALL), random_state=0).fit(x, few).score(x, y) > 0.9
 
 
+@pytest.mark.slow
 def test_thousands_of_features_take_the_memory_of_their_entries() -> None:
     x, _ = topics(300, 30_000)
     model = PiNDA(**SMALL).fit(x)

@@ -80,6 +80,7 @@ def test_a_model_of_sparse_rows_takes_dense_ones(tmp_path: Path) -> None:
     assert_rows_are_close(run(tmp_path / "model.onnx", x)["embedding"], model.transform(x))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "encoder",
     [
