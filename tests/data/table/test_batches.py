@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.commands import ended, start
 
 from pinoise.data import ReadOptions, read_file
 from pinoise.data.table import batches
@@ -115,6 +116,16 @@ def test_any_text_is_read_with_the_rows_that_python_counts_or_refused(
     except UserError:
         return
     assert found == counted_by_python(text)
+
+
+@pytest.mark.slow
+@pytest.mark.processes
+def test_a_file_that_is_refused_while_arrow_reads_ahead_does_not_abort_the_process(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.csv", "a,b,c,class\n1,2\n" + "0.12345,17,0.7654321,x\n" * 6_000_000)
+    for _ in range(3):  # blocks of 32 MB, of which a thread of Arrow's reads the next ones
+        assert (
+            "data row 1 has 2 cells" in ended(start("train", "--data", path, "--out", "run", where=tmp_path)).sentence
+        )
 
 
 @pytest.mark.parametrize("ending", ["csv.gz", "tsv.gz", "csv.bz2"])

@@ -19,10 +19,10 @@ _EXCESS = "it may be a decompression bomb; rows of a larger file are read in par
 
 
 class _Bounded(io.RawIOBase):
-    """A stream that gives at most ``limit`` bytes of ``inner``, if bounded, then ``tail``; errors name ``label``."""
+    """A stream that gives at most ``limit`` bytes of ``inner``, if bounded; errors name ``label``."""
 
-    def __init__(self, inner: Any, label: str, limit: int | None, tail: bytes) -> None:
-        self._inner, self._label, self._limit, self._given, self._tail = inner, label, limit, 0, tail
+    def __init__(self, inner: Any, label: str, limit: int | None) -> None:
+        self._inner, self._label, self._limit, self._given = inner, label, limit, 0
 
     def readable(self) -> bool:
         return True
@@ -33,31 +33,36 @@ class _Bounded(io.RawIOBase):
         self._given += count
         if self._limit is not None and self._given > self._limit:
             raise UserError(f"{self._label} holds more than the {self._limit} bytes allowed: {_EXCESS}.")
-        if not count:
-            count = min(len(buffer), len(self._tail))
-            buffer[:count], self._tail = self._tail[:count], self._tail[count:]
         return count
 
 
-def bounded(inner: Any, label: str, limit: int | None, *, tail: bytes = b"") -> io.BufferedReader:
-    """Return a stream that gives at most ``limit`` bytes of another, then ``tail``; every error names ``label``."""
-    return io.BufferedReader(_Bounded(inner, label, limit, tail), buffer_size=1 << 16)
+def bounded(inner: Any, label: str, limit: int | None) -> io.BufferedReader:
+    """Return a stream that gives at most ``limit`` bytes of another; every error names ``label``."""
+    return io.BufferedReader(_Bounded(inner, label, limit), buffer_size=1 << 16)
 
 
 def decompressed(raw: BinaryIO) -> Any:
     """Return what a gzip, bzip2 or plain stream holds."""
-    start = raw.read(3)
+    kind = _compression(raw.read(3))
     raw.seek(0)
-    if start[:2] == b"\x1f\x8b":
-        return gzip.GzipFile(fileobj=raw)
-    return bz2.BZ2File(raw) if start == b"BZh" else raw
+    return raw if kind is None else gzip.GzipFile(fileobj=raw) if kind == "gzip" else bz2.BZ2File(raw)
+
+
+def compression_of(path: Path) -> str | None:
+    """Return ``"gzip"`` or ``"bz2"``, as Arrow calls them, or None for a plain file."""
+    with open_regular(path) as raw:
+        return _compression(raw.read(3))
+
+
+def _compression(start: bytes) -> str | None:
+    return "gzip" if start[:2] == b"\x1f\x8b" else "bz2" if start == b"BZh" else None
 
 
 @contextmanager
-def open_compressed(path: Path, *, limit: int | None = GIB, tail: bytes = b"") -> Iterator[io.BufferedReader]:
+def open_compressed(path: Path, *, limit: int | None = GIB) -> Iterator[io.BufferedReader]:
     """Open a gzip, bzip2 or plain file, recognised by its first bytes and not by its name.
 
-    ``limit`` is None for no bound. ``tail`` comes after the end of the file.
+    ``limit`` is None for no bound.
 
     >>> import gzip, tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -69,8 +74,8 @@ def open_compressed(path: Path, *, limit: int | None = GIB, tail: bytes = b"") -
     """
     with damage_named(path, OSError):
         raw = open_regular(path)
-    with raw, bounded(decompressed(raw), str(path), limit, tail=tail) as stream:
-        yield stream  # when it is closed, no thread of Arrow's reads it any more
+    with raw:
+        yield bounded(decompressed(raw), str(path), limit)
 
 
 def state_of(path: Path) -> tuple[int, int]:

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
-from pinoise.data.formats.opened import open_compressed
+from pinoise.data.formats.opened import compression_of, open_compressed
 from pinoise.data.table.cells import MISSING_WORDS, is_number, is_text, looks_like_number, text_of, without
 from pinoise.errors import UserError, damaged, listed
 
@@ -114,35 +114,48 @@ def held_table(held: Any, *, where: str, like: Table | None = None, y: Any = Non
 def csv_table(path: Path) -> Table:
     """Open a file of comma-separated values (tab-separated for ``.tsv``), compressed or not."""
     header = read_header(path)
+    _check_quotes(path, header)
     size = path.stat().st_size * (_UNPACKED if path.suffix.lower() in (".gz", ".bz2") else 1)
     read = partial(_text_batches, path, header)
     return Table(header.names, str(path), read, size=size, notes=header.notes, files=(path,))
 
 
 def _text_batches(path: Path, header: TextHeader, columns: Sequence[str]) -> Iterator[Any]:
-    """Yield the rows of a text file; a row that an open quotation mark has swallowed is an error that names it.
-
-    Arrow takes the end of a file for the end of a quoted cell, however many rows the cell has swallowed. So one more
-    row, of known cells, comes after the end. If it does not come out as a row, a quotation mark was never closed.
-    """
-    token = secrets.token_hex(16)
-    row = f"\n{header.delimiter.join([token] * len(header.names))}\n".encode()
-    rows, before = 0, None
+    """Yield the rows of a text file."""
     with (
         _named(path, header),
-        open_compressed(path, limit=None, tail=row) as stream,
-        # A copy in Arrow's own memory: a block of Python's that its thread frees after Python's end aborts the process.
-        pa.input_stream(stream, compression=None, buffer_size=1 << 16) as blocks,
-        pyarrow.csv.open_csv(blocks, **_options(header, columns)) as reader,
+        # No stream of Python's: a thread of Arrow's that reads ahead of an error may outlive Python, and would abort or
+        # hang at its end.
+        pa.input_stream(str(path), compression=compression_of(path)) as stream,
+        pyarrow.csv.open_csv(stream, **_options(header, columns)) as reader,
     ):
         for batch in reader:
-            if before is not None and before.num_rows:
-                yield before
-            before, rows = pa.Table.from_batches([batch]), rows + batch.num_rows
-    if before is None or before.column(0)[-1].as_py() != token:
-        raise _unclosed(path, rows)
-    if before.num_rows > 1:
-        yield before.slice(0, before.num_rows - 1)
+            if batch.num_rows:
+                yield pa.Table.from_batches([batch])
+
+
+def _check_quotes(path: Path, header: TextHeader) -> None:
+    """Refuse a file with a quotation mark that is never closed.
+
+    Arrow takes the end of a file for the end of a quoted cell, however many rows the cell has swallowed. So Python
+    reads such a file, too, and one more row of a known cell, which comes out as a row if all cells are closed.
+    """
+    with open_compressed(path, limit=None) as stream:
+        if not any(b'"' in block for block in iter(partial(stream.read, 1 << 22), b"")):
+            return
+    token, rows, last, before = secrets.token_hex(16), 0, list[str](), csv.field_size_limit(BLOCK_BYTES)
+    try:
+        with open_compressed(path, limit=None) as stream, io.TextIOWrapper(stream, header.encoding, newline="") as text:
+            for row in csv.reader(itertools.chain(text, ["\n", token]), delimiter=header.delimiter):
+                rows, last = rows + bool(row), row
+    except csv.Error:  # a cell of more than a block
+        rows += 1
+    finally:
+        csv.field_size_limit(before)
+    if last != [token]:
+        number = rows - header.named
+        what = f"a quotation mark in data row {number} is never closed, and swallows all rows after it"
+        raise UserError(f"{path}: {what}.")
 
 
 def _options(header: TextHeader, columns: Sequence[str]) -> dict[str, Any]:
@@ -172,15 +185,9 @@ def _named(path: Path, header: TextHeader) -> Iterator[None]:
         if ragged is None:
             raise damaged(path, error) from error
         number, expected, got = int(ragged[1]) - header.rows, ragged[2], ragged[3]
-        if text[ragged.end() :].count('"') % 2:
-            raise _unclosed(path, number) from error
         what = f"data row {number} has {got} cells where the first line has {expected}"
         how = "make every row the same length, and quote cells that hold the separator"
         raise UserError(f"{path}: {what}: {how}.") from error
-
-
-def _unclosed(path: Path, row: int) -> UserError:
-    return UserError(f"{path}: a quotation mark in data row {row} is never closed, and swallows all rows after it.")
 
 
 class TextHeader(NamedTuple):
@@ -191,6 +198,7 @@ class TextHeader(NamedTuple):
     delimiter: str
     encoding: str
     notes: tuple[str, ...]
+    named: bool  # whether it has names, or is a row of data already
 
 
 def read_header(path: Path) -> TextHeader:
@@ -218,13 +226,13 @@ def read_header(path: Path) -> TextHeader:
     if encoding == WESTERN:
         notes = (*notes, "read as Latin-1 (Windows-1252), because it is not UTF-8")
     names = tuple(name.strip() or f"Unnamed: {position}" for position, name in enumerate(cells))
-    numbers = pc.filter(pa.array(names), looks_like_number(pa.array(names))).to_pylist()
+    named, numbers = True, pc.filter(pa.array(names), looks_like_number(pa.array(names))).to_pylist()
     if 2 * len(numbers) >= len(names) and _count_upwards(numbers):
         notes = (*notes, f"took the numbers of the first line for column names: {listed(names)}")
     elif 2 * len(numbers) >= len(names):
-        names, rows = tuple(f"column_{position}" for position in range(len(names))), rows - 1
+        names, rows, named = tuple(f"column_{position}" for position in range(len(names))), rows - 1, False
         notes = (*notes, "the file has no header: columns are called column_0, column_1, ...")
-    return TextHeader(names, rows, delimiter, encoding, notes)
+    return TextHeader(names, rows, delimiter, encoding, notes, named)
 
 
 def _is_unicode(path: Path) -> bool:
